@@ -1,1 +1,48 @@
-//! Placeholder.
+//! The RESP2 and RESP3 wire: bytes in, requests out; replies in, bytes out.
+//!
+//! This crate opens no socket, keeps no input and knows no command. A [`Decoder`] looks at a
+//! buffer its caller owns and says which bytes of it are the next request's arguments; the
+//! functions of [`encode`] append one reply element each to a byte vector; [`decode_reply`] reads
+//! replies back for tools and tests.
+//!
+//! ```
+//! use kumi_resp::{Decoder, Limits, Step, encode};
+//!
+//! let mut decoder = Decoder::new();
+//! let mut out = Vec::new();
+//! let input = b"*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n";
+//! if let Step::Request { args, .. } = decoder.decode(input, &Limits::default())? {
+//!     encode::bulk(&mut out, &args[1]);
+//! }
+//! assert_eq!(out, b"$2\r\nhi\r\n");
+//! # Ok::<(), kumi_resp::ProtocolError>(())
+//! ```
+
+mod args;
+mod decode;
+pub mod encode;
+mod error;
+mod frame;
+mod inline;
+mod number;
+
+pub use args::{Args, ArgsIter, OwnedArgs};
+pub use decode::{Decoder, Limits, Step};
+pub use error::ProtocolError;
+pub use frame::{Frame, ReplyLimits, decode_reply};
+
+/// Which of the two wire languages a connection speaks; HELLO changes it.
+///
+/// ```
+/// use kumi_resp::Protocol;
+///
+/// assert_eq!(Protocol::default(), Protocol::Resp2);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// The language every connection starts in.
+    #[default]
+    Resp2,
+    /// The language with maps, sets, doubles, booleans and pushes of its own.
+    Resp3,
+}

@@ -1,0 +1,422 @@
+//! Requests, decoded step by step from a buffer the caller fills.
+//!
+//! ```text
+//! *3\r\n  $3\r\n SET \r\n  $3\r\n key \r\n  $5\r\n value \r\n      a multibulk request
+//! SET key value\r\n                                                an inline request
+//! ```
+//!
+//! The decoder keeps positions, never bytes: its caller owns the buffer, drops what was consumed,
+//! and shows it again with more bytes at its end. Whatever was parsed once is not looked at again,
+//! so a request that arrives in a thousand pieces costs what it costs in one.
+//!
+//! It is as lenient as Redis where Redis is lenient (the byte after a `\r`, and the two after an
+//! argument, may be anything) and as strict where it is strict (lengths have no sign, blanks or
+//! leading zeros). A claimed length never allocates: memory grows with the bytes that came.
+
+use crate::ProtocolError;
+use crate::args::{Args, Span};
+use crate::inline::{self, Words};
+use crate::number;
+
+/// The longest line that may carry a length. Far more than any number needs, but it is the length
+/// at which Redis gives up waiting for the line's end.
+const MAX_LENGTH_LINE: usize = 64 * 1024;
+
+/// Before authentication a request has at most this many arguments ...
+const MAX_UNAUTHENTICATED_ARGS: usize = 10;
+
+/// ... of at most this many bytes each.
+const MAX_UNAUTHENTICATED_BULK: usize = 16 * 1024;
+
+/// The spans kept allocated between requests, so that one huge request does not hold its memory
+/// for as long as the connection lasts.
+const KEEP_SPANS: usize = 1024;
+
+/// The same for the bytes of unquoted inline words.
+const KEEP_SCRATCH: usize = 16 * 1024;
+
+/// Limits for decoding requests. The default is Redis's.
+///
+/// ```
+/// use kumi_resp::{Decoder, Limits, ProtocolError};
+///
+/// let limits = Limits { max_bulk_len: 1024, ..Limits::default() };
+/// let error = Decoder::new().decode(b"*1\r\n$1025\r\n", &limits).unwrap_err();
+/// assert_eq!(error, ProtocolError::InvalidBulkLength);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest argument, in bytes (`proto-max-bulk-len`).
+    pub max_bulk_len: usize,
+    /// The most arguments a request may claim.
+    pub max_args: usize,
+    /// The longest inline request, in bytes without its line feed.
+    pub max_inline_len: usize,
+    /// Whether the client may use all of that. A client that still has to authenticate gets no
+    /// further than 10 arguments of 16 KiB.
+    pub authenticated: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_bulk_len: 512 * 1024 * 1024,
+            max_args: i32::MAX as usize,
+            max_inline_len: 64 * 1024,
+            authenticated: true,
+        }
+    }
+}
+
+/// What a look at the buffer gave.
+///
+/// ```
+/// use kumi_resp::{Decoder, Limits, Step};
+///
+/// let mut decoder = Decoder::new();
+/// let step = decoder.decode(b"*1\r\n$100\r\nabc", &Limits::default())?;
+/// assert_eq!(step, Step::Incomplete { consumed: 0, need: 99 });
+/// # Ok::<(), kumi_resp::ProtocolError>(())
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// One whole request.
+    Request {
+        /// Its arguments, at least one.
+        args: Args<'a>,
+        /// How many bytes it took from the start of the buffer, empty requests before it
+        /// included. The next call's buffer starts after them.
+        consumed: usize,
+    },
+    /// The buffer ends before the request does.
+    Incomplete {
+        /// Bytes of empty requests at the start of the buffer. They must be dropped before the
+        /// next call.
+        consumed: usize,
+        /// How many more bytes are missing at least: 1 when unknown, all the rest of an argument
+        /// whose length is known. A caller who reserves that much trusts a stranger's number, so
+        /// it should not reserve more at once than it can spare.
+        need: usize,
+    },
+}
+
+/// The state of one connection's request in the making.
+///
+/// Call [`decode`](Self::decode) again and again: after a request with what follows it, after
+/// [`Step::Incomplete`] with the same bytes and more behind them.
+///
+/// ```
+/// use kumi_resp::{Decoder, Limits, Step};
+///
+/// let limits = Limits::default();
+/// let mut decoder = Decoder::new();
+/// let mut buf: &[u8] = b"PING\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*1\r\n$4\r\nPI";
+/// let mut names = Vec::new();
+/// while let Step::Request { args, consumed } = decoder.decode(buf, &limits)? {
+///     names.push(args[0].to_vec());
+///     buf = &buf[consumed..];
+/// }
+/// assert_eq!(names, [b"PING".to_vec(), b"GET".to_vec()]);
+/// assert_eq!(buf, b"*1\r\n$4\r\nPI");
+/// # Ok::<(), kumi_resp::ProtocolError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    /// The arguments found so far. All positions count from the buffer's first byte.
+    spans: Vec<Span>,
+    /// Inline words with their quotes resolved; unused by everything else.
+    scratch: Vec<u8>,
+    /// Where the line or argument begins that is decoded next.
+    pos: usize,
+    /// Up to where the line at `pos` is known to have no end. Never before `pos` when it matters.
+    scanned: usize,
+    /// How many arguments are still to come; 0 between requests.
+    args_left: usize,
+    /// The length of the argument whose bytes begin at `pos`, when its line was read already.
+    bulk_len: Option<usize>,
+}
+
+/// What [`Decoder::advance`] found, without borrowing from the decoder.
+enum Progress {
+    Request { consumed: usize, words: Words },
+    Incomplete { consumed: usize, need: usize },
+}
+
+impl Decoder {
+    /// A decoder for a fresh connection. Allocates nothing before the first request.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks for the next request in `buf`, which starts at the first byte not yet consumed.
+    ///
+    /// Empty requests (`*0`, `*-1`, blank lines) are skipped and counted as consumed. After an
+    /// error the stream cannot be followed any further; the decoder itself is as new.
+    #[inline]
+    pub fn decode<'a>(
+        &'a mut self,
+        buf: &'a [u8],
+        limits: &Limits,
+    ) -> Result<Step<'a>, ProtocolError> {
+        match self.advance(buf, limits) {
+            Ok(Progress::Request { consumed, words }) => {
+                let bytes = match words {
+                    Words::InPlace => buf,
+                    Words::InScratch => &self.scratch,
+                };
+                let args = Args::new(bytes, &self.spans);
+                Ok(Step::Request { args, consumed })
+            }
+            Ok(Progress::Incomplete { consumed, need }) => Ok(Step::Incomplete { consumed, need }),
+            Err(error) => {
+                self.reset();
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets a request that was begun, so that the next call starts a new one.
+    pub fn reset(&mut self) {
+        self.begin(0);
+        self.scanned = 0;
+        self.args_left = 0;
+        self.bulk_len = None;
+    }
+
+    /// The memory the decoder holds on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.scratch.capacity()
+    }
+
+    /// Sets the state to a request whose first byte is at `start`.
+    fn begin(&mut self, start: usize) {
+        self.spans.clear();
+        if self.spans.capacity() > KEEP_SPANS {
+            self.spans.shrink_to(KEEP_SPANS);
+        }
+        if self.scratch.capacity() > KEEP_SCRATCH {
+            self.scratch.clear();
+            self.scratch.shrink_to(KEEP_SCRATCH);
+        }
+        self.pos = start;
+    }
+
+    fn advance(&mut self, buf: &[u8], limits: &Limits) -> Result<Progress, ProtocolError> {
+        let seen = self.pos.max(self.scanned);
+        if buf.len() < seen {
+            // The caller took bytes away. Waiting for them keeps every position inside the buffer.
+            let need = seen - buf.len();
+            return Ok(Progress::Incomplete { consumed: 0, need });
+        }
+        // Where this request starts: past 0 only when empty requests stood before it.
+        let mut start = 0;
+        if self.args_left == 0 {
+            loop {
+                self.begin(start);
+                let next = match buf.get(start) {
+                    None => None,
+                    Some(b'*') => self.multibulk_header(buf, limits)?,
+                    Some(_) => match self.inline_request(buf, limits)? {
+                        Some((consumed, _)) if self.spans.is_empty() => Some(consumed),
+                        Some((consumed, words)) => return Ok(self.request(consumed, words)),
+                        None => None,
+                    },
+                };
+                match next {
+                    None => return Ok(self.incomplete(start, 1)),
+                    Some(next) if self.args_left == 0 => start = next,
+                    Some(next) => {
+                        self.pos = next;
+                        break;
+                    }
+                }
+            }
+        }
+        match self.bulks(buf, limits)? {
+            None => Ok(self.request(self.pos, Words::InPlace)),
+            Some(need) => Ok(self.incomplete(start, need)),
+        }
+    }
+
+    /// Ends a request: the next call's buffer starts after it.
+    #[inline]
+    fn request(&mut self, consumed: usize, words: Words) -> Progress {
+        self.pos = 0;
+        self.scanned = 0;
+        Progress::Request { consumed, words }
+    }
+
+    /// Makes all positions count from `consumed`, where the next call's buffer will start.
+    #[cold]
+    fn incomplete(&mut self, consumed: usize, need: usize) -> Progress {
+        if consumed > 0 {
+            self.pos -= consumed;
+            self.scanned = self.scanned.saturating_sub(consumed);
+            for span in &mut self.spans {
+                span.start -= consumed;
+                span.end -= consumed;
+            }
+        }
+        Progress::Incomplete { consumed, need }
+    }
+
+    /// Reads `*<count>` at `self.pos` into `args_left` and gives back where the arguments start;
+    /// `None` when the line has not ended yet. A count below 1 leaves `args_left` at 0.
+    #[inline]
+    fn multibulk_header(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<usize>, ProtocolError> {
+        let (count, next) = match buf[self.pos..] {
+            [_, digit @ b'1'..=b'9', b'\r', _, ..] => (usize::from(digit - b'0'), self.pos + 4),
+            _ => {
+                let Some((line, next)) =
+                    self.length_line(buf, ProtocolError::MultibulkLineTooLong)?
+                else {
+                    return Ok(None);
+                };
+                let count =
+                    number::parse(&line[1..]).ok_or(ProtocolError::InvalidMultibulkLength)?;
+                (usize::try_from(count).unwrap_or(0), next)
+            }
+        };
+        if count > limits.max_args {
+            return Err(ProtocolError::InvalidMultibulkLength);
+        }
+        if count > MAX_UNAUTHENTICATED_ARGS && !limits.authenticated {
+            return Err(ProtocolError::UnauthenticatedMultibulkLength);
+        }
+        self.args_left = count;
+        Ok(Some(next))
+    }
+
+    /// Reads arguments until none is left (`None`) or the buffer ends (how many bytes are
+    /// missing at least).
+    #[inline]
+    fn bulks(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
+        while self.args_left > 0 {
+            let len = match self.bulk_len.take() {
+                Some(len) => len,
+                None => match self.bulk_header(buf, limits)? {
+                    Some(len) => len,
+                    None => return Ok(Some(1)),
+                },
+            };
+            let available = buf.len() - self.pos;
+            if available < len.saturating_add(2) {
+                self.bulk_len = Some(len);
+                return Ok(Some(len.saturating_add(2) - available));
+            }
+            let end = self.pos + len;
+            self.spans.push(Span {
+                start: self.pos,
+                end,
+            });
+            self.pos = end + 2;
+            self.args_left -= 1;
+        }
+        Ok(None)
+    }
+
+    /// Reads `$<length>` at `self.pos` and moves to the argument's first byte; `None` when the
+    /// line has not ended yet.
+    #[inline]
+    fn bulk_header(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
+        let (len, next) = match buf[self.pos..] {
+            [b'$', digit @ b'0'..=b'9', b'\r', _, ..] => (usize::from(digit - b'0'), self.pos + 4),
+            [b'$', tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', _, ..] => (
+                usize::from(tens - b'0') * 10 + usize::from(ones - b'0'),
+                self.pos + 5,
+            ),
+            _ => match self.long_bulk_header(buf, limits)? {
+                Some(found) => found,
+                None => return Ok(None),
+            },
+        };
+        if len > limits.max_bulk_len {
+            return Err(ProtocolError::InvalidBulkLength);
+        }
+        self.pos = next;
+        Ok(Some(len))
+    }
+
+    #[inline(never)]
+    fn long_bulk_header(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<(usize, usize)>, ProtocolError> {
+        let Some((line, next)) = self.length_line(buf, ProtocolError::BulkLineTooLong)? else {
+            return Ok(None);
+        };
+        // The line runs up to the first `\r`, which may be the very byte that should be a `$`.
+        let (first, digits) = line.split_first().unwrap_or((&b'\r', &[]));
+        if *first != b'$' {
+            return Err(ProtocolError::ExpectedDollar(*first));
+        }
+        let len = number::parse(digits)
+            .and_then(|len| usize::try_from(len).ok())
+            .filter(|&len| len <= limits.max_bulk_len)
+            .ok_or(ProtocolError::InvalidBulkLength)?;
+        if len > MAX_UNAUTHENTICATED_BULK && !limits.authenticated {
+            return Err(ProtocolError::UnauthenticatedBulkLength);
+        }
+        Ok(Some((len, next)))
+    }
+
+    /// The line at `self.pos` up to its `\r`, and where the next one starts. The byte after the
+    /// `\r` must be there, but is not looked at.
+    fn length_line<'b>(
+        &mut self,
+        buf: &'b [u8],
+        too_long: ProtocolError,
+    ) -> Result<Option<(&'b [u8], usize)>, ProtocolError> {
+        let from = self.scanned.max(self.pos);
+        let limit = self.pos.saturating_add(MAX_LENGTH_LINE);
+        match memchr::memchr(b'\r', &buf[from..]) {
+            Some(offset) => {
+                let end = from + offset;
+                if end > limit {
+                    return Err(too_long);
+                }
+                self.scanned = end;
+                if end + 1 == buf.len() {
+                    return Ok(None);
+                }
+                Ok(Some((&buf[self.pos..end], end + 2)))
+            }
+            None if buf.len() > limit => Err(too_long),
+            None => {
+                self.scanned = buf.len();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Splits the line at `self.pos` into words and gives back where it ends; `None` when it has
+    /// not ended yet.
+    fn inline_request(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<(usize, Words)>, ProtocolError> {
+        let from = self.scanned.max(self.pos);
+        let limit = self.pos.saturating_add(limits.max_inline_len);
+        let Some(offset) = memchr::memchr(b'\n', &buf[from..]) else {
+            if buf.len() > limit {
+                return Err(ProtocolError::InlineTooLong);
+            }
+            self.scanned = buf.len();
+            return Ok(None);
+        };
+        let line_feed = from + offset;
+        if line_feed > limit {
+            return Err(ProtocolError::InlineTooLong);
+        }
+        let has_return = line_feed > self.pos && buf[line_feed - 1] == b'\r';
+        let end = line_feed - usize::from(has_return);
+        let words = inline::split(buf, self.pos, end, &mut self.spans, &mut self.scratch)?;
+        Ok(Some((line_feed + 1, words)))
+    }
+}
