@@ -1,1 +1,537 @@
-//! Placeholder.
+//! One key with its value, deadline and access clock, in one allocation behind a thin pointer.
+//!
+//! ```text
+//!  8 bytes   header: flags (8 bits), access clock (24), key length (16), inline value length (16)
+//! [8 bytes   deadline in unix milliseconds, when the flags say so]
+//!  n bytes   the key; for a key longer than 65,535 bytes, pointer and length (16 bytes) of a box that holds it
+//!  m bytes   the value: inline bytes, or an i64, or the pointer of a boxed `Value` (8 bytes, unaligned)
+//! ```
+//!
+//! This is the one module of the crate with `unsafe`, and the reason is this layout. A hash table of a million keys
+//! pays for every word: safe Rust would need a fat pointer (16 bytes instead of 8 per slot), or a box per part (three
+//! allocations, and two more cache misses on a lookup). A 16-byte key with a 16-byte value takes 40 bytes here, and 48
+//! with a deadline.
+//!
+//! The value lies last, so that replacing it is a `realloc` at most, and nothing at all when the size stays the same.
+//! What an entry refuses to do: it does not know what time it is, it does not parse numbers, and it never looks at
+//! another entry. It is `Send` and deliberately not `Sync`: the access clock is written through a shared reference.
+
+#![expect(
+    unsafe_code,
+    reason = "a variable-sized allocation behind a thin pointer, see the module's header"
+)]
+#![allow(dead_code, reason = "the keyspace door is not built yet")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+use super::value::{NewValue, Value, ValueRef};
+
+/// The longest string kept inside its entry.
+///
+/// Below it, a read costs no further cache miss and a write at most one `realloc`, whose copy is cheaper than a second
+/// allocation. Above it, the two extra allocations of a boxed value (about 60 bytes) are under 6% of the string, and
+/// repeated APPENDs want a `Vec` that grows by doubling instead of copying the whole each time.
+pub(crate) const INLINE_MAX: usize = 1024;
+
+/// The longest key kept inside its entry: what the header's 16 bits can say.
+const INLINE_KEY_MAX: usize = u16::MAX as usize;
+
+/// Entries are asked for in steps of one word, which no allocator's granularity is finer than: a value whose length
+/// changes within the step is replaced in place.
+const STEP: usize = 8;
+
+const HEADER: usize = 8;
+const WORD: usize = 8;
+const BIG_KEY_SIZE: usize = 16;
+
+const KIND_INLINE: u8 = 0;
+const KIND_INT: u8 = 1;
+const KIND_BOXED: u8 = 2;
+const KIND: u8 = 0b11;
+const RAW: u8 = 0b100;
+/// Its value is the deadline's size, so that the key's offset is a sum without a branch.
+const DEADLINE: u8 = WORD as u8;
+const BIG_KEY: u8 = 0b1_0000;
+
+/// The first word of an entry.
+#[derive(Clone, Copy)]
+struct Header(u64);
+
+impl Header {
+    fn new(flags: u8, clock: u32, key_len: u16, value_len: u16) -> Self {
+        let clock = u64::from(clock & 0xff_ffff);
+        Header(
+            u64::from(flags) | clock << 8 | u64::from(key_len) << 32 | u64::from(value_len) << 48,
+        )
+    }
+
+    fn flags(self) -> u8 {
+        self.0 as u8
+    }
+
+    fn clock(self) -> u32 {
+        (self.0 >> 8) as u32 & 0xff_ffff
+    }
+
+    fn has(self, flag: u8) -> bool {
+        self.flags() & flag != 0
+    }
+
+    fn kind(self) -> u8 {
+        self.flags() & KIND
+    }
+
+    fn key_offset(self) -> usize {
+        HEADER + usize::from(self.flags() & DEADLINE)
+    }
+
+    fn inline_key_len(self) -> usize {
+        (self.0 >> 32) as usize & 0xffff
+    }
+
+    fn inline_value_len(self) -> usize {
+        (self.0 >> 48) as usize
+    }
+
+    fn value_offset(self) -> usize {
+        let key = if self.has(BIG_KEY) {
+            BIG_KEY_SIZE
+        } else {
+            self.inline_key_len()
+        };
+        self.key_offset() + key
+    }
+
+    /// The bytes that carry something; the allocation is rounded up from here.
+    fn size(self) -> usize {
+        let value = if self.kind() == KIND_INLINE {
+            self.inline_value_len()
+        } else {
+            WORD
+        };
+        self.value_offset() + value
+    }
+
+    fn layout(self) -> Layout {
+        let size = self.size().next_multiple_of(STEP);
+        Layout::from_size_align(size, STEP)
+            .expect("an entry is at most 64 KiB of key and 1 KiB of value")
+    }
+
+    fn with_flags(self, flags: u8) -> Self {
+        Header(self.0 & !0xff | u64::from(flags))
+    }
+
+    fn with_clock(self, clock: u32) -> Self {
+        Header::new(
+            self.flags(),
+            clock,
+            self.inline_key_len() as u16,
+            self.inline_value_len() as u16,
+        )
+    }
+
+    /// The header of the same entry with another value.
+    fn with_value(self, value: &Tail<'_>) -> Self {
+        let flags = self.flags() & !(KIND | RAW) | value.flags();
+        Header::new(
+            flags,
+            self.clock(),
+            self.inline_key_len() as u16,
+            value.inline_len(),
+        )
+    }
+}
+
+/// A new value in the form it takes inside an entry.
+enum Tail<'a> {
+    Inline { bytes: &'a [u8], raw: bool },
+    Int(i64),
+    Boxed(Box<Value>),
+}
+
+impl<'a> Tail<'a> {
+    fn new(value: NewValue<'a>) -> Self {
+        let (bytes, raw) = match value {
+            NewValue::Int(number) => return Tail::Int(number),
+            NewValue::Boxed(value) => return Tail::Boxed(Box::new(value)),
+            NewValue::Bytes(bytes) => (bytes, false),
+            NewValue::RawBytes(bytes) => (bytes, true),
+        };
+        if bytes.len() > INLINE_MAX {
+            return Tail::Boxed(Box::new(Value::Bytes(bytes.to_vec())));
+        }
+        Tail::Inline { bytes, raw }
+    }
+
+    fn flags(&self) -> u8 {
+        match self {
+            Tail::Inline { raw: false, .. } => KIND_INLINE,
+            Tail::Inline { raw: true, .. } => KIND_INLINE | RAW,
+            Tail::Int(_) => KIND_INT,
+            Tail::Boxed(_) => KIND_BOXED,
+        }
+    }
+
+    fn inline_len(&self) -> u16 {
+        match self {
+            Tail::Inline { bytes, .. } => bytes.len() as u16,
+            Tail::Int(_) | Tail::Boxed(_) => 0,
+        }
+    }
+}
+
+/// An owning pointer to a key and all that belongs to it. `Option<Entry>` is one word.
+pub(crate) struct Entry(NonNull<u8>);
+
+// SAFETY: an entry owns its allocation, its boxed key and its boxed value alone, and all of them are `Send`.
+unsafe impl Send for Entry {}
+
+impl Entry {
+    /// A new entry. Only the low 24 bits of `clock` are kept.
+    pub(crate) fn new(key: &[u8], value: NewValue<'_>, deadline: Option<u64>, clock: u32) -> Entry {
+        let value = Tail::new(value);
+        let mut flags = value.flags();
+        if deadline.is_some() {
+            flags |= DEADLINE;
+        }
+        let inline_key_len = if key.len() > INLINE_KEY_MAX {
+            flags |= BIG_KEY;
+            0
+        } else {
+            key.len() as u16
+        };
+        let header = Header::new(flags, clock, inline_key_len, value.inline_len());
+
+        let mut entry = Entry(allocate(header.layout()));
+        entry.write_header(header);
+        if let Some(deadline) = deadline {
+            entry.write_deadline(deadline);
+        }
+        if header.has(BIG_KEY) {
+            let big: *mut [u8] = Box::into_raw(Box::from(key));
+            // SAFETY: the layout has BIG_KEY_SIZE bytes at the key's offset for exactly these two words.
+            unsafe {
+                let at = entry.at(header.key_offset());
+                at.cast::<*mut u8>().write_unaligned(big.cast());
+                at.add(WORD).cast::<usize>().write_unaligned(key.len());
+            }
+        } else {
+            // SAFETY: the layout has `key.len()` bytes at the key's offset, and a fresh allocation overlaps nothing.
+            unsafe {
+                ptr::copy_nonoverlapping(key.as_ptr(), entry.at(header.key_offset()), key.len())
+            };
+        }
+        entry.write_value(value);
+        entry
+    }
+
+    /// The key.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        let header = self.header();
+        if header.has(BIG_KEY) {
+            return self.big_key(header);
+        }
+        // SAFETY: these bytes were written by `new`, lie within the allocation, and change only through `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.at(header.key_offset()), header.inline_key_len()) }
+    }
+
+    /// What the key holds.
+    #[inline]
+    pub(crate) fn value(&self) -> ValueRef<'_> {
+        let header = self.header();
+        match header.kind() {
+            KIND_INLINE => {
+                // SAFETY: these bytes were written by `write_value`, lie within the allocation, and change only
+                // through `&mut self`.
+                let bytes = unsafe {
+                    std::slice::from_raw_parts(
+                        self.at(header.value_offset()),
+                        header.inline_value_len(),
+                    )
+                };
+                ValueRef::Bytes {
+                    bytes,
+                    raw: header.has(RAW),
+                }
+            }
+            KIND_INT => {
+                // SAFETY: the kind says that `write_value` put an i64 here.
+                ValueRef::Int(unsafe {
+                    self.at(header.value_offset())
+                        .cast::<i64>()
+                        .read_unaligned()
+                })
+            }
+            _ => match self.boxed() {
+                Some(Value::Bytes(bytes)) => ValueRef::Bytes { bytes, raw: true },
+                None => unreachable!("the third kind is a boxed value"),
+            },
+        }
+    }
+
+    /// When the key expires, in unix milliseconds.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        // SAFETY: the flag says that `write_deadline` put a u64 behind the header, which is aligned like it.
+        self.header()
+            .has(DEADLINE)
+            .then(|| unsafe { self.at(HEADER).cast::<u64>().read() })
+    }
+
+    /// The last value given to `set_access_clock`: seconds, 24 bits of them.
+    pub(crate) fn access_clock(&self) -> u32 {
+        self.header().clock()
+    }
+
+    /// Notes an access. It takes a shared reference, so that a read is no write to whoever copies before writes.
+    pub(crate) fn set_access_clock(&self, clock: u32) {
+        self.write_header(self.header().with_clock(clock));
+    }
+
+    /// Puts another value in the place of this one, and keeps key, deadline and clock. A boxed value that was here
+    /// comes back, so that the caller decides where it is dropped.
+    pub(crate) fn replace_value(&mut self, value: NewValue<'_>) -> Option<Value> {
+        let value = Tail::new(value);
+        let old_value = self.take_boxed();
+        let old = self.header();
+        let new = old.with_value(&value);
+        self.resize(old.layout(), new.layout());
+        self.write_header(new);
+        self.write_value(value);
+        old_value
+    }
+
+    /// Stores a number in place if the value is one already; says whether it was.
+    pub(crate) fn set_int(&mut self, number: i64) -> bool {
+        let header = self.header();
+        if header.kind() != KIND_INT {
+            return false;
+        }
+        // SAFETY: the kind says that there are eight bytes for an i64 here.
+        unsafe {
+            self.at(header.value_offset())
+                .cast::<i64>()
+                .write_unaligned(number)
+        };
+        true
+    }
+
+    /// Sets, changes or removes the deadline. In place when there is one already.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<u64>) {
+        let old = self.header();
+        match deadline {
+            Some(deadline) => {
+                if !old.has(DEADLINE) {
+                    let new = old.with_flags(old.flags() | DEADLINE);
+                    self.resize(old.layout(), new.layout());
+                    // SAFETY: both ranges lie within the allocation, which was grown for the further word.
+                    unsafe {
+                        ptr::copy(self.at(HEADER), self.at(HEADER + WORD), old.size() - HEADER)
+                    };
+                    self.write_header(new);
+                }
+                self.write_deadline(deadline);
+            }
+            None if old.has(DEADLINE) => {
+                let new = old.with_flags(old.flags() & !DEADLINE);
+                // SAFETY: both ranges lie within the allocation, which shrinks only after the move.
+                unsafe { ptr::copy(self.at(HEADER + WORD), self.at(HEADER), new.size() - HEADER) };
+                self.write_header(new);
+                self.resize(old.layout(), new.layout());
+            }
+            None => {}
+        }
+    }
+
+    /// The boxed value, if the value has a box.
+    pub(crate) fn boxed(&self) -> Option<&Value> {
+        // SAFETY: the pointer came from `Box::into_raw`, this entry owns it alone, and the borrow lasts as long as ours.
+        self.boxed_pointer()
+            .map(|pointer| unsafe { pointer.as_ref() })
+    }
+
+    /// The boxed value, to change it in place.
+    pub(crate) fn boxed_mut(&mut self) -> Option<&mut Value> {
+        // SAFETY: as in `boxed`, and `&mut self` makes the borrow the only one.
+        self.boxed_pointer()
+            .map(|mut pointer| unsafe { pointer.as_mut() })
+    }
+
+    /// The bytes of a boxed string, to change them in place (APPEND, SETRANGE).
+    pub(crate) fn value_bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
+        self.boxed_mut().map(|value| match value {
+            Value::Bytes(bytes) => bytes,
+        })
+    }
+
+    /// Frees the entry, and gives back its boxed value if it has one, so that the caller decides where it is dropped.
+    pub(crate) fn into_boxed(mut self) -> Option<Value> {
+        self.take_boxed()
+    }
+
+    /// The same value, deadline and clock under another key. A boxed value moves without being copied.
+    pub(crate) fn with_key(mut self, key: &[u8]) -> Entry {
+        let (deadline, clock) = (self.deadline(), self.access_clock());
+        if let Some(value) = self.take_boxed() {
+            return Entry::new(key, NewValue::Boxed(value), deadline, clock);
+        }
+        Entry::new(key, self.value().into(), deadline, clock)
+    }
+
+    /// What this entry takes from the heap, its out-of-line parts included. The entry itself counts in the multiples
+    /// of 16 bytes that allocators hand out.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let header = self.header();
+        let key = if header.has(BIG_KEY) {
+            self.key().len()
+        } else {
+            0
+        };
+        let value = self
+            .boxed()
+            .map_or(0, |value| size_of::<Value>() + value.heap_bytes());
+        header.layout().size().next_multiple_of(16) + key + value
+    }
+
+    /// A pointer `offset` bytes into the allocation.
+    ///
+    /// Sound only for offsets within the allocation, which is why the callers' safety comments speak of the layout.
+    #[inline]
+    fn at(&self, offset: usize) -> *mut u8 {
+        self.0.as_ptr().wrapping_add(offset)
+    }
+
+    #[inline]
+    fn header(&self) -> Header {
+        // SAFETY: every allocation starts with a header, aligned to 8, and no reference to it is ever made.
+        Header(unsafe { self.0.cast::<u64>().read() })
+    }
+
+    fn write_header(&self, header: Header) {
+        // SAFETY: every allocation starts with a header, aligned to 8. No reference to it is ever made, and an entry
+        // is not `Sync`, so writing through a shared reference races with nothing and invalidates nothing.
+        unsafe { self.0.cast::<u64>().write(header.0) };
+    }
+
+    /// The header must say already that there is a deadline.
+    fn write_deadline(&mut self, deadline: u64) {
+        debug_assert!(self.header().has(DEADLINE));
+        // SAFETY: with the flag, the layout has a word behind the header, aligned to 8.
+        unsafe { self.at(HEADER).cast::<u64>().write(deadline) };
+    }
+
+    /// Writes the value the header describes already. A boxed value that was here before has been taken out.
+    fn write_value(&mut self, value: Tail<'_>) {
+        let header = self.header();
+        debug_assert_eq!(header.flags() & (KIND | RAW), value.flags());
+        let at = self.at(header.value_offset());
+        match value {
+            // SAFETY: the layout has as many bytes here as the header says, and `&mut self` keeps `bytes` from being
+            // part of this entry.
+            Tail::Inline { bytes, .. } => unsafe {
+                ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len())
+            },
+            // SAFETY: for this kind, the layout has a word here.
+            Tail::Int(number) => unsafe { at.cast::<i64>().write_unaligned(number) },
+            // SAFETY: for this kind, the layout has a word here.
+            Tail::Boxed(value) => unsafe {
+                at.cast::<*mut Value>()
+                    .write_unaligned(Box::into_raw(value))
+            },
+        }
+    }
+
+    /// Brings the allocation from one layout to another; the bytes both have are kept.
+    fn resize(&mut self, old: Layout, new: Layout) {
+        if old.size() == new.size() {
+            return;
+        }
+        // SAFETY: the allocation has the layout `old`, by which it was asked for, and the new size is never zero
+        // because of the header, and far from overflowing.
+        let pointer = unsafe { realloc(self.0.as_ptr(), old, new.size()) };
+        let Some(pointer) = NonNull::new(pointer) else {
+            handle_alloc_error(new)
+        };
+        self.0 = pointer;
+    }
+
+    #[cold]
+    fn big_key(&self, header: Header) -> &[u8] {
+        let (pointer, len) = self.big_key_parts(header);
+        // SAFETY: pointer and length are those of a box that this entry owns alone and never writes to.
+        unsafe { std::slice::from_raw_parts(pointer, len) }
+    }
+
+    /// The header must say that the key is a big one.
+    fn big_key_parts(&self, header: Header) -> (*mut u8, usize) {
+        debug_assert!(header.has(BIG_KEY));
+        let at = self.at(header.key_offset());
+        // SAFETY: with the flag, `new` wrote exactly these two words here.
+        unsafe {
+            (
+                at.cast::<*mut u8>().read_unaligned(),
+                at.add(WORD).cast::<usize>().read_unaligned(),
+            )
+        }
+    }
+
+    fn boxed_pointer(&self) -> Option<NonNull<Value>> {
+        let header = self.header();
+        if header.kind() != KIND_BOXED {
+            return None;
+        }
+        // SAFETY: the kind says that `write_value` put the pointer of a box here, which is never null.
+        Some(unsafe {
+            self.at(header.value_offset())
+                .cast::<NonNull<Value>>()
+                .read_unaligned()
+        })
+    }
+
+    /// Takes the boxed value out and leaves the number zero, which has the same size, so that the layout holds.
+    fn take_boxed(&mut self) -> Option<Value> {
+        let pointer = self.boxed_pointer()?;
+        let header = self.header();
+        self.write_header(header.with_value(&Tail::Int(0)));
+        self.set_int(0);
+        // SAFETY: the pointer came from `Box::into_raw`, and the entry has just forgotten it.
+        Some(*unsafe { Box::from_raw(pointer.as_ptr()) })
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        drop(self.take_boxed());
+        let header = self.header();
+        if header.has(BIG_KEY) {
+            let (pointer, len) = self.big_key_parts(header);
+            // SAFETY: these are the parts of a box made by `new`, and nothing uses them after this.
+            drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(pointer, len)) });
+        }
+        // SAFETY: the allocation has the layout its header describes, and nothing uses it after this.
+        unsafe { dealloc(self.0.as_ptr(), header.layout()) };
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("key", &self.key().escape_ascii().to_string())
+            .field("value", &self.value())
+            .field("deadline", &self.deadline())
+            .finish_non_exhaustive()
+    }
+}
+
+fn allocate(layout: Layout) -> NonNull<u8> {
+    // SAFETY: the layout's size is never zero, because an entry has a header.
+    let pointer = unsafe { alloc(layout) };
+    NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+#[cfg(test)]
+mod tests;

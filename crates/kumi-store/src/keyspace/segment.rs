@@ -1,1 +1,501 @@
-//! Placeholder.
+//! A segment: 63 buckets of 14 entries, the piece by which the table grows and shrinks.
+//!
+//! ```text
+//!  bucket, 128 bytes, two cache lines:
+//!   14 bytes   one tag of the hash per slot, 0 for an empty one
+//!    2 bytes   links: bits 0..14 say which slots hold a guest, bit 14 OVERFLOWED, bit 15 SPILLED
+//!  112 bytes   14 entries, 8 bytes each
+//! ```
+//!
+//! A key's hash names its home bucket. The entry lies there, or, as a guest, in the bucket after it (the last bucket is
+//! followed by the first). A lookup reads the home's tags, and the next bucket's only if the home is marked OVERFLOWED.
+//!
+//! When home and neighbour are full, entries move over by one bucket, each of them only between its home and the bucket
+//! after it: guests go back to the left, or own entries go on to the right, until the chain meets a free slot. That
+//! fills a segment to over nine tenths before it has to split, while a lookup still looks at two buckets at most.
+//!
+//! Homes do not depend on the segment, so a split moves entries to the same bucket and slot of another segment, and a
+//! position in a SCAN stays true across splits and merges.
+//!
+//! A segment does not hash keys, does not know its place in the table and never grows. Entries that find no place go
+//! to a plain list when the table says so: that happens only if hundreds of keys share most of their hash's bits, which
+//! a keyed hash makes a matter of tests.
+
+#![allow(dead_code, reason = "the keyspace door is not built yet")]
+
+use std::hint::black_box;
+use std::iter;
+
+use super::entry::Entry;
+
+/// Buckets in a segment. With 63 of them and its own fields a segment stays just under 8 KiB even when an allocator
+/// adds a cache line to align it; 64 would fall into the next size class and waste a fifth.
+pub(super) const BUCKETS: usize = 63;
+/// Entries in a bucket.
+const SLOTS: usize = 14;
+/// Entries in a full segment.
+pub(super) const CAPACITY: usize = BUCKETS * SLOTS;
+
+/// How many buckets a chain of moves may touch. Longer ones gain little: see `a_segment_fills_before_it_splits`.
+const MAX_CHAIN: usize = 16;
+
+/// How many slots `random` looks at before it counts entries.
+const RANDOM_THROWS: usize = 16;
+
+const ALL_SLOTS: u16 = (1 << SLOTS) - 1;
+/// The next bucket holds guests from here.
+const OVERFLOWED: u16 = 1 << 14;
+/// The segment's overflow list holds entries whose home is here.
+const SPILLED: u16 = 1 << 15;
+
+/// The bucket an entry with this hash belongs to, in every segment.
+///
+/// Bits 8 to 24 of the hash, spread over the buckets by multiplication. The tag takes the bits below, and the table's
+/// directory those above.
+#[inline]
+pub(super) fn home(hash: u64) -> usize {
+    ((hash >> 8 & 0xffff) as usize * BUCKETS) >> 16
+}
+
+/// The byte of the hash that is compared before an entry is looked at. Never zero, which marks an empty slot.
+#[inline]
+fn tag(hash: u64) -> u8 {
+    (hash as u8).max(1)
+}
+
+#[inline]
+fn next(bucket: usize) -> usize {
+    if bucket + 1 == BUCKETS { 0 } else { bucket + 1 }
+}
+
+#[inline]
+fn previous(bucket: usize) -> usize {
+    if bucket == 0 { BUCKETS - 1 } else { bucket - 1 }
+}
+
+/// Where an entry lies in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// In a bucket.
+    Slot { bucket: usize, slot: usize },
+    /// In the overflow list.
+    Overflow(usize),
+}
+
+#[repr(C, align(64))]
+#[derive(Default)]
+struct Bucket {
+    tags: [u8; SLOTS],
+    links: u16,
+    slots: [Option<Entry>; SLOTS],
+}
+
+impl Bucket {
+    /// One bit for each slot with this tag.
+    #[inline]
+    fn matching(&self, tag: u8) -> u16 {
+        let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13] = self.tags;
+        let low = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
+        let high = u64::from_le_bytes([t8, t9, t10, t11, t12, t13, 0, 0]);
+        let pattern = u64::from(tag) * 0x0101_0101_0101_0101;
+        (zero_bytes(low ^ pattern) | zero_bytes(high ^ pattern) << 8) & ALL_SLOTS
+    }
+
+    fn used(&self) -> u16 {
+        !self.matching(0) & ALL_SLOTS
+    }
+
+    fn free_slot(&self) -> Option<usize> {
+        let free = self.matching(0);
+        (free != 0).then(|| free.trailing_zeros() as usize)
+    }
+
+    fn guests(&self) -> u16 {
+        self.links & ALL_SLOTS
+    }
+
+    /// A slot whose entry is at home here.
+    fn own_slot(&self) -> Option<usize> {
+        let own = self.used() & !self.links;
+        (own != 0).then(|| own.trailing_zeros() as usize)
+    }
+
+    /// A slot whose entry is at home in the previous bucket.
+    fn guest_slot(&self) -> Option<usize> {
+        let guests = self.guests();
+        (guests != 0).then(|| guests.trailing_zeros() as usize)
+    }
+
+    fn put(&mut self, slot: usize, tag: u8, entry: Entry, guest: bool) {
+        debug_assert!(self.slots[slot].is_none());
+        self.tags[slot] = tag;
+        self.slots[slot] = Some(entry);
+        self.links |= u16::from(guest) << slot;
+    }
+
+    fn take(&mut self, slot: usize) -> Option<(u8, Entry)> {
+        let entry = self.slots[slot].take()?;
+        self.links &= !(1 << slot);
+        Some((std::mem::take(&mut self.tags[slot]), entry))
+    }
+
+    fn entries(&self, slots: u16) -> impl Iterator<Item = &Entry> {
+        bits(slots).filter_map(|slot| self.slots[slot].as_ref())
+    }
+}
+
+/// One bit for each byte of `word` that is zero, found without a branch (and without a false one, unlike the shorter
+/// well-known form).
+#[inline]
+fn zero_bytes(word: u64) -> u16 {
+    const LOW_SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let zeros = !(((word & LOW_SEVEN) + LOW_SEVEN) | word | LOW_SEVEN);
+    // Each found byte has only its top bit set; the product gathers those eight bits in its highest byte.
+    ((zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u16
+}
+
+fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
+    iter::from_fn(move || {
+        let bit = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(bit)
+    })
+}
+
+/// 63 buckets, and what the table wants to know about them.
+#[repr(C, align(64))]
+pub(super) struct Segment {
+    /// How many of the hash's top bits all entries here have in common.
+    pub(super) depth: u32,
+    /// Entries here, overflow included.
+    len: usize,
+    /// Entries that found no place, with their hashes.
+    overflow: Vec<(u64, Entry)>,
+    buckets: [Bucket; BUCKETS],
+}
+
+impl Segment {
+    /// What a segment takes from the heap, without its entries. It is asked for aligned to a cache line, which
+    /// allocators serve with a line more. The overflow list is left out, being empty.
+    pub(super) const HEAP_BYTES: usize = size_of::<Self>() + 64;
+
+    pub(super) fn new(depth: u32) -> Box<Self> {
+        Box::new(Segment {
+            depth,
+            len: 0,
+            overflow: Vec::new(),
+            buckets: std::array::from_fn(|_| Bucket::default()),
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The place of the entry with this hash that `is_it` accepts.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(&Entry) -> bool) -> Option<Place> {
+        let (bucket, tag) = (home(hash), tag(hash));
+        let home = &self.buckets[bucket];
+        let mut found = |bucket: usize, slots: u16| {
+            bits(slots)
+                .find(|&slot| {
+                    self.buckets[bucket].slots[slot]
+                        .as_ref()
+                        .is_some_and(&mut is_it)
+                })
+                .map(|slot| Place::Slot { bucket, slot })
+        };
+        if let Some(place) = found(bucket, home.matching(tag) & !home.links) {
+            return Some(place);
+        }
+        if home.links & (OVERFLOWED | SPILLED) == 0 {
+            return None;
+        }
+        let after = next(bucket);
+        if let Some(place) = found(
+            after,
+            self.buckets[after].matching(tag) & self.buckets[after].links,
+        ) {
+            return Some(place);
+        }
+        if home.links & SPILLED == 0 {
+            return None;
+        }
+        let index = self
+            .overflow
+            .iter()
+            .position(|(other, entry)| *other == hash && is_it(entry))?;
+        Some(Place::Overflow(index))
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, place: Place) -> Option<&Entry> {
+        match place {
+            Place::Slot { bucket, slot } => self.buckets[bucket].slots[slot].as_ref(),
+            Place::Overflow(index) => self.overflow.get(index).map(|(_, entry)| entry),
+        }
+    }
+
+    #[inline]
+    pub(super) fn entry_mut(&mut self, place: Place) -> Option<&mut Entry> {
+        match place {
+            Place::Slot { bucket, slot } => self.buckets[bucket].slots[slot].as_mut(),
+            Place::Overflow(index) => self.overflow.get_mut(index).map(|(_, entry)| entry),
+        }
+    }
+
+    /// Puts an entry whose key is not here yet into a bucket, or gives it back when there is no room for it.
+    pub(super) fn insert(&mut self, hash: u64, entry: Entry) -> Result<(), Entry> {
+        self.insert_at(home(hash), tag(hash), entry)
+    }
+
+    /// Puts an entry whose key is not here yet into the overflow list.
+    pub(super) fn insert_overflow(&mut self, hash: u64, entry: Entry) {
+        self.buckets[home(hash)].links |= SPILLED;
+        self.overflow.push((hash, entry));
+        self.len += 1;
+    }
+
+    fn insert_at(&mut self, home: usize, tag: u8, entry: Entry) -> Result<(), Entry> {
+        let slot = match self.buckets[home].free_slot() {
+            Some(slot) => slot,
+            None => match self.free_by_going_back(home) {
+                Some(slot) => slot,
+                None => {
+                    let after = next(home);
+                    let Some(slot) = self.free_by_going_on(after) else {
+                        return Err(entry);
+                    };
+                    self.buckets[after].put(slot, tag, entry, true);
+                    self.buckets[home].links |= OVERFLOWED;
+                    self.len += 1;
+                    return Ok(());
+                }
+            },
+        };
+        self.buckets[home].put(slot, tag, entry, false);
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Frees a slot in a full bucket: a guest goes home to the left, where another guest may have to go home first.
+    fn free_by_going_back(&mut self, bucket: usize) -> Option<usize> {
+        let mut end = bucket;
+        for _ in 0..MAX_CHAIN {
+            self.buckets[end].guest_slot()?;
+            end = previous(end);
+            let Some(mut free) = self.buckets[end].free_slot() else {
+                continue;
+            };
+            while end != bucket {
+                let from = next(end);
+                let slot = self.buckets[from].guest_slot()?;
+                self.move_home(from, slot, free);
+                (end, free) = (from, slot);
+            }
+            return Some(free);
+        }
+        None
+    }
+
+    /// Finds or frees a slot in a bucket: an entry that is at home there goes on to the right as a guest, where another
+    /// may have to go on first.
+    fn free_by_going_on(&mut self, bucket: usize) -> Option<usize> {
+        let mut end = bucket;
+        for _ in 0..MAX_CHAIN {
+            if let Some(mut free) = self.buckets[end].free_slot() {
+                while end != bucket {
+                    let from = previous(end);
+                    let slot = self.buckets[from].own_slot()?;
+                    let (tag, entry) = self.buckets[from].take(slot)?;
+                    self.buckets[end].put(free, tag, entry, true);
+                    self.buckets[from].links |= OVERFLOWED;
+                    (end, free) = (from, slot);
+                }
+                return Some(free);
+            }
+            self.buckets[end].own_slot()?;
+            end = next(end);
+        }
+        None
+    }
+
+    /// Moves a guest to a free slot of its home.
+    fn move_home(&mut self, bucket: usize, slot: usize, free: usize) {
+        let home = previous(bucket);
+        if let Some((tag, entry)) = self.take(bucket, slot) {
+            self.buckets[home].put(free, tag, entry, false);
+        }
+    }
+
+    /// Takes an entry out of a bucket, and the mark off its home when it was the last guest from there.
+    fn take(&mut self, bucket: usize, slot: usize) -> Option<(u8, Entry)> {
+        let taken = self.buckets[bucket].take(slot);
+        if self.buckets[bucket].guests() == 0 {
+            self.buckets[previous(bucket)].links &= !OVERFLOWED;
+        }
+        taken
+    }
+
+    pub(super) fn remove(&mut self, place: Place) -> Option<Entry> {
+        let entry = match place {
+            Place::Slot { bucket, slot } => self.take(bucket, slot)?.1,
+            Place::Overflow(index) => {
+                let (_, entry) = self.overflow.swap_remove(index);
+                if self.overflow.is_empty() {
+                    self.clear_spilled();
+                }
+                entry
+            }
+        };
+        self.len -= 1;
+        Some(entry)
+    }
+
+    fn clear_spilled(&mut self) {
+        self.overflow = Vec::new();
+        for bucket in &mut self.buckets {
+            bucket.links &= !SPILLED;
+        }
+    }
+
+    /// Moves the entries whose hash has the bit behind the common ones set to a new segment, one level deeper as this
+    /// one is then. `hash` recomputes an entry's hash.
+    pub(super) fn split(&mut self, hash: impl Fn(&Entry) -> u64) -> Box<Segment> {
+        let goes = 1 << (63 - self.depth);
+        self.depth += 1;
+        let mut upper = Segment::new(self.depth);
+        for index in 0..BUCKETS {
+            let bucket = &mut self.buckets[index];
+            let used = bucket.used();
+            // Hashing one key after the other would wait for each entry's cache line in turn; reading all the lengths
+            // first lets the processor fetch the lines side by side.
+            black_box(
+                bucket
+                    .entries(used)
+                    .map(|entry| entry.key().len())
+                    .sum::<usize>(),
+            );
+            for slot in bits(used) {
+                if bucket.slots[slot]
+                    .as_ref()
+                    .is_some_and(|entry| hash(entry) & goes != 0)
+                {
+                    let guest = bucket.links & 1 << slot != 0;
+                    if let Some((tag, entry)) = bucket.take(slot) {
+                        upper.buckets[index].put(slot, tag, entry, guest);
+                        upper.len += 1;
+                    }
+                }
+            }
+        }
+        self.len -= upper.len;
+        self.send_guests_home();
+        upper.send_guests_home();
+        if !self.overflow.is_empty() {
+            let overflow = std::mem::take(&mut self.overflow);
+            self.len -= overflow.len();
+            self.clear_spilled();
+            for (hash, entry) in overflow {
+                let target = if hash & goes == 0 {
+                    &mut *self
+                } else {
+                    &mut *upper
+                };
+                target.insert_somewhere(hash, entry);
+            }
+        }
+        upper
+    }
+
+    /// Takes over all entries of the segment that shares all but the last of the common bits. `hash` recomputes an
+    /// entry's hash, and is asked only in the rare case that an entry finds no room.
+    pub(super) fn merge(&mut self, mut other: Box<Segment>, hash: impl Fn(&Entry) -> u64) {
+        debug_assert_eq!(self.depth, other.depth);
+        self.depth -= 1;
+        for index in 0..BUCKETS {
+            // A guest stays at home in the same bucket, so neither hash nor key is needed to place it.
+            let guests = other.buckets[index].guests();
+            for slot in bits(other.buckets[index].used()) {
+                let Some((tag, entry)) = other.buckets[index].take(slot) else {
+                    continue;
+                };
+                let home = if guests & 1 << slot != 0 {
+                    previous(index)
+                } else {
+                    index
+                };
+                if let Err(entry) = self.insert_at(home, tag, entry) {
+                    self.insert_overflow(hash(&entry), entry);
+                }
+            }
+        }
+        for (hash, entry) in other.overflow.drain(..) {
+            self.insert_somewhere(hash, entry);
+        }
+    }
+
+    fn insert_somewhere(&mut self, hash: u64, entry: Entry) {
+        if let Err(entry) = self.insert(hash, entry) {
+            self.insert_overflow(hash, entry);
+        }
+    }
+
+    /// Sets the OVERFLOWED marks right after a split, and lets guests go home where there is room now.
+    fn send_guests_home(&mut self) {
+        for bucket in 0..BUCKETS {
+            let home = previous(bucket);
+            for slot in bits(self.buckets[bucket].guests()) {
+                let Some(free) = self.buckets[home].free_slot() else {
+                    break;
+                };
+                self.move_home(bucket, slot, free);
+            }
+            let overflowed = self.buckets[bucket].guests() != 0;
+            self.buckets[home].links &= !OVERFLOWED;
+            self.buckets[home].links |= if overflowed { OVERFLOWED } else { 0 };
+        }
+    }
+    /// Visits every entry whose home is this bucket, wherever it lies.
+    pub(super) fn visit_home(&self, bucket: usize, visit: &mut dyn FnMut(&Entry)) {
+        let home = &self.buckets[bucket];
+        home.entries(home.used() & !home.links)
+            .for_each(&mut *visit);
+        if home.links & OVERFLOWED != 0 {
+            let after = &self.buckets[next(bucket)];
+            after.entries(after.guests()).for_each(&mut *visit);
+        }
+        if home.links & SPILLED != 0 {
+            let spilled = self
+                .overflow
+                .iter()
+                .filter(|(hash, _)| self::home(*hash) == bucket);
+            spilled.for_each(|(_, entry)| visit(entry));
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        let placed = self
+            .buckets
+            .iter()
+            .flat_map(|bucket| bucket.entries(bucket.used()));
+        placed.chain(self.overflow.iter().map(|(_, entry)| entry))
+    }
+
+    /// An entry by chance, each with the same probability.
+    pub(super) fn random(&self, rng: &mut fastrand::Rng) -> Option<&Entry> {
+        // A few throws at the slots hit one soon unless the segment is nearly empty or has spilled.
+        if self.overflow.is_empty() {
+            for _ in 0..RANDOM_THROWS {
+                let throw = rng.usize(..CAPACITY);
+                if let Some(entry) = &self.buckets[throw / SLOTS].slots[throw % SLOTS] {
+                    return Some(entry);
+                }
+            }
+        }
+        (self.len > 0)
+            .then(|| rng.usize(..self.len))
+            .and_then(|index| self.iter().nth(index))
+    }
+}
