@@ -129,8 +129,8 @@ pub fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
 /// ```
 pub fn bulk_integer(out: &mut Vec<u8>, value: i64) {
     let mut buf = [0; MAX_DIGITS];
-    let start = number::write_before(&mut buf, MAX_DIGITS, value);
-    payload(out, b'$', &buf[start..]);
+    let end = number::write_at(&mut buf, 0, value);
+    payload(out, b'$', &buf[..end]);
 }
 
 /// The absence of a value.
@@ -347,8 +347,8 @@ pub fn verbatim(out: &mut Vec<u8>, protocol: Protocol, format: &[u8; 3], text: &
 #[inline]
 pub fn decimal(out: &mut Vec<u8>, value: i64) {
     let mut buf = [0; MAX_DIGITS];
-    let start = number::write_before(&mut buf, MAX_DIGITS, value);
-    out.extend_from_slice(&buf[start..]);
+    let end = number::write_at(&mut buf, 0, value);
+    append_short(out, &buf, end);
 }
 
 #[inline]
@@ -385,11 +385,19 @@ fn header(out: &mut Vec<u8>, kind: u8, value: i64) {
 
 fn long_header(out: &mut Vec<u8>, kind: u8, value: i64) {
     let mut buf = [0; MAX_HEADER];
-    let digits_end = MAX_HEADER - 2;
-    buf[digits_end..].copy_from_slice(b"\r\n");
-    let start = number::write_before(&mut buf, digits_end, value) - 1;
-    buf[start] = kind;
-    out.extend_from_slice(&buf[start..]);
+    buf[0] = kind;
+    let end = number::write_at(&mut buf, 1, value);
+    buf[end..end + 2].copy_from_slice(b"\r\n");
+    append_short(out, &buf, end + 2);
+}
+
+/// Appends `buf[..len]`. Copying a fixed size and cutting it back is a few stores, where a copy of
+/// unknown size is a call.
+#[inline]
+fn append_short<const N: usize>(out: &mut Vec<u8>, buf: &[u8; N], len: usize) {
+    let start = out.len();
+    out.extend_from_slice(buf);
+    out.truncate(start + len);
 }
 
 /// Appends `text` with every line break replaced by a space.

@@ -42,29 +42,28 @@ const PAIRS: [[u8; 2]; 100] = {
 /// The longest `i64` is `i64::MIN` with its sign.
 pub(crate) const MAX_DIGITS: usize = 20;
 
-/// Writes `value` so that it ends right before `end`, and gives back where it starts.
-/// `buf` must have [`MAX_DIGITS`] bytes before `end`.
+/// Writes `value` at `buf[start..]` and gives back where it ends. `buf` must have [`MAX_DIGITS`]
+/// bytes from `start` on.
 #[inline]
-pub(crate) fn write_before(buf: &mut [u8], end: usize, value: i64) -> usize {
+pub(crate) fn write_at(buf: &mut [u8], mut start: usize, value: i64) -> usize {
+    if value < 0 {
+        buf[start] = b'-';
+        start += 1;
+    }
     let mut rest = value.unsigned_abs();
-    let mut start = end;
+    let end = start + rest.checked_ilog10().map_or(1, |log| log as usize + 1);
+    let mut pos = end;
     while rest >= 100 {
-        start -= 2;
-        buf[start..start + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
+        pos -= 2;
+        buf[pos..pos + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
         rest /= 100;
     }
     if rest >= 10 {
-        start -= 2;
         buf[start..start + 2].copy_from_slice(&PAIRS[rest as usize]);
     } else {
-        start -= 1;
         buf[start] = b'0' + rest as u8;
     }
-    if value < 0 {
-        start -= 1;
-        buf[start] = b'-';
-    }
-    start
+    end
 }
 
 #[cfg(test)]
@@ -102,8 +101,8 @@ mod tests {
         }
         for value in values {
             let mut buf = [0; MAX_DIGITS];
-            let start = write_before(&mut buf, MAX_DIGITS, value);
-            assert_eq!(&buf[start..], value.to_string().as_bytes());
+            let end = write_at(&mut buf, 0, value);
+            assert_eq!(&buf[..end], value.to_string().as_bytes());
         }
     }
 }

@@ -58,8 +58,8 @@ impl Text {
 
     fn whole(&mut self, value: i64) {
         let mut buf = [0; MAX_DIGITS];
-        let start = number::write_before(&mut buf, MAX_DIGITS, value);
-        self.append(&buf[start..]);
+        let end = number::write_at(&mut buf, 0, value);
+        self.append(&buf[..end]);
     }
 
     fn shortest(&mut self, value: f64) {
