@@ -1,1 +1,340 @@
-//! Placeholder.
+//! The configuration: every directive a Redis 7.2 `redis.conf` may hold, its value, and what kumi does with it.
+//!
+//! Text comes in, text goes out. Nothing here opens a file, binds a port or touches the keyspace: the host reads
+//! files and hands their text over, and after a change it applies the effects and reverts the change if it could not.
+//!
+//! One row of [`TABLE`] defines a directive. `CONFIG GET`, `CONFIG SET`, the file, the command line and
+//! `CONFIG REWRITE` all read that row, so that they cannot disagree about a name, a range or a default.
+//!
+//! ```text
+//! file.rs      redis.conf text and command line -> lines -> Config::load
+//! mod.rs       Config: values, atomic set, revert, get
+//! value.rs     kinds of value: parse, canonical text        special.rs  the directives with a syntax of their own
+//! directives.rs  the table                                  settings.rs what live directives write, typed
+//! rewrite.rs   CONFIG REWRITE                               notify.rs   notify-keyspace-events
+//! ```
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "the crate root re-exports this module's road once the store is assembled"
+)]
+
+mod directives;
+mod file;
+mod notify;
+mod rewrite;
+mod settings;
+mod special;
+#[cfg(test)]
+mod tests;
+mod value;
+mod words;
+
+use std::borrow::Cow;
+
+pub use directives::{Directive, Mutability, Standing, TABLE};
+pub use file::{
+    CommandLine, INCLUDE_DEPTH_LIMIT, Line, LoadError, Loaded, Source, parse_command_line,
+    parse_text,
+};
+pub use notify::NotifyFlags;
+pub use rewrite::rewrite;
+pub use settings::{Access, BindAddress, LogLevel, Settings};
+pub use special::{OutputLimit, OutputLimits};
+pub use value::{Kind, Unit, Value};
+
+/// Who asks for a change, which decides what may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The configuration file or the command line, before the server runs: everything may be set, and an inert
+    /// directive set to something else than its default earns a warning.
+    Startup,
+    /// `CONFIG SET`: immutable directives are refused, protected ones depend on `enable-protected-configs`.
+    Client {
+        /// The connection comes over a Unix socket or a loopback address.
+        local: bool,
+    },
+    /// The host itself, noting what it found (the absolute `dir`, a `maxclients` that file descriptors allow).
+    Host,
+}
+
+/// Why a change was turned down. Nothing was changed. The text is what a client gets after `-ERR `.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No directive has this name: the caller's mistake.
+    #[error("Unknown option or number of arguments for CONFIG SET - '{0}'")]
+    Unknown(String),
+    /// The directive exists, but may not be changed, or not to this value; or the host failed to apply it.
+    #[error("CONFIG SET failed (possibly related to argument '{name}') - {reason}")]
+    Failed {
+        /// The directive, as the client wrote it or by its own name, whichever Redis would print.
+        name: String,
+        /// What is wrong, without the name.
+        reason: Cow<'static, str>,
+    },
+}
+
+impl ConfigError {
+    /// The error for a change that parsed, but that the host could not apply.
+    pub fn failed(name: &str, reason: impl Into<Cow<'static, str>>) -> Self {
+        ConfigError::Failed {
+            name: name.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// What a successful [`Config::set_many`] changed: enough to apply it and enough to take it back.
+#[must_use = "the host has to apply the changes, or revert them"]
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Row of the table and the value it had before, in the order of the request. Rows whose value stayed the same
+    /// are left out.
+    before: Vec<(usize, Value, bool)>,
+}
+
+impl Changes {
+    /// Names of the directives whose value changed, in the order they were set.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.before.iter().map(|&(row, ..)| TABLE[row].name)
+    }
+
+    /// Whether the directive of this (primary) name changed.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names().any(|changed| changed == name)
+    }
+
+    /// Nothing changed: every value was already there.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty()
+    }
+}
+
+/// An inert directive that was set to something else than its default at startup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InertWarning {
+    /// The directive.
+    pub name: &'static str,
+    /// Its value as CONFIG GET shows it, or nothing for a directive that may hold a secret.
+    pub value: Option<Vec<u8>>,
+    /// Why kumi does nothing with it.
+    pub reason: &'static str,
+}
+
+impl std::fmt::Display for InertWarning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.value {
+            Some(value) => write!(
+                f,
+                "'{} {}' has no effect: {}",
+                self.name,
+                String::from_utf8_lossy(value),
+                self.reason
+            ),
+            None => write!(f, "'{}' has no effect: {}", self.name, self.reason),
+        }
+    }
+}
+
+/// All directives and their current values.
+///
+/// ```ignore
+/// let mut config = Config::new();
+/// let changes = config.set_many(&[(b"maxmemory", b"1gb")], Origin::Client { local: true })?;
+/// assert_eq!(config.settings().maxmemory_bytes, 1 << 30);
+/// config.revert(changes);
+/// assert_eq!(config.settings().maxmemory_bytes, 0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// One value per row of the table.
+    values: Vec<Value>,
+    /// Whether the row was named by the file or on the command line.
+    given: Vec<bool>,
+    /// What live rows wrote from their values; follows `values` at every change.
+    settings: Settings,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Config {
+    /// Every directive at its default.
+    pub fn new() -> Self {
+        let values: Vec<Value> = TABLE.iter().map(Directive::default_value).collect();
+        let mut settings = Settings::blank();
+        for (directive, value) in TABLE.iter().zip(&values) {
+            directive.write(&mut settings, value);
+        }
+        Self {
+            given: vec![false; values.len()],
+            values,
+            settings,
+        }
+    }
+
+    /// The values kumi acts on, typed.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The canonical text of one directive, by name or alias.
+    pub fn text(&self, name: &str) -> Option<Vec<u8>> {
+        let (row, _) = find(name.as_bytes())?;
+        Some(TABLE[row].kind.text(&self.values[row]))
+    }
+
+    /// What `CONFIG GET` answers: names and canonical values, in the table's order, each name once.
+    ///
+    /// A pattern without glob characters is a name: it finds hidden directives too, and is echoed as it was written.
+    pub fn get<'p>(
+        &self,
+        patterns: impl IntoIterator<Item = &'p [u8]>,
+    ) -> Vec<(Cow<'p, [u8]>, Vec<u8>)> {
+        let mut found: Vec<(Cow<'p, [u8]>, Vec<u8>)> = Vec::new();
+        for pattern in patterns {
+            if !pattern.iter().any(|byte| b"[*?".contains(byte)) {
+                if let Some((row, _)) = find(pattern)
+                    && !found
+                        .iter()
+                        .any(|(name, _)| name.eq_ignore_ascii_case(pattern))
+                {
+                    found.push((
+                        Cow::Borrowed(pattern),
+                        TABLE[row].kind.text(&self.values[row]),
+                    ));
+                }
+                continue;
+            }
+            for (directive, value) in TABLE
+                .iter()
+                .zip(&self.values)
+                .filter(|(directive, _)| !directive.hidden)
+            {
+                for name in directive.names() {
+                    if crate::glob::matches(pattern, name.as_bytes(), true)
+                        && !found
+                            .iter()
+                            .any(|(seen, _)| seen.eq_ignore_ascii_case(name.as_bytes()))
+                    {
+                        found.push((Cow::Borrowed(name.as_bytes()), directive.kind.text(value)));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Sets all of the pairs or none of them.
+    ///
+    /// The first wrong name wins over wrong values, as in Redis: names are checked before any value is read.
+    pub fn set_many(
+        &mut self,
+        pairs: &[(&[u8], &[u8])],
+        origin: Origin,
+    ) -> Result<Changes, ConfigError> {
+        let mut rows: Vec<(usize, &'static str)> = Vec::with_capacity(pairs.len());
+        for (name, _) in pairs {
+            let shown = || String::from_utf8_lossy(name).into_owned();
+            let (row, found) = find(name).ok_or_else(|| ConfigError::Unknown(shown()))?;
+            let refused = |reason: &'static str| ConfigError::Failed {
+                name: shown(),
+                reason: reason.into(),
+            };
+            if let Origin::Client { local } = origin {
+                match TABLE[row].mutability {
+                    Mutability::Modifiable => {}
+                    Mutability::Immutable => return Err(refused("can't set immutable config")),
+                    Mutability::Protected
+                        if self.settings.enable_protected_configs.allows(local) => {}
+                    Mutability::Protected => return Err(refused("can't set protected config")),
+                }
+            }
+            if rows.contains(&(row, found)) {
+                return Err(refused("duplicate parameter"));
+            }
+            rows.push((row, found));
+        }
+        let mut changes = Changes::default();
+        for (&(row, name), (_, text)) in rows.iter().zip(pairs) {
+            let words = TABLE[row].kind.split(text);
+            if let Err(reason) = self.assign(row, &words, origin, &mut changes) {
+                self.revert(changes);
+                return Err(ConfigError::Failed {
+                    name: name.to_owned(),
+                    reason,
+                });
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Takes back what a `set_many` changed, for a host that could not apply it.
+    pub fn revert(&mut self, changes: Changes) {
+        // Backwards, because a name and its alias may both have been set in one request.
+        for (row, value, given) in changes.before.into_iter().rev() {
+            TABLE[row].write(&mut self.settings, &value);
+            self.values[row] = value;
+            self.given[row] = given;
+        }
+    }
+
+    /// Inert directives that were set at startup to something else than their default, in the table's order.
+    pub fn warnings(&self) -> impl Iterator<Item = InertWarning> + '_ {
+        TABLE.iter().enumerate().filter_map(|(row, directive)| {
+            let Standing::Inert(reason) = directive.standing else {
+                return None;
+            };
+            if !self.given[row] || self.values[row] == directive.default_value() {
+                return None;
+            }
+            let value = (!directive.sensitive).then(|| directive.kind.text(&self.values[row]));
+            Some(InertWarning {
+                name: directive.name,
+                value,
+                reason,
+            })
+        })
+    }
+
+    /// Parses the words, checks them against the row's standing, and stores the value.
+    fn assign(
+        &mut self,
+        row: usize,
+        words: &[&[u8]],
+        origin: Origin,
+        changes: &mut Changes,
+    ) -> Result<(), Cow<'static, str>> {
+        let directive = &TABLE[row];
+        let value = directive.parse(words, &self.values[row])?;
+        if let Standing::Refused { when, why } = directive.standing
+            && when(&value)
+        {
+            return Err(why.into());
+        }
+        let given = self.given[row];
+        self.given[row] |= origin == Origin::Startup;
+        if value != self.values[row] {
+            directive.write(&mut self.settings, &value);
+            let before = std::mem::replace(&mut self.values[row], value);
+            changes.before.push((row, before, given));
+        }
+        Ok(())
+    }
+}
+
+/// The row of a name or alias, in any case, and the spelling of it that the table has.
+fn find(name: &[u8]) -> Option<(usize, &'static str)> {
+    TABLE.iter().enumerate().find_map(|(row, directive)| {
+        let found = directive
+            .names()
+            .find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
+        Some((row, found))
+    })
+}

@@ -1,0 +1,444 @@
+//! The table of directives: one row each, with name, kind, default, who may change it, and what kumi does with it.
+//!
+//! Every directive of Redis 7.2 is here, because a `redis.conf` that loads there must load here, or be turned down
+//! with a reason. A row is live (it writes a field of [`Settings`]), inert (kept and shown, with one warning at start
+//! when it asks for something), or refused for the values that would promise what kumi does not do. Directives that
+//! only a file may hold (`include`, `user`, `loadmodule`, `rename-command`) have no value and live in `file.rs`.
+//!
+//! Defaults are Redis's, with two exceptions: `bind` is the loopback, so that a server started without a thought is
+//! not open to the world, and `save` is empty, because there are no snapshots to promise.
+
+use super::settings::{Access, BindAddress, LogLevel, Settings};
+use super::special::{
+    Special, announced_hostname, announced_node_name, any_text, append_directory, append_file,
+    database_file, title_template,
+};
+use super::value::{Kind, Reason, Unit, Value};
+
+/// One directive.
+#[derive(Clone, Copy, Debug)]
+pub struct Directive {
+    /// The name, in lower case.
+    pub name: &'static str,
+    /// An older name for it, which CONFIG GET lists as well.
+    pub alias: Option<&'static str>,
+    /// What its words must look like.
+    pub kind: Kind,
+    /// The default, as it would stand in a file.
+    pub default: &'static str,
+    /// Whether CONFIG SET may change it.
+    pub mutability: Mutability,
+    /// What kumi does with it.
+    pub standing: Standing,
+    /// Not listed by a glob, only when asked for by its name.
+    pub hidden: bool,
+    /// May hold a secret: its value stays out of the log.
+    pub sensitive: bool,
+    /// A last look at a parsed value: turns it down, or brings it into the form that is kept.
+    settle: fn(Value) -> Result<Value, &'static str>,
+}
+
+/// Whether CONFIG SET may change a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutability {
+    /// Always.
+    Modifiable,
+    /// Only with `enable-protected-configs`.
+    Protected,
+    /// Never: only at startup.
+    Immutable,
+}
+
+/// What kumi does with a directive.
+#[derive(Clone, Copy, Debug)]
+pub enum Standing {
+    /// Acts on it: the function writes its field.
+    Live(fn(&mut Settings, &Value)),
+    /// Keeps and shows it, for the reason given.
+    Inert(&'static str),
+    /// Turns down the values for which ignoring it would be a lie; the others are as good as the default.
+    Refused {
+        /// Whether a value is one of those.
+        when: fn(&Value) -> bool,
+        /// What the operator is told.
+        why: &'static str,
+    },
+}
+
+impl Directive {
+    /// Name and alias.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [Some(self.name), self.alias].into_iter().flatten()
+    }
+
+    /// The value before anybody sets one.
+    pub(super) fn default_value(&self) -> Value {
+        let words = self.kind.split(self.default.as_bytes());
+        self.parse(&words, &Value::Bool(false))
+            .expect("a test reads every default of the table")
+    }
+
+    pub(super) fn parse(&self, words: &[&[u8]], current: &Value) -> Result<Value, Reason> {
+        let value = self.kind.parse(words, current)?;
+        Ok((self.settle)(value)?)
+    }
+
+    /// Writes the field of a live directive.
+    pub(super) fn write(&self, settings: &mut Settings, value: &Value) {
+        if let Live(write) = self.standing {
+            write(settings, value);
+        }
+    }
+
+    const fn alias(self, alias: &'static str) -> Self {
+        Self {
+            alias: Some(alias),
+            ..self
+        }
+    }
+
+    const fn hidden(self) -> Self {
+        Self {
+            hidden: true,
+            ..self
+        }
+    }
+
+    const fn sensitive(self) -> Self {
+        Self {
+            sensitive: true,
+            ..self
+        }
+    }
+
+    const fn settled(self, settle: fn(Value) -> Result<Value, &'static str>) -> Self {
+        Self { settle, ..self }
+    }
+}
+
+const fn row(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    mutability: Mutability,
+    standing: Standing,
+) -> Directive {
+    Directive {
+        name,
+        alias: None,
+        kind,
+        default,
+        mutability,
+        standing,
+        hidden: false,
+        sensitive: false,
+        settle: as_it_is,
+    }
+}
+
+fn as_it_is(value: Value) -> Result<Value, &'static str> {
+    Ok(value)
+}
+
+const fn int(min: i128, max: i128) -> Kind {
+    Kind::Integer {
+        min,
+        max,
+        unit: Unit::Plain,
+    }
+}
+
+const fn memory(min: i128, max: i128) -> Kind {
+    Kind::Integer {
+        min,
+        max,
+        unit: Unit::Memory,
+    }
+}
+
+const I32_MIN: i128 = i32::MIN as i128;
+const I32: i128 = i32::MAX as i128;
+const U32: i128 = u32::MAX as i128;
+const I64: i128 = i64::MAX as i128;
+const U64: i128 = u64::MAX as i128;
+const PORT: i128 = 65535;
+const MIB: i128 = 1 << 20;
+
+const BOOL: Kind = Kind::Bool;
+const TEXT: Kind = Kind::Text(any_text);
+const NO_YES_LOCAL: Kind = Kind::Choice(&["no", "yes", "local"]);
+const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"]);
+
+const SET: Mutability = Mutability::Modifiable;
+const GUARDED: Mutability = Mutability::Protected;
+const FIXED: Mutability = Mutability::Immutable;
+
+use Standing::{Inert, Live, Refused};
+
+const ACLS: &str = "there are no users but the default one yet";
+const APPEND_ONLY: &str = "there is no append-only file yet";
+const CLUSTER: &str = "kumi-server is no node of a Redis Cluster";
+const DEFRAG: &str = "memory is not moved about while the server runs";
+const EVICTION: &str = "keys are never evicted: at maxmemory, writes are refused instead";
+const PROCESS: &str = "kumi-server leaves its own process as the system made it";
+const REPLICATION: &str = "kumi-server has no replicas and follows no master yet";
+const SNAPSHOTS: &str = "there are no snapshots on disk yet";
+const SYSLOG: &str = "the log goes to logfile or standard output, never to syslog";
+const TESTING: &str = "it only serves Redis's own tests";
+const TLS: &str = "kumi-server does not speak TLS yet";
+const TYPES: &str = "values of this type do not exist yet";
+
+const NO_SNAPSHOTS: &str = "kumi has no snapshots on disk yet: a save point would promise that data survives a \
+     restart, and it would not. Use save \"\"";
+const NO_SAVE_ON_SIGNAL: &str =
+    "kumi has no snapshots on disk yet, so nothing could be saved on a signal";
+
+// One line per row keeps this a table; the formatter would break every row into six.
+/// All directives that have a value, grouped by what they are about.
+#[rustfmt::skip]
+pub const TABLE: &[Directive] = &[
+    // Where clients come in.
+    row("bind", Kind::Special(Special::Bind), "127.0.0.1 -::1", SET, Live(|s, v| if let Value::Addresses(words) = v { s.bind = BindAddress::all(words) })),
+    row("port", int(0, PORT), "6379", SET, Live(|s, v| s.port = v.number())),
+    row("unixsocket", TEXT, "", FIXED, Live(|s, v| s.unixsocket = v.optional_bytes())),
+    row("unixsocketperm", Kind::Integer { min: 0, max: 0o777, unit: Unit::Octal }, "0", FIXED, Live(|s, v| s.unixsocketperm = v.number())),
+    row("tcp-backlog", int(0, I32), "511", FIXED, Live(|s, v| s.tcp_backlog = v.number())),
+    row("tcp-keepalive", int(0, I32), "300", SET, Live(|s, v| s.tcp_keepalive_s = v.number())),
+    row("timeout", int(0, I32), "0", SET, Live(|s, v| s.timeout_s = v.number())),
+    row("maxclients", int(1, U32), "10000", SET, Live(|s, v| s.maxclients = v.number())),
+    row("protected-mode", BOOL, "yes", SET, Live(|s, v| s.protected_mode = v.is_yes())),
+    row("requirepass", TEXT, "", SET, Live(|s, v| s.requirepass = v.optional_bytes())).sensitive(),
+    row("socket-mark-id", int(0, U32), "0", FIXED, Inert("sockets are not marked")),
+    row("bind-source-addr", TEXT, "", SET, Inert(REPLICATION)),
+
+    // What a client may take.
+    row("client-output-buffer-limit", Kind::Special(Special::OutputLimits), "normal 0 0 0 replica 256mb 64mb 60 pubsub 32mb 8mb 60", SET, Live(|s, v| if let Value::OutputLimits(limits) = v { s.output_limits = *limits })),
+    row("client-query-buffer-limit", memory(MIB, I64), "1gb", SET, Live(|s, v| s.query_buffer_limit_bytes = v.number())),
+    row("proto-max-bulk-len", memory(MIB, I64), "512mb", SET, Live(|s, v| s.proto_max_bulk_len = v.number())),
+    row("max-message-size", memory(0, I64), "0", SET, Live(|s, v| s.max_message_size = v.number())),
+    row("max-keys", int(0, I64), "0", SET, Live(|s, v| s.max_keys = v.number())),
+    row("max-value-size", memory(0, I64), "0", SET, Live(|s, v| s.max_value_size = v.number())),
+    row("maxmemory-clients", Kind::Integer { min: -100, max: I64, unit: Unit::PercentOrMemory }, "0", SET, Inert("clients are bounded one by one, not together")),
+    row("tracking-table-max-keys", int(0, I64), "1000000", SET, Inert("there is no client tracking yet")),
+
+    // The keyspace.
+    row("databases", int(1, I32), "16", FIXED, Live(|s, v| s.databases = v.number())),
+    row("maxmemory", memory(0, U64), "0", SET, Live(|s, v| s.maxmemory_bytes = v.number())),
+    row("maxmemory-policy", Kind::Choice(&["volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"]), "noeviction", SET, Refused {
+        when: |v| v.index() != 7,
+        why: "kumi evicts no keys yet: with this policy writes would fail at maxmemory where you expect them to succeed. Use noeviction",
+    }),
+    row("maxmemory-samples", int(1, 64), "5", SET, Inert(EVICTION)),
+    row("maxmemory-eviction-tenacity", int(0, 100), "10", SET, Inert(EVICTION)),
+    row("lfu-log-factor", int(0, I32), "10", SET, Inert(EVICTION)),
+    row("lfu-decay-time", int(0, I32), "1", SET, Inert(EVICTION)),
+    row("lazyfree-lazy-eviction", BOOL, "no", SET, Inert(EVICTION)),
+    row("lazyfree-lazy-expire", BOOL, "no", SET, Live(|s, v| s.lazyfree_expire = v.is_yes())),
+    row("lazyfree-lazy-server-del", BOOL, "no", SET, Live(|s, v| s.lazyfree_server_del = v.is_yes())),
+    row("lazyfree-lazy-user-del", BOOL, "no", SET, Live(|s, v| s.lazyfree_user_del = v.is_yes())),
+    row("lazyfree-lazy-user-flush", BOOL, "no", SET, Live(|s, v| s.lazyfree_user_flush = v.is_yes())),
+    row("notify-keyspace-events", Kind::Special(Special::Notify), "", SET, Live(|s, v| if let Value::Notify(flags) = v { s.notify = *flags })),
+    row("active-expire-effort", int(1, 10), "1", SET, Inert("keys leave by a deadline index, whose effort follows from the deadlines")),
+    row("activerehashing", BOOL, "yes", SET, Inert("the keyspace grows a segment at a time and never rehashes")),
+
+    // Encodings of values.
+    row("hash-max-listpack-entries", int(0, I64), "512", SET, Inert(TYPES)).alias("hash-max-ziplist-entries"),
+    row("hash-max-listpack-value", memory(0, I64), "64", SET, Inert(TYPES)).alias("hash-max-ziplist-value"),
+    row("list-max-listpack-size", int(I32_MIN, I32), "-2", SET, Inert(TYPES)).alias("list-max-ziplist-size"),
+    row("list-compress-depth", int(0, I32), "0", SET, Inert(TYPES)),
+    row("set-max-intset-entries", int(0, I64), "512", SET, Inert(TYPES)),
+    row("set-max-listpack-entries", int(0, I64), "128", SET, Inert(TYPES)),
+    row("set-max-listpack-value", int(0, I64), "64", SET, Inert(TYPES)),
+    row("zset-max-listpack-entries", int(0, I64), "128", SET, Inert(TYPES)).alias("zset-max-ziplist-entries"),
+    row("zset-max-listpack-value", memory(0, I64), "64", SET, Inert(TYPES)).alias("zset-max-ziplist-value"),
+    row("stream-node-max-bytes", memory(0, I64), "4096", SET, Inert(TYPES)),
+    row("stream-node-max-entries", int(0, I64), "100", SET, Inert(TYPES)),
+    row("hll-sparse-max-bytes", memory(0, I64), "3000", SET, Inert(TYPES)),
+    row("sanitize-dump-payload", Kind::Choice(&["no", "yes", "clients"]), "no", SET, Inert("there is no RESTORE yet")),
+    row("locale-collate", TEXT, "", SET, Inert("there is no SORT yet")),
+
+    // Watching the server.
+    row("slowlog-log-slower-than", int(-1, I64), "10000", SET, Live(|s, v| s.slowlog_log_slower_than_us = v.number())),
+    row("slowlog-max-len", int(0, I64), "128", SET, Live(|s, v| s.slowlog_max_len = v.number())),
+    row("latency-monitor-threshold", int(0, I64), "0", SET, Live(|s, v| s.latency_monitor_threshold_ms = v.number())),
+    row("latency-tracking", BOOL, "yes", SET, Live(|s, v| s.latency_tracking = v.is_yes())),
+    row("latency-tracking-info-percentiles", Kind::Special(Special::Percentiles), "50 99 99.9", SET, Live(|s, v| if let Value::Percentiles(percentiles) = v { s.latency_percentiles.clone_from(percentiles) })),
+    row("loglevel", Kind::Choice(&["debug", "verbose", "notice", "warning", "nothing"]), "notice", SET, Live(|s, v| s.loglevel = LogLevel::from_index(v.index()))),
+    row("logfile", TEXT, "", FIXED, Live(|s, v| s.logfile = v.optional_bytes())),
+    row("syslog-enabled", BOOL, "no", FIXED, Inert(SYSLOG)),
+    row("syslog-ident", TEXT, "redis", FIXED, Inert(SYSLOG)),
+    row("syslog-facility", Kind::Choice(&["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"]), "local0", FIXED, Inert(SYSLOG)),
+    row("crash-log-enabled", BOOL, "yes", SET, Inert("a crash is always logged with its backtrace")),
+    row("crash-memcheck-enabled", BOOL, "yes", SET, Inert("memory is not tested after a crash")),
+    row("watchdog-period", int(0, I32), "0", SET, Inert("there is no watchdog")).hidden(),
+
+    // Running.
+    row("hz", int(0, I32), "10", SET, Live(|s, v| s.hz = v.number())).settled(|v| Ok(Value::Integer(i128::from(v.number::<u32>().clamp(1, 500))))),
+    row("dynamic-hz", BOOL, "yes", SET, Inert("periodic work is small and does not grow with the clients")),
+    row("busy-reply-threshold", int(0, I64), "5000", SET, Live(|s, v| s.busy_reply_threshold_ms = v.number())).alias("lua-time-limit"),
+    row("enable-debug-command", NO_YES_LOCAL, "no", FIXED, Live(|s, v| s.enable_debug_command = Access::from_index(v.index()))),
+    row("enable-protected-configs", NO_YES_LOCAL, "no", FIXED, Live(|s, v| s.enable_protected_configs = Access::from_index(v.index()))),
+    row("enable-module-command", NO_YES_LOCAL, "no", FIXED, Inert("there are no modules")),
+    row("dir", TEXT, ".", GUARDED, Live(|s, v| s.dir = v.bytes().to_vec())),
+    row("pidfile", TEXT, "", FIXED, Live(|s, v| s.pidfile = v.optional_bytes())),
+    row("daemonize", BOOL, "no", FIXED, Inert("kumi-server stays in the foreground; let a supervisor or the shell put it into the background")),
+    row("supervised", Kind::Choice(&["upstart", "systemd", "auto", "no"]), "no", FIXED, Inert("the supervisor is not told when the server is ready; start it as a simple service")),
+    row("always-show-logo", BOOL, "no", FIXED, Inert("there is no logo")),
+    row("set-proc-title", BOOL, "yes", FIXED, Inert(PROCESS)),
+    row("proc-title-template", Kind::Text(title_template), "{title} {listen-addr} {server-mode}", SET, Inert(PROCESS)),
+    row("io-threads", int(1, 128), "1", FIXED, Inert("one thread owns the keyspace and its connections")),
+    row("io-threads-do-reads", BOOL, "no", FIXED, Inert("one thread owns the keyspace and its connections")),
+    row("server-cpulist", TEXT, "", FIXED, Inert(PROCESS)).alias("server_cpulist"),
+    row("bio-cpulist", TEXT, "", FIXED, Inert(PROCESS)).alias("bio_cpulist"),
+    row("aof-rewrite-cpulist", TEXT, "", FIXED, Inert(APPEND_ONLY)).alias("aof_rewrite_cpulist"),
+    row("bgsave-cpulist", TEXT, "", FIXED, Inert(SNAPSHOTS)).alias("bgsave_cpulist"),
+    row("oom-score-adj", Kind::Choice(&["no", "yes", "relative", "absolute"]), "no", SET, Inert(PROCESS)).settled(|v| Ok(if v.index() == 2 { Value::Choice(1) } else { v })),
+    row("oom-score-adj-values", Kind::Special(Special::OomScores), "0 200 800", SET, Inert(PROCESS)),
+    row("disable-thp", BOOL, "yes", FIXED, Inert("nothing forks, so huge pages cost no copies")),
+    row("ignore-warnings", TEXT, "", SET, Inert("none of the warnings it names exist")),
+    row("shutdown-timeout", int(0, I32), "10", SET, Inert("a shutdown waits for no replicas")),
+    row("shutdown-on-sigint", SHUTDOWN, "default", SET, Refused { when: asks_to_save, why: NO_SAVE_ON_SIGNAL }).settled(save_or_nosave),
+    row("shutdown-on-sigterm", SHUTDOWN, "default", SET, Refused { when: asks_to_save, why: NO_SAVE_ON_SIGNAL }).settled(save_or_nosave),
+    row("use-exit-on-panic", BOOL, "no", SET, Inert(TESTING)).hidden(),
+    row("jemalloc-bg-thread", BOOL, "yes", SET, Inert("the allocator is not jemalloc")),
+    row("activedefrag", BOOL, "no", SET, Inert(DEFRAG)),
+    row("active-defrag-cycle-min", int(1, 99), "1", SET, Inert(DEFRAG)),
+    row("active-defrag-cycle-max", int(1, 99), "25", SET, Inert(DEFRAG)),
+    row("active-defrag-threshold-lower", int(0, 1000), "10", SET, Inert(DEFRAG)),
+    row("active-defrag-threshold-upper", int(0, 1000), "100", SET, Inert(DEFRAG)),
+    row("active-defrag-ignore-bytes", memory(1, I64), "100mb", SET, Inert(DEFRAG)),
+    row("active-defrag-max-scan-fields", int(1, I64), "1000", SET, Inert(DEFRAG)),
+
+    // Users.
+    row("aclfile", TEXT, "", FIXED, Refused {
+        when: |v| !v.bytes().is_empty(),
+        why: "kumi has no users but the default one yet: without the rules of this file, everybody could do everything",
+    }),
+    row("acllog-max-len", int(0, I64), "128", SET, Inert(ACLS)),
+    row("acl-pubsub-default", Kind::Choice(&["allchannels", "resetchannels"]), "resetchannels", SET, Inert(ACLS)),
+
+    // Snapshots.
+    row("save", Kind::Special(Special::Save), "", SET, Refused { when: |v| *v != Value::SavePoints(Vec::new()), why: NO_SNAPSHOTS }),
+    row("dbfilename", Kind::Text(database_file), "dump.rdb", GUARDED, Inert(SNAPSHOTS)),
+    row("stop-writes-on-bgsave-error", BOOL, "yes", SET, Inert(SNAPSHOTS)),
+    row("rdbcompression", BOOL, "yes", SET, Inert(SNAPSHOTS)),
+    row("rdbchecksum", BOOL, "yes", FIXED, Inert(SNAPSHOTS)),
+    row("rdb-save-incremental-fsync", BOOL, "yes", SET, Inert(SNAPSHOTS)),
+    row("rdb-del-sync-files", BOOL, "no", SET, Inert(SNAPSHOTS)),
+    row("rdb-key-save-delay", int(I32_MIN, I32), "0", SET, Inert(TESTING)).hidden(),
+    row("key-load-delay", int(I32_MIN, I32), "0", SET, Inert(TESTING)).hidden(),
+    row("loading-process-events-interval-bytes", int(1024, I32), "2097152", SET, Inert(SNAPSHOTS)).hidden(),
+
+    // The append-only file.
+    row("appendonly", BOOL, "no", SET, Refused {
+        when: Value::is_yes,
+        why: "kumi has no append-only file yet: accepting it would promise that writes survive a restart, and they would not",
+    }),
+    row("appendfilename", Kind::Text(append_file), "appendonly.aof", FIXED, Inert(APPEND_ONLY)),
+    row("appenddirname", Kind::Text(append_directory), "appendonlydir", FIXED, Inert(APPEND_ONLY)),
+    row("appendfsync", Kind::Choice(&["everysec", "always", "no"]), "everysec", SET, Inert(APPEND_ONLY)),
+    row("no-appendfsync-on-rewrite", BOOL, "no", SET, Inert(APPEND_ONLY)),
+    row("auto-aof-rewrite-percentage", int(0, I32), "100", SET, Inert(APPEND_ONLY)),
+    row("auto-aof-rewrite-min-size", memory(0, I64), "64mb", SET, Inert(APPEND_ONLY)),
+    row("aof-load-truncated", BOOL, "yes", SET, Inert(APPEND_ONLY)),
+    row("aof-use-rdb-preamble", BOOL, "yes", SET, Inert(APPEND_ONLY)),
+    row("aof-timestamp-enabled", BOOL, "no", SET, Inert(APPEND_ONLY)),
+    row("aof-rewrite-incremental-fsync", BOOL, "yes", SET, Inert(APPEND_ONLY)),
+    row("aof-disable-auto-gc", BOOL, "no", SET, Inert(APPEND_ONLY)),
+
+    // Replication.
+    row("replicaof", Kind::Special(Special::ReplicaOf), "no one", FIXED, Refused {
+        when: |v| *v != Value::ReplicaOf(None),
+        why: "kumi cannot follow another server yet: it would serve an empty keyspace as if it were a copy",
+    }).alias("slaveof"),
+    row("masterauth", TEXT, "", SET, Inert(REPLICATION)).sensitive(),
+    row("masteruser", TEXT, "", SET, Inert(REPLICATION)).sensitive(),
+    row("min-replicas-to-write", int(0, I32), "0", SET, Refused {
+        when: |v| *v != Value::Integer(0),
+        why: "kumi has no replicas yet: writes would be acknowledged without the copies this asks for",
+    }).alias("min-slaves-to-write"),
+    row("min-replicas-max-lag", int(0, I32), "10", SET, Inert(REPLICATION)).alias("min-slaves-max-lag"),
+    row("replica-serve-stale-data", BOOL, "yes", SET, Inert(REPLICATION)).alias("slave-serve-stale-data"),
+    row("replica-read-only", BOOL, "yes", SET, Inert(REPLICATION)).alias("slave-read-only"),
+    row("replica-priority", int(0, I32), "100", SET, Inert(REPLICATION)).alias("slave-priority"),
+    row("replica-announced", BOOL, "yes", SET, Inert(REPLICATION)),
+    row("replica-announce-ip", TEXT, "", SET, Inert(REPLICATION)).alias("slave-announce-ip"),
+    row("replica-announce-port", int(0, PORT), "0", SET, Inert(REPLICATION)).alias("slave-announce-port"),
+    row("replica-lazy-flush", BOOL, "no", SET, Inert(REPLICATION)).alias("slave-lazy-flush"),
+    row("replica-ignore-maxmemory", BOOL, "yes", SET, Inert(REPLICATION)).alias("slave-ignore-maxmemory"),
+    row("replica-ignore-disk-write-errors", BOOL, "no", SET, Inert(REPLICATION)),
+    row("propagation-error-behavior", Kind::Choice(&["ignore", "panic", "panic-on-replicas"]), "ignore", SET, Inert(REPLICATION)),
+    row("repl-backlog-size", memory(1, I64), "1mb", SET, Inert(REPLICATION)),
+    row("repl-backlog-ttl", int(0, I64), "3600", SET, Inert(REPLICATION)),
+    row("repl-disable-tcp-nodelay", BOOL, "no", SET, Inert(REPLICATION)),
+    row("repl-diskless-load", Kind::Choice(&["disabled", "on-empty-db", "swapdb"]), "disabled", SET, Inert(REPLICATION)),
+    row("repl-diskless-sync", BOOL, "yes", SET, Inert(REPLICATION)),
+    row("repl-diskless-sync-delay", int(0, I32), "5", SET, Inert(REPLICATION)),
+    row("repl-diskless-sync-max-replicas", int(0, I32), "0", SET, Inert(REPLICATION)),
+    row("repl-ping-replica-period", int(1, I32), "10", SET, Inert(REPLICATION)).alias("repl-ping-slave-period"),
+    row("repl-timeout", int(1, I32), "60", SET, Inert(REPLICATION)),
+
+    // Cluster.
+    row("cluster-enabled", BOOL, "no", FIXED, Refused {
+        when: Value::is_yes,
+        why: "kumi-server cannot be a node of a Redis Cluster yet: clients would look for slots that nobody serves",
+    }),
+    row("cluster-config-file", TEXT, "nodes.conf", FIXED, Inert(CLUSTER)),
+    row("cluster-port", int(0, PORT), "0", FIXED, Inert(CLUSTER)),
+    row("cluster-node-timeout", int(0, I64), "15000", SET, Inert(CLUSTER)),
+    row("cluster-ping-interval", int(0, I64), "1000", SET, Inert(TESTING)).hidden(),
+    row("cluster-migration-barrier", int(0, I32), "1", SET, Inert(CLUSTER)),
+    row("cluster-allow-replica-migration", BOOL, "yes", SET, Inert(CLUSTER)),
+    row("cluster-allow-reads-when-down", BOOL, "no", SET, Inert(CLUSTER)),
+    row("cluster-allow-pubsubshard-when-down", BOOL, "yes", SET, Inert(CLUSTER)),
+    row("cluster-require-full-coverage", BOOL, "yes", SET, Inert(CLUSTER)),
+    row("cluster-replica-validity-factor", int(0, I32), "10", SET, Inert(CLUSTER)).alias("cluster-slave-validity-factor"),
+    row("cluster-replica-no-failover", BOOL, "no", SET, Inert(CLUSTER)).alias("cluster-slave-no-failover"),
+    row("cluster-link-sendbuf-limit", memory(0, U64), "0", SET, Inert(CLUSTER)),
+    row("cluster-announce-ip", TEXT, "", SET, Inert(CLUSTER)),
+    row("cluster-announce-hostname", Kind::Text(announced_hostname), "", SET, Inert(CLUSTER)),
+    row("cluster-announce-human-nodename", Kind::Text(announced_node_name), "", SET, Inert(CLUSTER)),
+    row("cluster-announce-port", int(0, PORT), "0", SET, Inert(CLUSTER)),
+    row("cluster-announce-bus-port", int(0, PORT), "0", SET, Inert(CLUSTER)),
+    row("cluster-announce-tls-port", int(0, PORT), "0", SET, Inert(CLUSTER)),
+    row("cluster-preferred-endpoint-type", Kind::Choice(&["ip", "hostname", "unknown-endpoint"]), "ip", SET, Inert(CLUSTER)),
+
+    // TLS.
+    row("tls-port", int(0, PORT), "0", SET, Refused {
+        when: |v| *v != Value::Integer(0),
+        why: "kumi-server does not speak TLS yet: a port that should be encrypted must not be left closed or in the clear unnoticed",
+    }),
+    row("tls-cert-file", TEXT, "", SET, Inert(TLS)),
+    row("tls-key-file", TEXT, "", SET, Inert(TLS)),
+    row("tls-key-file-pass", TEXT, "", SET, Inert(TLS)).sensitive(),
+    row("tls-client-cert-file", TEXT, "", SET, Inert(TLS)),
+    row("tls-client-key-file", TEXT, "", SET, Inert(TLS)),
+    row("tls-client-key-file-pass", TEXT, "", SET, Inert(TLS)).sensitive(),
+    row("tls-dh-params-file", TEXT, "", SET, Inert(TLS)),
+    row("tls-ca-cert-file", TEXT, "", SET, Inert(TLS)),
+    row("tls-ca-cert-dir", TEXT, "", SET, Inert(TLS)),
+    row("tls-auth-clients", Kind::Choice(&["no", "yes", "optional"]), "yes", SET, Inert(TLS)),
+    row("tls-replication", BOOL, "no", SET, Inert(TLS)),
+    row("tls-cluster", BOOL, "no", SET, Inert(TLS)),
+    row("tls-protocols", TEXT, "", SET, Inert(TLS)),
+    row("tls-ciphers", TEXT, "", SET, Inert(TLS)),
+    row("tls-ciphersuites", TEXT, "", SET, Inert(TLS)),
+    row("tls-prefer-server-ciphers", BOOL, "no", SET, Inert(TLS)),
+    row("tls-session-caching", BOOL, "yes", SET, Inert(TLS)),
+    row("tls-session-cache-size", int(0, I32), "20480", SET, Inert(TLS)),
+    row("tls-session-cache-timeout", int(0, I32), "300", SET, Inert(TLS)),
+];
+
+/// `save` and `nosave` exclude each other.
+fn save_or_nosave(value: Value) -> Result<Value, &'static str> {
+    match value {
+        Value::Flags(bits) if bits & 0b11 == 0b11 => {
+            Err("shutdown options SAVE and NOSAVE can't be used simultaneously")
+        }
+        value => Ok(value),
+    }
+}
+
+fn asks_to_save(value: &Value) -> bool {
+    matches!(value, Value::Flags(bits) if bits & 1 != 0)
+}

@@ -1,0 +1,264 @@
+//! The syntax of `redis.conf` and of `redis-server`'s command line: text in, lines out, and lines into a [`Config`].
+//!
+//! It opens nothing. An `include` comes back to the host as [`Loaded::Include`], to be read (globs resolved, depth
+//! bounded by [`INCLUDE_DEPTH_LIMIT`]) and loaded before the next line, because later lines win.
+//!
+//! ```text
+//! for line in parse_text(text, &source)? {
+//!     if let Loaded::Include(path) = config.load(&line, &source)? { /* read path, parse_text, load its lines */ }
+//! }
+//! ```
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::{Changes, Config, Origin, TABLE, find, words};
+
+/// How deep files may include one another. A file that includes itself ends here instead of in a full stack.
+pub const INCLUDE_DEPTH_LIMIT: usize = 16;
+
+/// Where configuration text came from, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file of this name.
+    File(String),
+    /// Standard input.
+    Stdin,
+    /// `--directive value` flags.
+    CommandLine,
+}
+
+/// A line that says something: neither blank nor a comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// From 1.
+    pub number: usize,
+    /// As it stands in the text, without the spaces around it.
+    pub text: Vec<u8>,
+    /// Its words, quotes resolved. There is at least one.
+    pub words: Vec<Vec<u8>>,
+}
+
+/// What became of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loaded {
+    /// A directive was set.
+    Set,
+    /// Another file is to be loaded now. The path may hold glob characters.
+    Include(Vec<u8>),
+    /// The line asks for what is so anyway.
+    Nothing,
+}
+
+/// A line that cannot be loaded: the operator's mistake, or something kumi refuses. The line changed nothing; lines
+/// before it stay loaded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct LoadError {
+    /// Where the line stands.
+    pub source_name: Source,
+    /// From 1.
+    pub line: usize,
+    /// The line.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: Cow<'static, str>,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "*** FATAL CONFIG FILE ERROR (kumi {}) ***",
+            env!("CARGO_PKG_VERSION")
+        )?;
+        match &self.source_name {
+            Source::File(name) => {
+                writeln!(
+                    f,
+                    "Reading the configuration file, at line {} of {name}",
+                    self.line
+                )?;
+            }
+            Source::Stdin => writeln!(
+                f,
+                "Reading the configuration from standard input, at line {}",
+                self.line
+            )?,
+            Source::CommandLine => {
+                writeln!(f, "Reading the command line, at option {}", self.line)?
+            }
+        }
+        write!(f, ">>> '{}'\n{}", self.text, self.reason)
+    }
+}
+
+impl LoadError {
+    fn new(
+        source: &Source,
+        line: usize,
+        text: &[u8],
+        reason: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            source_name: source.clone(),
+            line,
+            text: String::from_utf8_lossy(text).into_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// Splits text into the lines that say something.
+pub fn parse_text(text: &[u8], source: &Source) -> Result<Vec<Line>, LoadError> {
+    let mut lines = Vec::new();
+    for (index, text) in text.split(|&byte| byte == b'\n').enumerate() {
+        let number = index + 1;
+        let text = text.trim_ascii();
+        if text.is_empty() || text.starts_with(b"#") {
+            continue;
+        }
+        let words = words::split(text).ok_or_else(|| {
+            LoadError::new(
+                source,
+                number,
+                text,
+                "Unbalanced quotes in configuration line",
+            )
+        })?;
+        if !words.is_empty() {
+            lines.push(Line {
+                number,
+                text: text.to_vec(),
+                words,
+            });
+        }
+    }
+    Ok(lines)
+}
+
+/// What the arguments of the server ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The configuration file, when the first argument is not a flag.
+    pub file: Option<Vec<u8>>,
+    /// A lone `-` came first or last: more configuration is to be read from standard input, after the file.
+    pub stdin: bool,
+    /// The flags as configuration text, to be loaded last.
+    pub options: Vec<u8>,
+}
+
+/// Turns `[file] [-] --directive value ...` (without the program's name) into configuration text.
+///
+/// A flag and its value may share one argument (`"--port 7000"`), a value right behind its flag may begin with `--`,
+/// and `--save` alone means `save ""`. Flags that are not directives (`--version`, `--help`) are the caller's.
+pub fn parse_command_line(args: &[impl AsRef<[u8]>]) -> CommandLine {
+    let mut parsed = CommandLine::default();
+    let mut args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+    if args.first().is_some_and(|first| !first.starts_with(b"-")) {
+        parsed.file = Some(args.remove(0).to_vec());
+    } else if args.first() == Some(&b"-".as_slice()) {
+        parsed.stdin = true;
+        args.remove(0);
+    }
+    if args.last() == Some(&b"-".as_slice()) {
+        parsed.stdin = true;
+        args.pop();
+    }
+    let mut wants_value = false;
+    for (index, arg) in args.iter().enumerate() {
+        let Some(flag) = arg.strip_prefix(b"--").filter(|_| !wants_value) else {
+            words::quote(&mut parsed.options, arg);
+            parsed.options.push(b' ');
+            wants_value = false;
+            continue;
+        };
+        if !parsed.options.is_empty() {
+            parsed.options.push(b'\n');
+        }
+        parsed.options.extend(flag);
+        parsed.options.push(b' ');
+        let alone = words::split(flag).is_some_and(|words| words.len() == 1);
+        let followed_by_flag = args
+            .get(index + 1)
+            .is_none_or(|next| next.starts_with(b"--"));
+        if alone && followed_by_flag && flag.trim_ascii().eq_ignore_ascii_case(b"save") {
+            // A script that builds the list of save points from an empty list means none.
+            parsed.options.extend(b"\"\"");
+        } else {
+            wants_value = alone;
+        }
+    }
+    parsed
+}
+
+impl Config {
+    /// Loads one line. The order of lines matters: the last one of a directive wins.
+    pub fn load(&mut self, line: &Line, source: &Source) -> Result<Loaded, LoadError> {
+        let wrong =
+            |reason: Cow<'static, str>| LoadError::new(source, line.number, &line.text, reason);
+        let Some((name, values)) = line.words.split_first() else {
+            return Ok(Loaded::Nothing);
+        };
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let Some((row, _)) = find(name) else {
+            return load_valueless(name, &values).map_err(|reason| wrong(reason.into()));
+        };
+        let kind = &TABLE[row].kind;
+        let values = match values.as_slice() {
+            // `save "900 1"` says the same as `save 900 1`.
+            [one] => kind.split(one),
+            _ if kind.takes_many_words() => values,
+            _ => return Err(wrong("wrong number of arguments".into())),
+        };
+        self.assign(row, &values, Origin::Startup, &mut Changes::default())
+            .map_err(wrong)?;
+        Ok(Loaded::Set)
+    }
+}
+
+/// The directives that have no value to keep, so no row in the table.
+fn load_valueless(name: &[u8], values: &[&[u8]]) -> Result<Loaded, &'static str> {
+    match (name.to_ascii_lowercase().as_slice(), values) {
+        (b"include", [path]) => Ok(Loaded::Include(path.to_vec())),
+        // Redis dropped these and still takes them in silence.
+        (b"list-max-ziplist-entries" | b"list-max-ziplist-value", [_]) => Ok(Loaded::Nothing),
+        (b"user", [user, rules @ ..]) if gives_the_default_user_everything(user, rules) => {
+            Ok(Loaded::Nothing)
+        }
+        (b"user", [_, ..]) => Err(
+            "kumi has no users but the default one yet: without this rule, somebody could do what it forbids. \
+             For a password, use requirepass",
+        ),
+        (b"rename-command", [_, _]) => Err(
+            "kumi does not rename commands yet: the command you want out of reach would stay within it",
+        ),
+        (b"loadmodule", [_, ..]) => {
+            Err("kumi loads no modules: commands of this one would be missing")
+        }
+        (b"sentinel", _) => Err("sentinel directive while not in sentinel mode"),
+        _ => Err("Bad directive or wrong number of arguments"),
+    }
+}
+
+/// The rules Redis gives the default user by itself, in any of their spellings.
+fn gives_the_default_user_everything(user: &[u8], rules: &[&[u8]]) -> bool {
+    const HARMLESS: [&[u8]; 9] = [
+        b"on",
+        b"nopass",
+        b"sanitize-payload",
+        b"~*",
+        b"allkeys",
+        b"&*",
+        b"allchannels",
+        b"+@all",
+        b"allcommands",
+    ];
+    let known = |rule: &&[u8]| {
+        HARMLESS
+            .iter()
+            .any(|harmless| harmless.eq_ignore_ascii_case(rule))
+    };
+    let has = |wanted: &[u8]| rules.iter().any(|rule| rule.eq_ignore_ascii_case(wanted));
+    user == b"default" && rules.iter().all(known) && has(b"on") && has(b"nopass")
+}

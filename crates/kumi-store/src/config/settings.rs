@@ -1,0 +1,206 @@
+//! The values kumi acts on, each in the type its reader wants, so that nobody looks up a name while serving.
+//!
+//! A field here is written by exactly one row of the directive table, its live one. Units are part of the name.
+
+use super::{NotifyFlags, OutputLimits};
+
+/// Typed values of all live directives. Zero means "no limit" or "never" unless a field says otherwise.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Addresses to listen on; none means no TCP.
+    pub bind: Vec<BindAddress>,
+    /// TCP port; 0 means no TCP.
+    pub port: u16,
+    /// Path of the Unix socket.
+    pub unixsocket: Option<Vec<u8>>,
+    /// Permission bits of the Unix socket; 0 leaves what the umask gives.
+    pub unixsocketperm: u32,
+    /// Length of the queue of connections the kernel has accepted and kumi has not.
+    pub tcp_backlog: u32,
+    /// Seconds between TCP keepalive probes.
+    pub tcp_keepalive_s: u32,
+    /// Most clients at once.
+    pub maxclients: usize,
+    /// Seconds after which an idle client is closed.
+    pub timeout_s: u32,
+    /// Refuse clients from outside while there is no password and no explicit `bind`.
+    pub protected_mode: bool,
+    /// Password of the default user.
+    pub requirepass: Option<Vec<u8>>,
+    /// How many databases SELECT reaches.
+    pub databases: usize,
+    /// Output buffer limits per class of client.
+    pub output_limits: OutputLimits,
+    /// Most bytes of undecoded input a client may pile up.
+    pub query_buffer_limit_bytes: usize,
+    /// Longest bulk string in a request.
+    pub proto_max_bulk_len: usize,
+    /// Longest request, all of its arguments together.
+    pub max_message_size: usize,
+    /// Most keys of one keyspace.
+    pub max_keys: u64,
+    /// Largest value of one key.
+    pub max_value_size: usize,
+    /// Memory above which writes are refused.
+    pub maxmemory_bytes: u64,
+    /// Which keyspace events go out.
+    pub notify: NotifyFlags,
+    /// Commands at least this slow enter the slow log; 0 logs all, negative none.
+    pub slowlog_log_slower_than_us: i64,
+    /// Entries the slow log keeps.
+    pub slowlog_max_len: usize,
+    /// Events at least this long enter the latency monitor; 0 turns it off.
+    pub latency_monitor_threshold_ms: u64,
+    /// Keep a latency histogram per command.
+    pub latency_tracking: bool,
+    /// Percentiles INFO latencystats shows.
+    pub latency_percentiles: Vec<f64>,
+    /// Runs of the periodic work per second, 1 to 500.
+    pub hz: u32,
+    /// A script or long command may run this long before others are told BUSY.
+    pub busy_reply_threshold_ms: u64,
+    /// Who may use DEBUG.
+    pub enable_debug_command: Access,
+    /// Who may CONFIG SET a protected directive.
+    pub enable_protected_configs: Access,
+    /// DEL frees in the background, as UNLINK does.
+    pub lazyfree_user_del: bool,
+    /// FLUSHALL and FLUSHDB without a mode free in the background.
+    pub lazyfree_user_flush: bool,
+    /// Values overwritten by RENAME, SET and the like are freed in the background.
+    pub lazyfree_server_del: bool,
+    /// Expired values are freed in the background.
+    pub lazyfree_expire: bool,
+    /// What the log tells.
+    pub loglevel: LogLevel,
+    /// Path of the log; none means standard output.
+    pub logfile: Option<Vec<u8>>,
+    /// Path of the file with the process id.
+    pub pidfile: Option<Vec<u8>>,
+    /// Working directory.
+    pub dir: Vec<u8>,
+}
+
+/// An address of `bind`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BindAddress {
+    /// Address or host name; `*` is every IPv4 and `::*` every IPv6 address.
+    pub host: Vec<u8>,
+    /// Written with a `-`: not having this address is no error.
+    pub optional: bool,
+}
+
+/// Who is let in where Redis has `no`, `yes` and `local`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Nobody.
+    #[default]
+    No,
+    /// Everybody.
+    Yes,
+    /// Connections from this machine.
+    Local,
+}
+
+impl Access {
+    /// Whether a connection is let in.
+    pub fn allows(self, local: bool) -> bool {
+        self == Access::Yes || (self == Access::Local && local)
+    }
+
+    pub(super) fn from_index(index: usize) -> Self {
+        [Access::No, Access::Yes, Access::Local]
+            .get(index)
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// How much the log tells, from most to least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Everything.
+    Debug,
+    /// Much that is seldom useful.
+    Verbose,
+    /// What an operator wants.
+    #[default]
+    Notice,
+    /// Trouble only.
+    Warning,
+    /// Silence.
+    Nothing,
+}
+
+impl LogLevel {
+    pub(super) fn from_index(index: usize) -> Self {
+        use LogLevel::{Debug, Nothing, Notice, Verbose, Warning};
+        [Debug, Verbose, Notice, Warning, Nothing]
+            .get(index)
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+impl BindAddress {
+    pub(super) fn all(words: &[Vec<u8>]) -> Vec<Self> {
+        let words = words.iter().filter(|word| !word.is_empty());
+        words
+            .map(|word| match word.strip_prefix(b"-") {
+                Some(host) => Self {
+                    host: host.to_vec(),
+                    optional: true,
+                },
+                None => Self {
+                    host: word.clone(),
+                    optional: false,
+                },
+            })
+            .collect()
+    }
+}
+
+impl Settings {
+    /// Fields before the table's defaults are written into them. Nobody sees these.
+    pub(super) fn blank() -> Self {
+        Self {
+            bind: Vec::new(),
+            port: 0,
+            unixsocket: None,
+            unixsocketperm: 0,
+            tcp_backlog: 0,
+            tcp_keepalive_s: 0,
+            maxclients: 0,
+            timeout_s: 0,
+            protected_mode: false,
+            requirepass: None,
+            databases: 0,
+            output_limits: OutputLimits::default(),
+            query_buffer_limit_bytes: 0,
+            proto_max_bulk_len: 0,
+            max_message_size: 0,
+            max_keys: 0,
+            max_value_size: 0,
+            maxmemory_bytes: 0,
+            notify: NotifyFlags::NONE,
+            slowlog_log_slower_than_us: 0,
+            slowlog_max_len: 0,
+            latency_monitor_threshold_ms: 0,
+            latency_tracking: false,
+            latency_percentiles: Vec::new(),
+            hz: 0,
+            busy_reply_threshold_ms: 0,
+            enable_debug_command: Access::No,
+            enable_protected_configs: Access::No,
+            lazyfree_user_del: false,
+            lazyfree_user_flush: false,
+            lazyfree_server_del: false,
+            lazyfree_expire: false,
+            loglevel: LogLevel::Notice,
+            logfile: None,
+            pidfile: None,
+            dir: Vec::new(),
+        }
+    }
+}
