@@ -1,7 +1,35 @@
 //! The Redis-compatible engine, without a socket, a clock or a thread of its own.
+//!
+//! A [`Store`] holds the data, the sessions and what waits to be written to them. Whoever runs it
+//! hands in requests and clock readings, and carries out the effects it asks for.
 
-mod config;
+mod cmd;
+mod command;
+pub mod config;
+mod ctx;
+mod delivery;
+mod dispatch;
+mod error;
 mod extended;
 mod glob;
+mod host;
 mod keyspace;
+mod latency;
 mod number;
+mod propagation;
+mod pubsub;
+mod reply;
+mod session;
+mod slowlog;
+mod stats;
+mod store;
+#[cfg(test)]
+mod testing;
+
+pub use config::Config;
+pub use error::CommandError;
+pub use host::{ApplyError, Host, HostFacts, Now};
+pub use keyspace::Garbage;
+pub use propagation::WriteRecord;
+pub use session::{InputUse, Peer, SessionKey};
+pub use store::{Effect, Flow, ShutdownRequest, Store};

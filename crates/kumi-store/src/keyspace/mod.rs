@@ -1,7 +1,363 @@
 //! The keyspace: the only door to the data.
+//!
+//! Passive expiry, keyspace notifications, WATCH touches, memory accounting and the deletion
+//! records of expired keys happen here and nowhere else, so a command cannot forget them. What it
+//! does not do: it never talks to a session. Events are queued, and the store delivers them when
+//! the command that caused them has ended.
 
 mod deadlines;
+mod door;
 mod entry;
 mod segment;
 mod table;
 mod value;
+mod watch;
+
+pub(crate) use door::{Expiry, Keys, Look};
+pub(crate) use entry::Entry;
+pub(crate) use value::{NewValue, ValueRef};
+pub(crate) use watch::Watchers;
+
+use crate::config::NotifyFlags;
+use crate::error::{CommandError, CommandResult};
+use crate::propagation::Propagation;
+use deadlines::Deadlines;
+use kumi_resp::OwnedArgs;
+use table::{Position, Table};
+use value::Value;
+
+/// Keys taken from the deadline index at a time.
+const EXPIRY_BATCH: usize = 32;
+
+/// A queued notification.
+#[derive(Debug)]
+pub(crate) struct KeyEvent {
+    pub(crate) db: usize,
+    pub(crate) name: &'static str,
+    pub(crate) key: Box<[u8]>,
+}
+
+/// Counters INFO shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyspaceStats {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) expired: u64,
+    /// Slices of active expiry that ended with more keys due.
+    pub(crate) expiry_slices_cut: u64,
+}
+
+/// Limits on what may be stored; 0 means none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DataLimits {
+    pub(crate) max_keys: usize,
+    pub(crate) max_value_bytes: usize,
+}
+
+/// Data that was let go of. Dropping it may take long, so the front does that on another thread.
+#[derive(Debug)]
+pub struct Garbage(#[expect(dead_code, reason = "only its drop matters")] Discarded);
+
+#[derive(Debug)]
+enum Discarded {
+    Database(#[expect(dead_code, reason = "only its drop matters")] Db),
+    Entry(#[expect(dead_code, reason = "only its drop matters")] Entry),
+    Value(#[expect(dead_code, reason = "only its drop matters")] Value),
+}
+
+#[derive(Debug)]
+struct Db {
+    table: Table,
+    deadlines: Deadlines,
+    /// Bytes of all entries.
+    entry_bytes: usize,
+    /// Sum of all deadlines, for the average TTL that INFO shows.
+    deadline_sum: u128,
+}
+
+impl Db {
+    fn new(seed: (u64, u64)) -> Self {
+        Self {
+            table: Table::new(seed),
+            deadlines: Deadlines::new(),
+            entry_bytes: 0,
+            deadline_sum: 0,
+        }
+    }
+
+    fn index_deadline(&mut self, hash: u64, deadline: Option<u64>) {
+        if let Some(deadline) = deadline {
+            self.deadlines.insert(deadline, hash);
+            self.deadline_sum += u128::from(deadline);
+        }
+    }
+
+    fn unindex_deadline(&mut self, hash: u64, deadline: Option<u64>) {
+        if let Some(deadline) = deadline {
+            self.deadlines.remove(deadline, hash);
+            self.deadline_sum -= u128::from(deadline);
+        }
+    }
+
+    /// Takes an entry out, with all books kept.
+    fn take(&mut self, hash: u64, position: Position) -> Entry {
+        let entry = self.table.remove_at(position);
+        self.entry_bytes -= entry.heap_bytes();
+        self.unindex_deadline(hash, entry.deadline());
+        entry
+    }
+}
+
+/// What INFO's keyspace section shows of a database.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DbSummary {
+    pub(crate) keys: usize,
+    pub(crate) with_deadline: usize,
+    pub(crate) average_ttl_ms: u64,
+}
+
+/// Values this large are freed elsewhere when unlinked.
+const BIG_VALUE_BYTES: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Keyspace {
+    dbs: Vec<Db>,
+    pub(crate) notify: NotifyFlags,
+    pub(crate) limits: DataLimits,
+    events: Vec<KeyEvent>,
+    pub(crate) watchers: Watchers,
+    pub(crate) propagation: Propagation,
+    /// Writes so far, as `rdb_changes_since_last_save` counts them.
+    pub(crate) dirty: u64,
+    pub(crate) stats: KeyspaceStats,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub(crate) active_expiry: bool,
+    /// CLIENT PAUSE: expired keys are hidden but stay until the pause ends.
+    pub(crate) expiry_frozen: bool,
+    /// `lazyfree-lazy-expire`: the record of an expired key is UNLINK instead of DEL.
+    pub(crate) lazy_expire: bool,
+    garbage: Vec<Garbage>,
+    due: Vec<(u64, u64)>,
+    seed: (u64, u64),
+}
+
+impl Keyspace {
+    pub(crate) fn new(databases: usize, seed: (u64, u64)) -> Self {
+        Self {
+            dbs: (0..databases).map(|_| Db::new(seed)).collect(),
+            notify: NotifyFlags::default(),
+            limits: DataLimits::default(),
+            events: Vec::new(),
+            watchers: Watchers::default(),
+            propagation: Propagation::default(),
+            dirty: 0,
+            stats: KeyspaceStats::default(),
+            active_expiry: true,
+            expiry_frozen: false,
+            lazy_expire: false,
+            garbage: Vec::new(),
+            due: Vec::new(),
+            seed,
+        }
+    }
+
+    /// Opens the door to one database.
+    pub(crate) fn keys(&mut self, db: usize, now_ms: u64, touch: bool) -> Keys<'_> {
+        Keys::new(self, db, now_ms, touch)
+    }
+
+    pub(crate) fn databases(&self) -> usize {
+        self.dbs.len()
+    }
+
+    pub(crate) fn len(&self, db: usize) -> usize {
+        self.dbs[db].table.len()
+    }
+
+    pub(crate) fn total_keys(&self) -> usize {
+        self.dbs.iter().map(|db| db.table.len()).sum()
+    }
+
+    pub(crate) fn summary(&self, db: usize, now_ms: u64) -> DbSummary {
+        let db = &self.dbs[db];
+        let with_deadline = db.deadlines.len();
+        let average = db
+            .deadline_sum
+            .checked_div(with_deadline as u128)
+            .unwrap_or(0);
+        let average_ttl_ms = u64::try_from(average)
+            .unwrap_or(u64::MAX)
+            .saturating_sub(now_ms);
+        DbSummary {
+            keys: db.table.len(),
+            with_deadline,
+            average_ttl_ms,
+        }
+    }
+
+    /// Bytes held by keys, values and their indexes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.dbs
+            .iter()
+            .map(|db| db.entry_bytes + db.table.heap_bytes() + db.deadlines.heap_bytes())
+            .sum()
+    }
+
+    /// Bytes of the hash tables and deadline indexes of one database.
+    pub(crate) fn overhead_bytes(&self, db: usize) -> (usize, usize) {
+        (
+            self.dbs[db].table.heap_bytes(),
+            self.dbs[db].deadlines.heap_bytes(),
+        )
+    }
+
+    /// Refuses `new` more keys when `max-keys` would be exceeded.
+    pub(crate) fn admit_keys(&self, new: usize) -> CommandResult {
+        let max = self.limits.max_keys;
+        if max != 0 && new != 0 && self.total_keys() + new > max {
+            return Err(CommandError::new(format!(
+                "OOM command not allowed: max-keys limit of {max} keys reached"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses a value over `max-value-size`.
+    pub(crate) fn admit_value(&self, bytes: usize) -> CommandResult {
+        let max = self.limits.max_value_bytes;
+        if max != 0 && bytes > max {
+            return Err(CommandError::new(format!(
+                "OOM command not allowed: value of {bytes} bytes exceeds max-value-size of {max} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Queues a notification if its class is on.
+    pub(crate) fn notify(&mut self, db: usize, class: NotifyFlags, name: &'static str, key: &[u8]) {
+        if self.notify.publishes(class) {
+            self.events.push(KeyEvent {
+                db,
+                name,
+                key: key.into(),
+            });
+        }
+    }
+
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    pub(crate) fn take_events(&mut self) -> Vec<KeyEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    pub(crate) fn take_garbage(&mut self) -> Vec<Garbage> {
+        std::mem::take(&mut self.garbage)
+    }
+
+    /// Empties a database and says how many keys it held.
+    pub(crate) fn flush(&mut self, db: usize) -> usize {
+        self.break_watches(db, None);
+        let seed = self.seed;
+        let old = std::mem::replace(&mut self.dbs[db], Db::new(seed));
+        let removed = old.table.len();
+        if removed > 0 {
+            self.garbage.push(Garbage(Discarded::Database(old)));
+        }
+        removed
+    }
+
+    /// Exchanges two databases, as SWAPDB does; their watched keys count as changed.
+    pub(crate) fn swap(&mut self, first: usize, second: usize) {
+        if first == second {
+            return;
+        }
+        self.break_watches(first, Some(second));
+        self.break_watches(second, Some(first));
+        self.dbs.swap(first, second);
+    }
+
+    /// Breaks the watches on keys of `db` that exist there or in the database about to replace it.
+    fn break_watches(&mut self, db: usize, replacement: Option<usize>) {
+        let exists = |db: usize, key: &[u8]| {
+            let table = &self.dbs[db].table;
+            table.find(table.hash(key), key).is_some()
+        };
+        let broken = self
+            .watchers
+            .in_db(db)
+            .filter(|(key, _)| {
+                exists(db, key) || replacement.is_some_and(|other| exists(other, key))
+            })
+            .flat_map(|(_, sessions)| sessions.iter().copied())
+            .collect();
+        self.watchers.mark_broken(broken);
+    }
+
+    /// The earliest deadline at which active expiry has work.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        if !self.active_expiry || self.expiry_frozen {
+            return None;
+        }
+        self.dbs.iter().filter_map(|db| db.deadlines.first()).min()
+    }
+
+    /// Removes a batch of due keys in deadline order; says how many were looked at.
+    pub(crate) fn expire_batch(&mut self, now_ms: u64) -> usize {
+        if !self.active_expiry || self.expiry_frozen {
+            return 0;
+        }
+        let earliest = (0..self.dbs.len())
+            .filter_map(|db| Some((self.dbs[db].deadlines.first()?, db)))
+            .filter(|&(deadline, _)| deadline <= now_ms)
+            .min();
+        let Some((_, db)) = earliest else { return 0 };
+        let mut due = std::mem::take(&mut self.due);
+        due.clear();
+        self.dbs[db]
+            .deadlines
+            .pop_due(now_ms, EXPIRY_BATCH, &mut due);
+        for &(deadline, hash) in &due {
+            self.dbs[db].deadline_sum -= u128::from(deadline);
+            if let Some(position) = self.dbs[db].table.find_due(hash, deadline) {
+                let entry = self.dbs[db].table.remove_at(position);
+                self.dbs[db].entry_bytes -= entry.heap_bytes();
+                self.after_expiry(db, entry);
+            }
+        }
+        let looked_at = due.len();
+        self.due = due;
+        looked_at
+    }
+
+    /// Removes a key that was found expired.
+    fn expire_at(&mut self, db: usize, hash: u64, position: Position) {
+        let entry = self.dbs[db].take(hash, position);
+        self.after_expiry(db, entry);
+    }
+
+    fn after_expiry(&mut self, db: usize, entry: Entry) {
+        self.stats.expired += 1;
+        self.notify(db, NotifyFlags::EXPIRED, "expired", entry.key());
+        self.watchers.touch(db, entry.key());
+        if self.propagation.is_on() {
+            let verb: &[u8] = if self.lazy_expire { b"UNLINK" } else { b"DEL" };
+            self.propagation
+                .push(db, OwnedArgs::from_slices([verb, entry.key()]));
+        }
+        self.discard(entry);
+    }
+
+    fn discard(&mut self, entry: Entry) {
+        if entry.heap_bytes() >= BIG_VALUE_BYTES {
+            self.garbage.push(Garbage(Discarded::Entry(entry)));
+        }
+    }
+
+    fn discard_value(&mut self, value: Value) {
+        if value.heap_bytes() >= BIG_VALUE_BYTES {
+            self.garbage.push(Garbage(Discarded::Value(value)));
+        }
+    }
+}

@@ -59,6 +59,13 @@ struct Slot {
     epoch: u64,
 }
 
+/// Where an entry stands. Any change of the table makes it stale.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Position {
+    owner: usize,
+    place: Place,
+}
+
 /// A set of entries, found by key.
 pub(crate) struct Table {
     hasher: KeyHasher,
@@ -70,6 +77,15 @@ pub(crate) struct Table {
     segments: [usize; MAX_DEPTH as usize + 1],
     len: usize,
     epoch: u64,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("len", &self.len)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Table {
@@ -147,6 +163,10 @@ impl Table {
     /// Takes the entry of a key out.
     pub(crate) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let (owner, place) = self.place(hash, key)?;
+        self.take(owner, place)
+    }
+
+    fn take(&mut self, owner: usize, place: Place) -> Option<Entry> {
         let segment = self.segment_mut(owner)?;
         let entry = segment.remove(place)?;
         let check = segment.len().is_multiple_of(MERGE_STEP);
@@ -157,14 +177,45 @@ impl Table {
         Some(entry)
     }
 
-    /// An entry with exactly this hash whose deadline is not after `now`.
-    pub(crate) fn find_due(&self, hash: u64, now: u64) -> Option<&Entry> {
-        let segment = self.segment(self.owner(hash)?)?;
-        let place = segment.find(hash, |entry| {
+    /// Where an entry with exactly this hash stands whose deadline is not after `now`.
+    pub(crate) fn find_due(&self, hash: u64, now: u64) -> Option<Position> {
+        let owner = self.owner(hash)?;
+        let place = self.segment(owner)?.find(hash, |entry| {
             entry.deadline().is_some_and(|deadline| deadline <= now)
                 && self.hash(entry.key()) == hash
         })?;
-        segment.entry(place)
+        Some(Position { owner, place })
+    }
+
+    /// Where the entry of a key stands, good until the table next changes.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<Position> {
+        let (owner, place) = self.place(hash, key)?;
+        Some(Position { owner, place })
+    }
+
+    /// The entry at a position that was just found.
+    #[inline]
+    pub(crate) fn at(&self, position: Position) -> &Entry {
+        let segment = self.segment(position.owner);
+        segment
+            .and_then(|segment| segment.entry(position.place))
+            .expect("the position was just found")
+    }
+
+    /// The entry at a position that was just found, to change it.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, position: Position) -> &mut Entry {
+        let segment = self.segment_mut(position.owner);
+        segment
+            .and_then(|segment| segment.entry_mut(position.place))
+            .expect("the position was just found")
+    }
+
+    /// Takes the entry at a position that was just found out.
+    pub(crate) fn remove_at(&mut self, position: Position) -> Entry {
+        self.take(position.owner, position.place)
+            .expect("the position was just found")
     }
 
     /// Visits the entries at one position, and gives the cursor of the next one. 0 is the first position, and 0 comes

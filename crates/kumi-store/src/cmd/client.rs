@@ -1,0 +1,5 @@
+//! Placeholder.
+
+use crate::command::Command;
+
+pub(super) const COMMANDS: &[Command] = &[];

@@ -1,0 +1,41 @@
+//! The commands, a file per family. Each file opens with its rows; the functions follow in the
+//! same order. To find a command, open its family; to add one, write a row and a function.
+
+mod client;
+mod config;
+mod connection;
+mod debug;
+mod expire;
+mod info;
+mod introspect;
+mod keys;
+mod latency;
+mod memory;
+mod object;
+mod pubsub;
+mod scan;
+mod server;
+mod strings;
+mod transactions;
+
+use crate::command::Command;
+
+/// Every row there is.
+pub(crate) const FAMILIES: &[&[Command]] = &[
+    connection::COMMANDS,
+    client::COMMANDS,
+    strings::COMMANDS,
+    keys::COMMANDS,
+    expire::COMMANDS,
+    scan::COMMANDS,
+    object::COMMANDS,
+    pubsub::COMMANDS,
+    transactions::COMMANDS,
+    server::COMMANDS,
+    info::COMMANDS,
+    config::COMMANDS,
+    introspect::COMMANDS,
+    latency::COMMANDS,
+    memory::COMMANDS,
+    debug::COMMANDS,
+];

@@ -1,0 +1,156 @@
+//! What a running command holds: the store, the host, its session and its answer.
+
+use crate::command::{CommandId, flag};
+use crate::error::{CommandError, CommandResult};
+use crate::host::{Host, Now};
+use crate::keyspace::Keys;
+use crate::reply::Reply;
+use crate::session::{Blocked, Session, SessionKey};
+use crate::store::{Flow, Store};
+use kumi_resp::{Args, OwnedArgs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub(crate) struct Ctx<'a> {
+    pub(crate) store: &'a mut Store,
+    pub(crate) host: &'a mut dyn Host,
+    pub(crate) session: SessionKey,
+    pub(crate) reply: Reply,
+    /// The selected database.
+    pub(crate) db: usize,
+    pub(crate) now: Now,
+    /// Inside EXEC: nothing may block.
+    pub(crate) in_exec: bool,
+    pub(crate) flow: Flow,
+    /// The command wrote its own propagation record.
+    propagated: bool,
+    /// False under CLIENT NO-TOUCH.
+    touch: bool,
+}
+
+impl<'a> Ctx<'a> {
+    pub(crate) fn new(
+        store: &'a mut Store,
+        host: &'a mut dyn Host,
+        session: SessionKey,
+        reply: Reply,
+        db: usize,
+        touch: bool,
+    ) -> Self {
+        let now = store.now;
+        Self {
+            store,
+            host,
+            session,
+            reply,
+            db,
+            now,
+            in_exec: false,
+            flow: Flow::Done,
+            propagated: false,
+            touch,
+        }
+    }
+
+    /// The door to the selected database.
+    pub(crate) fn keys(&mut self) -> Keys<'_> {
+        self.store
+            .keyspace
+            .keys(self.db, self.now.unix_ms(), self.touch)
+    }
+
+    /// The door and the answer, for commands that write what they read.
+    pub(crate) fn keys_and_reply(&mut self) -> (Keys<'_>, &mut Reply) {
+        (
+            self.store
+                .keyspace
+                .keys(self.db, self.now.unix_ms(), self.touch),
+            &mut self.reply,
+        )
+    }
+
+    /// The session that runs the command. It exists as long as its command runs: closing is
+    /// deferred until the command has ended.
+    pub(crate) fn session(&mut self) -> &mut Session {
+        self.store
+            .sessions
+            .get_mut(self.session)
+            .expect("a session outlives its running command")
+    }
+
+    /// Counts `changes` writes.
+    pub(crate) fn dirty(&mut self, changes: usize) {
+        self.store.keyspace.dirty += changes as u64;
+    }
+
+    /// Whether anybody wants write records. Ask before building one.
+    pub(crate) fn propagates(&self) -> bool {
+        self.store.keyspace.propagation.is_on()
+    }
+
+    /// Records `args` in place of the command as it was sent.
+    pub(crate) fn propagate_as<'b>(&mut self, args: impl IntoIterator<Item = &'b [u8]>) {
+        self.propagated = true;
+        if self.propagates() {
+            let args = OwnedArgs::from_slices(args);
+            self.store.keyspace.propagation.push(self.db, args);
+        }
+    }
+
+    /// Leaves the session waiting; nothing more of its input is decoded until it is resumed.
+    pub(crate) fn block(&mut self, blocked: Blocked) {
+        let session = self.session;
+        self.store.block(session, blocked);
+        self.flow = Flow::Blocked;
+    }
+
+    /// Runs one resolved command: the only caller of a row's function.
+    pub(crate) fn call(&mut self, id: CommandId, args: Args<'_>) {
+        let row = self.store.index.get(id).row;
+        let start_ns = self.now.mono_ns;
+        let mark = self.reply.len();
+        let dirty_before = self.store.keyspace.dirty;
+        self.propagated = false;
+        let outcome = catch_unwind(AssertUnwindSafe(|| (row.run)(self, args)));
+        let result = outcome.unwrap_or_else(|_| {
+            tracing::error!(
+                cmd = row.name,
+                "a command panicked; its client got an internal error"
+            );
+            Err(CommandError::fixed("ERR internal error"))
+        });
+        if let Err(error) = &result {
+            self.reply.cut_back(mark);
+            self.reply.error(error.as_bytes());
+            self.store.stats.count_error(error.code());
+        }
+        if self.propagates() && !self.propagated && self.store.keyspace.dirty != dirty_before {
+            self.store
+                .keyspace
+                .propagation
+                .push(self.db, args.to_owned());
+        }
+        self.finish(id, row.flags, args, start_ns, &result);
+    }
+
+    fn finish(
+        &mut self,
+        id: CommandId,
+        flags: u32,
+        args: Args<'_>,
+        start_ns: u64,
+        result: &CommandResult,
+    ) {
+        self.now = self.host.now();
+        self.store.now = self.now;
+        let duration_ns = self.now.mono_ns.saturating_sub(start_ns);
+        self.store.record_call(id, duration_ns, result.is_err());
+        let monitored = flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0;
+        if monitored && !self.store.monitors.is_empty() {
+            self.store.feed_monitors(self.session, self.db, args);
+        }
+        if duration_ns >= self.store.slow_ns && flags & flag::SKIP_SLOWLOG == 0 {
+            self.store.record_slow(self.session, args, duration_ns);
+        }
+        self.store.settle();
+    }
+}

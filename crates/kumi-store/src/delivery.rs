@@ -1,0 +1,141 @@
+//! Bytes that reach sessions other than the one that runs: published messages, MONITOR's feed.
+
+use crate::pubsub::Kind;
+use crate::session::SessionKey;
+use crate::slowlog::{self, SlowEntry};
+use crate::store::Store;
+use kumi_resp::{Args, Protocol, encode};
+
+impl Store {
+    /// Publishes to a channel's subscribers and to matching patterns; answers how many got it.
+    pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+        let mut receivers = 0;
+        let word: &[u8] = if kind == Kind::ShardChannel {
+            b"smessage"
+        } else {
+            b"message"
+        };
+        let subscribers = self.pubsub.subscribers(kind, channel).to_vec();
+        receivers += self.push_to(&subscribers, &[word, channel, message]);
+        if kind == Kind::Channel {
+            let matching: Vec<(Vec<u8>, Vec<SessionKey>)> = self
+                .pubsub
+                .matching(channel)
+                .map(|(pattern, sessions)| (pattern.to_vec(), sessions.to_vec()))
+                .collect();
+            for (pattern, sessions) in matching {
+                receivers += self.push_to(&sessions, &[b"pmessage", &pattern, channel, message]);
+            }
+        }
+        receivers
+    }
+
+    /// Appends one push message to several sessions.
+    fn push_to(&mut self, sessions: &[SessionKey], parts: &[&[u8]]) -> usize {
+        for &key in sessions {
+            let Some(session) = self.sessions.get_mut(key) else {
+                continue;
+            };
+            encode::push(&mut session.out, session.protocol, parts.len());
+            for part in parts {
+                encode::bulk(&mut session.out, part);
+            }
+            self.list_output(key);
+        }
+        sessions.len()
+    }
+
+    /// Ends all subscriptions of a session, without telling it.
+    pub(crate) fn unsubscribe_everything(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        let subscriptions = std::mem::take(&mut session.subscriptions);
+        let kinds = [
+            (Kind::Channel, subscriptions.channels),
+            (Kind::Pattern, subscriptions.patterns),
+            (Kind::ShardChannel, subscriptions.shard_channels),
+        ];
+        for (kind, names) in kinds {
+            for name in names {
+                self.pubsub.remove(kind, &name, key);
+            }
+        }
+    }
+
+    /// Shows a command that ran to every MONITOR client.
+    pub(crate) fn feed_monitors(&mut self, source: SessionKey, db: usize, args: Args<'_>) {
+        let origin = match self.sessions.get(source) {
+            Some(session) if session.peer.unix => {
+                format!("unix:{}", session.peer.laddr.trim_end_matches(":0"))
+            }
+            Some(session) => session.peer.addr.clone(),
+            None => "?".into(),
+        };
+        let (seconds, micros) = (self.now.unix_us / 1_000_000, self.now.unix_us % 1_000_000);
+        let mut line = format!("{seconds}.{micros:06} [{db} {origin}]").into_bytes();
+        for arg in args.iter() {
+            line.push(b' ');
+            quote(&mut line, arg);
+        }
+        for key in self.monitors.clone() {
+            if let Some(session) = self.sessions.get_mut(key) {
+                encode::simple(&mut session.out, &line);
+                self.list_output(key);
+            }
+        }
+    }
+
+    pub(crate) fn record_slow(&mut self, source: SessionKey, args: Args<'_>, duration_ns: u64) {
+        let (addr, name) = self
+            .sessions
+            .get(source)
+            .map(|session| (session.peer.addr.clone(), session.name.clone()))
+            .unwrap_or_default();
+        self.slowlog.push(SlowEntry {
+            id: 0,
+            unix_s: self.now.unix_us / 1_000_000,
+            duration_us: duration_ns / 1000,
+            args: slowlog::clip(args),
+            addr,
+            name,
+        });
+    }
+
+    /// The protocol a session speaks.
+    pub(crate) fn protocol_of(&self, key: SessionKey) -> Protocol {
+        self.sessions
+            .get(key)
+            .map_or(Protocol::Resp2, |session| session.protocol)
+    }
+}
+
+/// Quotes bytes the way Redis prints them: escapes in double quotes.
+pub(crate) fn quote(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    for &byte in bytes {
+        match byte {
+            b'\\' | b'"' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x07 => out.extend_from_slice(b"\\a"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x20..=0x7e => out.push(byte),
+            _ => out.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
+        }
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting_escapes_what_a_terminal_would_not_show() {
+        let mut out = Vec::new();
+        quote(&mut out, b"a\"\\\n\x00\xff");
+        assert_eq!(out, br#""a\"\\\n\x00\xff""#);
+    }
+}

@@ -1,0 +1,223 @@
+//! From a request to its answer: the checks every command passes, in the order clients see them.
+
+use crate::command::{CommandId, flag};
+use crate::ctx::Ctx;
+use crate::error::CommandError;
+use crate::host::{Host, Now};
+use crate::reply::Reply;
+use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
+use crate::store::{Flow, Store};
+use kumi_resp::Args;
+
+/// Commands that act on a transaction instead of being queued in it.
+const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
+
+/// Commands a RESP2 client may send while subscribed.
+const SUBSCRIBER_COMMANDS: [&str; 9] = [
+    "ping",
+    "subscribe",
+    "psubscribe",
+    "ssubscribe",
+    "unsubscribe",
+    "punsubscribe",
+    "sunsubscribe",
+    "quit",
+    "reset",
+];
+
+impl Store {
+    /// Executes one request of a session.
+    ///
+    /// Never call it for a session whose last request answered [`Flow::Blocked`] before that
+    /// session was resumed.
+    pub fn execute(
+        &mut self,
+        key: SessionKey,
+        args: Args<'_>,
+        now: Now,
+        host: &mut dyn Host,
+    ) -> Flow {
+        self.now = now;
+        let Some(session) = self.sessions.get_mut(key) else {
+            return Flow::Close;
+        };
+        if session.closing || args.is_empty() {
+            return if session.closing {
+                Flow::Close
+            } else {
+                Flow::Done
+            };
+        }
+        session.last_active_ms = now.unix_ms();
+        session.commands += 1;
+        if session.reply_mode == ReplyMode::SkipNext {
+            session.reply_mode = ReplyMode::SkipThis;
+        }
+        let out = std::mem::take(&mut session.out);
+        let mark = out.len();
+        let reply = Reply::new(out, session.protocol);
+        let (db, touch) = (session.db, !session.no_touch);
+        let mut ctx = Ctx::new(self, host, key, reply, db, touch);
+        match ctx.store.index.resolve(args) {
+            Ok(id) => ctx.admit_and_run(id, args),
+            Err(error) => ctx.refuse(None, &error),
+        }
+        let (reply, flow) = (ctx.reply, ctx.flow);
+        self.put_back(key, reply, mark);
+        flow
+    }
+
+    /// Returns the output buffer to its session, followed by what others pushed meanwhile.
+    fn put_back(&mut self, key: SessionKey, mut reply: Reply, mark: usize) {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        match session.reply_mode {
+            ReplyMode::On | ReplyMode::SkipNext => {}
+            ReplyMode::Off => reply.cut_back(mark),
+            ReplyMode::SkipThis => {
+                reply.cut_back(mark);
+                session.reply_mode = ReplyMode::On;
+            }
+        }
+        let mut out = reply.into_inner();
+        if !session.out.is_empty() {
+            out.append(&mut session.out);
+        }
+        session.out = out;
+        self.list_output(key);
+    }
+
+    /// Ends CLIENT PAUSE: commands that waited run now, in the order of their sessions.
+    pub(crate) fn end_pause(&mut self, host: &mut dyn Host) {
+        self.pause = None;
+        self.keyspace.expiry_frozen = false;
+        let waiting: Vec<SessionKey> = self
+            .sessions
+            .iter()
+            .filter(|session| {
+                matches!(
+                    &session.blocked,
+                    Some(Blocked {
+                        on: BlockedOn::Pause(_),
+                        ..
+                    })
+                )
+            })
+            .map(|session| session.key)
+            .collect();
+        for key in waiting {
+            let Some(Blocked {
+                on: BlockedOn::Pause(args),
+                ..
+            }) = self.unblock(key)
+            else {
+                continue;
+            };
+            let now = self.now;
+            match self.execute(key, args.as_args(), now, host) {
+                Flow::Done | Flow::Blocked => {}
+                Flow::Close => self.effect(crate::store::Effect::CloseAfterFlush(key)),
+            }
+        }
+    }
+}
+
+impl Ctx<'_> {
+    fn admit_and_run(&mut self, id: CommandId, args: Args<'_>) {
+        let row = self.store.index.get(id).row;
+        if let Err(error) = self.admit(id) {
+            return self.refuse(Some(id), &error);
+        }
+        if self.must_wait_for_pause(id) {
+            return self.block(Blocked {
+                on: BlockedOn::Pause(args.to_owned()),
+                deadline_ms: None,
+            });
+        }
+        let session = self.session();
+        session.last_command = Some(id);
+        if let Some(multi) = &mut session.multi
+            && !NEVER_QUEUED.contains(&row.name)
+        {
+            let args = args.to_owned();
+            multi.bytes += args.bytes();
+            multi.flags |= row.flags;
+            multi.commands.push((id, args));
+            return self.reply.simple("QUEUED");
+        }
+        self.call(id, args);
+    }
+
+    /// Everything that can stop a well-formed command before it runs.
+    fn admit(&mut self, id: CommandId) -> Result<(), CommandError> {
+        let row = self.store.index.get(id).row;
+        let session = self.session();
+        if !session.authenticated && !row.has(flag::NO_AUTH) {
+            return Err(CommandError::NO_AUTH);
+        }
+        let queued_flags = if row.name == "exec" {
+            session.multi.as_ref().map_or(0, |multi| multi.flags)
+        } else {
+            0
+        };
+        if session.multi.is_some() && row.has(flag::NO_MULTI) {
+            return Err(CommandError::fixed(
+                "ERR Command not allowed inside a transaction",
+            ));
+        }
+        let subscriber = session.in_subscribe_mode();
+        let maxmemory = self.store.config.settings().maxmemory_bytes;
+        let denied = (row.flags | queued_flags) & flag::DENYOOM != 0;
+        if denied && maxmemory != 0 && self.store.used_memory() as u64 > maxmemory {
+            return Err(CommandError::OOM);
+        }
+        if subscriber && !SUBSCRIBER_COMMANDS.contains(&row.name) {
+            return Err(CommandError::new(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+                self.store.index.get(id).full_name
+            )));
+        }
+        if self.store.busy && !row.has(flag::ALLOW_BUSY) {
+            return Err(CommandError::fixed(
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// During CLIENT PAUSE, everything (or everything that writes) waits.
+    fn must_wait_for_pause(&mut self, id: CommandId) -> bool {
+        const WRITES: u32 = flag::WRITE | flag::MAY_REPLICATE;
+        let Some(pause) = self.store.pause else {
+            return false;
+        };
+        let row = self.store.index.get(id).row;
+        let queued = self.session().multi.as_ref().map_or(0, |multi| multi.flags);
+        let writes = row.has(WRITES) || row.name == "exec" && queued & WRITES != 0;
+        !pause.writes_only || writes
+    }
+
+    /// Answers an error for a command that did not run. Inside MULTI this dooms the transaction.
+    fn refuse(&mut self, id: Option<CommandId>, error: &CommandError) {
+        self.store.stats.count_error(error.code());
+        let mut is_exec = false;
+        if let Some(id) = id {
+            self.store.stats.commands[usize::from(id.0)].rejected += 1;
+            is_exec = self.store.index.get(id).row.name == "exec";
+        }
+        if is_exec {
+            let text = [
+                b"EXECABORT Transaction discarded because of: ",
+                error.as_bytes(),
+            ]
+            .concat();
+            self.store.discard_transaction(self.session);
+            return self.reply.error(&text);
+        }
+        if let Some(multi) = &mut self.session().multi {
+            multi.refused = true;
+        }
+        self.reply.error(error.as_bytes());
+    }
+}

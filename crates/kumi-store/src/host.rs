@@ -1,0 +1,103 @@
+//! What the engine asks of whoever runs it.
+//!
+//! The engine opens no socket, reads no clock and touches no file. The few commands that need the
+//! outside world (CONFIG SET of a port, INFO's memory figures, DEBUG SLEEP) reach it through this
+//! trait; everything else that should happen outside is an [`Effect`](crate::Effect).
+
+use crate::config::Config;
+use crate::store::Store;
+use std::time::Duration;
+
+/// A reading of the clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Wall clock, microseconds since the Unix epoch.
+    pub unix_us: u64,
+    /// A clock that never steps, nanoseconds since any fixed point: durations come from it.
+    pub mono_ns: u64,
+}
+
+impl Now {
+    /// Wall clock in milliseconds, the unit of deadlines.
+    #[must_use]
+    pub fn unix_ms(self) -> u64 {
+        self.unix_us / 1000
+    }
+}
+
+/// A directive the host could not put into effect; the change is rolled back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplyError {
+    /// The directive at fault.
+    pub directive: String,
+    /// Why, in the words CONFIG SET shows.
+    pub message: String,
+}
+
+/// Facts about the process for INFO, MEMORY and friends. Zero where unknown.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct HostFacts {
+    /// Resident set size in bytes.
+    pub rss_bytes: u64,
+    /// Physical memory of the machine in bytes.
+    pub system_memory_bytes: u64,
+    /// CPU time of the whole process, in microseconds.
+    pub cpu_system_us: u64,
+    /// See `cpu_system_us`.
+    pub cpu_user_us: u64,
+    /// CPU time of the engine's thread.
+    pub cpu_main_system_us: u64,
+    /// See `cpu_main_system_us`.
+    pub cpu_main_user_us: u64,
+    /// Process id.
+    pub process_id: u32,
+    /// Path of the executable.
+    pub executable: String,
+    /// Path of the configuration file, empty if none.
+    pub config_file: String,
+    /// Operating system, release and machine.
+    pub os: String,
+    /// Name of the memory allocator.
+    pub allocator: String,
+    /// Name of the readiness interface.
+    pub multiplexing: String,
+    /// Addresses listened on, as INFO's listener lines show them.
+    pub listeners: Vec<String>,
+    /// The TCP port really bound (0 when none).
+    pub tcp_port: u16,
+    /// Connections refused because `maxclients` was reached.
+    pub rejected_connections: u64,
+    /// Turns of the event loop.
+    pub eventloop_cycles: u64,
+    /// Time spent in turns of the event loop, in microseconds.
+    pub eventloop_us: u64,
+}
+
+/// The world outside the engine.
+pub trait Host {
+    /// Reads the clocks. Called once per command, so it should be cheap.
+    fn now(&mut self) -> Now;
+
+    /// Puts changed directives into effect. On an error nothing may have changed.
+    ///
+    /// # Errors
+    /// Names the directive that could not be applied.
+    fn apply_config(&mut self, config: &Config, changed: &[&'static str])
+    -> Result<(), ApplyError>;
+
+    /// Writes the configuration back to the file it came from (CONFIG REWRITE).
+    ///
+    /// # Errors
+    /// The text CONFIG REWRITE answers.
+    fn rewrite_config(&mut self, config: &Config) -> Result<(), String>;
+
+    /// Facts about the process.
+    fn facts(&mut self) -> HostFacts;
+
+    /// Stops the engine's thread (DEBUG SLEEP).
+    fn sleep(&mut self, time: Duration);
+
+    /// Lets other sessions be answered while a long command runs; they get BUSY.
+    fn serve_others(&mut self, store: &mut Store);
+}

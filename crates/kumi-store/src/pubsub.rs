@@ -1,0 +1,87 @@
+//! Who listens to which channel and pattern.
+//!
+//! Only the book of subscriptions: encoding a message and appending it to the subscribers' output
+//! is the store's work, because the store owns the sessions.
+
+use crate::glob;
+use crate::session::SessionKey;
+use std::collections::BTreeMap;
+
+type Subscribers = BTreeMap<Box<[u8]>, Vec<SessionKey>>;
+
+/// The three kinds of subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Channel,
+    Pattern,
+    ShardChannel,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Pubsub {
+    channels: Subscribers,
+    patterns: Subscribers,
+    shard_channels: Subscribers,
+}
+
+impl Pubsub {
+    fn book(&self, kind: Kind) -> &Subscribers {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+            Kind::ShardChannel => &self.shard_channels,
+        }
+    }
+
+    fn book_mut(&mut self, kind: Kind) -> &mut Subscribers {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+            Kind::ShardChannel => &mut self.shard_channels,
+        }
+    }
+
+    /// The caller has checked that the session is not subscribed yet.
+    pub(crate) fn add(&mut self, kind: Kind, name: &[u8], session: SessionKey) {
+        self.book_mut(kind)
+            .entry(name.into())
+            .or_default()
+            .push(session);
+    }
+
+    pub(crate) fn remove(&mut self, kind: Kind, name: &[u8], session: SessionKey) {
+        let book = self.book_mut(kind);
+        if let Some(sessions) = book.get_mut(name) {
+            sessions.retain(|&other| other != session);
+            if sessions.is_empty() {
+                book.remove(name);
+            }
+        }
+    }
+
+    /// Nobody listens to anything a notification could reach.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.channels.is_empty() && self.patterns.is_empty()
+    }
+
+    pub(crate) fn subscribers(&self, kind: Kind, name: &[u8]) -> &[SessionKey] {
+        self.book(kind).get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Patterns that match `channel`, with their subscribers.
+    pub(crate) fn matching(&self, channel: &[u8]) -> impl Iterator<Item = (&[u8], &[SessionKey])> {
+        self.patterns
+            .iter()
+            .filter(move |(pattern, _)| glob::matches(pattern, channel, false))
+            .map(|(pattern, sessions)| (&**pattern, sessions.as_slice()))
+    }
+
+    /// Names with at least one subscriber.
+    pub(crate) fn names(&self, kind: Kind) -> impl Iterator<Item = &[u8]> {
+        self.book(kind).keys().map(|name| &**name)
+    }
+
+    pub(crate) fn pattern_count(&self) -> usize {
+        self.patterns.len()
+    }
+}

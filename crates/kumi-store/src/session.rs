@@ -1,0 +1,292 @@
+//! A client as the engine knows it: who it is, what it has selected and subscribed to, and the
+//! bytes that wait to be written to it.
+//!
+//! Sockets are the front's. A session knows neither how its bytes travel nor when.
+
+use crate::command::CommandId;
+use kumi_resp::{OwnedArgs, Protocol};
+use std::collections::BTreeSet;
+
+/// A handle on a session. It goes stale when the session ends: later use finds nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionKey {
+    /// Index that is dense and reused: a front can keep its sockets under it.
+    pub slot: u32,
+    serial: u32,
+}
+
+/// What the front knows of a new client.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// `ip:port`, or the socket's path with `:0`.
+    pub addr: String,
+    /// The local end, in the same form.
+    pub laddr: String,
+    /// Descriptor number, shown by CLIENT LIST.
+    pub fd: i64,
+    /// A Unix socket client.
+    pub unix: bool,
+}
+
+/// The classes of `client-output-buffer-limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Normal,
+    Pubsub,
+}
+
+/// How a client asked to be answered (CLIENT REPLY).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ReplyMode {
+    #[default]
+    On,
+    Off,
+    /// The running command's reply is dropped, then replies are on again.
+    SkipThis,
+    /// The next command becomes the one to skip.
+    SkipNext,
+}
+
+/// Why a session waits.
+#[derive(Debug)]
+pub(crate) enum BlockedOn {
+    /// WAIT: for replicas that do not exist yet, so until the timeout.
+    Replicas,
+    /// CLIENT PAUSE: the command runs when the pause ends.
+    Pause(OwnedArgs),
+}
+
+#[derive(Debug)]
+pub(crate) struct Blocked {
+    pub(crate) on: BlockedOn,
+    /// Unix milliseconds; none waits for ever.
+    pub(crate) deadline_ms: Option<u64>,
+}
+
+/// A transaction being queued.
+#[derive(Debug, Default)]
+pub(crate) struct Multi {
+    pub(crate) commands: Vec<(CommandId, OwnedArgs)>,
+    /// A queued command was refused: EXEC answers EXECABORT.
+    pub(crate) refused: bool,
+    /// Flags of all queued commands together.
+    pub(crate) flags: u32,
+    pub(crate) bytes: usize,
+}
+
+/// A key under WATCH.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WatchedKey {
+    pub(crate) db: usize,
+    pub(crate) key: Box<[u8]>,
+    /// It had expired, but was not yet removed, when WATCH was called.
+    pub(crate) was_expired: bool,
+}
+
+/// Names subscribed to, of the three kinds.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    pub(crate) channels: BTreeSet<Box<[u8]>>,
+    pub(crate) patterns: BTreeSet<Box<[u8]>>,
+    pub(crate) shard_channels: BTreeSet<Box<[u8]>>,
+}
+
+impl Subscriptions {
+    /// What SUBSCRIBE's replies count: channels and patterns.
+    pub(crate) fn count(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count() + self.shard_channels.len() == 0
+    }
+}
+
+/// Input the front holds for a session, told to the store for CLIENT LIST.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InputUse {
+    /// Bytes read and not yet executed.
+    pub used: usize,
+    /// Room left in the buffer.
+    pub free: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) key: SessionKey,
+    /// The id CLIENT ID shows; never reused.
+    pub(crate) id: u64,
+    pub(crate) peer: Peer,
+    pub(crate) name: Vec<u8>,
+    pub(crate) lib_name: Vec<u8>,
+    pub(crate) lib_version: Vec<u8>,
+    pub(crate) created_ms: u64,
+    pub(crate) last_active_ms: u64,
+    pub(crate) last_command: Option<CommandId>,
+    pub(crate) db: usize,
+    pub(crate) protocol: Protocol,
+    pub(crate) authenticated: bool,
+    pub(crate) monitor: bool,
+    pub(crate) no_evict: bool,
+    pub(crate) no_touch: bool,
+    pub(crate) reply_mode: ReplyMode,
+    pub(crate) multi: Option<Multi>,
+    pub(crate) watched: Vec<WatchedKey>,
+    /// A watched key changed: EXEC answers null.
+    pub(crate) watch_broken: bool,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) blocked: Option<Blocked>,
+    /// No more commands run; the connection closes once the output is flushed.
+    pub(crate) closing: bool,
+    /// Bytes for the peer. While a command runs, its answer is written elsewhere and put here
+    /// after it, so that what others push meanwhile follows the answer.
+    pub(crate) out: Vec<u8>,
+    /// How much of `out` is already written.
+    pub(crate) sent: usize,
+    /// On the store's list of sessions with output.
+    pub(crate) listed: bool,
+    /// When the soft output limit was first exceeded.
+    pub(crate) soft_limit_since_ms: Option<u64>,
+    pub(crate) input: InputUse,
+    pub(crate) commands: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+impl Session {
+    pub(crate) fn new(slot: u32, id: u64, peer: Peer, authenticated: bool, now_ms: u64) -> Self {
+        Self {
+            key: SessionKey {
+                slot,
+                serial: id as u32,
+            },
+            id,
+            peer,
+            name: Vec::new(),
+            lib_name: Vec::new(),
+            lib_version: Vec::new(),
+            created_ms: now_ms,
+            last_active_ms: now_ms,
+            last_command: None,
+            db: 0,
+            protocol: Protocol::Resp2,
+            authenticated,
+            monitor: false,
+            no_evict: false,
+            no_touch: false,
+            reply_mode: ReplyMode::On,
+            multi: None,
+            watched: Vec::new(),
+            watch_broken: false,
+            subscriptions: Subscriptions::default(),
+            blocked: None,
+            closing: false,
+            out: Vec::new(),
+            sent: 0,
+            listed: false,
+            soft_limit_since_ms: None,
+            input: InputUse::default(),
+            commands: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+        }
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        if self.subscriptions.is_empty() {
+            Class::Normal
+        } else {
+            Class::Pubsub
+        }
+    }
+
+    /// Bytes not yet written.
+    pub(crate) fn pending(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    /// In RESP2 a subscribed client may only manage its subscriptions.
+    pub(crate) fn in_subscribe_mode(&self) -> bool {
+        self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
+    }
+}
+
+/// All sessions, by slot and by client id.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    slots: Vec<Option<Box<Session>>>,
+    free: Vec<u32>,
+    last_id: u64,
+    len: usize,
+}
+
+impl Sessions {
+    pub(crate) fn add(&mut self, peer: Peer, authenticated: bool, now_ms: u64) -> SessionKey {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
+        });
+        self.last_id += 1;
+        self.len += 1;
+        let session = Session::new(slot, self.last_id, peer, authenticated, now_ms);
+        let key = session.key;
+        self.slots[slot as usize] = Some(Box::new(session));
+        key
+    }
+
+    pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Box<Session>> {
+        self.get(key)?;
+        self.free.push(key.slot);
+        self.len -= 1;
+        self.slots[key.slot as usize].take()
+    }
+
+    pub(crate) fn get(&self, key: SessionKey) -> Option<&Session> {
+        self.slots
+            .get(key.slot as usize)?
+            .as_deref()
+            .filter(|session| session.key == key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
+        self.slots
+            .get_mut(key.slot as usize)?
+            .as_deref_mut()
+            .filter(|session| session.key == key)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// In slot order; callers that show a list sort by id.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.slots.iter().filter_map(Option::as_deref)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.slots.iter_mut().filter_map(Option::as_deref_mut)
+    }
+
+    pub(crate) fn by_id(&self, id: u64) -> Option<&Session> {
+        self.iter().find(|session| session.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_key_finds_nothing_after_its_slot_is_reused() {
+        let mut sessions = Sessions::default();
+        let first = sessions.add(Peer::default(), true, 0);
+        assert!(sessions.remove(first).is_some());
+        let second = sessions.add(Peer::default(), true, 0);
+        assert_eq!(first.slot, second.slot);
+        assert!(sessions.get(first).is_none());
+        assert!(sessions.remove(first).is_none());
+        assert_eq!(sessions.get(second).map(|session| session.id), Some(2));
+        assert_eq!(sessions.len(), 1);
+    }
+}

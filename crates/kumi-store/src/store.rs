@@ -1,0 +1,542 @@
+//! The engine's outside: sessions come and go, requests are executed, time passes.
+//!
+//! Order of calls for a front: `connect`, then for each request `execute`; after a batch, take
+//! `sessions_with_output`, write what `output` holds and report it with `written`; take `effects`
+//! and carry them out; call `poll` when `next_deadline` is reached. Nothing here blocks, reads a
+//! clock or keeps state outside the store.
+
+use crate::cmd;
+use crate::command::{CommandId, CommandIndex};
+use crate::config::{Config, NotifyFlags};
+use crate::host::{Host, Now};
+use crate::keyspace::{DataLimits, Garbage, Keyspace};
+use crate::latency::LatencyMonitor;
+use crate::propagation::WriteRecord;
+use crate::pubsub::{Kind, Pubsub};
+use crate::session::{Blocked, BlockedOn, Class, InputUse, Peer, Session, SessionKey, Sessions};
+use crate::slowlog::SlowLog;
+use crate::stats::Stats;
+use kumi_resp::{Limits, ProtocolError, encode};
+use std::collections::BTreeSet;
+
+/// How a request left its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Flow {
+    /// Answered; the next request may be decoded.
+    Done,
+    /// The session waits. Decode nothing more for it until [`Effect::Resume`].
+    Blocked,
+    /// Flush the output, then close.
+    Close,
+}
+
+/// How the server is asked to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownRequest {
+    /// Stop without waiting for anything.
+    pub now: bool,
+    /// Stop even if something cannot be finished.
+    pub force: bool,
+}
+
+/// Something for the front to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Effect {
+    /// The session is no longer blocked: go on decoding what it sent.
+    Resume(SessionKey),
+    /// Close the connection without flushing.
+    Close(SessionKey),
+    /// Close the connection once its output is flushed.
+    CloseAfterFlush(SessionKey),
+    /// Stop the server.
+    Shutdown(ShutdownRequest),
+    /// Drop this on a thread that may take its time.
+    Discard(Garbage),
+}
+
+/// CLIENT PAUSE.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause {
+    pub(crate) until_ms: u64,
+    pub(crate) writes_only: bool,
+}
+
+/// Sampling of rates and sweeping of idle sessions happen this often.
+const HOUSEKEEPING_MS: u64 = 100;
+/// A slice of active expiry ends after this long.
+const EXPIRY_SLICE_NS: u64 = 1_000_000;
+/// What a client may have waiting before it has authenticated.
+const UNAUTHENTICATED_OUTPUT_BYTES: u64 = 1024;
+
+/// The engine.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) config: Config,
+    pub(crate) index: CommandIndex,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) sessions: Sessions,
+    pub(crate) pubsub: Pubsub,
+    pub(crate) stats: Stats,
+    pub(crate) slowlog: SlowLog,
+    pub(crate) latency: LatencyMonitor,
+    pub(crate) monitors: Vec<SessionKey>,
+    pub(crate) pause: Option<Pause>,
+    pub(crate) rng: fastrand::Rng,
+    /// The last reading of the clocks.
+    pub(crate) now: Now,
+    pub(crate) started: Now,
+    pub(crate) run_id: String,
+    /// A long command is running and others are being served meanwhile.
+    pub(crate) busy: bool,
+    /// Commands at least this slow are logged; copied from the configuration.
+    pub(crate) slow_ns: u64,
+    pub(crate) blocked: usize,
+    with_output: Vec<SessionKey>,
+    effects: Vec<Effect>,
+    /// Blocked sessions by the time their wait ends.
+    wait_deadlines: BTreeSet<(u64, SessionKey)>,
+    next_housekeeping_ms: u64,
+    next_idle_sweep_ms: u64,
+}
+
+impl Store {
+    /// An empty store. All randomness (hash seed, run id, RANDOMKEY) comes from `rng`.
+    #[must_use]
+    pub fn new(config: Config, mut rng: fastrand::Rng, now: Now) -> Self {
+        let index = CommandIndex::new(cmd::FAMILIES);
+        let databases = config.settings().databases;
+        let mut store = Self {
+            keyspace: Keyspace::new(databases, (rng.u64(..), rng.u64(..))),
+            sessions: Sessions::default(),
+            pubsub: Pubsub::default(),
+            stats: Stats::new(index.len()),
+            slowlog: SlowLog::default(),
+            latency: LatencyMonitor::default(),
+            monitors: Vec::new(),
+            pause: None,
+            run_id: (0..40).map(|_| rng.digit(16)).collect(),
+            rng,
+            now,
+            started: now,
+            busy: false,
+            slow_ns: u64::MAX,
+            blocked: 0,
+            with_output: Vec::new(),
+            effects: Vec::new(),
+            wait_deadlines: BTreeSet::new(),
+            next_housekeeping_ms: now.unix_ms() + HOUSEKEEPING_MS,
+            next_idle_sweep_ms: now.unix_ms() + 1000,
+            config,
+            index,
+        };
+        store.load_settings();
+        store
+    }
+
+    /// Copies what the engine needs at hand out of the configuration.
+    pub(crate) fn load_settings(&mut self) {
+        let settings = self.config.settings();
+        self.keyspace.notify = settings.notify;
+        self.keyspace.limits = DataLimits {
+            max_keys: usize::try_from(settings.max_keys).unwrap_or(usize::MAX),
+            max_value_bytes: settings.max_value_size,
+        };
+        self.keyspace.lazy_expire = settings.lazyfree_expire;
+        self.slow_ns = u64::try_from(settings.slowlog_log_slower_than_us)
+            .map_or(u64::MAX, |us| us.saturating_mul(1000));
+        self.slowlog.set_limit(settings.slowlog_max_len);
+        self.latency.threshold_ms = settings.latency_monitor_threshold_ms;
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A client connected.
+    pub fn connect(&mut self, peer: Peer, now: Now) -> SessionKey {
+        self.now = now;
+        self.stats.total_connections += 1;
+        let authenticated = self.config.settings().requirepass.is_none();
+        self.sessions.add(peer, authenticated, now.unix_ms())
+    }
+
+    /// The connection is gone; everything held for it goes too.
+    pub fn disconnect(&mut self, key: SessionKey) {
+        self.unwatch_all(key);
+        self.unsubscribe_everything(key);
+        self.monitors.retain(|&other| other != key);
+        if let Some(session) = self.sessions.remove(key)
+            && let Some(blocked) = session.blocked
+        {
+            self.blocked -= 1;
+            self.forget_wait(key, &blocked);
+        }
+    }
+
+    /// Connected sessions.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Limits for decoding the session's next request.
+    #[must_use]
+    pub fn limits(&self, key: SessionKey) -> Limits {
+        let settings = self.config.settings();
+        Limits {
+            max_bulk_len: settings.proto_max_bulk_len,
+            authenticated: self
+                .sessions
+                .get(key)
+                .is_none_or(|session| session.authenticated),
+            ..Limits::default()
+        }
+    }
+
+    /// Tells what was read for a session and what still waits in its buffer.
+    pub fn note_input(&mut self, key: SessionKey, read: usize, input: InputUse) {
+        self.stats.bytes_in += read as u64;
+        self.stats.reads += 1;
+        self.stats.largest_input_bytes = self.stats.largest_input_bytes.max(input.used);
+        if let Some(session) = self.sessions.get_mut(key) {
+            session.bytes_in += read as u64;
+            session.input = input;
+        }
+    }
+
+    /// Answers a malformed request. The front closes the connection once this is flushed.
+    pub fn protocol_error(&mut self, key: SessionKey, error: &ProtocolError) {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        tracing::warn!(client = %session.peer.addr, conn_id = session.id, %error, "protocol error");
+        encode::error(&mut session.out, format!("ERR {error}").as_bytes());
+        session.closing = true;
+        self.stats.count_error(b"ERR");
+        self.list_output(key);
+    }
+
+    /// Sessions that have bytes to write since the last call.
+    pub fn sessions_with_output(&mut self) -> Vec<SessionKey> {
+        std::mem::take(&mut self.with_output)
+    }
+
+    /// Gives a taken list back, so that its allocation is used again.
+    pub fn recycle_output_list(&mut self, mut list: Vec<SessionKey>) {
+        if self.with_output.is_empty() {
+            list.clear();
+            self.with_output = list;
+        }
+    }
+
+    /// Bytes waiting for a session.
+    #[must_use]
+    pub fn output(&self, key: SessionKey) -> &[u8] {
+        self.sessions
+            .get(key)
+            .map_or(&[], |session| &session.out[session.sent..])
+    }
+
+    /// `count` bytes of a session's output were written. Whatever is left stays listed by the
+    /// front, which knows when the socket takes more.
+    pub fn written(&mut self, key: SessionKey, count: usize) {
+        /// Buffers above this are given back once empty.
+        const KEEP_BYTES: usize = 16 * 1024;
+        self.stats.bytes_out += count as u64;
+        self.stats.writes += 1;
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        session.listed = false;
+        session.bytes_out += count as u64;
+        session.sent = (session.sent + count).min(session.out.len());
+        if session.sent == session.out.len() {
+            session.sent = 0;
+            session.soft_limit_since_ms = None;
+            if session.out.capacity() > KEEP_BYTES {
+                session.out = Vec::new()
+            } else {
+                session.out.clear()
+            }
+        } else if session.sent > session.out.len() / 2 && session.sent > KEEP_BYTES {
+            session.out.drain(..session.sent);
+            session.sent = 0;
+        }
+    }
+
+    /// What the front has to do, in order.
+    pub fn effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Whether [`Store::effects`] would return anything.
+    #[must_use]
+    pub fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    /// Starts or stops collecting write records.
+    pub fn listen_to_writes(&mut self, on: bool) {
+        self.keyspace.propagation.listen(on);
+    }
+
+    /// Write records since the last call.
+    pub fn take_writes(&mut self) -> Vec<WriteRecord> {
+        self.keyspace.propagation.take()
+    }
+
+    /// When `poll` has something to do, in Unix milliseconds.
+    #[must_use]
+    pub fn next_deadline(&self) -> u64 {
+        let wait = self.wait_deadlines.first().map(|&(deadline, _)| deadline);
+        let pause = self.pause.map(|pause| pause.until_ms);
+        [wait, pause, self.keyspace.next_deadline()]
+            .into_iter()
+            .flatten()
+            .fold(self.next_housekeeping_ms, u64::min)
+    }
+
+    /// Does what is due: a slice of expiry, waits that ended, the end of a pause, housekeeping.
+    /// Work that is left over makes `next_deadline` lie in the past: serve clients, call again.
+    pub fn poll(&mut self, host: &mut dyn Host) {
+        self.now = host.now();
+        self.expire_slice(host);
+        let now_ms = self.now.unix_ms();
+        self.end_waits(now_ms);
+        if self.pause.is_some_and(|pause| now_ms >= pause.until_ms) {
+            self.end_pause(host);
+        }
+        if now_ms >= self.next_housekeeping_ms {
+            self.next_housekeeping_ms = now_ms + HOUSEKEEPING_MS;
+            self.housekeeping(now_ms);
+        }
+        self.settle();
+    }
+
+    fn expire_slice(&mut self, host: &mut dyn Host) {
+        let start = self.now;
+        let mut looked_at = 0;
+        loop {
+            let batch = self.keyspace.expire_batch(start.unix_ms());
+            if batch == 0 {
+                break;
+            }
+            looked_at += batch;
+            self.now = host.now();
+            if self.now.mono_ns.saturating_sub(start.mono_ns) >= EXPIRY_SLICE_NS {
+                self.keyspace.stats.expiry_slices_cut += 1;
+                break;
+            }
+        }
+        if looked_at > 0 {
+            let spent_ns = self.now.mono_ns.saturating_sub(start.mono_ns);
+            self.stats.active_expiry_us += spent_ns / 1000;
+            self.latency
+                .record("expire-cycle", self.now, spent_ns / 1_000_000);
+        }
+    }
+
+    fn housekeeping(&mut self, now_ms: u64) {
+        self.stats
+            .ops_rate
+            .sample(self.stats.total_commands, now_ms);
+        self.stats.input_rate.sample(self.stats.bytes_in, now_ms);
+        self.stats.output_rate.sample(self.stats.bytes_out, now_ms);
+        self.note_peak_memory();
+        if now_ms >= self.next_idle_sweep_ms {
+            self.next_idle_sweep_ms = now_ms + 1000;
+            self.close_idle_sessions(now_ms);
+            self.close_over_soft_limit(now_ms);
+        }
+    }
+
+    pub(crate) fn note_peak_memory(&mut self) {
+        let used = self.used_memory();
+        if used > self.stats.peak_memory_bytes {
+            self.stats.peak_memory_bytes = used;
+            self.stats.peak_memory_us = self.now.unix_us;
+        }
+    }
+
+    /// Bytes the engine accounts for: data, indexes and output buffers.
+    pub(crate) fn used_memory(&self) -> usize {
+        self.keyspace.memory_bytes() + self.sessions.iter().map(session_bytes).sum::<usize>()
+    }
+
+    fn close_idle_sessions(&mut self, now_ms: u64) {
+        let timeout_ms = u64::from(self.config.settings().timeout_s) * 1000;
+        if timeout_ms == 0 {
+            return;
+        }
+        for session in self.sessions.iter() {
+            let exempt =
+                session.blocked.is_some() || session.monitor || !session.subscriptions.is_empty();
+            if !exempt && now_ms.saturating_sub(session.last_active_ms) > timeout_ms {
+                tracing::debug!(conn_id = session.id, "closing an idle client");
+                self.effects.push(Effect::Close(session.key));
+            }
+        }
+    }
+
+    fn close_over_soft_limit(&mut self, now_ms: u64) {
+        let over: Vec<SessionKey> = self
+            .sessions
+            .iter()
+            .filter(|session| session.soft_limit_since_ms.is_some())
+            .map(|session| session.key)
+            .collect();
+        for key in over {
+            self.check_output_limit(key, now_ms);
+        }
+    }
+
+    /// Puts a session on the list of those with output, and checks its limit.
+    pub(crate) fn list_output(&mut self, key: SessionKey) {
+        let now_ms = self.now.unix_ms();
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        if session.pending() == 0 {
+            return;
+        }
+        if !session.listed {
+            session.listed = true;
+            self.with_output.push(key);
+        }
+        self.check_output_limit(key, now_ms);
+    }
+
+    fn check_output_limit(&mut self, key: SessionKey, now_ms: u64) {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        let pending = session.pending() as u64;
+        let limits = &self.config.settings().output_limits;
+        let limit = match session.class() {
+            Class::Normal => limits.normal,
+            Class::Pubsub => limits.pubsub,
+        };
+        let over_hard = limit.hard_bytes != 0 && pending > limit.hard_bytes
+            || !session.authenticated && pending > UNAUTHENTICATED_OUTPUT_BYTES;
+        let mut over_soft = false;
+        if limit.soft_bytes != 0 && pending > limit.soft_bytes {
+            let since_ms = *session.soft_limit_since_ms.get_or_insert(now_ms);
+            over_soft = now_ms.saturating_sub(since_ms) > limit.soft_seconds.saturating_mul(1000);
+        } else {
+            session.soft_limit_since_ms = None;
+        }
+        if (over_hard || over_soft) && !session.closing {
+            session.closing = true;
+            self.stats.output_limit_disconnections += 1;
+            tracing::warn!(
+                conn_id = session.id,
+                pending,
+                "closing a client that does not read its output"
+            );
+            self.effects.push(Effect::Close(key));
+        }
+    }
+
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// After a command or an expiry slice: events go out, broken watches reach their sessions,
+    /// large leftovers leave.
+    pub(crate) fn settle(&mut self) {
+        if self.keyspace.has_events() {
+            self.deliver_events();
+        }
+        if !self.keyspace.watchers.is_empty() {
+            for key in self.keyspace.watchers.take_broken() {
+                if let Some(session) = self.sessions.get_mut(key) {
+                    session.watch_broken = true;
+                }
+            }
+        }
+        for garbage in self.keyspace.take_garbage() {
+            self.effects.push(Effect::Discard(garbage));
+        }
+    }
+
+    fn deliver_events(&mut self) {
+        let flags = self.keyspace.notify;
+        for event in self.keyspace.take_events() {
+            if self.pubsub.is_silent() {
+                continue;
+            }
+            if flags.contains(NotifyFlags::KEYSPACE) {
+                let channel =
+                    [format!("__keyspace@{}__:", event.db).as_bytes(), &event.key].concat();
+                self.publish(Kind::Channel, &channel, event.name.as_bytes());
+            }
+            if flags.contains(NotifyFlags::KEYEVENT) {
+                let channel = format!("__keyevent@{}__:{}", event.db, event.name);
+                self.publish(Kind::Channel, channel.as_bytes(), &event.key);
+            }
+        }
+    }
+
+    pub(crate) fn record_call(&mut self, id: CommandId, duration_ns: u64, failed: bool) {
+        let track = self.config.settings().latency_tracking;
+        let stats = &mut self.stats.commands[usize::from(id.0)];
+        stats.record(duration_ns, track);
+        stats.failed += u64::from(failed);
+        self.stats.total_commands += 1;
+    }
+
+    /// Leaves a session waiting.
+    pub(crate) fn block(&mut self, key: SessionKey, blocked: Blocked) {
+        if let Some(deadline) = blocked.deadline_ms {
+            self.wait_deadlines.insert((deadline, key));
+        }
+        if let Some(session) = self.sessions.get_mut(key) {
+            session.blocked = Some(blocked);
+            self.blocked += 1;
+        }
+    }
+
+    /// Ends a session's wait; the caller writes the answer.
+    pub(crate) fn unblock(&mut self, key: SessionKey) -> Option<Blocked> {
+        let blocked = self.sessions.get_mut(key)?.blocked.take()?;
+        self.blocked -= 1;
+        self.forget_wait(key, &blocked);
+        self.effects.push(Effect::Resume(key));
+        Some(blocked)
+    }
+
+    fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
+        if let Some(deadline) = blocked.deadline_ms {
+            self.wait_deadlines.remove(&(deadline, key));
+        }
+    }
+
+    fn end_waits(&mut self, now_ms: u64) {
+        while let Some(&(deadline, key)) = self.wait_deadlines.first() {
+            if deadline > now_ms {
+                break;
+            }
+            self.wait_deadlines.pop_first();
+            if let Some(blocked) = self.unblock(key) {
+                self.answer_timeout(key, &blocked.on);
+            }
+        }
+    }
+
+    /// The answer of a wait that ended by time.
+    pub(crate) fn answer_timeout(&mut self, key: SessionKey, on: &BlockedOn) {
+        if let (BlockedOn::Replicas, Some(session)) = (on, self.sessions.get_mut(key)) {
+            encode::integer(&mut session.out, 0);
+            self.list_output(key);
+        }
+    }
+}
+
+fn session_bytes(session: &Session) -> usize {
+    size_of::<Session>() + session.out.capacity() + session.input.used + session.input.free
+}

@@ -1,0 +1,152 @@
+//! A store on virtual time, for this crate's tests: clients send lines, time moves when told to.
+
+use crate::config::Config;
+use crate::host::{ApplyError, Host, HostFacts, Now};
+use crate::session::{Peer, SessionKey};
+use crate::store::{Effect, Flow, Store};
+use kumi_resp::OwnedArgs;
+use std::time::Duration;
+
+/// A host whose clock stands still until a test moves it.
+#[derive(Debug, Default)]
+pub(crate) struct LabHost {
+    pub(crate) now: Now,
+    pub(crate) slept: Duration,
+    /// CONFIG SET of this directive fails to apply.
+    pub(crate) refuses: Option<&'static str>,
+}
+
+impl Host for LabHost {
+    fn now(&mut self) -> Now {
+        self.now
+    }
+
+    fn apply_config(&mut self, _: &Config, changed: &[&'static str]) -> Result<(), ApplyError> {
+        match self.refuses {
+            Some(name) if changed.contains(&name) => Err(ApplyError {
+                directive: name.into(),
+                message: "the lab refuses".into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn rewrite_config(&mut self, _: &Config) -> Result<(), String> {
+        Err("The server is running without a config file".into())
+    }
+
+    fn facts(&mut self) -> HostFacts {
+        HostFacts::default()
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        self.slept += time;
+    }
+
+    fn serve_others(&mut self, _: &mut Store) {}
+}
+
+/// A store with one client to begin with.
+#[derive(Debug)]
+pub(crate) struct Lab {
+    pub(crate) store: Store,
+    pub(crate) host: LabHost,
+    pub(crate) client: SessionKey,
+    pub(crate) last_flow: Flow,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        let now = Now {
+            unix_us: 1_700_000_000_000_000,
+            mono_ns: 0,
+        };
+        let mut store = Store::new(Config::new(), fastrand::Rng::with_seed(7), now);
+        let client = store.connect(Peer::default(), now);
+        Self {
+            store,
+            host: LabHost {
+                now,
+                ..LabHost::default()
+            },
+            client,
+            last_flow: Flow::Done,
+        }
+    }
+
+    pub(crate) fn connect(&mut self) -> SessionKey {
+        let now = self.host.now;
+        self.store.connect(Peer::default(), now)
+    }
+
+    /// Moves the clocks, then lets the store do what is due.
+    pub(crate) fn advance_ms(&mut self, ms: u64) {
+        self.host.now.unix_us += ms * 1000;
+        self.host.now.mono_ns += ms * 1_000_000;
+        self.store.poll(&mut self.host);
+    }
+
+    /// Sends words separated by blanks as the first client; answers everything it received.
+    pub(crate) fn run(&mut self, line: &str) -> String {
+        self.run_as(self.client, line)
+    }
+
+    pub(crate) fn run_as(&mut self, client: SessionKey, line: &str) -> String {
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        self.send(client, &words)
+    }
+
+    /// Sends exact arguments.
+    pub(crate) fn send(&mut self, client: SessionKey, words: &[&[u8]]) -> String {
+        let args = OwnedArgs::from_slices(words);
+        let now = self.host.now;
+        self.last_flow = self
+            .store
+            .execute(client, args.as_args(), now, &mut self.host);
+        self.received(client)
+    }
+
+    /// What waits for a client, taken.
+    pub(crate) fn received(&mut self, client: SessionKey) -> String {
+        let text = String::from_utf8_lossy(self.store.output(client)).into_owned();
+        self.store.written(client, text.len());
+        text
+    }
+
+    pub(crate) fn effects(&mut self) -> Vec<Effect> {
+        self.store.effects()
+    }
+
+    /// Runs lines as the first client and compares each answer.
+    #[track_caller]
+    pub(crate) fn check(&mut self, lines: &[(&str, &str)]) {
+        for (line, expected) in lines {
+            assert_eq!(self.run(line), *expected, "after {line:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_set_is_read_back() {
+        Lab::new().check(&[
+            ("GET a", "$-1\r\n"),
+            ("SET a hello", "+OK\r\n"),
+            ("get a", "$5\r\nhello\r\n"),
+            ("SET a 12", "+OK\r\n"),
+            ("GET a", "$2\r\n12\r\n"),
+            ("PING", "+PONG\r\n"),
+            (
+                "GET",
+                "-ERR wrong number of arguments for 'get' command\r\n",
+            ),
+            (
+                "NOPE a b",
+                "-ERR unknown command 'NOPE', with args beginning with: 'a' 'b' \r\n",
+            ),
+        ]);
+    }
+}
