@@ -7,7 +7,7 @@ use std::iter::FusedIterator;
 use std::ops::Index;
 
 /// Where one argument lies in its buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
     pub(crate) end: usize,
