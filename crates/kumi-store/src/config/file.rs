@@ -1,18 +1,12 @@
 //! The syntax of `redis.conf` and of `redis-server`'s command line: text in, lines out, and lines into a [`Config`].
 //!
-//! It opens nothing. An `include` comes back to the host as [`Loaded::Include`], to be read (globs resolved, depth
-//! bounded by [`INCLUDE_DEPTH_LIMIT`]) and loaded before the next line, because later lines win.
-//!
-//! ```text
-//! for line in parse_text(text, &source)? {
-//!     if let Loaded::Include(path) = config.load(&line, &source)? { /* read path, parse_text, load its lines */ }
-//! }
-//! ```
+//! It opens nothing. What an `include` names is asked of the host, which resolves globs and reads the files; it is
+//! loaded before the next line, because later lines win.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{Changes, Config, Origin, TABLE, find, words};
+use super::{Changes, Config, TABLE, find, words};
 
 /// How deep files may include one another. A file that includes itself ends here instead of in a full stack.
 pub const INCLUDE_DEPTH_LIMIT: usize = 16;
@@ -93,48 +87,39 @@ impl fmt::Display for LoadError {
     }
 }
 
-impl LoadError {
-    fn new(
-        source: &Source,
-        line: usize,
-        text: &[u8],
-        reason: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        Self {
+impl Line {
+    /// The error of a line that cannot be loaded, also for a host that could not do what the line asks.
+    pub fn error(&self, source: &Source, reason: impl Into<Cow<'static, str>>) -> LoadError {
+        LoadError {
             source_name: source.clone(),
-            line,
-            text: String::from_utf8_lossy(text).into_owned(),
+            line: self.number,
+            text: String::from_utf8_lossy(&self.text).into_owned(),
             reason: reason.into(),
         }
     }
 }
 
-/// Splits text into the lines that say something.
-pub fn parse_text(text: &[u8], source: &Source) -> Result<Vec<Line>, LoadError> {
-    let mut lines = Vec::new();
-    for (index, text) in text.split(|&byte| byte == b'\n').enumerate() {
-        let number = index + 1;
-        let text = text.trim_ascii();
-        if text.is_empty() || text.starts_with(b"#") {
-            continue;
+/// The lines of a text that say something, one by one, so that a mistake in one is not reported before one above it.
+pub fn parse_text<'t>(
+    text: &'t [u8],
+    source: &'t Source,
+) -> impl Iterator<Item = Result<Line, LoadError>> + 't {
+    let lines = text
+        .split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .enumerate();
+    let telling = lines.filter(|(_, text)| !text.is_empty() && !text.starts_with(b"#"));
+    telling.map(|(index, text)| {
+        let line = Line {
+            number: index + 1,
+            text: text.to_vec(),
+            words: Vec::new(),
+        };
+        match words::split(text) {
+            Some(words) => Ok(Line { words, ..line }),
+            None => Err(line.error(source, "Unbalanced quotes in configuration line")),
         }
-        let words = words::split(text).ok_or_else(|| {
-            LoadError::new(
-                source,
-                number,
-                text,
-                "Unbalanced quotes in configuration line",
-            )
-        })?;
-        if !words.is_empty() {
-            lines.push(Line {
-                number,
-                text: text.to_vec(),
-                words,
-            });
-        }
-    }
-    Ok(lines)
+    })
 }
 
 /// What the arguments of the server ask for.
@@ -192,11 +177,64 @@ pub fn parse_command_line(args: &[impl AsRef<[u8]>]) -> CommandLine {
     parsed
 }
 
+/// Reads what an `include` names: the files a glob matches, in order, each with its name and text; or why it cannot.
+pub type ReadInclude<'r> = dyn FnMut(&[u8]) -> Result<Vec<(String, Vec<u8>)>, String> + 'r;
+
 impl Config {
+    /// Loads a whole text, and what it includes, in the order in which the lines stand.
+    ///
+    /// `read` is asked for each `include`. Lines before the wrong one stay loaded, so a host that goes on after an
+    /// error does it with a fresh [`Config`].
+    ///
+    /// ```
+    /// use kumi_store::config::{Config, Source};
+    ///
+    /// let mut config = Config::new();
+    /// let source = Source::File("kumi.conf".to_owned());
+    /// let mut read = |path: &[u8]| match path {
+    ///     b"more.conf" => Ok(vec![("more.conf".to_owned(), b"timeout 30".to_vec())]),
+    ///     _ => Err("No such file or directory".to_owned()),
+    /// };
+    /// config.load_text(b"port 7000\ninclude more.conf", &source, &mut read)?;
+    /// assert_eq!((config.settings().port, config.settings().timeout_s), (7000, 30));
+    /// # Ok::<(), kumi_store::config::LoadError>(())
+    /// ```
+    pub fn load_text(
+        &mut self,
+        text: &[u8],
+        source: &Source,
+        read: &mut ReadInclude<'_>,
+    ) -> Result<(), LoadError> {
+        self.load_nested(text, source, read, 0)
+    }
+
+    fn load_nested(
+        &mut self,
+        text: &[u8],
+        source: &Source,
+        read: &mut ReadInclude<'_>,
+        depth: usize,
+    ) -> Result<(), LoadError> {
+        for line in parse_text(text, source) {
+            let line = line?;
+            let Loaded::Include(path) = self.load(&line, source)? else {
+                continue;
+            };
+            if depth == INCLUDE_DEPTH_LIMIT {
+                let reason =
+                    format!("files include one another more than {INCLUDE_DEPTH_LIMIT} deep");
+                return Err(line.error(source, reason));
+            }
+            for (name, text) in read(&path).map_err(|reason| line.error(source, reason))? {
+                self.load_nested(&text, &Source::File(name), read, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Loads one line. The order of lines matters: the last one of a directive wins.
     pub fn load(&mut self, line: &Line, source: &Source) -> Result<Loaded, LoadError> {
-        let wrong =
-            |reason: Cow<'static, str>| LoadError::new(source, line.number, &line.text, reason);
+        let wrong = |reason: Cow<'static, str>| line.error(source, reason);
         let Some((name, values)) = line.words.split_first() else {
             return Ok(Loaded::Nothing);
         };
@@ -204,15 +242,13 @@ impl Config {
         let Some((row, _)) = find(name) else {
             return load_valueless(name, &values).map_err(|reason| wrong(reason.into()));
         };
-        let kind = &TABLE[row].kind;
-        let values = match values.as_slice() {
-            // `save "900 1"` says the same as `save 900 1`.
-            [one] => kind.split(one),
-            _ if kind.takes_many_words() => values,
-            _ => return Err(wrong("wrong number of arguments".into())),
-        };
-        self.assign(row, &values, Origin::Startup, &mut Changes::default())
+        let values = TABLE[row]
+            .kind
+            .words(values)
+            .ok_or_else(|| wrong("wrong number of arguments".into()))?;
+        self.assign(row, &values, &mut Changes::default())
             .map_err(wrong)?;
+        self.given[row] = true;
         Ok(Loaded::Set)
     }
 }

@@ -12,14 +12,8 @@
 //! value.rs     kinds of value: parse, canonical text        special.rs  the directives with a syntax of their own
 //! directives.rs  the table                                  settings.rs what live directives write, typed
 //! rewrite.rs   CONFIG REWRITE                               notify.rs   notify-keyspace-events
+//! words.rs     quoting
 //! ```
-
-#![allow(
-    dead_code,
-    unreachable_pub,
-    unused_imports,
-    reason = "the crate root re-exports this module's road once the store is assembled"
-)]
 
 mod directives;
 mod file;
@@ -36,13 +30,13 @@ use std::borrow::Cow;
 
 pub use directives::{Directive, Mutability, Standing, TABLE};
 pub use file::{
-    CommandLine, INCLUDE_DEPTH_LIMIT, Line, LoadError, Loaded, Source, parse_command_line,
-    parse_text,
+    CommandLine, INCLUDE_DEPTH_LIMIT, Line, LoadError, Loaded, ReadInclude, Source,
+    parse_command_line, parse_text,
 };
 pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
 pub use settings::{Access, BindAddress, LogLevel, Settings};
-pub use special::{OutputLimit, OutputLimits};
+pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
 pub use value::{Kind, Unit, Value};
 
 /// Who asks for a change, which decides what may be changed.
@@ -93,13 +87,13 @@ impl ConfigError {
 pub struct Changes {
     /// Row of the table and the value it had before, in the order of the request. Rows whose value stayed the same
     /// are left out.
-    before: Vec<(usize, Value, bool)>,
+    before: Vec<(usize, Value)>,
 }
 
 impl Changes {
     /// Names of the directives whose value changed, in the order they were set.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.before.iter().map(|&(row, ..)| TABLE[row].name)
+        self.before.iter().map(|(row, _)| TABLE[*row].name)
     }
 
     /// Whether the directive of this (primary) name changed.
@@ -141,12 +135,15 @@ impl std::fmt::Display for InertWarning {
 
 /// All directives and their current values.
 ///
-/// ```ignore
+/// ```
+/// use kumi_store::config::{Config, Origin};
+///
 /// let mut config = Config::new();
 /// let changes = config.set_many(&[(b"maxmemory", b"1gb")], Origin::Client { local: true })?;
 /// assert_eq!(config.settings().maxmemory_bytes, 1 << 30);
 /// config.revert(changes);
 /// assert_eq!(config.settings().maxmemory_bytes, 0);
+/// # Ok::<(), kumi_store::config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -188,6 +185,16 @@ impl Config {
     pub fn text(&self, name: &str) -> Option<Vec<u8>> {
         let (row, _) = find(name.as_bytes())?;
         Some(TABLE[row].kind.text(&self.values[row]))
+    }
+
+    /// Whether the file or the command line named this directive.
+    pub fn is_given(&self, name: &str) -> bool {
+        find(name.as_bytes()).is_some_and(|(row, _)| self.given[row])
+    }
+
+    /// Whether the value of this directive, by name or alias, has to stay out of logs, MONITOR and SLOWLOG.
+    pub fn is_sensitive(name: &[u8]) -> bool {
+        find(name).is_some_and(|(row, _)| TABLE[row].sensitive)
     }
 
     /// What `CONFIG GET` answers: names and canonical values, in the table's order, each name once.
@@ -264,7 +271,7 @@ impl Config {
         let mut changes = Changes::default();
         for (&(row, name), (_, text)) in rows.iter().zip(pairs) {
             let words = TABLE[row].kind.split(text);
-            if let Err(reason) = self.assign(row, &words, origin, &mut changes) {
+            if let Err(reason) = self.assign(row, &words, &mut changes) {
                 self.revert(changes);
                 return Err(ConfigError::Failed {
                     name: name.to_owned(),
@@ -272,16 +279,18 @@ impl Config {
                 });
             }
         }
+        if origin == Origin::Startup {
+            rows.iter().for_each(|&(row, _)| self.given[row] = true);
+        }
         Ok(changes)
     }
 
     /// Takes back what a `set_many` changed, for a host that could not apply it.
     pub fn revert(&mut self, changes: Changes) {
         // Backwards, because a name and its alias may both have been set in one request.
-        for (row, value, given) in changes.before.into_iter().rev() {
+        for (row, value) in changes.before.into_iter().rev() {
             TABLE[row].write(&mut self.settings, &value);
             self.values[row] = value;
-            self.given[row] = given;
         }
     }
 
@@ -308,7 +317,6 @@ impl Config {
         &mut self,
         row: usize,
         words: &[&[u8]],
-        origin: Origin,
         changes: &mut Changes,
     ) -> Result<(), Cow<'static, str>> {
         let directive = &TABLE[row];
@@ -318,12 +326,10 @@ impl Config {
         {
             return Err(why.into());
         }
-        let given = self.given[row];
-        self.given[row] |= origin == Origin::Startup;
         if value != self.values[row] {
             directive.write(&mut self.settings, &value);
             let before = std::mem::replace(&mut self.values[row], value);
-            changes.before.push((row, before, given));
+            changes.before.push((row, before));
         }
         Ok(())
     }

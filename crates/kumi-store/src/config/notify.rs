@@ -126,6 +126,16 @@ impl NotifyFlags {
         letters
     }
 
+    /// The letters with `n` behind `A` too: what CONFIG REWRITE writes, so that no event is lost at the next start.
+    pub(super) fn letters_in_full(self) -> String {
+        let hides_new = self.contains(Self::ALL) && self.contains(Self::NEW);
+        if hides_new {
+            self.letters().replacen('A', "An", 1)
+        } else {
+            self.letters()
+        }
+    }
+
     fn named(self, table: &[(u8, Self)]) -> impl Iterator<Item = char> {
         table
             .iter()

@@ -24,7 +24,7 @@ pub struct Settings {
     pub maxclients: usize,
     /// Seconds after which an idle client is closed.
     pub timeout_s: u32,
-    /// Refuse clients from outside while there is no password and no explicit `bind`.
+    /// Refuse clients from other machines while there is no password.
     pub protected_mode: bool,
     /// Password of the default user.
     pub requirepass: Option<Vec<u8>>,

@@ -3,8 +3,8 @@
 //!
 //! It reads and prints them. It resolves no host name and looks at no file.
 
-use super::NotifyFlags;
 use super::value::{Reason, Value, memory_text, parse_decimal, parse_memory};
+use super::{NotifyFlags, words};
 
 /// How many addresses `bind` takes.
 pub(super) const MAX_BIND_ADDRESSES: usize = 16;
@@ -262,6 +262,12 @@ pub(super) fn lines(value: &Value) -> Vec<Vec<u8>> {
             .map(|(seconds, changes)| format!("{seconds} {changes}").into_bytes())
             .collect(),
         Value::ReplicaOf(None) => vec![b"no one".to_vec()],
+        Value::Notify(flags) => vec![words::quoted(flags.letters_in_full().as_bytes())],
+        // In full, where CONFIG GET rounds to six decimals.
+        Value::Percentiles(percentiles) if !percentiles.is_empty() => {
+            let percentiles: Vec<String> = percentiles.iter().map(f64::to_string).collect();
+            vec![percentiles.join(" ").into_bytes()]
+        }
         other => {
             let text = text(other);
             vec![if text.is_empty() {

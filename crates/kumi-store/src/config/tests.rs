@@ -1,17 +1,34 @@
-//! The directives through the door: `Config`, files and command lines.
+//! The directives through their door: `Config`, files, command lines and CONFIG REWRITE.
 
-use super::*;
+mod file;
+mod reference;
+mod rewrite;
+mod set;
 
-#[test]
-fn every_row_reads_its_default_and_prints_it_back() {
-    for (directive, value) in TABLE.iter().zip(&Config::new().values) {
-        let text = directive.kind.text(value);
-        let words = directive.kind.split(&text);
-        if directive.name == "replicaof" {
-            // Shown as nothing and written as "no one", as in Redis.
-            continue;
-        }
-        let again = directive.parse(&words, &directive.default_value());
-        assert_eq!(again.as_ref(), Ok(value), "{}", directive.name);
-    }
+use super::{Config, ConfigError, LoadError, Origin, Source};
+
+const CLIENT: Origin = Origin::Client { local: true };
+
+/// The source of texts that stand in a test.
+fn here() -> Source {
+    Source::File("test.conf".to_owned())
+}
+
+/// Loads a text that includes nothing.
+fn load(config: &mut Config, text: &str) -> Result<(), LoadError> {
+    config.load_text(text.as_bytes(), &here(), &mut |_| Ok(Vec::new()))
+}
+
+fn set(config: &mut Config, name: &str, value: &str) -> Result<(), ConfigError> {
+    config
+        .set_many(&[(name.as_bytes(), value.as_bytes())], CLIENT)
+        .map(drop)
+}
+
+fn shown(config: &Config, name: &str) -> String {
+    let answer = config.get([name.as_bytes()]);
+    answer
+        .first()
+        .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+        .unwrap_or_default()
 }

@@ -16,7 +16,7 @@ pub(super) type Reason = Cow<'static, str>;
 pub enum Kind {
     /// `yes` or `no`.
     Bool,
-    /// One of the names. A name may stand for an earlier one: `("relative", 1)` shows as the name at index 1.
+    /// One of the names.
     Choice(&'static [&'static str]),
     /// Any of the names together; the first one means none of them.
     Flags(&'static [&'static str]),
@@ -80,7 +80,7 @@ pub enum Value {
 
 impl Kind {
     /// Whether the file may give several words.
-    pub(super) fn takes_many_words(&self) -> bool {
+    fn takes_many_words(&self) -> bool {
         match self {
             Kind::Flags(_) => true,
             Kind::Special(special) => special.takes_many_words(),
@@ -96,6 +96,15 @@ impl Kind {
             Vec::new()
         } else {
             text.split(|&byte| byte == b' ').collect()
+        }
+    }
+
+    /// The words of a value that came as the words of a line: `save "900 1"` says the same as `save 900 1`. `None`
+    /// when there are more or fewer than this kind takes.
+    pub(super) fn words<'t>(&self, words: Vec<&'t [u8]>) -> Option<Vec<&'t [u8]>> {
+        match words.as_slice() {
+            [one] => Some(self.split(one)),
+            _ => self.takes_many_words().then_some(words),
         }
     }
 
@@ -158,11 +167,7 @@ impl Kind {
             ) => {
                 vec![memory_text(*bytes).into_bytes()]
             }
-            (_, Value::Text(_) | Value::Notify(_)) => {
-                let mut quoted = Vec::new();
-                words::quote(&mut quoted, &self.text(value));
-                vec![quoted]
-            }
+            (_, Value::Text(text)) => vec![words::quoted(text)],
             (Kind::Special(_), value) => special::lines(value),
             _ => vec![self.text(value)],
         }

@@ -27,7 +27,7 @@ fn take_word<'t>(mut text: &'t [u8], word: &mut Vec<u8>) -> Option<&'t [u8]> {
         match first {
             b'"' => return ends_word(take_double_quoted(rest, word)?),
             b'\'' => return ends_word(take_single_quoted(rest, word)?),
-            b' ' | b'\n' | b'\r' | b'\t' | 0 => return Some(rest),
+            b' ' | b'\n' | b'\r' | b'\t' => return Some(rest),
             byte => word.push(byte),
         }
         text = rest;
@@ -115,9 +115,16 @@ pub(super) fn quote(out: &mut Vec<u8>, word: &[u8]) {
     out.push(b'"');
 }
 
+/// `word` in double quotes.
+pub(super) fn quoted(word: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(word.len() + 2);
+    quote(&mut out, word);
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{quote, split};
+    use super::{quoted, split};
     use proptest::prelude::*;
 
     fn check(line: &str, expected: Option<&[&[u8]]>) {
@@ -158,9 +165,7 @@ mod tests {
     proptest! {
         #[test]
         fn quoted_words_read_back_as_they_were(word in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let mut line = Vec::new();
-            quote(&mut line, &word);
-            prop_assert_eq!(split(&line), Some(vec![word]));
+            prop_assert_eq!(split(&quoted(&word)), Some(vec![word]));
         }
 
         #[test]
