@@ -21,11 +21,11 @@
 use std::collections::BTreeMap;
 
 /// The most records a chunk holds. A full chunk is 2 KiB, which a single operation may have to move.
+///
+/// Neighbours that fit into one chunk become one. There is no margin between splitting and merging, on purpose: a
+/// split is undone when the record that caused it leaves again, so a key whose deadline wanders leaves full chunks as
+/// it found them. The price is that the same two kilobytes may be moved back and forth.
 const CHUNK_MAX: usize = 128;
-
-/// Two neighbours become one chunk when they hold no more than this together. It is below [`CHUNK_MAX`], so that a
-/// merge is not undone by the next insertion.
-const MERGE_MAX: usize = 96;
 
 /// A chunk's capacity is its length rounded up to this many records.
 const CAPACITY_STEP: usize = 16;
@@ -114,7 +114,7 @@ impl Deadlines {
         let left = chunk.len();
         if left == 0 {
             self.chunks.remove(&bound);
-        } else if left <= MERGE_MAX / 2 && left.is_multiple_of(MERGE_CHECK_STEP) {
+        } else if left <= CHUNK_MAX / 2 && left.is_multiple_of(MERGE_CHECK_STEP) {
             self.merge_neighbours(bound);
         }
         true
@@ -183,12 +183,11 @@ impl Deadlines {
             insert_sorted(lower, record, &mut self.capacity);
             return;
         };
-        self.capacity -= lower.capacity();
-        let mut upper = Vec::with_capacity(stepped(lower.len() - middle));
-        upper.extend(lower.drain(middle..));
+        let mut upper = copied(&lower[middle..]);
         let bound = upper.first().copied().unwrap_or(record);
-        lower.shrink_to(stepped(lower.len()));
-        self.capacity += lower.capacity() + upper.capacity();
+        lower.truncate(middle);
+        fit(lower, &mut self.capacity);
+        self.capacity += upper.capacity();
         let half = if record < bound { lower } else { &mut upper };
         insert_sorted(half, record, &mut self.capacity);
         self.chunks.insert(bound, upper);
@@ -199,7 +198,7 @@ impl Deadlines {
         let Some(len) = self.chunks.get(&bound).map(Vec::len) else {
             return;
         };
-        let fits = |other: &Vec<Record>| len + other.len() <= MERGE_MAX;
+        let fits = |other: &Vec<Record>| len + other.len() <= CHUNK_MAX;
         let above = self
             .chunks
             .range(bound..)
@@ -261,13 +260,20 @@ fn insert_sorted(chunk: &mut Vec<Record>, record: Record, total: &mut usize) {
 
 /// Gives back capacity that the length no longer accounts for. Without any slack kept, the memory in use depends on
 /// the chunks' lengths alone, and a record that wanders through the index leaves no trace behind.
+///
+/// The records are copied, since allocators tend to answer a request to shrink by keeping the block as it is.
 fn fit(chunk: &mut Vec<Record>, total: &mut usize) {
-    let wanted = stepped(chunk.len());
-    if wanted < chunk.capacity() {
+    if stepped(chunk.len()) < chunk.capacity() {
         *total -= chunk.capacity();
-        chunk.shrink_to(wanted);
+        *chunk = copied(chunk);
         *total += chunk.capacity();
     }
+}
+
+fn copied(records: &[Record]) -> Vec<Record> {
+    let mut chunk = Vec::with_capacity(stepped(records.len()));
+    chunk.extend_from_slice(records);
+    chunk
 }
 
 /// The index nearest to the middle at which a record differs from the one before it.
@@ -281,3 +287,6 @@ fn boundary_near_middle(chunk: &[Record]) -> Option<usize> {
         (below, above) => above.or(below),
     }
 }
+
+#[cfg(test)]
+mod tests;
