@@ -123,3 +123,161 @@ fn in_range(start: u8, end: u8, byte: u8, nocase: bool) -> bool {
 fn same(left: u8, right: u8, nocase: bool) -> bool {
     left == right || (nocase && left.eq_ignore_ascii_case(&right))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &[u8], matching: &[&[u8]], others: &[&[u8]]) {
+        check_with(false, pattern, matching, others);
+    }
+
+    #[track_caller]
+    fn check_nocase(pattern: &[u8], matching: &[&[u8]], others: &[&[u8]]) {
+        check_with(true, pattern, matching, others);
+    }
+
+    #[track_caller]
+    fn check_with(nocase: bool, pattern: &[u8], matching: &[&[u8]], others: &[&[u8]]) {
+        let expected = matching
+            .iter()
+            .map(|text| (text, true))
+            .chain(others.iter().map(|text| (text, false)));
+        for (text, expected) in expected {
+            let (shown_pattern, shown_text) = (pattern.escape_ascii(), text.escape_ascii());
+            assert_eq!(
+                matches(pattern, text, nocase),
+                expected,
+                "pattern {shown_pattern}, text {shown_text}"
+            );
+        }
+    }
+
+    #[test]
+    fn literals_match_themselves_only() {
+        check(b"", &[b""], &[b"a"]);
+        check(b"abc", &[b"abc"], &[b"", b"ab", b"abcd", b"ABC", b"xabc"]);
+    }
+
+    #[test]
+    fn a_star_takes_any_bytes_but_nothing_matches_the_empty_text() {
+        check(b"*", &[b"a", b"abc", b"\x00\xff"], &[b""]);
+        check(b"**", &[b"a"], &[b""]);
+        check(b"user:*", &[b"user:", b"user:1"], &[b"user", b"xuser:1"]);
+        check(b"a***", &[b"a", b"abc"], &[b"", b"ba"]);
+        check(b"*a", &[b"a", b"ba", b"aaa"], &[b"", b"ab"]);
+        check(
+            b"a*b*c",
+            &[b"abc", b"aabbcc", b"abcbc", b"axbxc"],
+            &[b"ab", b"acb", b"abcd"],
+        );
+        check(
+            b"*ab*ab",
+            &[b"abab", b"xabxabab"],
+            &[b"ab", b"aab", b"abba"],
+        );
+        check(b"*?*?*", &[b"ab", b"abc"], &[b"a", b""]);
+    }
+
+    #[test]
+    fn a_question_mark_takes_exactly_one_byte() {
+        check(
+            b"h?llo",
+            &[b"hello", b"hallo", b"h\xffllo", b"h?llo"],
+            &[b"hllo", b"heello"],
+        );
+        check(b"?", &[b"a"], &[b"", b"ab", "\u{e9}".as_bytes()]);
+    }
+
+    #[test]
+    fn a_class_takes_one_of_its_bytes() {
+        check(
+            b"h[ae]llo",
+            &[b"hello", b"hallo"],
+            &[b"hillo", b"hllo", b"haello"],
+        );
+        check(b"h[^e]llo", &[b"hallo", b"h^llo"], &[b"hello", b"hllo"]);
+        check(b"[a^]", &[b"a", b"^"], &[b"b"]);
+        check(b"[a-c]", &[b"a", b"b", b"c"], &[b"d", b"-", b"A"]);
+        check(b"[c-a]", &[b"a", b"b", b"c"], &[b"d", b"-"]);
+        check(b"[a-c0-2x]", &[b"b", b"1", b"x"], &[b"3", b"-"]);
+        check(b"[*?]", &[b"*", b"?"], &[b"a"]);
+        check(b"x[]a", &[], &[b"xa", b"x]a", b"x[]a"]);
+        check(b"[^]", &[b"a", b"]", b"^"], &[b"", b"ab"]);
+    }
+
+    #[test]
+    fn a_dash_that_bounds_no_range_is_a_byte_like_any_other() {
+        check(b"[-a]", &[b"-", b"a"], &[b"b"]);
+        check(b"[a\\-z]", &[b"a", b"-", b"z"], &[b"b", b"\\"]);
+        // The closing bracket is taken as the end of the range, and so the class is never closed.
+        check(
+            b"[a-]",
+            &[b"^", b"_", b"]", b"a", b"`"],
+            &[b"-", b"b", b"a]"],
+        );
+        check(b"[a-]]", &[b"^", b"a"], &[b"-]", b"b"]);
+        check(b"[a-", &[b"a", b"-"], &[b"b"]);
+    }
+
+    #[test]
+    fn an_unclosed_class_ends_with_the_pattern() {
+        check(b"[abc", &[b"a", b"c"], &[b"d", b"[abc"]);
+        check(b"[", &[], &[b"[", b"a", b""]);
+        check(b"[^", &[b"a", b"^"], &[b"", b"ab"]);
+        check(b"x[^a", &[b"xb"], &[b"xa", b"x"]);
+        check(b"*[a", &[b"a", b"ba"], &[b"ab"]);
+        check(b"[\\", &[b"\\"], &[b"a"]);
+    }
+
+    #[test]
+    fn a_backslash_takes_the_meaning_from_the_next_byte() {
+        check(b"\\*", &[b"*"], &[b"a", b"\\*"]);
+        check(b"\\?a", &[b"?a"], &[b"ba"]);
+        check(b"\\[a]", &[b"[a]"], &[b"a"]);
+        check(b"\\\\", &[b"\\"], &[b"\\\\"]);
+        check(b"a\\", &[b"a\\"], &[b"a"]);
+        check(b"[\\]a]", &[b"]", b"a"], &[b"\\"]);
+        check(b"[^\\]]", &[b"a", b"\\"], &[b"]"]);
+        check(b"*\\*", &[b"*", b"a*"], &[b"a", b"*a"]);
+    }
+
+    #[test]
+    fn ranges_compare_signed_bytes() {
+        check(
+            b"[\x80-\x01]",
+            &[b"\x80", b"\xff", b"\x00", b"\x01"],
+            &[b"\x02", b"\x7f"],
+        );
+        check(
+            b"[a-\xff]",
+            &[b"\xff", b"\x00", b"Z", b"a"],
+            &[b"b", b"\xfe", b"\x80"],
+        );
+    }
+
+    #[test]
+    fn nocase_folds_letters_but_not_escapes_in_a_class() {
+        check_nocase(
+            b"MAXmemory*",
+            &[b"maxmemory", b"MaxMemory-policy"],
+            &[b"maxmem"],
+        );
+        check_nocase(b"[A-C]x", &[b"ax", b"BX", b"cX"], &[b"dx"]);
+        check_nocase(b"[abc]", &[b"A", b"b"], &[b"D"]);
+        check_nocase(b"\\A", &[b"a", b"A"], &[b"b"]);
+        check_nocase(b"[\\A]", &[b"A"], &[b"a"]);
+        // Ordered as Z before a, and then folded to z before a, which holds nothing.
+        check_nocase(b"[Z-a]", &[], &[b"a", b"z", b"Z", b"A", b"m"]);
+    }
+
+    #[test]
+    fn a_hostile_pattern_costs_no_more_than_the_product_of_the_lengths() {
+        let text = vec![b'a'; 20_000];
+        let pattern = [b"*a".repeat(5_000), b"*b".to_vec()].concat();
+        assert!(!matches(&pattern, &text, false));
+        let pattern = [b"a*".repeat(5_000), b"a".to_vec()].concat();
+        assert!(matches(&pattern, &text, false));
+    }
+}

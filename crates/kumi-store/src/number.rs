@@ -351,15 +351,20 @@ fn canonical_digits(digits: &[u8]) -> Option<u64> {
 }
 
 fn digits_u64(digits: &[u8]) -> Option<u64> {
+    // Nineteen digits fit whatever they are, so the usual number needs no check for overflow.
+    let (safe, rest) = digits.split_at(digits.len().min(19));
     let mut value: u64 = 0;
-    for &digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    for digit in safe {
+        value = value * 10 + digit_value(digit)?;
+    }
+    for digit in rest {
+        value = value.checked_mul(10)?.checked_add(digit_value(digit)?)?;
     }
     Some(value)
+}
+
+fn digit_value(digit: &u8) -> Option<u64> {
+    digit.is_ascii_digit().then(|| u64::from(digit - b'0'))
 }
 
 /// Splits a text into the digits before a point, those after it, and the rest. There has to be a digit.
@@ -403,3 +408,6 @@ fn is_nan_tag(tag: &[u8]) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;
