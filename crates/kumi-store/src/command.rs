@@ -23,6 +23,7 @@ pub(crate) mod flag {
     pub(crate) const SKIP_SLOWLOG: u32 = 1 << 10;
     pub(crate) const FAST: u32 = 1 << 11;
     pub(crate) const NO_AUTH: u32 = 1 << 12;
+    /// Not shown by COMMAND INFO: the command may write on behalf of another.
     pub(crate) const MAY_REPLICATE: u32 = 1 << 13;
     pub(crate) const NO_MULTI: u32 = 1 << 14;
     pub(crate) const ALLOW_BUSY: u32 = 1 << 15;
@@ -30,7 +31,7 @@ pub(crate) mod flag {
     pub(crate) const MOVABLE_KEYS: u32 = 1 << 17;
 
     /// Wire names, in the order COMMAND INFO prints them.
-    pub(crate) const NAMES: [(u32, &str); 18] = [
+    pub(crate) const NAMES: [(u32, &str); 17] = [
         (WRITE, "write"),
         (READONLY, "readonly"),
         (DENYOOM, "denyoom"),
@@ -44,7 +45,6 @@ pub(crate) mod flag {
         (SKIP_SLOWLOG, "skip_slowlog"),
         (FAST, "fast"),
         (NO_AUTH, "no_auth"),
-        (MAY_REPLICATE, "may_replicate"),
         (NO_MULTI, "no_multi"),
         (ALLOW_BUSY, "allow_busy"),
         (NO_ASYNC_LOADING, "no_async_loading"),

@@ -96,6 +96,11 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// Says that the records of this command are complete as they are.
+    pub(crate) fn mark_propagated(&mut self) {
+        self.propagated = true;
+    }
+
     /// Leaves the session waiting; nothing more of its input is decoded until it is resumed.
     pub(crate) fn block(&mut self, blocked: Blocked) {
         let session = self.session;

@@ -33,3 +33,8 @@ pub use keyspace::Garbage;
 pub use propagation::WriteRecord;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::{Effect, Flow, ShutdownRequest, Store};
+
+/// The Redis version whose behaviour the commands follow.
+pub const REDIS_VERSION: &str = "7.2.5";
+/// The version of kumi.
+pub const KUMI_VERSION: &str = env!("CARGO_PKG_VERSION");

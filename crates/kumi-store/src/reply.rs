@@ -112,12 +112,9 @@ impl Reply {
         encode::verbatim(&mut self.out, self.protocol, b"txt", bytes);
     }
 
-    /// Lines of a HELP subcommand: an array of simple strings.
-    pub(crate) fn help(&mut self, lines: &[&str]) {
-        self.array(lines.len());
-        for line in lines {
-            self.simple(line);
-        }
+    /// Bytes that are encoded already.
+    pub(crate) fn encoded(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
     }
 
     /// Starts a collection whose length is known only at its end.

@@ -1,5 +1,779 @@
-//! Placeholder.
+//! CLIENT: what the server knows of its clients, and what it does with them.
 
-use crate::command::Command;
+use super::{help, parse};
+use crate::command::{Command, Group, category, flag};
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::session::{BlockedOn, Class, ReplyMode, Session, SessionKey};
+use crate::store::{Effect, Flow, Pause, Store};
+use kumi_resp::{Args, Protocol, encode};
 
-pub(super) const COMMANDS: &[Command] = &[];
+const OWN: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;
+const ADMIN: u32 = flag::ADMIN | OWN;
+
+pub(super) const COMMANDS: &[Command] = &[Command {
+    name: "client",
+    arity: -2,
+    group: Group::Connection,
+    since: "2.4.0",
+    complexity: "Depends on subcommand.",
+    summary: "Inspects and controls client connections.",
+    subcommands: SUBCOMMANDS,
+    ..Command::BASE
+}];
+
+/// What all subcommands have in common.
+const SUB: Command = Command {
+    arity: 2,
+    flags: OWN,
+    categories: category::CONNECTION,
+    group: Group::Connection,
+    ..Command::BASE
+};
+
+const SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "id",
+        since: "5.0.0",
+        summary: "Answers the id of this connection.",
+        run: id,
+        ..SUB
+    },
+    Command {
+        name: "info",
+        since: "6.2.0",
+        summary: "Describes this connection, as CLIENT LIST would.",
+        tips: &["nondeterministic_output"],
+        run: info,
+        ..SUB
+    },
+    Command {
+        name: "list",
+        arity: -2,
+        flags: ADMIN,
+        since: "2.4.0",
+        complexity: "O(N) where N is the number of client connections",
+        summary: "Describes all connections, a line each.",
+        usage: "[TYPE <NORMAL|MASTER|REPLICA|PUBSUB>] [ID client-id [client-id ...]]",
+        tips: &["nondeterministic_output"],
+        run: list,
+        ..SUB
+    },
+    Command {
+        name: "kill",
+        arity: -3,
+        flags: ADMIN,
+        since: "2.4.0",
+        complexity: "O(N) where N is the number of client connections",
+        summary: "Closes connections by address, id, type or user.",
+        usage: "<ip:port | [ID client-id] [TYPE <NORMAL|MASTER|REPLICA|PUBSUB>] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES|NO>]>",
+        run: kill,
+        ..SUB
+    },
+    Command {
+        name: "setname",
+        arity: 3,
+        since: "2.6.9",
+        summary: "Names this connection.",
+        usage: "connection-name",
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        run: setname,
+        ..SUB
+    },
+    Command {
+        name: "getname",
+        since: "2.6.9",
+        summary: "Answers the name of this connection.",
+        run: getname,
+        ..SUB
+    },
+    Command {
+        name: "setinfo",
+        arity: 4,
+        since: "7.2.0",
+        summary: "Tells which library this client uses.",
+        usage: "<LIB-NAME libname | LIB-VER libver>",
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        run: setinfo,
+        ..SUB
+    },
+    Command {
+        name: "no-evict",
+        arity: 3,
+        flags: ADMIN,
+        since: "7.0.0",
+        summary: "Exempts this connection from client eviction.",
+        usage: "<ON | OFF>",
+        run: no_evict,
+        ..SUB
+    },
+    Command {
+        name: "no-touch",
+        arity: 3,
+        since: "7.2.0",
+        summary: "Keeps this connection's reads from renewing the keys' idle time.",
+        usage: "<ON | OFF>",
+        run: no_touch,
+        ..SUB
+    },
+    Command {
+        name: "pause",
+        arity: -3,
+        flags: ADMIN,
+        since: "2.9.50",
+        summary: "Holds back all commands, or all writes, for a while.",
+        usage: "timeout [WRITE | ALL]",
+        run: pause,
+        ..SUB
+    },
+    Command {
+        name: "unpause",
+        flags: ADMIN,
+        since: "6.2.0",
+        complexity: "O(N) Where N is the number of paused clients",
+        summary: "Ends a pause before its time.",
+        run: unpause,
+        ..SUB
+    },
+    Command {
+        name: "reply",
+        arity: 3,
+        since: "3.2.0",
+        summary: "Turns answers to this connection on or off.",
+        usage: "<ON | OFF | SKIP>",
+        run: reply,
+        ..SUB
+    },
+    Command {
+        name: "unblock",
+        arity: -3,
+        flags: ADMIN,
+        since: "5.0.0",
+        complexity: "O(log N) where N is the number of client connections",
+        summary: "Ends another connection's wait.",
+        usage: "client-id [TIMEOUT | ERROR]",
+        run: unblock,
+        ..SUB
+    },
+    Command {
+        name: "help",
+        flags: flag::LOADING | flag::STALE,
+        since: "5.0.0",
+        summary: "Describes the subcommands.",
+        run: help::from_rows,
+        ..SUB
+    },
+];
+
+fn id(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let id = ctx.session().id;
+    ctx.reply.integer(id.cast_signed());
+    Ok(())
+}
+
+fn info(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let line = ctx
+        .store
+        .sessions
+        .get(ctx.session)
+        .map(|session| ctx.store.describe(session))
+        .unwrap_or_default();
+    ctx.reply.verbatim_text(&[line.as_slice(), b"\n"].concat());
+    Ok(())
+}
+
+fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let mut kind = None;
+    let mut ids: Option<Vec<u64>> = None;
+    match args.get(2) {
+        None => {}
+        Some(option) if option.eq_ignore_ascii_case(b"TYPE") && args.len() == 4 => {
+            kind = Some(client_type(&args[3])?)
+        }
+        Some(option) if option.eq_ignore_ascii_case(b"ID") && args.len() > 3 => {
+            let parsed: Option<Vec<u64>> = args.iter().skip(3).map(client_id).collect();
+            ids = Some(parsed.ok_or(CommandError::fixed("ERR Invalid client ID"))?);
+        }
+        Some(_) => return Err(CommandError::SYNTAX),
+    }
+    let mut sessions: Vec<&Session> = ctx
+        .store
+        .sessions
+        .iter()
+        .filter(|session| kind.is_none_or(|kind| kind.includes(session)))
+        .filter(|session| ids.as_ref().is_none_or(|ids| ids.contains(&session.id)))
+        .collect();
+    sessions.sort_by_key(|session| session.id);
+    let mut text = Vec::new();
+    for session in sessions {
+        text.extend(ctx.store.describe(session));
+        text.push(b'\n');
+    }
+    ctx.reply.verbatim_text(&text);
+    Ok(())
+}
+
+/// Which connections CLIENT KILL closes. Every given condition must hold.
+#[derive(Default)]
+struct Victims<'a> {
+    id: Option<u64>,
+    kind: Option<ClientType>,
+    addr: Option<&'a [u8]>,
+    laddr: Option<&'a [u8]>,
+    spare: Option<SessionKey>,
+}
+
+impl Victims<'_> {
+    fn includes(&self, session: &Session) -> bool {
+        self.id.is_none_or(|id| session.id == id)
+            && self.kind.is_none_or(|kind| kind.includes(session))
+            && self
+                .addr
+                .is_none_or(|addr| session.peer.addr.as_bytes() == addr)
+            && self
+                .laddr
+                .is_none_or(|laddr| session.peer.laddr.as_bytes() == laddr)
+            && self.spare != Some(session.key)
+    }
+}
+
+fn kill(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let old_form = args.len() == 3;
+    let victims = if old_form {
+        Victims {
+            addr: Some(&args[2]),
+            ..Victims::default()
+        }
+    } else {
+        victims(ctx, args)?
+    };
+    let keys: Vec<SessionKey> = ctx
+        .store
+        .sessions
+        .iter()
+        .filter(|session| victims.includes(session))
+        .map(|session| session.key)
+        .collect();
+    for &key in &keys {
+        if key == ctx.session {
+            ctx.session().closing = true;
+            ctx.flow = Flow::Close;
+        } else {
+            if let Some(session) = ctx.store.sessions.get_mut(key) {
+                session.closing = true;
+            }
+            ctx.store.effect(Effect::Close(key));
+        }
+    }
+    match (old_form, keys.is_empty()) {
+        (true, true) => return Err(CommandError::fixed("ERR No such client")),
+        (true, false) => ctx.reply.ok(),
+        (false, _) => ctx.reply.count(keys.len()),
+    }
+    Ok(())
+}
+
+fn victims<'a>(ctx: &Ctx<'_>, args: Args<'a>) -> Result<Victims<'a>, CommandError> {
+    let mut victims = Victims {
+        spare: Some(ctx.session),
+        ..Victims::default()
+    };
+    let options: Vec<&[u8]> = args.iter().skip(2).collect();
+    for pair in options.chunks(2) {
+        let [option, value] = *pair else {
+            return Err(CommandError::SYNTAX);
+        };
+        match option.to_ascii_uppercase().as_slice() {
+            b"ID" => {
+                let id = client_id(value).ok_or(CommandError::fixed(
+                    "ERR client-id should be greater than 0",
+                ))?;
+                victims.id = Some(id);
+            }
+            b"TYPE" => victims.kind = Some(client_type(value)?),
+            b"ADDR" => victims.addr = Some(value),
+            b"LADDR" => victims.laddr = Some(value),
+            b"USER" if value == b"default" => {}
+            b"USER" => {
+                return Err(CommandError::new(
+                    [b"ERR No such user '", value, b"'"].concat(),
+                ));
+            }
+            b"SKIPME" if value.eq_ignore_ascii_case(b"yes") => victims.spare = Some(ctx.session),
+            b"SKIPME" if value.eq_ignore_ascii_case(b"no") => victims.spare = None,
+            _ => return Err(CommandError::SYNTAX),
+        }
+    }
+    Ok(victims)
+}
+
+fn setname(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if !is_printable_name(&args[2]) {
+        return Err(CommandError::fixed(
+            "ERR Client names cannot contain spaces, newlines or special characters.",
+        ));
+    }
+    ctx.session().name = args[2].to_vec();
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn getname(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let name = ctx.session().name.clone();
+    if name.is_empty() {
+        ctx.reply.null()
+    } else {
+        ctx.reply.bulk(name)
+    }
+    Ok(())
+}
+
+fn setinfo(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (option, value) = (&args[2], &args[3]);
+    let is_name = option.eq_ignore_ascii_case(b"lib-name");
+    if !is_name && !option.eq_ignore_ascii_case(b"lib-ver") {
+        return Err(CommandError::new(
+            [b"ERR Unrecognized option '", option, b"'"].concat(),
+        ));
+    }
+    if !is_printable_name(value) {
+        let text = [
+            option,
+            b" cannot contain spaces, newlines or special characters.".as_slice(),
+        ]
+        .concat();
+        return Err(CommandError::new([b"ERR ".as_slice(), &text].concat()));
+    }
+    let session = ctx.session();
+    let field = if is_name {
+        &mut session.lib_name
+    } else {
+        &mut session.lib_version
+    };
+    *field = value.to_vec();
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn no_evict(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    ctx.session().no_evict = on_or_off(&args[2])?;
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn no_touch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    ctx.session().no_touch = on_or_off(&args[2])?;
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn pause(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if args.len() > 4 {
+        return Err(CommandError::arity("client|pause"));
+    }
+    let writes_only = match args.get(3) {
+        None => false,
+        Some(mode) if mode.eq_ignore_ascii_case(b"WRITE") => true,
+        Some(mode) if mode.eq_ignore_ascii_case(b"ALL") => false,
+        Some(_) => {
+            return Err(CommandError::fixed(
+                "ERR CLIENT PAUSE mode must be WRITE or ALL",
+            ));
+        }
+    };
+    let timeout_ms = parse::integer(&args[2])
+        .map_err(|_| CommandError::fixed("ERR timeout is not an integer or out of range"))?;
+    let timeout_ms =
+        u64::try_from(timeout_ms).map_err(|_| CommandError::fixed("ERR timeout is negative"))?;
+    let until_ms = ctx.now.unix_ms().saturating_add(timeout_ms);
+    // A second pause only ever makes the first one longer and stricter.
+    let (until_ms, writes_only) = match ctx.store.pause {
+        Some(old) => (old.until_ms.max(until_ms), old.writes_only && writes_only),
+        None => (until_ms, writes_only),
+    };
+    ctx.store.pause = Some(Pause {
+        until_ms,
+        writes_only,
+    });
+    ctx.store.keyspace.expiry_frozen = true;
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn unpause(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    ctx.store.stop_pause();
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn reply(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let mode = &args[2];
+    let session = ctx.session();
+    if mode.eq_ignore_ascii_case(b"ON") {
+        session.reply_mode = ReplyMode::On;
+        ctx.reply.ok();
+    } else if mode.eq_ignore_ascii_case(b"OFF") {
+        session.reply_mode = ReplyMode::Off;
+    } else if mode.eq_ignore_ascii_case(b"SKIP") {
+        if session.reply_mode != ReplyMode::Off {
+            session.reply_mode = ReplyMode::SkipNext;
+        }
+    } else {
+        return Err(CommandError::SYNTAX);
+    }
+    Ok(())
+}
+
+fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let with_error = match args.get(3) {
+        None => false,
+        Some(reason) if reason.eq_ignore_ascii_case(b"TIMEOUT") => false,
+        Some(reason) if reason.eq_ignore_ascii_case(b"ERROR") => true,
+        Some(_) => {
+            return Err(CommandError::fixed(
+                "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+            ));
+        }
+    };
+    if args.len() > 4 {
+        return Err(CommandError::arity("client|unblock"));
+    }
+    let id = parse::integer(&args[2])?;
+    let target = u64::try_from(id)
+        .ok()
+        .and_then(|id| ctx.store.sessions.by_id(id))
+        .filter(|session| {
+            // A command held back by a pause waits for nothing that could time out.
+            session
+                .blocked
+                .as_ref()
+                .is_some_and(|blocked| matches!(blocked.on, BlockedOn::Replicas))
+        });
+    let target = target.map(|session| session.key);
+    let ended = target.and_then(|key| Some((key, ctx.store.unblock(key)?)));
+    if let Some((key, blocked)) = &ended {
+        if with_error {
+            ctx.store.answer_unblocked(*key);
+        } else {
+            ctx.store.answer_timeout(*key, &blocked.on);
+        }
+    }
+    ctx.reply.integer(i64::from(ended.is_some()));
+    Ok(())
+}
+
+/// The types CLIENT LIST and CLIENT KILL filter by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClientType {
+    Normal,
+    Master,
+    Replica,
+    Pubsub,
+}
+
+impl ClientType {
+    fn includes(self, session: &Session) -> bool {
+        match self {
+            Self::Normal => !session.monitor && session.class() == Class::Normal,
+            Self::Pubsub => !session.monitor && session.class() == Class::Pubsub,
+            // A monitor is fed like a replica and is counted as one.
+            Self::Replica => session.monitor,
+            Self::Master => false,
+        }
+    }
+}
+
+fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
+    match name.to_ascii_lowercase().as_slice() {
+        b"normal" => Ok(ClientType::Normal),
+        b"master" => Ok(ClientType::Master),
+        b"slave" | b"replica" => Ok(ClientType::Replica),
+        b"pubsub" => Ok(ClientType::Pubsub),
+        _ => Err(CommandError::new(
+            [b"ERR Unknown client type '", name, b"'"].concat(),
+        )),
+    }
+}
+
+fn client_id(arg: &[u8]) -> Option<u64> {
+    parse::integer(arg)
+        .ok()
+        .and_then(|id| u64::try_from(id).ok())
+        .filter(|&id| id > 0)
+}
+
+fn on_or_off(arg: &[u8]) -> Result<bool, CommandError> {
+    match arg.to_ascii_lowercase().as_slice() {
+        b"on" => Ok(true),
+        b"off" => Ok(false),
+        _ => Err(CommandError::SYNTAX),
+    }
+}
+
+/// Names are shown in lists, so they hold nothing that would break a line or a column.
+pub(super) fn is_printable_name(name: &[u8]) -> bool {
+    name.iter().all(|byte| (b'!'..=b'~').contains(byte))
+}
+
+impl Store {
+    /// A session's line in CLIENT LIST.
+    pub(crate) fn describe(&self, session: &Session) -> Vec<u8> {
+        let now_ms = self.now.unix_ms();
+        let multi = session.multi.as_ref();
+        let queued = multi.map_or(-1, |multi| {
+            i64::try_from(multi.commands.len()).unwrap_or(i64::MAX)
+        });
+        let command = session
+            .last_command
+            .map_or("NULL", |id| &self.index.get(id).full_name);
+        let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
+        let events = if session.pending() > 0 { "rw" } else { "r" };
+        let held =
+            size_of::<Session>() + session.out.capacity() + session.input.used + session.input.free;
+        let mut line = format!(
+            "id={} addr={} laddr={} fd={} name=",
+            session.id, session.peer.addr, session.peer.laddr, session.peer.fd
+        )
+        .into_bytes();
+        line.extend_from_slice(&session.name);
+        line.extend_from_slice(
+            format!(
+                " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll=0 omem={} tot-mem={} events={events} cmd={command} user=default redir=-1 resp={} lib-name=",
+                seconds(session.created_ms),
+                seconds(session.last_active_ms),
+                flag_letters(session),
+                session.db,
+                session.subscriptions.channels.len(),
+                session.subscriptions.patterns.len(),
+                session.subscriptions.shard_channels.len(),
+                session.input.used,
+                session.input.free,
+                multi.map_or(0, |multi| multi.bytes),
+                session.out.capacity(),
+                session.out.len(),
+                session.pending(),
+                session.out.capacity(),
+                held + multi.map_or(0, |multi| multi.bytes),
+                if session.protocol == Protocol::Resp3 { 3 } else { 2 },
+            )
+            .as_bytes(),
+        );
+        line.extend_from_slice(&session.lib_name);
+        line.extend_from_slice(b" lib-ver=");
+        line.extend_from_slice(&session.lib_version);
+        line
+    }
+
+    /// Asks for the end of a pause. It ends when the running command has, not inside it.
+    fn stop_pause(&mut self) {
+        if let Some(pause) = &mut self.pause {
+            pause.until_ms = 0;
+            pause.writes_only = true;
+        }
+    }
+
+    fn answer_unblocked(&mut self, key: SessionKey) {
+        if let Some(session) = self.sessions.get_mut(key) {
+            encode::error(
+                &mut session.out,
+                "UNBLOCKED client unblocked via CLIENT UNBLOCK",
+            );
+            self.stats.count_error(b"UNBLOCKED");
+            self.list_output(key);
+        }
+    }
+}
+
+fn flag_letters(session: &Session) -> String {
+    let all = [
+        (session.monitor, 'O'),
+        (!session.subscriptions.is_empty(), 'P'),
+        (session.multi.is_some(), 'x'),
+        (session.blocked.is_some(), 'b'),
+        (session.watch_broken, 'd'),
+        (session.closing, 'c'),
+        (session.peer.unix, 'U'),
+        (session.no_evict, 'e'),
+        (session.no_touch, 'T'),
+    ];
+    let letters: String = all
+        .into_iter()
+        .filter_map(|(on, letter)| on.then_some(letter))
+        .collect();
+    if letters.is_empty() {
+        "N".into()
+    } else {
+        letters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::keyspace::{Expiry, NewValue};
+    use crate::store::{Effect, Flow};
+    use crate::testing::Lab;
+
+    #[test]
+    fn names_are_kept_and_checked() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("CLIENT GETNAME", "$-1\r\n"),
+            ("CLIENT SETNAME me", "+OK\r\n"),
+            ("CLIENT GETNAME", "$2\r\nme\r\n"),
+            ("CLIENT SETINFO lib-name thing", "+OK\r\n"),
+            ("CLIENT SETINFO LIB-VER 1.0", "+OK\r\n"),
+            (
+                "CLIENT SETINFO other 1.0",
+                "-ERR Unrecognized option 'other'\r\n",
+            ),
+            ("CLIENT ID", ":1\r\n"),
+            (
+                "CLIENT",
+                "-ERR wrong number of arguments for 'client' command\r\n",
+            ),
+            (
+                "CLIENT NOPE",
+                "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n",
+            ),
+        ]);
+        let client = lab.client;
+        assert!(
+            lab.send(client, &[b"CLIENT", b"SETNAME", b"a b"])
+                .starts_with("-ERR Client names cannot")
+        );
+        let listed = lab.run("CLIENT LIST");
+        assert!(
+            listed.contains(" name=me ") && listed.contains(" lib-name=thing lib-ver=1.0\n"),
+            "{listed}"
+        );
+        assert!(
+            listed.contains(" cmd=client|list ") && listed.contains(" flags=N "),
+            "{listed}"
+        );
+        assert_eq!(
+            lab.run("CLIENT INFO").lines().nth(1),
+            listed.replace("client|list", "client|info").lines().nth(1)
+        );
+    }
+
+    #[test]
+    fn lists_are_filtered_by_type_and_id() {
+        let mut lab = Lab::new();
+        let subscriber = lab.connect();
+        lab.run_as(subscriber, "SUBSCRIBE a");
+        let ids = |text: String| text.matches("id=").count();
+        assert_eq!(ids(lab.run("CLIENT LIST TYPE pubsub")), 1);
+        assert_eq!(ids(lab.run("CLIENT LIST TYPE normal")), 1);
+        assert_eq!(ids(lab.run("CLIENT LIST ID 1 2 3")), 2);
+        lab.check(&[
+            ("CLIENT LIST TYPE x", "-ERR Unknown client type 'x'\r\n"),
+            ("CLIENT LIST ID x", "-ERR Invalid client ID\r\n"),
+            ("CLIENT LIST ID", "-ERR syntax error\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn kill_closes_others_at_once_and_itself_after_the_answer() {
+        let mut lab = Lab::new();
+        let other = lab.connect();
+        lab.check(&[
+            ("CLIENT KILL 1.1.1.1:1", "-ERR No such client\r\n"),
+            ("CLIENT KILL ID 99", ":0\r\n"),
+            ("CLIENT KILL ID 2 SKIPME yes", ":1\r\n"),
+            ("CLIENT KILL USER nobody", "-ERR No such user 'nobody'\r\n"),
+            (
+                "CLIENT KILL ID 0",
+                "-ERR client-id should be greater than 0\r\n",
+            ),
+        ]);
+        assert!(matches!(lab.effects()[..], [Effect::Close(key)] if key == other));
+        assert_eq!(lab.run("CLIENT KILL ID 1 SKIPME no"), ":1\r\n");
+        assert_eq!(lab.last_flow, Flow::Close);
+    }
+
+    #[test]
+    fn replies_can_be_turned_off_and_skipped() {
+        Lab::new().check(&[
+            ("CLIENT REPLY SKIP", ""),
+            ("PING", ""),
+            ("PING", "+PONG\r\n"),
+            ("CLIENT REPLY OFF", ""),
+            ("PING", ""),
+            ("CLIENT REPLY SKIP", ""),
+            ("CLIENT REPLY ON", "+OK\r\n"),
+            ("CLIENT REPLY x", "-ERR syntax error\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn a_pause_holds_writes_until_it_ends() {
+        let mut lab = Lab::new();
+        let other = lab.connect();
+        lab.check(&[
+            ("SET a 1", "+OK\r\n"),
+            ("CLIENT PAUSE 100 WRITE", "+OK\r\n"),
+        ]);
+        assert_eq!(lab.run_as(other, "GET a"), "$1\r\n1\r\n");
+        assert_eq!(lab.run_as(other, "SET a 2"), "");
+        assert_eq!(lab.last_flow, Flow::Blocked);
+        lab.check(&[("GET a", "$1\r\n1\r\n")]);
+        lab.advance_ms(99);
+        assert_eq!(lab.received(other), "");
+        lab.advance_ms(1);
+        assert_eq!(lab.received(other), "+OK\r\n");
+        assert!(matches!(lab.effects()[..], [Effect::Resume(key)] if key == other));
+        lab.check(&[("GET a", "$1\r\n2\r\n")]);
+    }
+
+    #[test]
+    fn unpause_lets_everything_go_on() {
+        let mut lab = Lab::new();
+        let other = lab.connect();
+        lab.check(&[("CLIENT PAUSE 100000 WRITE", "+OK\r\n")]);
+        assert_eq!(lab.run_as(other, "SET a 2"), "");
+        lab.check(&[("CLIENT UNPAUSE", "+OK\r\n")]);
+        lab.advance_ms(0);
+        assert_eq!(lab.received(other), "+OK\r\n");
+    }
+
+    #[test]
+    fn a_pause_hides_expired_keys_without_removing_them() {
+        let mut lab = Lab::new();
+        let now_ms = lab.host.now.unix_ms();
+        let mut keys = lab.store.keyspace.keys(0, now_ms, true);
+        keys.put(b"a", NewValue::Int(1), Expiry::At(now_ms + 10))
+            .expect("no limits are set");
+        lab.check(&[("CLIENT PAUSE 1000 WRITE", "+OK\r\n")]);
+        lab.advance_ms(50);
+        lab.check(&[("GET a", "$-1\r\n")]);
+        assert_eq!(lab.store.keyspace.len(0), 1);
+        lab.advance_ms(1000);
+        assert_eq!(lab.store.keyspace.len(0), 0);
+    }
+
+    #[test]
+    fn bad_pauses_are_refused() {
+        Lab::new().check(&[
+            (
+                "CLIENT PAUSE x",
+                "-ERR timeout is not an integer or out of range\r\n",
+            ),
+            ("CLIENT PAUSE -1", "-ERR timeout is negative\r\n"),
+            (
+                "CLIENT PAUSE 1 x",
+                "-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n",
+            ),
+            ("CLIENT UNBLOCK 9", ":0\r\n"),
+            (
+                "CLIENT UNBLOCK x",
+                "-ERR value is not an integer or out of range\r\n",
+            ),
+            (
+                "CLIENT UNBLOCK 9 x",
+                "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n",
+            ),
+            ("CLIENT NO-EVICT on", "+OK\r\n"),
+            ("CLIENT NO-TOUCH maybe", "-ERR syntax error\r\n"),
+        ]);
+    }
+}

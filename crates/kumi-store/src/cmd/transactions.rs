@@ -1,10 +1,186 @@
-//! Placeholder.
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//!
+//! Queueing itself happens in dispatch, after the checks every command passes: what could not run
+//! outside a transaction is refused at once and dooms the transaction.
 
-use crate::command::Command;
-use crate::session::SessionKey;
+use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::session::{Multi, SessionKey, WatchedKey};
 use crate::store::Store;
+use kumi_resp::{Args, OwnedArgs};
 
-pub(super) const COMMANDS: &[Command] = &[];
+const FLAGS: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::FAST | flag::ALLOW_BUSY;
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        name: "multi",
+        flags: FLAGS,
+        categories: category::TRANSACTION,
+        group: Group::Transactions,
+        since: "1.2.0",
+        summary: "Starts a transaction: commands are queued until EXEC.",
+        run: multi,
+        ..Command::BASE
+    },
+    Command {
+        name: "exec",
+        flags: flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::SKIP_SLOWLOG,
+        categories: category::TRANSACTION,
+        group: Group::Transactions,
+        since: "1.2.0",
+        complexity: "Depends on commands in the transaction",
+        summary: "Runs the queued commands with nothing in between.",
+        run: exec,
+        ..Command::BASE
+    },
+    Command {
+        name: "discard",
+        flags: FLAGS,
+        categories: category::TRANSACTION,
+        group: Group::Transactions,
+        since: "2.0.0",
+        complexity: "O(N), when N is the number of queued commands",
+        summary: "Drops the queued commands.",
+        run: discard,
+        ..Command::BASE
+    },
+    Command {
+        name: "watch",
+        arity: -2,
+        flags: FLAGS,
+        categories: category::TRANSACTION,
+        keys: &[KeySpec::rest(1, &["RO"])],
+        group: Group::Transactions,
+        since: "2.2.0",
+        complexity: "O(1) for every key.",
+        summary: "Makes EXEC run only if none of the keys changed since.",
+        usage: "key [key ...]",
+        run: watch,
+        ..Command::BASE
+    },
+    Command {
+        name: "unwatch",
+        flags: FLAGS,
+        categories: category::TRANSACTION,
+        group: Group::Transactions,
+        since: "2.2.0",
+        summary: "Forgets all watched keys.",
+        run: unwatch,
+        ..Command::BASE
+    },
+];
+
+fn multi(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let session = ctx.session();
+    if session.multi.is_some() {
+        return Err(CommandError::fixed("ERR MULTI calls can not be nested"));
+    }
+    session.multi = Some(Multi::default());
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn exec(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    if ctx.session().multi.is_none() {
+        return Err(CommandError::fixed("ERR EXEC without MULTI"));
+    }
+    let expired = ctx.watched_key_expired();
+    let watch_broken = ctx.session().watch_broken || expired;
+    let multi = ctx.session().multi.take().unwrap_or_default();
+    let key = ctx.session;
+    ctx.store.unwatch_all(key);
+    if multi.refused {
+        return Err(CommandError::fixed(
+            "EXECABORT Transaction discarded because of previous errors.",
+        ));
+    }
+    if watch_broken {
+        ctx.reply.null_array();
+        return Ok(());
+    }
+    let records_before = ctx.store.keyspace.propagation.len();
+    let db_before = ctx.db;
+    ctx.in_exec = true;
+    ctx.reply.array(multi.commands.len());
+    for (id, args) in &multi.commands {
+        ctx.session().last_command = Some(*id);
+        ctx.call(*id, args.as_args());
+    }
+    ctx.in_exec = false;
+    ctx.wrap_records(records_before, db_before);
+    Ok(())
+}
+
+fn discard(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    if ctx.session().multi.is_none() {
+        return Err(CommandError::fixed("ERR DISCARD without MULTI"));
+    }
+    let key = ctx.session;
+    ctx.store.discard_transaction(key);
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn watch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if ctx.session().multi.is_some() {
+        return Err(CommandError::fixed("ERR WATCH inside MULTI is not allowed"));
+    }
+    let (session, db) = (ctx.session, ctx.db);
+    for key in args.iter().skip(1) {
+        let known = ctx
+            .session()
+            .watched
+            .iter()
+            .any(|watched| watched.db == db && *watched.key == *key);
+        if !known {
+            let was_expired = ctx.keys().is_expired_in_place(key);
+            ctx.session().watched.push(WatchedKey {
+                db,
+                key: key.into(),
+                was_expired,
+            });
+            ctx.store.keyspace.watchers.add(db, key, session);
+        }
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn unwatch(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let key = ctx.session;
+    ctx.store.unwatch_all(key);
+    ctx.reply.ok();
+    Ok(())
+}
+
+impl Ctx<'_> {
+    /// A watched key's deadline passed since WATCH, although the key is still in the table.
+    fn watched_key_expired(&mut self) -> bool {
+        let now_ms = self.now.unix_ms();
+        let Some(session) = self.store.sessions.get(self.session) else {
+            return false;
+        };
+        let keyspace = &mut self.store.keyspace;
+        session.watched.iter().any(|watched| {
+            !watched.was_expired
+                && keyspace
+                    .keys(watched.db, now_ms, false)
+                    .is_expired_in_place(&watched.key)
+        })
+    }
+
+    /// Brackets the records of a transaction, so that a reader applies them together. A single
+    /// record is atomic as it is.
+    fn wrap_records(&mut self, from: usize, db: usize) {
+        let propagation = &mut self.store.keyspace.propagation;
+        if propagation.len() > from + 1 {
+            propagation.insert(from, db, OwnedArgs::from_slices([b"MULTI"]));
+            propagation.push(self.db, OwnedArgs::from_slices([b"EXEC"]));
+        }
+        self.mark_propagated();
+    }
+}
 
 impl Store {
     /// Forgets a session's queued commands and its watches.
@@ -24,5 +200,124 @@ impl Store {
         for watched in std::mem::take(&mut session.watched) {
             self.keyspace.watchers.remove(watched.db, &watched.key, key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Lab;
+
+    #[test]
+    fn exec_answers_all_queued_commands() {
+        Lab::new().check(&[
+            ("MULTI", "+OK\r\n"),
+            ("SET a 1", "+QUEUED\r\n"),
+            ("GET a", "+QUEUED\r\n"),
+            ("EXEC", "*2\r\n+OK\r\n$1\r\n1\r\n"),
+            ("EXEC", "-ERR EXEC without MULTI\r\n"),
+            ("DISCARD", "-ERR DISCARD without MULTI\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn a_refused_command_dooms_the_transaction() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("MULTI", "+OK\r\n"),
+            (
+                "GET",
+                "-ERR wrong number of arguments for 'get' command\r\n",
+            ),
+        ]);
+        lab.check(&[
+            ("SET a 1", "+QUEUED\r\n"),
+            (
+                "EXEC",
+                "-EXECABORT Transaction discarded because of previous errors.\r\n",
+            ),
+            ("GET a", "$-1\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn nesting_is_an_error_that_leaves_the_transaction_alive() {
+        Lab::new().check(&[
+            ("MULTI", "+OK\r\n"),
+            ("MULTI", "-ERR MULTI calls can not be nested\r\n"),
+            ("WATCH a", "-ERR WATCH inside MULTI is not allowed\r\n"),
+            ("PING", "+QUEUED\r\n"),
+            ("EXEC", "*1\r\n+PONG\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn a_changed_watched_key_makes_exec_answer_null() {
+        let mut lab = Lab::new();
+        let other = lab.connect();
+        lab.check(&[
+            ("WATCH a b", "+OK\r\n"),
+            ("MULTI", "+OK\r\n"),
+            ("PING", "+QUEUED\r\n"),
+        ]);
+        lab.run_as(other, "SET b 1");
+        lab.check(&[
+            ("EXEC", "*-1\r\n"),
+            ("MULTI", "+OK\r\n"),
+            ("PING", "+QUEUED\r\n"),
+            ("EXEC", "*1\r\n+PONG\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn unwatch_and_discard_forget_changes() {
+        let mut lab = Lab::new();
+        let other = lab.connect();
+        lab.check(&[("WATCH a", "+OK\r\n")]);
+        lab.run_as(other, "SET a 1");
+        lab.check(&[
+            ("UNWATCH", "+OK\r\n"),
+            ("MULTI", "+OK\r\n"),
+            ("EXEC", "*0\r\n"),
+            ("WATCH a", "+OK\r\n"),
+        ]);
+        lab.run_as(other, "SET a 2");
+        lab.check(&[
+            ("MULTI", "+OK\r\n"),
+            ("DISCARD", "+OK\r\n"),
+            ("MULTI", "+OK\r\n"),
+            ("EXEC", "*0\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn select_inside_a_transaction_counts_for_what_follows() {
+        Lab::new().check(&[
+            ("MULTI", "+OK\r\n"),
+            ("SELECT 2", "+QUEUED\r\n"),
+            ("SET a 1", "+QUEUED\r\n"),
+            ("EXEC", "*2\r\n+OK\r\n+OK\r\n"),
+            ("GET a", "$1\r\n1\r\n"),
+            ("SELECT 0", "+OK\r\n"),
+            ("GET a", "$-1\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn records_of_a_transaction_are_bracketed() {
+        let mut lab = Lab::new();
+        lab.store.listen_to_writes(true);
+        lab.check(&[
+            ("MULTI", "+OK\r\n"),
+            ("SET a 1", "+QUEUED\r\n"),
+            ("SET b 2", "+QUEUED\r\n"),
+            ("EXEC", "*2\r\n+OK\r\n+OK\r\n"),
+        ]);
+        let words: Vec<String> = lab
+            .store
+            .take_writes()
+            .iter()
+            .map(|record| String::from_utf8_lossy(&record.args.as_args()[0]).into_owned())
+            .collect();
+        assert_eq!(words, ["MULTI", "SET", "SET", "EXEC"]);
     }
 }
