@@ -305,12 +305,12 @@ impl Store {
     /// Work that is left over makes `next_deadline` lie in the past: serve clients, call again.
     pub fn poll(&mut self, host: &mut dyn Host) {
         self.now = host.now();
-        self.expire_slice(host);
         let now_ms = self.now.unix_ms();
         self.end_waits(now_ms);
         if self.pause.is_some_and(|pause| now_ms >= pause.until_ms) {
             self.end_pause(host);
         }
+        self.expire_slice(host);
         if now_ms >= self.next_housekeeping_ms {
             self.next_housekeeping_ms = now_ms + HOUSEKEEPING_MS;
             self.housekeeping(now_ms);
