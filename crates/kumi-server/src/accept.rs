@@ -1,0 +1,139 @@
+//! Letting clients in: the limits and checks a connection passes before it gets a session.
+
+use crate::conn::Stream;
+use crate::front::Front;
+use crate::listen::Listener;
+use kumi_store::config::Settings;
+use kumi_store::{Peer, Store};
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Clients taken from one listener per turn.
+const ACCEPTS_PER_TURN: usize = 1000;
+
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// Client libraries recognise the first words, so those are Redis's; the advice is kumi's.
+const PROTECTED: &[u8] =
+    b"-DENIED Redis is running in protected mode because protected mode is enabled and \
+no password is set for the default user. In this mode connections are only accepted from the \
+loopback interface. To let this client in, set a password (requirepass), or have the server \
+listen on addresses that only trusted machines can reach and turn protected-mode off.\r\n";
+
+impl Front {
+    /// Accepts what waits at a listener.
+    pub(crate) fn accept(&mut self, store: &mut Store, index: usize) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.accept_one(store, index) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if is_about_one_client(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "accepting a client failed");
+                    return;
+                }
+            }
+        }
+        self.unaccepted.push(index);
+    }
+
+    /// Answers false when there is no such listener any more.
+    fn accept_one(&mut self, store: &mut Store, index: usize) -> io::Result<bool> {
+        let Some(listener) = self.listeners.get(index) else {
+            return Ok(false);
+        };
+        let (stream, remote, peer) = match listener {
+            Listener::Tcp { socket, .. } => {
+                let (stream, addr) = socket.accept()?;
+                let peer = Peer {
+                    addr: addr.to_string(),
+                    laddr: stream
+                        .local_addr()
+                        .map_or_else(|_| String::new(), |addr| addr.to_string()),
+                    ..Peer::default()
+                };
+                (Stream::Tcp(stream), Some(addr.ip()), peer)
+            }
+            Listener::Unix { socket, path, .. } => {
+                let (stream, _) = socket.accept()?;
+                let name = format!("{}:0", path.display());
+                let peer = Peer {
+                    addr: name.clone(),
+                    laddr: name,
+                    unix: true,
+                    ..Peer::default()
+                };
+                (Stream::Unix(stream), None, peer)
+            }
+        };
+        self.admit(store, stream, remote, peer);
+        Ok(true)
+    }
+
+    fn admit(&mut self, store: &mut Store, mut stream: Stream, remote: Option<IpAddr>, peer: Peer) {
+        let settings = store.config().settings();
+        let refusal = if store.session_count() >= settings.maxclients {
+            Some(TOO_MANY)
+        } else if settings.protected_mode
+            && settings.requirepass.is_none()
+            && remote.is_some_and(|ip| !ip.to_canonical().is_loopback())
+        {
+            Some(PROTECTED)
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            self.rejected_connections += 1;
+            tracing::debug!(client = %peer.addr, "refusing a client");
+            // A fresh socket takes this much; if it does not, the close says enough.
+            let _ = stream.write(refusal);
+            stream.drain();
+            return;
+        }
+        prepare(&stream, settings);
+        let peer = Peer {
+            fd: stream.fd_number(),
+            ..peer
+        };
+        let now = self.clock.last();
+        let key = store.connect(peer, now);
+        if let Err(error) = self.add_conn(key, stream) {
+            tracing::warn!(%error, "a client's socket cannot be watched");
+            store.disconnect(key);
+        }
+    }
+}
+
+/// Errors of a client that gave up before it was accepted: the next one may be fine.
+fn is_about_one_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// Sets a TCP socket's options. A client is served even when they cannot be set.
+fn prepare(stream: &Stream, settings: &Settings) {
+    let Stream::Tcp(stream) = stream else {
+        return;
+    };
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    if settings.tcp_keepalive_s == 0 {
+        return;
+    }
+    let probes = u64::from(settings.tcp_keepalive_s);
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(probes))
+        .with_interval(Duration::from_secs((probes / 3).max(1)))
+        .with_retries(3);
+    if let Err(error) = SockRef::from(stream).set_tcp_keepalive(&keepalive) {
+        tracing::debug!(%error, "TCP keepalive could not be set");
+    }
+}

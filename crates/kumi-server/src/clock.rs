@@ -1,0 +1,89 @@
+//! The two clocks of the engine, read as one.
+//!
+//! A command is timed by one reading of the monotonic clock; the wall clock follows from it. The
+//! two are brought together again at every turn of the loop, so a stepped system clock shows
+//! within a turn, and a duration never sees the step.
+
+use kumi_store::Now;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Reads the monotonic clock and derives the wall clock.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// Where monotonic time counts from.
+    origin: Instant,
+    /// The wall clock at `origin`, as of the last `rebase`.
+    origin_unix_us: u64,
+    last: Now,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        let mut clock = Self {
+            origin: Instant::now(),
+            origin_unix_us: 0,
+            last: Now::default(),
+        };
+        clock.rebase();
+        clock
+    }
+
+    /// Reads the clocks.
+    pub(crate) fn read(&mut self) -> Now {
+        let mono_ns = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.last = Now {
+            unix_us: self.origin_unix_us + mono_ns / 1000,
+            mono_ns,
+        };
+        self.last
+    }
+
+    /// Asks the system for the time of day again.
+    pub(crate) fn rebase(&mut self) -> Now {
+        let unix_us = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| {
+                u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+            });
+        let mono_us = self.read().mono_ns / 1000;
+        self.origin_unix_us = unix_us.saturating_sub(mono_us);
+        self.last.unix_us = self.origin_unix_us + mono_us;
+        self.last
+    }
+
+    /// The last reading, free of cost.
+    pub(crate) fn last(&self) -> Now {
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clocks_move_together() {
+        let mut clock = Clock::new();
+        let first = clock.last();
+        let second = loop {
+            let now = clock.read();
+            if now.mono_ns > first.mono_ns + 10_000 {
+                break now;
+            }
+        };
+        let mono_us = second.mono_ns / 1000 - first.mono_ns / 1000;
+        assert_eq!(second.unix_us - first.unix_us, mono_us);
+    }
+
+    #[test]
+    fn the_wall_clock_is_the_systems_after_a_rebase() {
+        let mut clock = Clock::new();
+        clock.origin_unix_us = 1_000_000;
+        assert!(clock.read().unix_ms() < 3_600_000);
+        let system_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("now is after 1970")
+            .as_millis() as u64;
+        assert!(clock.rebase().unix_ms().abs_diff(system_ms) < 60_000);
+    }
+}

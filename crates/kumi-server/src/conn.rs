@@ -1,0 +1,196 @@
+//! A connection: its socket and the bytes of requests that have not been executed yet.
+//!
+//! Replies wait in the store, under the session's key. An idle connection holds no buffer: reads go
+//! into a workspace that all connections share, and only what is left of a request that has not
+//! arrived completely is kept here.
+
+use kumi_resp::Decoder;
+use kumi_store::SessionKey;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
+use rustix::buffer::spare_capacity;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// How much one read may take. Also how much of one client's input is executed before the next
+/// client has its turn.
+pub(crate) const READ_BYTES: usize = 64 * 1024;
+
+/// A request of which more than this has arrived gets a buffer of its own; smaller ones are copied
+/// to the front of the shared one, which costs less than a read that is cut short.
+const OWN_BUFFER_BYTES: usize = 16 * 1024;
+
+/// Room made at once for a long argument. More follows as bytes arrive, in doubling steps, so that
+/// a claimed length alone takes no memory.
+const MAX_RESERVE_BYTES: usize = 1024 * 1024;
+
+/// Input that is thrown away before a close, in reads. Closing with unread input would reset the
+/// connection and may take the last reply with it.
+const DRAIN_READS: usize = 16;
+
+/// The socket.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+
+    pub(crate) fn fd_number(&self) -> i64 {
+        i64::from(self.fd().as_raw_fd())
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => registry.register(stream, token, interest),
+            Stream::Unix(stream) => registry.register(stream, token, interest),
+        }
+    }
+
+    pub(crate) fn reregister(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => registry.reregister(stream, token, interest),
+            Stream::Unix(stream) => registry.reregister(stream, token, interest),
+        }
+    }
+
+    /// Throws away what has arrived, within bounds.
+    pub(crate) fn drain(&mut self) {
+        let mut scratch = Vec::with_capacity(READ_BYTES);
+        for _ in 0..DRAIN_READS {
+            scratch.clear();
+            match rustix::io::read(self.fd(), spare_capacity(&mut scratch)) {
+                Ok(READ_BYTES) => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Bytes that were read, and how far the request at their start is decoded.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    pub(crate) decoder: Decoder,
+    pub(crate) bytes: Vec<u8>,
+    /// Missing for the request at the start, as the decoder told.
+    pub(crate) need: usize,
+}
+
+impl Input {
+    /// An empty one with room for a read.
+    pub(crate) fn workspace() -> Box<Self> {
+        Box::new(Self {
+            bytes: Vec::with_capacity(READ_BYTES),
+            ..Self::default()
+        })
+    }
+
+    /// Whether a partial request of this size is worth a buffer of its own.
+    pub(crate) fn is_large(&self) -> bool {
+        self.bytes.len() + self.need.min(READ_BYTES) > OWN_BUFFER_BYTES
+    }
+
+    /// Makes room for what is missing, within bounds.
+    pub(crate) fn reserve(&mut self) {
+        let step = self.bytes.len().max(MAX_RESERVE_BYTES);
+        let room = self.need.clamp(READ_BYTES.min(OWN_BUFFER_BYTES), step);
+        if self.bytes.capacity() - self.bytes.len() < room {
+            self.bytes.reserve_exact(room);
+        }
+    }
+
+    /// Bytes that fit without growing.
+    pub(crate) fn free(&self) -> usize {
+        self.bytes.capacity() - self.bytes.len()
+    }
+}
+
+/// What a read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// This many bytes, at least one. `full` when they took all the room there was: more may wait.
+    Bytes { count: usize, full: bool },
+    /// Nothing has arrived.
+    Nothing,
+    /// The peer sends no more, or the connection broke.
+    End,
+}
+
+/// One client.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) stream: Stream,
+    pub(crate) key: SessionKey,
+    /// Read, but not executed. None while the connection is idle or while its requests run.
+    pub(crate) input: Option<Box<Input>>,
+    /// One of its requests is running, further up the stack.
+    pub(crate) running: bool,
+    /// Its last request waits in the store: decode nothing before it is resumed.
+    pub(crate) blocked: bool,
+    /// Nothing more is read; the connection closes once its output is written.
+    pub(crate) closing: bool,
+    /// The socket took no more; wait until it does.
+    pub(crate) write_blocked: bool,
+    /// On the front's list of connections to read without waiting for an event.
+    pub(crate) listed: bool,
+}
+
+impl Conn {
+    pub(crate) fn new(stream: Stream, key: SessionKey) -> Self {
+        Self {
+            stream,
+            key,
+            input: None,
+            running: false,
+            blocked: false,
+            closing: false,
+            write_blocked: false,
+            listed: false,
+        }
+    }
+
+    /// One read, into the room that `input` has.
+    pub(crate) fn receive(&self, input: &mut Input) -> Received {
+        loop {
+            let room = input.free();
+            let read = rustix::io::read(self.stream.fd(), spare_capacity(&mut input.bytes));
+            return match read {
+                Ok(0) => Received::End,
+                Ok(count) => Received::Bytes {
+                    count,
+                    full: count == room,
+                },
+                Err(rustix::io::Errno::AGAIN) => Received::Nothing,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => {
+                    tracing::debug!(%error, "reading from a client failed");
+                    Received::End
+                }
+            };
+        }
+    }
+}

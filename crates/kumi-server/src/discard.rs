@@ -1,0 +1,53 @@
+//! A thread that drops what takes long to drop.
+//!
+//! The queue is bounded. When it is full, whoever hands something over drops it on the spot: that
+//! costs time, but a backlog of garbage cannot grow without limit.
+
+use kumi_store::Garbage;
+use std::io;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Pieces of garbage that may wait.
+const QUEUE_LIMIT: usize = 4096;
+
+/// The thread and the way to it. Dropping this waits until the queue is empty.
+#[derive(Debug)]
+pub(crate) struct Discarder {
+    queue: Option<SyncSender<Garbage>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Discarder {
+    pub(crate) fn start() -> io::Result<Self> {
+        let (queue, garbage) = sync_channel(QUEUE_LIMIT);
+        let thread = Builder::new()
+            .name("kumi-discard".into())
+            .spawn(move || garbage.into_iter().for_each(drop))?;
+        Ok(Self {
+            queue: Some(queue),
+            thread: Some(thread),
+        })
+    }
+
+    pub(crate) fn discard(&self, garbage: Garbage) {
+        let Some(queue) = &self.queue else {
+            return;
+        };
+        match queue.try_send(garbage) {
+            Ok(()) => {}
+            Err(TrySendError::Full(garbage) | TrySendError::Disconnected(garbage)) => drop(garbage),
+        }
+    }
+}
+
+impl Drop for Discarder {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that drops large values panicked");
+        }
+    }
+}

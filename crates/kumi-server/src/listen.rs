@@ -1,0 +1,262 @@
+//! Sockets that clients connect to: opened as the configuration asks, or handed in by the caller.
+//!
+//! Nothing is accepted here; the front does that once the listeners are registered with its poll.
+
+use kumi_store::config::{BindAddress, Settings};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// An address that cannot be listened on: it is taken, or the machine does not have it. Listeners
+/// opened before it are closed again.
+#[derive(Debug, thiserror::Error)]
+#[error("Could not listen on {address}: {source}")]
+pub struct ListenError {
+    /// The address or path.
+    pub address: String,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl ListenError {
+    fn new(address: impl Into<String>, source: io::Error) -> Self {
+        Self {
+            address: address.into(),
+            source,
+        }
+    }
+}
+
+/// The sockets a server listens on.
+///
+/// ```
+/// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// let mut listeners = kumi_server::Listeners::none();
+/// listeners.add_tcp(listener)?;
+/// assert_eq!(listeners.tcp_addresses().len(), 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Listeners(pub(crate) Vec<Listener>);
+
+impl Listeners {
+    /// Not one. Add some, or nobody can connect.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Opens what `port`, `bind` and `unixsocket` name.
+    ///
+    /// # Errors
+    /// Names the first address that could not be opened.
+    pub fn open(settings: &Settings) -> Result<Self, ListenError> {
+        let mut listeners = Self(open_tcp(settings)?);
+        if let Some(path) = &settings.unixsocket {
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            let listener = open_unix(&path, settings.unixsocketperm, backlog(settings))
+                .map_err(|error| ListenError::new(path.display().to_string(), error))?;
+            listeners.0.push(listener);
+        }
+        Ok(listeners)
+    }
+
+    /// Adds a TCP listener that the caller bound.
+    ///
+    /// # Errors
+    /// The socket could not be made non-blocking, or has no address.
+    pub fn add_tcp(&mut self, listener: std::net::TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let socket = mio::net::TcpListener::from_std(listener);
+        self.0.push(Listener::Tcp { socket, address });
+        Ok(())
+    }
+
+    /// Adds a Unix listener that the caller bound. The file stays the caller's to remove.
+    ///
+    /// # Errors
+    /// The socket could not be made non-blocking, or has no address.
+    pub fn add_unix(&mut self, listener: std::os::unix::net::UnixListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let path = address.as_pathname().unwrap_or(Path::new("")).to_owned();
+        let socket = mio::net::UnixListener::from_std(listener);
+        self.0.push(Listener::Unix {
+            socket,
+            path,
+            owned: None,
+        });
+        Ok(())
+    }
+
+    /// The TCP addresses really bound.
+    #[must_use]
+    pub fn tcp_addresses(&self) -> Vec<SocketAddr> {
+        let tcp = self.0.iter().filter_map(|listener| match listener {
+            Listener::Tcp { address, .. } => Some(*address),
+            Listener::Unix { .. } => None,
+        });
+        tcp.collect()
+    }
+
+    /// Whether there is nothing to listen on.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp {
+        socket: mio::net::TcpListener,
+        address: SocketAddr,
+    },
+    Unix {
+        socket: mio::net::UnixListener,
+        path: PathBuf,
+        /// Set when the file is ours to remove.
+        owned: Option<SocketFile>,
+    },
+}
+
+impl Listener {
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(self, Listener::Tcp { .. })
+    }
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Listener::Tcp { address, .. } => write!(f, "{address}"),
+            Listener::Unix { path, .. } => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// A socket file that goes away with its listener.
+#[derive(Debug)]
+pub(crate) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.0) {
+            tracing::debug!(path = %self.0.display(), %error, "the socket file was gone already");
+        }
+    }
+}
+
+/// Opens every address of `bind` on `port`; none when the port is 0.
+pub(crate) fn open_tcp(settings: &Settings) -> Result<Vec<Listener>, ListenError> {
+    let mut listeners = Vec::new();
+    if settings.port == 0 {
+        return Ok(listeners);
+    }
+    for bind in &settings.bind {
+        let host = String::from_utf8_lossy(&bind.host).into_owned();
+        let name = format!("{host}:{}", settings.port);
+        let opened = resolve(&bind.host, settings.port)
+            .and_then(|address| open_one_tcp(address, backlog(settings)));
+        match opened {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if is_passed_over(bind, &error) => {
+                tracing::debug!(address = name, %error, "passing over an address");
+            }
+            Err(error) => return Err(ListenError::new(name, error)),
+        }
+    }
+    if listeners.is_empty() && !settings.bind.is_empty() {
+        let error = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        return Err(ListenError::new(
+            format!("any bind address, port {}", settings.port),
+            error,
+        ));
+    }
+    Ok(listeners)
+}
+
+fn backlog(settings: &Settings) -> i32 {
+    i32::try_from(settings.tcp_backlog).unwrap_or(i32::MAX)
+}
+
+/// An address marked optional may be missing, and a machine may have no IPv6 at all.
+fn is_passed_over(bind: &BindAddress, error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let Some(errno) = Errno::from_io_error(error) else {
+        return false;
+    };
+    let unsupported = [
+        Errno::NOPROTOOPT,
+        Errno::PROTONOSUPPORT,
+        Errno::SOCKTNOSUPPORT,
+        Errno::PFNOSUPPORT,
+        Errno::AFNOSUPPORT,
+    ];
+    unsupported.contains(&errno) || bind.optional && errno == Errno::ADDRNOTAVAIL
+}
+
+fn resolve(host: &[u8], port: u16) -> io::Result<SocketAddr> {
+    let ip: IpAddr = match host {
+        b"*" => Ipv4Addr::UNSPECIFIED.into(),
+        b"::*" => Ipv6Addr::UNSPECIFIED.into(),
+        host => {
+            let host = std::str::from_utf8(host)
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "not a host name"))?;
+            return (host, port)
+                .to_socket_addrs()?
+                .next()
+                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        }
+    };
+    Ok(SocketAddr::new(ip, port))
+}
+
+fn open_one_tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    let listener = std::net::TcpListener::from(socket);
+    let address = listener.local_addr()?;
+    Ok(Listener::Tcp {
+        socket: mio::net::TcpListener::from_std(listener),
+        address,
+    })
+}
+
+/// A socket file left by an earlier run is replaced, any other file is not.
+fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener> {
+    if fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
+        fs::remove_file(path)?;
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let owned = SocketFile(path.to_owned());
+    if permissions != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(permissions))?;
+    }
+    socket.listen(backlog)?;
+    Ok(Listener::Unix {
+        socket: mio::net::UnixListener::from_std(socket.into()),
+        path: path.to_owned(),
+        owned: Some(owned),
+    })
+}
