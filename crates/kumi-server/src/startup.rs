@@ -5,7 +5,7 @@ use crate::server::run;
 use crate::shutdown::Shutdown;
 use anyhow::{Context, Result};
 use kumi_store::Config;
-use kumi_store::config::{Source, parse_command_line, parse_text};
+use kumi_store::config::{Source, parse_command_line};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
@@ -25,9 +25,9 @@ pub fn main_from_args(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn start(args: &[Vec<u8>]) -> Result<()> {
     let command_line = parse_command_line(args);
     let mut config = Config::new();
-    for line in parse_text(&command_line.options, &Source::CommandLine)? {
-        config.load(&line, &Source::CommandLine)?;
-    }
+    config.load_text(&command_line.options, &Source::CommandLine, &mut |_| {
+        Err("not yet".into())
+    })?;
     let listeners = Listeners::open(config.settings())?;
     eprintln!("Ready to accept connections");
     run(config, listeners, &Shutdown::new()).context("serving")
