@@ -1,6 +1,7 @@
 //! What a running command holds: the store, the host, its session and its answer.
 
 use crate::command::{CommandId, flag};
+use crate::config::Config;
 use crate::error::{CommandError, CommandResult};
 use crate::host::{Host, Now};
 use crate::keyspace::Keys;
@@ -149,13 +150,80 @@ impl<'a> Ctx<'a> {
         self.store.now = self.now;
         let duration_ns = self.now.mono_ns.saturating_sub(start_ns);
         self.store.record_call(id, duration_ns, result.is_err());
-        let monitored = flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0;
-        if monitored && !self.store.monitors.is_empty() {
-            self.store.feed_monitors(self.session, self.db, args);
-        }
-        if duration_ns >= self.store.slow_ns && flags & flag::SKIP_SLOWLOG == 0 {
-            self.store.record_slow(self.session, args, duration_ns);
+        let monitored =
+            flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0 && !self.store.monitors.is_empty();
+        let slow = duration_ns >= self.store.slow_ns && flags & flag::SKIP_SLOWLOG == 0;
+        if monitored || slow {
+            let shown = redact(&self.store.index.get(id).full_name, args);
+            let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
+            if monitored {
+                self.store.feed_monitors(self.session, self.db, shown);
+            }
+            if slow {
+                self.store.record_slow(self.session, shown, duration_ns);
+            }
         }
         self.store.settle();
+    }
+}
+
+/// The arguments with passwords blotted out, if the command carries any. Logs are read by more
+/// people than passwords are meant for.
+fn redact(full_name: &str, args: Args<'_>) -> Option<OwnedArgs> {
+    let hides: fn(Args<'_>, usize) -> bool = match full_name {
+        "auth" => |_, position| position > 0,
+        "hello" => |args, position| {
+            (1..=2).any(|back| {
+                position > back
+                    && args
+                        .get(position - back)
+                        .is_some_and(|word| word.eq_ignore_ascii_case(b"AUTH"))
+            })
+        },
+        "config|set" => |args, position| {
+            position > 2
+                && position % 2 == 1
+                && args.get(position - 1).is_some_and(Config::is_sensitive)
+        },
+        _ => return None,
+    };
+    let shown = args.iter().enumerate().map(|(position, arg)| {
+        if hides(args, position) {
+            b"(redacted)"
+        } else {
+            arg
+        }
+    });
+    Some(OwnedArgs::from_slices(shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(full_name: &str, line: &str, expected: &str) {
+        let args = OwnedArgs::from_slices(line.split(' '));
+        let shown = redact(full_name, args.as_args());
+        let shown = shown.as_ref().map_or(args.as_args(), OwnedArgs::as_args);
+        let words: Vec<_> = shown.iter().map(String::from_utf8_lossy).collect();
+        assert_eq!(words.join(" "), expected);
+    }
+
+    #[test]
+    fn passwords_do_not_reach_monitor_or_the_slow_log() {
+        check("auth", "AUTH secret", "AUTH (redacted)");
+        check("auth", "AUTH me secret", "AUTH (redacted) (redacted)");
+        check(
+            "hello",
+            "HELLO 3 auth me secret SETNAME x",
+            "HELLO 3 auth (redacted) (redacted) SETNAME x",
+        );
+        check(
+            "config|set",
+            "CONFIG SET hz 10 requirepass secret",
+            "CONFIG SET hz 10 requirepass (redacted)",
+        );
+        check("get", "GET auth", "GET auth");
     }
 }

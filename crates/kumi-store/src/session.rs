@@ -205,6 +205,12 @@ impl Session {
         self.out.len() - self.sent
     }
 
+    /// What the session keeps on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let queued = self.multi.as_ref().map_or(0, |multi| multi.bytes);
+        size_of::<Self>() + self.out.capacity() + self.input.used + self.input.free + queued
+    }
+
     /// In RESP2 a subscribed client may only manage its subscriptions.
     pub(crate) fn in_subscribe_mode(&self) -> bool {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()

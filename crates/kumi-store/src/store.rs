@@ -64,8 +64,10 @@ pub(crate) struct Pause {
     pub(crate) writes_only: bool,
 }
 
-/// Sampling of rates and sweeping of idle sessions happen this often.
+/// Rates are sampled this often.
 const HOUSEKEEPING_MS: u64 = 100;
+/// Every session is looked at this often: seldom, because there may be many.
+const SWEEP_MS: u64 = 1000;
 /// A slice of active expiry ends after this long.
 const EXPIRY_SLICE_NS: u64 = 1_000_000;
 /// What a client may have waiting before it has authenticated.
@@ -99,7 +101,9 @@ pub struct Store {
     /// Blocked sessions by the time their wait ends.
     wait_deadlines: BTreeSet<(u64, SessionKey)>,
     next_housekeeping_ms: u64,
-    next_idle_sweep_ms: u64,
+    next_sweep_ms: u64,
+    /// What sessions held at the last sweep.
+    session_bytes: usize,
 }
 
 impl Store {
@@ -128,7 +132,8 @@ impl Store {
             effects: Vec::new(),
             wait_deadlines: BTreeSet::new(),
             next_housekeeping_ms: now.unix_ms() + HOUSEKEEPING_MS,
-            next_idle_sweep_ms: now.unix_ms() + 1000,
+            next_sweep_ms: now.unix_ms() + SWEEP_MS,
+            session_bytes: 0,
             config,
             index,
         };
@@ -347,12 +352,11 @@ impl Store {
             .sample(self.stats.total_commands, now_ms);
         self.stats.input_rate.sample(self.stats.bytes_in, now_ms);
         self.stats.output_rate.sample(self.stats.bytes_out, now_ms);
-        self.note_peak_memory();
-        if now_ms >= self.next_idle_sweep_ms {
-            self.next_idle_sweep_ms = now_ms + 1000;
-            self.close_idle_sessions(now_ms);
-            self.close_over_soft_limit(now_ms);
+        if now_ms >= self.next_sweep_ms {
+            self.next_sweep_ms = now_ms + SWEEP_MS;
+            self.sweep_sessions(now_ms);
         }
+        self.note_peak_memory();
     }
 
     pub(crate) fn note_peak_memory(&mut self) {
@@ -363,34 +367,34 @@ impl Store {
         }
     }
 
-    /// Bytes the engine accounts for: data, indexes and output buffers.
+    /// Bytes the engine accounts for: data, indexes and, as of the last sweep, the sessions.
     pub(crate) fn used_memory(&self) -> usize {
-        self.keyspace.memory_bytes() + self.sessions.iter().map(session_bytes).sum::<usize>()
+        self.keyspace.memory_bytes() + self.session_bytes
     }
 
-    fn close_idle_sessions(&mut self, now_ms: u64) {
+    /// Adds up what sessions hold. It looks at every one, so it runs once per sweep and for INFO.
+    pub(crate) fn measure_sessions(&mut self) {
+        self.session_bytes = self.sessions.iter().map(Session::heap_bytes).sum();
+    }
+
+    /// Closes clients that were idle too long or sat above the soft output limit too long.
+    fn sweep_sessions(&mut self, now_ms: u64) {
+        self.measure_sessions();
         let timeout_ms = u64::from(self.config.settings().timeout_s) * 1000;
-        if timeout_ms == 0 {
-            return;
-        }
+        let mut over_soft_limit = Vec::new();
         for session in self.sessions.iter() {
+            if session.soft_limit_since_ms.is_some() {
+                over_soft_limit.push(session.key);
+            }
             let exempt =
                 session.blocked.is_some() || session.monitor || !session.subscriptions.is_empty();
-            if !exempt && now_ms.saturating_sub(session.last_active_ms) > timeout_ms {
+            let idle_ms = now_ms.saturating_sub(session.last_active_ms);
+            if timeout_ms != 0 && !exempt && idle_ms > timeout_ms {
                 tracing::debug!(conn_id = session.id, "closing an idle client");
                 self.effects.push(Effect::Close(session.key));
             }
         }
-    }
-
-    fn close_over_soft_limit(&mut self, now_ms: u64) {
-        let over: Vec<SessionKey> = self
-            .sessions
-            .iter()
-            .filter(|session| session.soft_limit_since_ms.is_some())
-            .map(|session| session.key)
-            .collect();
-        for key in over {
+        for key in over_soft_limit {
             self.check_output_limit(key, now_ms);
         }
     }
@@ -535,8 +539,4 @@ impl Store {
             self.list_output(key);
         }
     }
-}
-
-fn session_bytes(session: &Session) -> usize {
-    size_of::<Session>() + session.out.capacity() + session.input.used + session.input.free
 }

@@ -553,7 +553,7 @@ impl Store {
                 session.out.len(),
                 session.pending(),
                 session.out.capacity(),
-                held + multi.map_or(0, |multi| multi.bytes),
+                session.heap_bytes(),
                 if session.protocol == Protocol::Resp3 { 3 } else { 2 },
             )
             .as_bytes(),
