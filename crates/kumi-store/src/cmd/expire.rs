@@ -1,5 +1,317 @@
-//! Placeholder.
+//! Times to live: setting, reading and removing deadlines.
+//!
+//! Deadlines are Unix milliseconds throughout. Seconds and relative times are only ways to say them, and
+//! records of writes carry the absolute form. That a key is gone once its deadline has passed is the
+//! keyspace's work, not that of these commands.
 
-use crate::command::Command;
+use super::parse;
+use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::config::NotifyFlags;
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::{Entry, Expiry, Look};
+use crate::number::format_u64;
+use kumi_resp::Args;
 
-pub(super) const COMMANDS: &[Command] = &[];
+const SET_DEADLINE: Command = Command {
+    arity: -3,
+    flags: flag::WRITE | flag::FAST,
+    categories: category::KEYSPACE,
+    keys: UPDATE,
+    group: Group::Generic,
+    ..Command::BASE
+};
+const READ_DEADLINE: Command = Command {
+    arity: 2,
+    flags: flag::READONLY | flag::FAST,
+    categories: category::KEYSPACE,
+    keys: &[KeySpec::one(1, &["RO", "access"])],
+    group: Group::Generic,
+    usage: "key",
+    ..Command::BASE
+};
+const UPDATE: &[KeySpec] = &[KeySpec::one(1, &["RW", "update"])];
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        name: "expire",
+        summary: "Lets a key expire after some seconds.",
+        usage: "key seconds [NX | XX | GT | LT]",
+        run: expire,
+        ..SET_DEADLINE
+    },
+    Command {
+        name: "pexpire",
+        since: "2.6.0",
+        summary: "Lets a key expire after some milliseconds.",
+        usage: "key milliseconds [NX | XX | GT | LT]",
+        run: pexpire,
+        ..SET_DEADLINE
+    },
+    Command {
+        name: "expireat",
+        since: "1.2.0",
+        summary: "Lets a key expire at a Unix time in seconds.",
+        usage: "key unix-time-seconds [NX | XX | GT | LT]",
+        run: expireat,
+        ..SET_DEADLINE
+    },
+    Command {
+        name: "pexpireat",
+        since: "2.6.0",
+        summary: "Lets a key expire at a Unix time in milliseconds.",
+        usage: "key unix-time-milliseconds [NX | XX | GT | LT]",
+        run: pexpireat,
+        ..SET_DEADLINE
+    },
+    Command {
+        name: "ttl",
+        summary: "Tells in how many seconds a key expires.",
+        tips: &["nondeterministic_output"],
+        run: ttl,
+        ..READ_DEADLINE
+    },
+    Command {
+        name: "pttl",
+        since: "2.6.0",
+        summary: "Tells in how many milliseconds a key expires.",
+        tips: &["nondeterministic_output"],
+        run: pttl,
+        ..READ_DEADLINE
+    },
+    Command {
+        name: "expiretime",
+        since: "7.0.0",
+        summary: "Tells the Unix time in seconds at which a key expires.",
+        run: expiretime,
+        ..READ_DEADLINE
+    },
+    Command {
+        name: "pexpiretime",
+        since: "7.0.0",
+        summary: "Tells the Unix time in milliseconds at which a key expires.",
+        run: pexpiretime,
+        ..READ_DEADLINE
+    },
+    Command {
+        name: "persist",
+        arity: 2,
+        since: "2.2.0",
+        summary: "Lets a key live for ever again.",
+        usage: "key",
+        run: persist,
+        ..SET_DEADLINE
+    },
+];
+
+fn expire(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let time = Time {
+        command: "expire",
+        scale: 1000,
+        base_ms: ctx.now.unix_ms(),
+    };
+    set_deadline(ctx, args, time)
+}
+
+fn pexpire(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let time = Time {
+        command: "pexpire",
+        scale: 1,
+        base_ms: ctx.now.unix_ms(),
+    };
+    set_deadline(ctx, args, time)
+}
+
+fn expireat(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let time = Time {
+        command: "expireat",
+        scale: 1000,
+        base_ms: 0,
+    };
+    set_deadline(ctx, args, time)
+}
+
+fn pexpireat(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let time = Time {
+        command: "pexpireat",
+        scale: 1,
+        base_ms: 0,
+    };
+    set_deadline(ctx, args, time)
+}
+
+fn ttl(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    read_deadline(ctx, &args[1], |deadline, now_ms| {
+        seconds(deadline.saturating_sub(now_ms))
+    })
+}
+
+fn pttl(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    read_deadline(ctx, &args[1], u64::saturating_sub)
+}
+
+fn expiretime(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    read_deadline(ctx, &args[1], |deadline, _| seconds(deadline))
+}
+
+fn pexpiretime(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    read_deadline(ctx, &args[1], |deadline, _| deadline)
+}
+
+fn persist(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let mut keys = ctx.keys();
+    let removed = keys.change_deadline(&args[1], |old| old.map(|_| Expiry::Clear));
+    if removed {
+        keys.notify(NotifyFlags::GENERIC, "persist", &args[1]);
+        ctx.dirty(1);
+    }
+    ctx.reply.integer(i64::from(removed));
+    Ok(())
+}
+
+/// How a command says a moment.
+struct Time {
+    command: &'static str,
+    /// Milliseconds in its unit.
+    scale: i64,
+    /// What it counts from.
+    base_ms: u64,
+}
+
+impl Time {
+    /// The moment in Unix milliseconds. It may lie in the past, and even before the epoch.
+    fn moment_ms(&self, text: &[u8]) -> Result<i64, CommandError> {
+        let time = parse::integer(text)?;
+        time.checked_mul(self.scale)
+            .and_then(|ms| ms.checked_add_unsigned(self.base_ms))
+            .ok_or_else(|| invalid_expire_time(self.command))
+    }
+}
+
+/// The refusal of a time that is not positive where it must be, or beyond 64 bits.
+pub(super) fn invalid_expire_time(command: &str) -> CommandError {
+    CommandError::new(format!("ERR invalid expire time in '{command}' command"))
+}
+
+/// Conditions on the deadline a key has. Several hold together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Conditions {
+    /// There is none yet.
+    none: bool,
+    /// There is one.
+    some: bool,
+    /// The new one is later.
+    later: bool,
+    /// The new one is earlier.
+    earlier: bool,
+}
+
+impl Conditions {
+    fn parse(args: Args<'_>) -> Result<Self, CommandError> {
+        let mut conditions = Self::default();
+        for word in args.iter() {
+            match word.to_ascii_lowercase().as_slice() {
+                b"nx" => conditions.none = true,
+                b"xx" => conditions.some = true,
+                b"gt" => conditions.later = true,
+                b"lt" => conditions.earlier = true,
+                _ => {
+                    return Err(CommandError::new(
+                        [b"ERR Unsupported option ", word].concat(),
+                    ));
+                }
+            }
+        }
+        let Self {
+            none,
+            some,
+            later,
+            earlier,
+        } = conditions;
+        if none && (some || later || earlier) {
+            return Err(CommandError::fixed(
+                "ERR NX and XX, GT or LT options at the same time are not compatible",
+            ));
+        }
+        if later && earlier {
+            return Err(CommandError::fixed(
+                "ERR GT and LT options at the same time are not compatible",
+            ));
+        }
+        Ok(conditions)
+    }
+
+    /// A key without a deadline lives for ever, so nothing is later than that.
+    fn hold(self, old: Option<u64>, new_ms: i64) -> bool {
+        let old = old.map(|deadline| i64::try_from(deadline).unwrap_or(i64::MAX));
+        let refused = self.none && old.is_some()
+            || self.some && old.is_none()
+            || self.later && old.is_none_or(|old| new_ms <= old)
+            || self.earlier && old.is_some_and(|old| new_ms >= old);
+        !refused
+    }
+}
+
+fn set_deadline(ctx: &mut Ctx<'_>, args: Args<'_>, time: Time) -> CommandResult {
+    let conditions = Conditions::parse(args.tail(3))?;
+    let moment_ms = time.moment_ms(&args[2])?;
+    let key = &args[1];
+    let future = u64::try_from(moment_ms)
+        .ok()
+        .filter(|&deadline| deadline > ctx.now.unix_ms());
+    let done = match future {
+        Some(deadline) => expire_later(ctx, key, deadline, conditions),
+        None => expire_now(ctx, key, moment_ms, conditions),
+    };
+    ctx.dirty(usize::from(done));
+    ctx.reply.integer(i64::from(done));
+    Ok(())
+}
+
+fn expire_later(ctx: &mut Ctx<'_>, key: &[u8], deadline: u64, conditions: Conditions) -> bool {
+    let mut keys = ctx.keys();
+    let done = keys.change_deadline(key, |old| {
+        let moment_ms = i64::try_from(deadline).unwrap_or(i64::MAX);
+        conditions
+            .hold(old, moment_ms)
+            .then_some(Expiry::At(deadline))
+    });
+    if done {
+        keys.notify(NotifyFlags::GENERIC, "expire", key);
+        if ctx.propagates() {
+            ctx.propagate_as([b"PEXPIREAT", key, &format_u64(deadline)]);
+        }
+    }
+    done
+}
+
+/// A deadline in the past deletes at once, and says so with `del` instead of `expired`.
+fn expire_now(ctx: &mut Ctx<'_>, key: &[u8], moment_ms: i64, conditions: Conditions) -> bool {
+    let lazy = ctx.store.keyspace.lazy_expire;
+    let mut keys = ctx.keys();
+    let old = keys.look(key, Look::Write).map(Entry::deadline);
+    let done = old.is_some_and(|old| conditions.hold(old, moment_ms)) && keys.remove(key);
+    if done {
+        keys.notify(NotifyFlags::GENERIC, "del", key);
+        let verb: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+        ctx.propagate_as([verb, key]);
+    }
+    done
+}
+
+fn read_deadline(ctx: &mut Ctx<'_>, key: &[u8], show: impl Fn(u64, u64) -> u64) -> CommandResult {
+    let now_ms = ctx.now.unix_ms();
+    let mut keys = ctx.keys();
+    let shown = match keys.look(key, Look::ReadNoTouch).map(Entry::deadline) {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(deadline)) => i64::try_from(show(deadline, now_ms)).unwrap_or(i64::MAX),
+    };
+    ctx.reply.integer(shown);
+    Ok(())
+}
+
+/// Whole seconds, rounded to the nearest.
+fn seconds(ms: u64) -> u64 {
+    ms.saturating_add(500) / 1000
+}

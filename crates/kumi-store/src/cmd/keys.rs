@@ -1,5 +1,394 @@
-//! Placeholder.
+//! Keys as wholes: deleting, renaming, copying and moving them, and whole databases.
+//!
+//! Times to live are in `expire.rs`, iteration in `scan.rs`. Nothing here asks what a key holds: values
+//! move and are copied as they are.
 
-use crate::command::Command;
+use super::parse;
+use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::config::NotifyFlags;
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::{Entry, Look, NewValue, access_clock};
+use kumi_resp::Args;
 
-pub(super) const COMMANDS: &[Command] = &[];
+const BASE: Command = Command {
+    categories: category::KEYSPACE,
+    group: Group::Generic,
+    ..Command::BASE
+};
+const DATABASE: Command = Command {
+    group: Group::Server,
+    ..BASE
+};
+const DELETE_EACH: &[KeySpec] = &[KeySpec::rest(1, &["RM", "delete"])];
+const SUM: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        name: "del",
+        arity: -2,
+        flags: flag::WRITE,
+        keys: DELETE_EACH,
+        complexity: "O(N), N being the number of keys; big values are freed in the background.",
+        summary: "Deletes keys.",
+        usage: "key [key ...]",
+        tips: SUM,
+        run: del,
+        ..BASE
+    },
+    Command {
+        name: "unlink",
+        arity: -2,
+        flags: flag::WRITE | flag::FAST,
+        keys: DELETE_EACH,
+        since: "4.0.0",
+        complexity: "O(N), N being the number of keys; big values are freed in the background.",
+        summary: "Deletes keys and never waits for memory to be freed.",
+        usage: "key [key ...]",
+        tips: SUM,
+        run: del,
+        ..BASE
+    },
+    Command {
+        name: "exists",
+        arity: -2,
+        flags: flag::READONLY | flag::FAST,
+        keys: &[KeySpec::rest(1, &["RO"])],
+        complexity: "O(N), N being the number of keys.",
+        summary: "Counts how many of the keys exist.",
+        usage: "key [key ...]",
+        tips: SUM,
+        run: exists,
+        ..BASE
+    },
+    Command {
+        name: "type",
+        arity: 2,
+        flags: flag::READONLY | flag::FAST,
+        keys: &[KeySpec::one(1, &["RO"])],
+        summary: "Names the type of the value at a key.",
+        usage: "key",
+        run: type_of,
+        ..BASE
+    },
+    Command {
+        name: "touch",
+        arity: -2,
+        flags: flag::READONLY | flag::FAST,
+        keys: &[KeySpec::rest(1, &["RO"])],
+        since: "3.2.1",
+        complexity: "O(N), N being the number of keys.",
+        summary: "Marks keys as used just now and counts those that exist.",
+        usage: "key [key ...]",
+        tips: SUM,
+        run: touch,
+        ..BASE
+    },
+    Command {
+        name: "rename",
+        arity: 3,
+        flags: flag::WRITE,
+        keys: &[
+            KeySpec::one(1, &["RW", "access", "delete"]),
+            KeySpec::one(2, &["OW", "update"]),
+        ],
+        summary: "Gives a key another name and overwrites what had it.",
+        usage: "key newkey",
+        run: rename,
+        ..BASE
+    },
+    Command {
+        name: "renamenx",
+        arity: 3,
+        flags: flag::WRITE | flag::FAST,
+        keys: &[
+            KeySpec::one(1, &["RW", "access", "delete"]),
+            KeySpec::one(2, &["OW", "insert"]),
+        ],
+        summary: "Gives a key another name if that is free.",
+        usage: "key newkey",
+        run: renamenx,
+        ..BASE
+    },
+    Command {
+        name: "copy",
+        arity: -3,
+        flags: flag::WRITE | flag::DENYOOM,
+        keys: &[
+            KeySpec::one(1, &["RO", "access"]),
+            KeySpec::one(2, &["OW", "update"]),
+        ],
+        since: "6.2.0",
+        complexity: "O(N), N being the size of the value.",
+        summary: "Copies a value with its deadline to another key, also of another database.",
+        usage: "source destination [DB destination-db] [REPLACE]",
+        run: copy,
+        ..BASE
+    },
+    Command {
+        name: "move",
+        arity: 3,
+        flags: flag::WRITE | flag::FAST,
+        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        summary: "Moves a key to another database if the name is free there.",
+        usage: "key db",
+        run: move_key,
+        ..BASE
+    },
+    Command {
+        name: "dbsize",
+        arity: 1,
+        flags: flag::READONLY | flag::FAST,
+        summary: "Counts the keys of the database.",
+        tips: &["request_policy:all_shards", "response_policy:agg_sum"],
+        run: dbsize,
+        ..DATABASE
+    },
+    Command {
+        name: "flushdb",
+        arity: -1,
+        flags: flag::WRITE,
+        categories: category::KEYSPACE | category::DANGEROUS,
+        complexity: "O(1); the memory is freed in the background.",
+        summary: "Deletes all keys of the database.",
+        usage: "[ASYNC | SYNC]",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        run: flushdb,
+        ..DATABASE
+    },
+    Command {
+        name: "flushall",
+        arity: -1,
+        flags: flag::WRITE,
+        categories: category::KEYSPACE | category::DANGEROUS,
+        complexity: "O(N), N being the number of databases; the memory is freed in the background.",
+        summary: "Deletes all keys of all databases.",
+        usage: "[ASYNC | SYNC]",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        run: flushall,
+        ..DATABASE
+    },
+    Command {
+        name: "swapdb",
+        arity: 3,
+        flags: flag::WRITE | flag::FAST,
+        categories: category::KEYSPACE | category::DANGEROUS,
+        since: "4.0.0",
+        complexity: "O(N), N being the number of watched keys in both databases.",
+        summary: "Exchanges two databases.",
+        usage: "index1 index2",
+        run: swapdb,
+        ..DATABASE
+    },
+];
+
+fn del(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let mut keys = ctx.keys();
+    let mut removed = 0;
+    for key in args.iter().skip(1) {
+        if keys.remove(key) {
+            keys.notify(NotifyFlags::GENERIC, "del", key);
+            removed += 1;
+        }
+    }
+    ctx.dirty(removed);
+    ctx.reply.count(removed);
+    Ok(())
+}
+
+fn exists(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    count_present(ctx, args, Look::ReadNoTouch)
+}
+
+fn type_of(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let entry = ctx.keys().look(&args[1], Look::ReadNoTouch).map(type_name);
+    ctx.reply.simple(entry.unwrap_or("none"));
+    Ok(())
+}
+
+fn touch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    count_present(ctx, args, Look::Touch)
+}
+
+fn rename(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if give_name(ctx, &args[1], &args[2], true)? {
+        ctx.dirty(1);
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn renamenx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let renamed = give_name(ctx, &args[1], &args[2], false)?;
+    ctx.dirty(usize::from(renamed));
+    ctx.reply.integer(i64::from(renamed));
+    Ok(())
+}
+
+fn copy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (source, target) = (&args[1], &args[2]);
+    let (mut target_db, mut replace) = (ctx.db, false);
+    let mut words = args.iter().skip(3);
+    while let Some(word) = words.next() {
+        if word.eq_ignore_ascii_case(b"replace") {
+            replace = true;
+        } else if word.eq_ignore_ascii_case(b"db") {
+            target_db = database(ctx, words.next().ok_or(CommandError::SYNTAX)?)?;
+        } else {
+            return Err(CommandError::SYNTAX);
+        }
+    }
+    if target_db == ctx.db && source == target {
+        return Err(SAME_OBJECT);
+    }
+    let clock = access_clock(ctx.now.unix_ms());
+    let mut keys = ctx.keys();
+    let present = keys.look(source, Look::Read).is_some();
+    let occupied = present && keys.in_db(target_db).look(target, Look::Write).is_some();
+    if !present || occupied && !replace {
+        ctx.reply.integer(0);
+        return Ok(());
+    }
+    if !occupied {
+        keys.keyspace().admit_keys(1)?;
+    }
+    let twin = keys.look(source, Look::Quiet).map(|entry| {
+        let value = NewValue::from(entry.value());
+        Entry::new(target, value, entry.deadline(), clock)
+    });
+    let mut there = keys.in_db(target_db);
+    there.remove(target);
+    if let Some(twin) = twin {
+        there.put_entry(twin);
+    }
+    there.notify(NotifyFlags::GENERIC, "copy_to", target);
+    ctx.dirty(1);
+    ctx.reply.integer(1);
+    Ok(())
+}
+
+fn move_key(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let key = &args[1];
+    let target_db = database(ctx, &args[2])?;
+    if target_db == ctx.db {
+        return Err(SAME_OBJECT);
+    }
+    let mut keys = ctx.keys();
+    let movable = keys.look(key, Look::Write).is_some()
+        && keys.in_db(target_db).look(key, Look::Write).is_none();
+    let Some(entry) = movable.then(|| keys.take(key)).flatten() else {
+        ctx.reply.integer(0);
+        return Ok(());
+    };
+    keys.in_db(target_db).put_entry(entry);
+    keys.notify(NotifyFlags::GENERIC, "move_from", key);
+    keys.in_db(target_db)
+        .notify(NotifyFlags::GENERIC, "move_to", key);
+    ctx.dirty(1);
+    ctx.reply.integer(1);
+    Ok(())
+}
+
+fn dbsize(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let len = ctx.keys().len();
+    ctx.reply.count(len);
+    Ok(())
+}
+
+fn flushdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let db = ctx.db;
+    flush(ctx, args, db..db + 1)
+}
+
+fn flushall(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let databases = ctx.store.keyspace.databases();
+    flush(ctx, args, 0..databases)
+}
+
+fn swapdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let index = |text: &[u8], refusal: &'static str| {
+        parse::int32(text).map_err(|_| CommandError::fixed(refusal))
+    };
+    let first = index(&args[1], "ERR invalid first DB index")?;
+    let second = index(&args[2], "ERR invalid second DB index")?;
+    let databases = ctx.store.keyspace.databases();
+    let known = |index: i32| {
+        usize::try_from(index)
+            .ok()
+            .filter(|&index| index < databases)
+            .ok_or(CommandError::DB_OUT_OF_RANGE)
+    };
+    ctx.store.keyspace.swap(known(first)?, known(second)?);
+    ctx.dirty(1);
+    ctx.reply.ok();
+    Ok(())
+}
+
+const SAME_OBJECT: CommandError =
+    CommandError::fixed("ERR source and destination objects are the same");
+
+/// What TYPE and SCAN call the value of an entry. Other types get their names here.
+pub(super) fn type_name(_: &Entry) -> &'static str {
+    "string"
+}
+
+fn count_present(ctx: &mut Ctx<'_>, args: Args<'_>, look: Look) -> CommandResult {
+    let mut keys = ctx.keys();
+    let present = args
+        .iter()
+        .skip(1)
+        .filter(|key| keys.look(key, look).is_some())
+        .count();
+    ctx.reply.count(present);
+    Ok(())
+}
+
+/// Renames a key; false if nothing had to be or was done.
+fn give_name(
+    ctx: &mut Ctx<'_>,
+    old: &[u8],
+    new: &[u8],
+    overwrite: bool,
+) -> Result<bool, CommandError> {
+    let mut keys = ctx.keys();
+    if keys.look(old, Look::Write).is_none() {
+        return Err(CommandError::NO_SUCH_KEY);
+    }
+    if old == new || keys.look(new, Look::Write).is_some() && !overwrite {
+        return Ok(false);
+    }
+    keys.remove(new);
+    let entry = keys.take(old).ok_or(CommandError::NO_SUCH_KEY)?;
+    keys.put_entry(entry.with_key(new));
+    keys.notify(NotifyFlags::GENERIC, "rename_from", old);
+    keys.notify(NotifyFlags::GENERIC, "rename_to", new);
+    Ok(true)
+}
+
+/// A database's number, as MOVE and COPY read it.
+fn database(ctx: &Ctx<'_>, text: &[u8]) -> Result<usize, CommandError> {
+    let index = parse::int32(text)?;
+    usize::try_from(index)
+        .ok()
+        .filter(|&index| index < ctx.store.keyspace.databases())
+        .ok_or(CommandError::DB_OUT_OF_RANGE)
+}
+
+/// Empties databases. Both modes are the same here: an emptied database is handed over in one piece,
+/// and whoever runs the store frees it beside its work.
+fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -> CommandResult {
+    let known = match args.len() {
+        1 => true,
+        2 => args[1].eq_ignore_ascii_case(b"sync") || args[1].eq_ignore_ascii_case(b"async"),
+        _ => false,
+    };
+    if !known {
+        return Err(CommandError::SYNTAX);
+    }
+    let removed = databases.map(|db| ctx.store.keyspace.flush(db)).sum();
+    ctx.dirty(removed);
+    // Recorded even if there was nothing to delete: a replica may hold something.
+    ctx.propagate_as(args);
+    ctx.reply.ok();
+    Ok(())
+}

@@ -1,5 +1,130 @@
-//! Placeholder.
+//! OBJECT: how a value is kept. What it says is what Redis would say of the same value, so that scripts
+//! that look for `embstr` find it; nothing is changed by looking, not even the time of the last access.
 
-use crate::command::Command;
+use super::help;
+use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::{Entry, Look, ValueRef, access_clock};
+use kumi_resp::Args;
 
-pub(super) const COMMANDS: &[Command] = &[];
+const INSPECT: Command = Command {
+    arity: 3,
+    flags: flag::READONLY,
+    categories: category::KEYSPACE,
+    keys: &[KeySpec::one(2, &["RO"])],
+    group: Group::Generic,
+    since: "2.2.3",
+    usage: "key",
+    tips: &["nondeterministic_output"],
+    ..Command::BASE
+};
+
+pub(super) const COMMANDS: &[Command] = &[Command {
+    name: "object",
+    arity: -2,
+    group: Group::Generic,
+    since: "2.2.3",
+    complexity: "Depends on the subcommand.",
+    summary: "Tells how the value of a key is kept.",
+    subcommands: &[
+        Command {
+            name: "encoding",
+            summary: "Names the form in which a value is kept.",
+            run: encoding,
+            ..INSPECT
+        },
+        Command {
+            name: "refcount",
+            summary: "Counts how often a value is referred to.",
+            run: refcount,
+            ..INSPECT
+        },
+        Command {
+            name: "idletime",
+            summary: "Tells for how many seconds a key has not been used.",
+            run: idletime,
+            ..INSPECT
+        },
+        Command {
+            name: "freq",
+            since: "4.0.0",
+            summary: "Tells how often a key is used, under a policy that counts it.",
+            run: freq,
+            ..INSPECT
+        },
+        Command {
+            name: "help",
+            arity: 2,
+            flags: flag::LOADING | flag::STALE,
+            categories: category::KEYSPACE,
+            group: Group::Generic,
+            since: "6.2.0",
+            summary: "Shows what OBJECT can do.",
+            run: help::from_rows,
+            ..Command::BASE
+        },
+    ],
+    ..Command::BASE
+}];
+
+/// Strings up to this length share an allocation with their header in Redis.
+const EMBEDDED_MAX: usize = 44;
+/// Redis keeps one object for each of the integers below, and says so by this count.
+const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
+const SHARED_COUNT: i64 = i32::MAX as i64;
+
+fn encoding(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (mut keys, reply) = ctx.keys_and_reply();
+    match keys.look(&args[2], Look::Inspect) {
+        None => reply.null(),
+        Some(entry) => reply.bulk(encoding_name(entry)),
+    }
+    Ok(())
+}
+
+fn refcount(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (mut keys, reply) = ctx.keys_and_reply();
+    match keys.look(&args[2], Look::Inspect).map(Entry::value) {
+        None => reply.null(),
+        Some(ValueRef::Int(number)) if SHARED_INTEGERS.contains(&number) => {
+            reply.integer(SHARED_COUNT);
+        }
+        Some(_) => reply.integer(1),
+    }
+    Ok(())
+}
+
+fn idletime(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let now = access_clock(ctx.now.unix_ms());
+    let (mut keys, reply) = ctx.keys_and_reply();
+    match keys.look(&args[2], Look::Inspect) {
+        None => reply.null(),
+        Some(entry) => reply.integer(idle_seconds(entry, now)),
+    }
+    Ok(())
+}
+
+fn freq(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if ctx.keys().look(&args[2], Look::Inspect).is_none() {
+        ctx.reply.null();
+        return Ok(());
+    }
+    Err(CommandError::fixed(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.",
+    ))
+}
+
+/// What Redis would call the form of this value.
+pub(super) fn encoding_name(entry: &Entry) -> &'static str {
+    match entry.value() {
+        ValueRef::Int(_) => "int",
+        ValueRef::Bytes { bytes, raw: false } if bytes.len() <= EMBEDDED_MAX => "embstr",
+        ValueRef::Bytes { .. } => "raw",
+    }
+}
+
+/// Seconds since the last use. The clock is short and comes round after half a year.
+pub(super) fn idle_seconds(entry: &Entry, now: u32) -> i64 {
+    i64::from(now.wrapping_sub(entry.access_clock()) & 0xFF_FFFF)
+}

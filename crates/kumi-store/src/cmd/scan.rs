@@ -1,5 +1,158 @@
-//! Placeholder.
+//! Going through the keys: SCAN a few at a time, KEYS all at once, RANDOMKEY one by chance.
+//!
+//! A SCAN cursor is a position among the hashes, so nothing is remembered between calls and any number is
+//! a valid cursor. A key that is there from the first call to the last is shown at least once, however the
+//! table grows or shrinks meanwhile; one that comes or goes may be shown or not.
 
-use crate::command::Command;
+use super::keys::type_name;
+use super::parse;
+use crate::command::{Command, Group, category, flag};
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::glob;
+use crate::number::{format_u64, parse_cursor};
+use kumi_resp::{Args, encode};
 
-pub(super) const COMMANDS: &[Command] = &[];
+const BASE: Command = Command {
+    flags: flag::READONLY,
+    categories: category::KEYSPACE,
+    group: Group::Generic,
+    ..Command::BASE
+};
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        name: "scan",
+        arity: -2,
+        since: "2.8.0",
+        complexity: "O(1) for a call with the default count, O(N) for all N keys.",
+        summary: "Goes through the keys of the database a few at a time.",
+        usage: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        tips: &[
+            "nondeterministic_output",
+            "request_policy:special",
+            "response_policy:special",
+        ],
+        run: scan,
+        ..BASE
+    },
+    Command {
+        name: "keys",
+        arity: 2,
+        categories: category::KEYSPACE | category::DANGEROUS,
+        complexity: "O(N), N being the number of keys in the database.",
+        summary: "Lists all keys that match a pattern.",
+        usage: "pattern",
+        tips: &["request_policy:all_shards", "nondeterministic_output_order"],
+        run: keys,
+        ..BASE
+    },
+    Command {
+        name: "randomkey",
+        arity: 1,
+        summary: "Picks a key of the database by chance.",
+        tips: &[
+            "request_policy:all_shards",
+            "response_policy:special",
+            "nondeterministic_output",
+        ],
+        run: randomkey,
+        ..BASE
+    },
+];
+
+fn scan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let cursor = parse_cursor(&args[1]).ok_or(CommandError::fixed("ERR invalid cursor"))?;
+    let options = Options::parse(args.tail(2))?;
+    // The next cursor comes before the keys, and is known only after them.
+    let (mut shown, mut encoded) = (0, Vec::new());
+    let next = ctx.keys().scan(cursor, options.count, |entry| {
+        if options.shows(entry.key(), type_name(entry)) {
+            encode::bulk(&mut encoded, entry.key());
+            shown += 1;
+        }
+    });
+    ctx.reply.array(2);
+    ctx.reply.bulk(&*format_u64(next));
+    ctx.reply.array(shown);
+    ctx.reply.encoded(&encoded);
+    Ok(())
+}
+
+fn keys(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let pattern = Pattern::new(&args[1]);
+    let (keys, reply) = ctx.keys_and_reply();
+    let deferred = reply.defer();
+    let mut shown = 0;
+    keys.for_each(|entry| {
+        if pattern.matches(entry.key()) {
+            reply.bulk(entry.key());
+            shown += 1;
+        }
+    });
+    reply.finish_array(deferred, shown);
+    Ok(())
+}
+
+fn randomkey(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let mut rng = ctx.store.rng.fork();
+    match ctx.keys().random(&mut rng) {
+        None => ctx.reply.null(),
+        Some(key) => ctx.reply.bulk(key),
+    }
+    Ok(())
+}
+
+/// A glob, or none where it would match everything.
+#[derive(Debug)]
+struct Pattern<'a>(Option<&'a [u8]>);
+
+impl<'a> Pattern<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Self((text != b"*").then_some(text))
+    }
+
+    fn matches(&self, key: &[u8]) -> bool {
+        self.0
+            .is_none_or(|pattern| glob::matches(pattern, key, false))
+    }
+}
+
+#[derive(Debug)]
+struct Options<'a> {
+    pattern: Pattern<'a>,
+    count: u64,
+    type_name: Option<&'a [u8]>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(args: Args<'a>) -> Result<Self, CommandError> {
+        let mut options = Self {
+            pattern: Pattern(None),
+            count: 10,
+            type_name: None,
+        };
+        let mut words = args.iter();
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or(CommandError::SYNTAX)?;
+            match word.to_ascii_lowercase().as_slice() {
+                b"match" => options.pattern = Pattern::new(value),
+                b"count" => options.count = count(value)?,
+                b"type" => options.type_name = Some(value),
+                _ => return Err(CommandError::SYNTAX),
+            }
+        }
+        Ok(options)
+    }
+
+    fn shows(&self, key: &[u8], type_name: &str) -> bool {
+        let wanted = |name: &[u8]| name.eq_ignore_ascii_case(type_name.as_bytes());
+        self.type_name.is_none_or(wanted) && self.pattern.matches(key)
+    }
+}
+
+fn count(text: &[u8]) -> Result<u64, CommandError> {
+    let count = parse::integer(text)?;
+    let count = u64::try_from(count).ok().filter(|&count| count > 0);
+    count.ok_or(CommandError::SYNTAX)
+}

@@ -1,59 +1,614 @@
-//! Strings.
+//! Strings: reading, writing and cutting bytes. Numbers kept as strings are in `strings/counters.rs`,
+//! the options of SET and GETEX in `strings/options.rs`, and LCS in `strings/lcs.rs`.
+//!
+//! Nothing here looks at a clock or at the table: a command reads and writes through the door, which
+//! keeps the limits on keys and values.
 
+mod counters;
+mod lcs;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use super::parse::integer;
 use crate::command::{Command, Group, KeySpec, category, flag};
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
-use crate::error::CommandResult;
-use crate::keyspace::{Expiry, NewValue, ValueRef};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::{Entry, Expiry, Keys, Look, NewValue, ValueRef, When};
+use crate::number::{format_i64, format_u64};
+use crate::reply::Reply;
+use counters::{decr, decrby, incr, incrby, incrbyfloat};
 use kumi_resp::Args;
+use lcs::lcs;
+use options::{Options, Time, Unit};
+use std::collections::BTreeSet;
+
+const BASE: Command = Command {
+    categories: category::STRING,
+    group: Group::String,
+    ..Command::BASE
+};
+const READ: &[KeySpec] = &[KeySpec::one(1, &["RO", "access"])];
+const CHANGE: &[KeySpec] = &[KeySpec::one(1, &["RW", "access", "update"])];
+const OVERWRITE: &[KeySpec] = &[KeySpec::one(1, &["OW", "update"])];
 
 pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "get",
         arity: 2,
         flags: flag::READONLY | flag::FAST,
-        categories: category::STRING,
-        keys: &[KeySpec::one(1, &["RO", "access"])],
-        group: Group::String,
-        since: "1.0.0",
+        keys: READ,
         summary: "Reads the string stored at a key.",
         usage: "key",
         run: get,
-        ..Command::BASE
+        ..BASE
     },
     Command {
         name: "set",
         arity: -3,
         flags: flag::WRITE | flag::DENYOOM,
-        categories: category::STRING,
-        keys: &[KeySpec::one(
-            1,
-            &["RW", "access", "update", "variable_flags"],
-        )],
-        group: Group::String,
-        since: "1.0.0",
-        summary: "Stores a string at a key.",
-        usage: "key value",
+        keys: &[KeySpec {
+            notes: Some("reads the old value only when GET is given"),
+            ..KeySpec::one(1, &["RW", "access", "update", "variable_flags"])
+        }],
+        summary: "Stores a string at a key, whatever was there before, with options for conditions and expiry.",
+        usage: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
         run: set,
-        ..Command::BASE
+        ..BASE
+    },
+    Command {
+        name: "getex",
+        arity: -2,
+        flags: flag::WRITE | flag::FAST,
+        keys: &[KeySpec {
+            notes: Some("an option changes the time to live"),
+            ..CHANGE[0]
+        }],
+        since: "6.2.0",
+        summary: "Reads a string and sets or removes its key's deadline.",
+        usage: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+        run: getex,
+        ..BASE
+    },
+    Command {
+        name: "getdel",
+        arity: 2,
+        flags: flag::WRITE | flag::FAST,
+        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        since: "6.2.0",
+        summary: "Reads a string and deletes its key.",
+        usage: "key",
+        run: getdel,
+        ..BASE
+    },
+    Command {
+        name: "getset",
+        arity: 3,
+        flags: flag::WRITE | flag::DENYOOM | flag::FAST,
+        keys: CHANGE,
+        summary: "Stores a string and answers with the one it replaced.",
+        usage: "key value",
+        run: getset,
+        ..BASE
+    },
+    Command {
+        name: "mget",
+        arity: -2,
+        flags: flag::READONLY | flag::FAST,
+        keys: &[KeySpec::rest(1, &["RO", "access"])],
+        complexity: "O(N), N being the number of keys.",
+        summary: "Reads the strings of several keys at once.",
+        usage: "key [key ...]",
+        tips: &["request_policy:multi_shard"],
+        run: mget,
+        ..BASE
+    },
+    Command {
+        name: "mset",
+        arity: -3,
+        flags: flag::WRITE | flag::DENYOOM,
+        keys: &[KeySpec::rest(2, &["OW", "update"])],
+        since: "1.0.1",
+        complexity: "O(N), N being the number of keys.",
+        summary: "Stores several strings at once, all of them or none.",
+        usage: "key value [key value ...]",
+        tips: &[
+            "request_policy:multi_shard",
+            "response_policy:all_succeeded",
+        ],
+        run: mset,
+        ..BASE
+    },
+    Command {
+        name: "msetnx",
+        arity: -3,
+        flags: flag::WRITE | flag::DENYOOM,
+        keys: &[KeySpec::rest(2, &["OW", "insert"])],
+        since: "1.0.1",
+        complexity: "O(N), N being the number of keys.",
+        summary: "Stores several strings at once, but only if none of the keys exists.",
+        usage: "key value [key value ...]",
+        tips: &["request_policy:multi_shard", "response_policy:agg_min"],
+        run: msetnx,
+        ..BASE
+    },
+    Command {
+        name: "setnx",
+        arity: 3,
+        flags: flag::WRITE | flag::DENYOOM | flag::FAST,
+        keys: &[KeySpec::one(1, &["OW", "insert"])],
+        summary: "Stores a string if the key does not exist.",
+        usage: "key value",
+        run: setnx,
+        ..BASE
+    },
+    Command {
+        name: "setex",
+        arity: 4,
+        flags: flag::WRITE | flag::DENYOOM,
+        keys: OVERWRITE,
+        since: "2.0.0",
+        summary: "Stores a string that expires after some seconds.",
+        usage: "key seconds value",
+        run: setex,
+        ..BASE
+    },
+    Command {
+        name: "psetex",
+        arity: 4,
+        flags: flag::WRITE | flag::DENYOOM,
+        keys: OVERWRITE,
+        since: "2.6.0",
+        summary: "Stores a string that expires after some milliseconds.",
+        usage: "key milliseconds value",
+        run: psetex,
+        ..BASE
+    },
+    Command {
+        name: "append",
+        arity: 3,
+        flags: flag::WRITE | flag::DENYOOM | flag::FAST,
+        keys: &[KeySpec::one(1, &["RW", "insert"])],
+        since: "2.0.0",
+        complexity: "O(1) for each byte appended, because long strings grow with room to spare.",
+        summary: "Adds bytes at the end of a string, which begins empty if there is none.",
+        usage: "key value",
+        run: append,
+        ..BASE
+    },
+    Command {
+        name: "strlen",
+        arity: 2,
+        flags: flag::READONLY | flag::FAST,
+        keys: &[KeySpec::one(1, &["RO"])],
+        since: "2.2.0",
+        summary: "Tells the length of a string in bytes.",
+        usage: "key",
+        run: strlen,
+        ..BASE
+    },
+    Command {
+        name: "getrange",
+        arity: 4,
+        flags: flag::READONLY,
+        keys: READ,
+        since: "2.4.0",
+        complexity: "O(N), N being the number of bytes answered.",
+        summary: "Reads a part of a string; negative positions count from its end.",
+        usage: "key start end",
+        run: getrange,
+        ..BASE
+    },
+    Command {
+        name: "substr",
+        arity: 4,
+        flags: flag::READONLY,
+        keys: READ,
+        complexity: "O(N), N being the number of bytes answered.",
+        summary: "The old name of GETRANGE.",
+        usage: "key start end",
+        run: getrange,
+        ..BASE
+    },
+    Command {
+        name: "setrange",
+        arity: 4,
+        flags: flag::WRITE | flag::DENYOOM,
+        keys: &[KeySpec::one(1, &["RW", "update"])],
+        since: "2.2.0",
+        complexity: "O(N), N being the number of bytes written, zeros that fill a gap included.",
+        summary: "Overwrites a part of a string, which grows with zero bytes if it is too short.",
+        usage: "key offset value",
+        run: setrange,
+        ..BASE
+    },
+    Command {
+        name: "incr",
+        arity: 2,
+        flags: flag::WRITE | flag::DENYOOM | flag::FAST,
+        keys: CHANGE,
+        summary: "Adds one to an integer, which begins at zero if there is none.",
+        usage: "key",
+        run: incr,
+        ..BASE
+    },
+    Command {
+        name: "decr",
+        arity: 2,
+        flags: flag::WRITE | flag::DENYOOM | flag::FAST,
+        keys: CHANGE,
+        summary: "Takes one from an integer, which begins at zero if there is none.",
+        usage: "key",
+        run: decr,
+        ..BASE
+    },
+    Command {
+        name: "incrby",
+        arity: 3,
+        flags: flag::WRITE | flag::DENYOOM | flag::FAST,
+        keys: CHANGE,
+        summary: "Adds to an integer, which begins at zero if there is none.",
+        usage: "key increment",
+        run: incrby,
+        ..BASE
+    },
+    Command {
+        name: "decrby",
+        arity: 3,
+        flags: flag::WRITE | flag::DENYOOM | flag::FAST,
+        keys: CHANGE,
+        summary: "Takes from an integer, which begins at zero if there is none.",
+        usage: "key decrement",
+        run: decrby,
+        ..BASE
+    },
+    Command {
+        name: "incrbyfloat",
+        arity: 3,
+        flags: flag::WRITE | flag::DENYOOM | flag::FAST,
+        keys: CHANGE,
+        since: "2.6.0",
+        summary: "Adds to a number with a fraction, which begins at zero if there is none.",
+        usage: "key increment",
+        run: incrbyfloat,
+        ..BASE
+    },
+    Command {
+        name: "lcs",
+        arity: -3,
+        flags: flag::READONLY,
+        keys: &[KeySpec { last: 1, ..READ[0] }],
+        since: "7.0.0",
+        complexity: "O(N*M), N and M being the lengths of the strings.",
+        summary: "Finds the longest sequence of bytes that two strings have in common, gaps allowed.",
+        usage: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
+        run: lcs,
+        ..BASE
     },
 ];
 
 fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut keys, reply) = ctx.keys_and_reply();
-    match keys.read(&args[1]) {
-        None => reply.null(),
-        Some(ValueRef::Int(number)) => reply.bulk_integer(number),
-        Some(ValueRef::Bytes { bytes, .. }) => reply.bulk(bytes),
-    }
+    answer(reply, keys.read(&args[1]));
     Ok(())
 }
 
 fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let mut keys = ctx.keys();
-    keys.put(&args[1], NewValue::parse(&args[2]), Expiry::Clear)?;
-    keys.notify(NotifyFlags::STRING, "set", &args[1]);
+    if args.len() == 3 {
+        store(ctx, When::Always, &args[1], &args[2], Expiry::Clear)?;
+        ctx.reply.ok();
+        return Ok(());
+    }
+    let options = Options::for_set(args.tail(3))?;
+    let expiry = match &options.time {
+        Some(time) => Expiry::At(time.deadline("set", ctx.now.unix_ms())?),
+        None if options.keep_ttl => Expiry::Keep,
+        None => Expiry::Clear,
+    };
+    if options.get {
+        get(ctx, args)?;
+    }
+    let stored = store(ctx, options.when, &args[1], &args[2], expiry)?;
+    if stored && options.get && options.time.is_none() && ctx.propagates() {
+        let shown = |(place, arg): &(usize, &[u8])| *place < 3 || !arg.eq_ignore_ascii_case(b"get");
+        ctx.propagate_as(args.iter().enumerate().filter(shown).map(|(_, arg)| arg));
+    }
+    match (options.get, stored) {
+        (true, _) => {}
+        (false, true) => ctx.reply.ok(),
+        (false, false) => ctx.reply.null(),
+    }
+    Ok(())
+}
+
+fn getex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let options = Options::for_getex(args.tail(2))?;
+    let key = &args[1];
+    let now_ms = ctx.now.unix_ms();
+    let lazy_expire = ctx.store.keyspace.lazy_expire;
+    let (mut keys, reply) = ctx.keys_and_reply();
+    let Some(value) = keys.read(key) else {
+        reply.null();
+        return Ok(());
+    };
+    answer(reply, Some(value));
+    if let Some(time) = &options.time {
+        let deadline = time.deadline("getex", now_ms)?;
+        if time.absolute && keys.is_due(deadline) {
+            keys.remove(key);
+            keys.notify(NotifyFlags::GENERIC, "del", key);
+            let verb: &[u8] = if lazy_expire { b"UNLINK" } else { b"DEL" };
+            ctx.propagate_as([verb, key]);
+        } else {
+            keys.change_deadline(key, |_| Some(Expiry::At(deadline)));
+            keys.notify(NotifyFlags::GENERIC, "expire", key);
+            ctx.propagate_as([b"PEXPIREAT", key, &format_u64(deadline)]);
+        }
+    } else if options.persist && keys.change_deadline(key, |old| old.map(|_| Expiry::Clear)) {
+        keys.notify(NotifyFlags::GENERIC, "persist", key);
+        ctx.propagate_as([b"PERSIST", key]);
+    } else {
+        return Ok(());
+    }
     ctx.dirty(1);
+    Ok(())
+}
+
+fn getdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let key = &args[1];
+    let lazy = ctx.store.config.settings().lazyfree_user_del;
+    let (mut keys, reply) = ctx.keys_and_reply();
+    answer(reply, keys.read(key));
+    if keys.remove(key) {
+        keys.notify(NotifyFlags::GENERIC, "del", key);
+        let verb: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+        ctx.propagate_as([verb, key]);
+        ctx.dirty(1);
+    }
+    Ok(())
+}
+
+fn getset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    get(ctx, args)?;
+    store(ctx, When::Always, &args[1], &args[2], Expiry::Clear)?;
+    ctx.propagate_as([b"SET", &args[1], &args[2]]);
+    Ok(())
+}
+
+fn mget(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (mut keys, reply) = ctx.keys_and_reply();
+    reply.array(args.len() - 1);
+    for key in args.iter().skip(1) {
+        answer(reply, keys.read(key));
+    }
+    Ok(())
+}
+
+fn mset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if args.len().is_multiple_of(2) {
+        return Err(CommandError::arity("mset"));
+    }
+    store_pairs(ctx, args)?;
     ctx.reply.ok();
     Ok(())
+}
+
+fn msetnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if args.len().is_multiple_of(2) {
+        return Err(CommandError::arity("msetnx"));
+    }
+    let mut keys = ctx.keys();
+    if pairs(args).any(|(key, _)| keys.exists(key)) {
+        ctx.reply.integer(0);
+        return Ok(());
+    }
+    store_pairs(ctx, args)?;
+    ctx.reply.integer(1);
+    Ok(())
+}
+
+fn setnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let stored = store(ctx, When::Absent, &args[1], &args[2], Expiry::Clear)?;
+    ctx.reply.integer(i64::from(stored));
+    Ok(())
+}
+
+fn setex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    set_for(ctx, args, "setex", Unit::Seconds)
+}
+
+fn psetex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    set_for(ctx, args, "psetex", Unit::Milliseconds)
+}
+
+fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (key, tail) = (&args[1], &args[2]);
+    let limit = ctx.store.config.settings().proto_max_bulk_len;
+    let mut keys = ctx.keys();
+    let len = match keys.look(key, Look::Write).map(Entry::value) {
+        None => {
+            keys.put(key, NewValue::parse(tail), Expiry::Clear)?;
+            tail.len()
+        }
+        Some(old) => {
+            let len = grown_len(length(old), tail.len(), limit)?;
+            keys.edit_bytes(key, len, |bytes| {
+                make_room(bytes, tail.len());
+                bytes.extend_from_slice(tail);
+            })?;
+            len
+        }
+    };
+    keys.notify(NotifyFlags::STRING, "append", key);
+    ctx.dirty(1);
+    ctx.reply.count(len);
+    Ok(())
+}
+
+fn strlen(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (mut keys, reply) = ctx.keys_and_reply();
+    reply.count(keys.read(&args[1]).map_or(0, length));
+    Ok(())
+}
+
+fn getrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (start, end) = (integer(&args[2])?, integer(&args[3])?);
+    let (mut keys, reply) = ctx.keys_and_reply();
+    match keys.read(&args[1]) {
+        None => reply.bulk(b""),
+        Some(ValueRef::Int(number)) => reply.bulk(part(&format_i64(number), start, end)),
+        Some(ValueRef::Bytes { bytes, .. }) => reply.bulk(part(bytes, start, end)),
+    }
+    Ok(())
+}
+
+fn setrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (key, patch) = (&args[1], &args[3]);
+    let offset = usize::try_from(integer(&args[2])?)
+        .map_err(|_| CommandError::fixed("ERR offset is out of range"))?;
+    let limit = ctx.store.config.settings().proto_max_bulk_len;
+    let mut keys = ctx.keys();
+    let old = keys
+        .look(key, Look::Write)
+        .map_or(0, |entry| length(entry.value()));
+    if patch.is_empty() {
+        ctx.reply.count(old);
+        return Ok(());
+    }
+    let end = grown_len(offset, patch.len(), limit)?;
+    let len = old.max(end);
+    keys.edit_bytes(key, len, |bytes| {
+        if bytes.len() < end {
+            bytes.reserve_exact(end - bytes.len());
+            bytes.resize(end, 0);
+        }
+        bytes[offset..end].copy_from_slice(patch);
+    })?;
+    keys.notify(NotifyFlags::STRING, "setrange", key);
+    ctx.dirty(1);
+    ctx.reply.count(len);
+    Ok(())
+}
+
+/// What all forms of SET share; says whether the value was stored.
+#[inline]
+fn store(
+    ctx: &mut Ctx<'_>,
+    when: When,
+    key: &[u8],
+    value: &[u8],
+    expiry: Expiry,
+) -> Result<bool, CommandError> {
+    let mut keys = ctx.keys();
+    if !keys.put_when(when, key, NewValue::parse(value), expiry)? {
+        return Ok(false);
+    }
+    keys.notify(NotifyFlags::STRING, "set", key);
+    if let Expiry::At(deadline) = expiry {
+        keys.notify(NotifyFlags::GENERIC, "expire", key);
+        if ctx.propagates() {
+            ctx.propagate_as([b"SET", key, value, b"PXAT", &format_u64(deadline)]);
+        }
+    }
+    ctx.dirty(1);
+    Ok(true)
+}
+
+fn set_for(ctx: &mut Ctx<'_>, args: Args<'_>, command: &str, unit: Unit) -> CommandResult {
+    let time = Time {
+        text: &args[2],
+        unit,
+        absolute: false,
+    };
+    let deadline = time.deadline(command, ctx.now.unix_ms())?;
+    store(ctx, When::Always, &args[1], &args[3], Expiry::At(deadline))?;
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn pairs<'a>(args: Args<'a>) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    args.iter()
+        .skip(1)
+        .step_by(2)
+        .zip(args.iter().skip(2).step_by(2))
+}
+
+fn store_pairs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let mut keys = ctx.keys();
+    admit_pairs(&mut keys, args)?;
+    for (key, value) in pairs(args) {
+        keys.put(key, NewValue::parse(value), Expiry::Clear)?;
+        keys.notify(NotifyFlags::STRING, "set", key);
+    }
+    ctx.dirty(args.len() / 2);
+    Ok(())
+}
+
+/// Checks every limit before the first pair is stored, so that a refusal leaves nothing behind.
+fn admit_pairs(keys: &mut Keys<'_>, args: Args<'_>) -> CommandResult {
+    for (_, value) in pairs(args) {
+        keys.keyspace().admit_value(value.len())?;
+    }
+    if keys.keyspace().limits.max_keys == 0 {
+        return Ok(());
+    }
+    let new: BTreeSet<&[u8]> = pairs(args)
+        .map(|(key, _)| key)
+        .filter(|key| !keys.exists(key))
+        .collect();
+    keys.keyspace().admit_keys(new.len())
+}
+
+#[inline]
+fn answer(reply: &mut Reply, value: Option<ValueRef<'_>>) {
+    match value {
+        None => reply.null(),
+        Some(ValueRef::Int(number)) => reply.bulk_integer(number),
+        Some(ValueRef::Bytes { bytes, .. }) => reply.bulk(bytes),
+    }
+}
+
+fn length(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Int(number) => format_i64(number).len(),
+        ValueRef::Bytes { bytes, .. } => bytes.len(),
+    }
+}
+
+/// The sum of two lengths, unless no string may be that long.
+fn grown_len(len: usize, more: usize, limit: usize) -> Result<usize, CommandError> {
+    len.checked_add(more)
+        .filter(|&sum| sum <= limit)
+        .ok_or(CommandError::fixed(
+            "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+        ))
+}
+
+/// Makes room for more bytes: as much again for short strings, a fixed piece for long ones, because
+/// doubling those would waste more memory than it saves time.
+fn make_room(bytes: &mut Vec<u8>, more: usize) {
+    const PIECE: usize = 1024 * 1024;
+    if bytes.capacity() - bytes.len() < more {
+        let spare = (bytes.len() + more).min(PIECE);
+        bytes.reserve_exact(more + spare);
+    }
+}
+
+/// The bytes from `start` to `end`, both included, negative positions counting from the end.
+fn part(bytes: &[u8], start: i64, end: i64) -> &[u8] {
+    if start < 0 && end < 0 && start > end {
+        return b"";
+    }
+    let len = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+    let place = |position: i64| {
+        let position = if position < 0 {
+            position + len
+        } else {
+            position
+        };
+        usize::try_from(position).unwrap_or(0)
+    };
+    let (start, end) = (place(start), place(end).min(bytes.len().saturating_sub(1)));
+    bytes.get(start..=end).unwrap_or_default()
 }

@@ -1,8 +1,11 @@
 //! The door itself: every way a command may look at or change keys of one database.
 
-use super::{Entry, Keyspace, NewValue, ValueRef, table::Position};
+use super::entry::INLINE_MAX;
+use super::table::Position;
+use super::value::Value;
+use super::{Entry, Keyspace, NewValue, ValueRef};
 use crate::config::NotifyFlags;
-use crate::error::CommandResult;
+use crate::error::{CommandError, CommandResult};
 
 /// What a write does to the key's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +25,35 @@ pub(crate) enum Look {
     Read,
     /// A read that leaves the access clock alone (TTL, TYPE, EXISTS).
     ReadNoTouch,
+    /// A read for the sake of the access clock (TOUCH): it moves even under CLIENT NO-TOUCH.
+    Touch,
+    /// A look from outside (OBJECT): counted, but a miss does not notify and the clock stays.
+    Inspect,
     /// For a write, or for introspection: nothing is counted, the clock stays.
     Quiet,
     /// For a write that uses the old value: nothing is counted, the clock moves.
     Write,
+}
+
+/// Under which condition a write happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum When {
+    /// In any case.
+    #[default]
+    Always,
+    /// Only if there is no such key.
+    Absent,
+    /// Only if the key is there.
+    Present,
+}
+
+/// What a search by key came upon.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    Live(Position),
+    Nothing,
+    /// An expired entry that must stay in place for now, and that nobody may see.
+    Frozen(Position),
 }
 
 /// One database, at one moment.
@@ -81,24 +109,31 @@ impl<'a> Keys<'a> {
     }
 
     /// Finds a live entry. An expired one is removed on the way, with all that entails.
+    #[inline]
     pub(crate) fn look(&mut self, key: &[u8], look: Look) -> Option<&Entry> {
         let found = self.find(key);
         match look {
-            Look::Read | Look::ReadNoTouch => {
+            Look::Read | Look::ReadNoTouch | Look::Touch | Look::Inspect => {
                 if found.is_some() {
                     self.keyspace.stats.hits += 1;
                 } else {
                     self.keyspace.stats.misses += 1;
-                    self.keyspace
-                        .notify(self.db, NotifyFlags::KEY_MISS, "keymiss", key);
+                    if !matches!(look, Look::Inspect) {
+                        self.notify(NotifyFlags::KEY_MISS, "keymiss", key);
+                    }
                 }
             }
             Look::Quiet | Look::Write => {}
         }
         let (_, position) = found?;
         let entry = self.keyspace.dbs[self.db].table.at(position);
-        if self.touch && matches!(look, Look::Read | Look::Write) {
-            entry.set_access_clock(access_clock(self.now_ms));
+        let moves = match look {
+            Look::Read | Look::Write => self.touch,
+            Look::Touch => true,
+            Look::ReadNoTouch | Look::Inspect | Look::Quiet => false,
+        };
+        if moves {
+            set_clock(entry, self.now_ms);
         }
         Some(entry)
     }
@@ -107,55 +142,101 @@ impl<'a> Keys<'a> {
     ///
     /// # Errors
     /// When a configured limit on keys or value sizes would be exceeded; nothing changed then.
+    #[inline]
     pub(crate) fn put(&mut self, key: &[u8], value: NewValue<'_>, expiry: Expiry) -> CommandResult {
-        self.keyspace.admit_value(value.len())?;
-        let clock = access_clock(self.now_ms);
-        if let Some((hash, position)) = self.find(key) {
-            let db = &mut self.keyspace.dbs[self.db];
-            let entry = db.table.at_mut(position);
-            let before_bytes = entry.heap_bytes();
-            let before = entry.deadline();
-            let after = match expiry {
-                Expiry::Clear => None,
-                Expiry::Keep => before,
-                Expiry::At(deadline) => Some(deadline),
-            };
-            entry.set_deadline(after);
-            entry.set_access_clock(clock);
-            let replaced = entry.replace_value(value);
-            let after_bytes = entry.heap_bytes();
-            db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
-            if before != after {
-                db.unindex_deadline(hash, before);
-                db.index_deadline(hash, after);
-            }
-            if let Some(old) = replaced {
-                self.keyspace.discard_value(old);
-            }
+        self.put_when(When::Always, key, value, expiry).map(|_| ())
+    }
+
+    /// Stores a value if the key's presence is as wanted; says whether it did.
+    ///
+    /// # Errors
+    /// When a configured limit on keys or value sizes would be exceeded; nothing changed then.
+    pub(crate) fn put_when(
+        &mut self,
+        when: When,
+        key: &[u8],
+        value: NewValue<'_>,
+        expiry: Expiry,
+    ) -> Result<bool, CommandError> {
+        let (hash, found) = self.search(key);
+        let wanted = match when {
+            When::Always => true,
+            When::Absent => !matches!(found, Found::Live(_)),
+            When::Present => matches!(found, Found::Live(_)),
+        };
+        if !wanted {
+            return Ok(false);
+        }
+        self.admit_new_value(&value)?;
+        if let Found::Live(position) = found {
+            self.replace(hash, position, value, expiry);
         } else {
-            self.keyspace.admit_keys(1)?;
-            let deadline = match expiry {
-                Expiry::At(deadline) => Some(deadline),
-                Expiry::Clear | Expiry::Keep => None,
-            };
-            self.add(Entry::new(key, value, deadline, clock));
+            self.create(hash, found, key, value, expiry)?;
+        }
+        self.touch_watchers(key);
+        Ok(true)
+    }
+
+    /// Puts a value computed from the old one in its place; the deadline stays. The key is
+    /// searched only once, which is what makes INCR cheap.
+    ///
+    /// # Errors
+    /// What `change` refuses, or when a limit would be exceeded; nothing changed then.
+    pub(crate) fn update<'v>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(Option<ValueRef<'_>>) -> Result<NewValue<'v>, CommandError>,
+    ) -> CommandResult {
+        let (hash, found) = self.search(key);
+        if let Found::Live(position) = found {
+            let old = self.keyspace.dbs[self.db].table.at(position).value();
+            let new = change(Some(old))?;
+            self.admit_new_value(&new)?;
+            self.replace(hash, position, new, Expiry::Keep);
+        } else {
+            let new = change(None)?;
+            self.admit_new_value(&new)?;
+            self.create(hash, found, key, new, Expiry::Clear)?;
         }
         self.touch_watchers(key);
         Ok(())
     }
 
-    /// Changes a string's bytes in place (APPEND, SETRANGE). The key must exist.
-    pub(crate) fn edit_bytes(&mut self, key: &[u8], edit: impl FnOnce(&mut Vec<u8>)) {
-        let Some((_, position)) = self.find(key) else {
-            return;
-        };
-        let db = &mut self.keyspace.dbs[self.db];
-        let entry = db.table.at_mut(position);
-        let before_bytes = entry.heap_bytes();
-        entry.edit_bytes(edit);
-        entry.set_access_clock(access_clock(self.now_ms));
-        db.entry_bytes = db.entry_bytes - before_bytes + entry.heap_bytes();
+    /// Changes a string's bytes in place (APPEND, SETRANGE), beginning with none if there is no
+    /// such key. `len` is what they will be after the change.
+    ///
+    /// # Errors
+    /// When a configured limit on keys or value sizes would be exceeded; nothing changed then.
+    pub(crate) fn edit_bytes(
+        &mut self,
+        key: &[u8],
+        len: usize,
+        edit: impl FnOnce(&mut Vec<u8>),
+    ) -> CommandResult {
+        self.keyspace.admit_value(len)?;
+        let (hash, found) = self.search(key);
+        if let Found::Live(position) = found {
+            let db = &mut self.keyspace.dbs[self.db];
+            let entry = db.table.at_mut(position);
+            let before_bytes = entry.heap_bytes();
+            entry.edit_bytes(edit);
+            let after_bytes = entry.heap_bytes();
+            if self.touch {
+                set_clock(entry, self.now_ms);
+            }
+            db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
+        } else {
+            let mut bytes = Vec::with_capacity(len);
+            edit(&mut bytes);
+            if bytes.len() > INLINE_MAX {
+                let value = NewValue::Boxed(Value::Bytes(bytes));
+                self.create(hash, found, key, value, Expiry::Clear)?;
+            } else {
+                self.create(hash, found, key, NewValue::RawBytes(&bytes), Expiry::Clear)?;
+            }
+        }
         self.touch_watchers(key);
+        Ok(())
     }
 
     /// Removes a key; its value is freed elsewhere if it is big.
@@ -177,25 +258,38 @@ impl<'a> Keys<'a> {
 
     /// Puts an entry under its own key, which must be free; its clock and deadline stay.
     pub(crate) fn put_entry(&mut self, entry: Entry) {
-        let key: Box<[u8]> = entry.key().into();
-        self.add(entry);
-        self.touch_watchers(&key);
+        let (hash, found) = self.search(entry.key());
+        self.touch_watchers(entry.key());
+        self.add(hash, found, entry);
     }
 
-    /// Sets or clears a deadline; false if there is no such key.
-    pub(crate) fn set_deadline(&mut self, key: &[u8], deadline: Option<u64>) -> bool {
+    /// Changes a deadline as `change` says, which is told the old one; `None` leaves it. Answers
+    /// whether it changed: false also if there is no such key.
+    pub(crate) fn change_deadline(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(Option<u64>) -> Option<Expiry>,
+    ) -> bool {
         let Some((hash, position)) = self.find(key) else {
             return false;
         };
         let db = &mut self.keyspace.dbs[self.db];
-        let entry = db.table.at_mut(position);
+        let entry = db.table.at(position);
+        if self.touch {
+            set_clock(entry, self.now_ms);
+        }
         let before = entry.deadline();
-        let before_bytes = entry.heap_bytes();
-        entry.set_deadline(deadline);
-        db.entry_bytes = db.entry_bytes - before_bytes + entry.heap_bytes();
-        if before != deadline {
+        let Some(expiry) = change(before) else {
+            return false;
+        };
+        let after = expiry.after(before);
+        if before != after {
+            let entry = db.table.at_mut(position);
+            let before_bytes = entry.heap_bytes();
+            entry.set_deadline(after);
+            db.entry_bytes = db.entry_bytes - before_bytes + entry.heap_bytes();
             db.unindex_deadline(hash, before);
-            db.index_deadline(hash, deadline);
+            db.index_deadline(hash, after);
         }
         self.touch_watchers(key);
         true
@@ -237,29 +331,30 @@ impl<'a> Keys<'a> {
         cursor
     }
 
-    /// Visits every live entry.
-    pub(crate) fn for_each(&mut self, mut visit: impl FnMut(&Entry)) {
-        let now_ms = self.now_ms;
-        let mut due = Vec::new();
-        for entry in self.keyspace.dbs[self.db].table.iter() {
-            if now_ms >= entry.deadline().unwrap_or(u64::MAX) {
-                due.push(Box::<[u8]>::from(entry.key()));
-            } else {
-                visit(entry);
-            }
-        }
-        for key in due {
-            self.find(&key);
-        }
+    /// Visits every live entry. Expired ones are passed over and stay for active expiry.
+    pub(crate) fn for_each(&self, visit: impl FnMut(&Entry)) {
+        let entries = self.keyspace.dbs[self.db].table.iter();
+        entries
+            .filter(|entry| {
+                entry
+                    .deadline()
+                    .is_none_or(|deadline| !self.is_due(deadline))
+            })
+            .for_each(visit);
     }
 
     /// A key picked at random among the live ones.
     pub(crate) fn random(&mut self, rng: &mut fastrand::Rng) -> Option<Box<[u8]>> {
-        // Expired keys are removed as they are met, so this ends; frozen expiry needs the bound.
-        for _ in 0..100 {
+        /// Tries before a database full of frozen expired keys counts as empty.
+        const FROZEN_TRIES: usize = 100;
+        let mut frozen = 0;
+        // Expired keys are removed as they are met, so this ends.
+        while frozen < FROZEN_TRIES {
             let key: Box<[u8]> = self.keyspace.dbs[self.db].table.random(rng)?.key().into();
-            if self.find(&key).is_some() {
-                return Some(key);
+            match self.search(&key).1 {
+                Found::Live(_) => return Some(key),
+                Found::Nothing => {}
+                Found::Frozen(_) => frozen += 1,
             }
         }
         None
@@ -283,29 +378,82 @@ impl<'a> Keys<'a> {
             .is_some_and(|deadline| self.now_ms >= deadline)
     }
 
+    #[inline]
     fn find(&mut self, key: &[u8]) -> Option<(u64, Position)> {
-        let db = &mut self.keyspace.dbs[self.db];
-        let hash = db.table.hash(key);
-        let position = db.table.find(hash, key)?;
-        let Some(deadline) = db.table.at(position).deadline() else {
-            return Some((hash, position));
-        };
-        if self.now_ms < deadline {
-            return Some((hash, position));
+        match self.search(key) {
+            (hash, Found::Live(position)) => Some((hash, position)),
+            _ => None,
         }
-        if !self.keyspace.expiry_frozen {
-            self.keyspace.expire_at(self.db, hash, position);
-        }
-        None
     }
 
-    fn add(&mut self, entry: Entry) {
-        self.keyspace
-            .notify(self.db, NotifyFlags::NEW, "new", entry.key());
+    /// The one search by key: it hashes once, and what has expired is gone when it returns.
+    #[inline]
+    fn search(&mut self, key: &[u8]) -> (u64, Found) {
+        let table = &self.keyspace.dbs[self.db].table;
+        let hash = table.hash(key);
+        let Some(position) = table.find(hash, key) else {
+            return (hash, Found::Nothing);
+        };
+        match table.at(position).deadline() {
+            Some(deadline) if self.now_ms >= deadline => (hash, self.expire(hash, position)),
+            _ => (hash, Found::Live(position)),
+        }
+    }
+
+    #[cold]
+    fn expire(&mut self, hash: u64, position: Position) -> Found {
+        if self.keyspace.expiry_frozen {
+            return Found::Frozen(position);
+        }
+        self.keyspace.expire_at(self.db, hash, position);
+        Found::Nothing
+    }
+
+    /// Replaces the value of a live entry.
+    #[inline]
+    fn replace(&mut self, hash: u64, position: Position, value: NewValue<'_>, expiry: Expiry) {
         let db = &mut self.keyspace.dbs[self.db];
-        let hash = db.table.hash(entry.key());
-        // With expiry frozen an expired key may still stand here.
-        if let Some(position) = db.table.find(hash, entry.key()) {
+        let entry = db.table.at_mut(position);
+        let before_bytes = entry.heap_bytes();
+        let before = entry.deadline();
+        let after = expiry.after(before);
+        if before != after {
+            entry.set_deadline(after);
+        }
+        set_clock(entry, self.now_ms);
+        let replaced = entry.replace_value(value);
+        let after_bytes = entry.heap_bytes();
+        db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
+        if before != after {
+            db.unindex_deadline(hash, before);
+            db.index_deadline(hash, after);
+        }
+        if let Some(old) = replaced {
+            self.keyspace.discard_value(old);
+        }
+    }
+
+    /// Makes a new entry.
+    fn create(
+        &mut self,
+        hash: u64,
+        found: Found,
+        key: &[u8],
+        value: NewValue<'_>,
+        expiry: Expiry,
+    ) -> CommandResult {
+        self.keyspace.admit_keys(1)?;
+        let clock = access_clock(self.now_ms);
+        let entry = Entry::new(key, value, expiry.after(None), clock);
+        self.add(hash, found, entry);
+        Ok(())
+    }
+
+    /// Adds an entry where a search for its key came upon no live one.
+    fn add(&mut self, hash: u64, found: Found, entry: Entry) {
+        self.notify(NotifyFlags::NEW, "new", entry.key());
+        let db = &mut self.keyspace.dbs[self.db];
+        if let Found::Live(position) | Found::Frozen(position) = found {
             db.take(hash, position);
         }
         db.entry_bytes += entry.heap_bytes();
@@ -313,8 +461,38 @@ impl<'a> Keys<'a> {
         db.table.insert_new(hash, entry);
     }
 
+    #[inline]
+    fn admit_new_value(&self, value: &NewValue<'_>) -> CommandResult {
+        if self.keyspace.limits.max_value_bytes == 0 {
+            return Ok(());
+        }
+        self.keyspace.admit_value(value.len())
+    }
+
+    #[inline]
     fn touch_watchers(&mut self, key: &[u8]) {
         self.keyspace.watchers.touch(self.db, key);
+    }
+}
+
+impl Expiry {
+    /// The deadline after a write, given the one before.
+    #[inline]
+    fn after(self, before: Option<u64>) -> Option<u64> {
+        match self {
+            Self::Clear => None,
+            Self::Keep => before,
+            Self::At(deadline) => Some(deadline),
+        }
+    }
+}
+
+/// Notes an access. Most are within a second of the last, and then nothing is written.
+#[inline]
+fn set_clock(entry: &Entry, now_ms: u64) {
+    let clock = access_clock(now_ms);
+    if entry.access_clock() != clock {
+        entry.set_access_clock(clock);
     }
 }
 

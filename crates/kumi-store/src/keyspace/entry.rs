@@ -222,7 +222,11 @@ impl Entry {
             ValueRef::Bytes { bytes, .. } => bytes.to_vec(),
         };
         edit(&mut bytes);
-        self.replace_value(NewValue::RawBytes(&bytes));
+        if bytes.len() > INLINE_MAX {
+            self.replace_value(NewValue::Boxed(Value::Bytes(bytes)));
+        } else {
+            self.replace_value(NewValue::RawBytes(&bytes));
+        }
     }
 
     /// A new entry. Only the low 24 bits of `clock` are kept.

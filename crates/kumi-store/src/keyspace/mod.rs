@@ -13,7 +13,7 @@ mod table;
 mod value;
 mod watch;
 
-pub(crate) use door::{Expiry, Keys, Look};
+pub(crate) use door::{Expiry, Keys, Look, When, access_clock};
 pub(crate) use entry::Entry;
 pub(crate) use value::{NewValue, ValueRef};
 pub(crate) use watch::Watchers;
@@ -60,7 +60,7 @@ pub struct Garbage(#[expect(dead_code, reason = "only its drop matters")] Discar
 
 #[derive(Debug)]
 enum Discarded {
-    Database(#[expect(dead_code, reason = "only its drop matters")] Db),
+    Database(#[expect(dead_code, reason = "only its drop matters")] Box<Db>),
     Entry(#[expect(dead_code, reason = "only its drop matters")] Entry),
     Value(#[expect(dead_code, reason = "only its drop matters")] Value),
 }
@@ -263,7 +263,8 @@ impl Keyspace {
         let old = std::mem::replace(&mut self.dbs[db], Db::new(seed));
         let removed = old.table.len();
         if removed > 0 {
-            self.garbage.push(Garbage(Discarded::Database(old)));
+            self.garbage
+                .push(Garbage(Discarded::Database(Box::new(old))));
         }
         removed
     }
