@@ -3,18 +3,19 @@
 //! ```text
 //!  8 bytes   header: flags (8 bits), access clock (24), key length (16), inline value length (16)
 //! [8 bytes   deadline in unix milliseconds, when the flags say so]
-//!  n bytes   the key; for a key longer than 65,535 bytes, pointer and length (16 bytes) of a box that holds it
-//!  m bytes   the value: inline bytes, or an i64, or the pointer of a boxed `Value` (8 bytes, unaligned)
+//!  n bytes   the key; if longer than 65,535 bytes, pointer and length (16 bytes) of its own box
+//!  m bytes   the value: inline bytes, or an i64, or the pointer of a boxed `Value` (8 bytes)
 //! ```
 //!
-//! This is the one module of the crate with `unsafe`, and the reason is this layout. A hash table of a million keys
-//! pays for every word: safe Rust would need a fat pointer (16 bytes instead of 8 per slot), or a box per part (three
-//! allocations, and two more cache misses on a lookup). A 16-byte key with a 16-byte value takes 40 bytes here, and 48
-//! with a deadline.
+//! This is the one module of the crate with `unsafe`, and the reason is this layout. A hash table
+//! of a million keys pays for every word: safe Rust would need a fat pointer (16 bytes instead of 8
+//! per slot), or a box per part (three allocations, and two more cache misses on a lookup). A
+//! 16-byte key with a 16-byte value takes 40 bytes here, and 48 with a deadline.
 //!
-//! The value lies last, so that replacing it is a `realloc` at most, and nothing at all when the size stays the same.
-//! What an entry refuses to do: it does not know what time it is, it does not parse numbers, and it never looks at
-//! another entry. It is `Send` and deliberately not `Sync`: the access clock is written through a shared reference.
+//! The value lies last, so that replacing it is a `realloc` at most, and nothing at all when the
+//! size stays the same. What an entry refuses to do: it does not know what time it is, it does not
+//! parse numbers, and it never looks at another entry. It is `Send` and deliberately not `Sync`:
+//! the access clock is written through a shared reference.
 
 #![expect(
     unsafe_code,
@@ -26,167 +27,27 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
 use std::fmt;
 use std::ptr::{self, NonNull};
 
+use self::header::{
+    BIG_KEY, DEADLINE, HEADER, Header, INLINE_KEY_MAX, KIND, KIND_BOXED, KIND_INLINE, KIND_INT,
+    RAW, Tail, WORD,
+};
 use super::value::{NewValue, Value, ValueRef};
+
+mod header;
 
 /// The longest string kept inside its entry.
 ///
-/// Below it, a read costs no further cache miss and a write at most one `realloc`, whose copy is cheaper than a second
-/// allocation. Above it, the two extra allocations of a boxed value (about 60 bytes) are under 6% of the string, and
-/// repeated APPENDs want a `Vec` that grows by doubling instead of copying the whole each time.
+/// Below it, a read costs no further cache miss and a write at most one `realloc`, whose copy is
+/// cheaper than a second allocation. Above it, the two extra allocations of a boxed value (about 60
+/// bytes) are under 6% of the string, and repeated APPENDs want a `Vec` that grows by doubling
+/// instead of copying the whole each time.
 pub(crate) const INLINE_MAX: usize = 1024;
-
-/// The longest key kept inside its entry: what the header's 16 bits can say.
-const INLINE_KEY_MAX: usize = u16::MAX as usize;
-
-/// Entries are asked for in steps of one word, which no allocator's granularity is finer than: a value whose length
-/// changes within the step is replaced in place.
-const STEP: usize = 8;
-
-const HEADER: usize = 8;
-const WORD: usize = 8;
-const BIG_KEY_SIZE: usize = 16;
-
-const KIND_INLINE: u8 = 0;
-const KIND_INT: u8 = 1;
-const KIND_BOXED: u8 = 2;
-const KIND: u8 = 0b11;
-const RAW: u8 = 0b100;
-/// Its value is the deadline's size, so that the key's offset is a sum without a branch.
-const DEADLINE: u8 = WORD as u8;
-const BIG_KEY: u8 = 0b1_0000;
-
-/// The first word of an entry.
-#[derive(Clone, Copy)]
-struct Header(u64);
-
-impl Header {
-    fn new(flags: u8, clock: u32, key_len: u16, value_len: u16) -> Self {
-        let clock = u64::from(clock & 0xff_ffff);
-        Header(
-            u64::from(flags) | clock << 8 | u64::from(key_len) << 32 | u64::from(value_len) << 48,
-        )
-    }
-
-    fn flags(self) -> u8 {
-        self.0 as u8
-    }
-
-    fn clock(self) -> u32 {
-        (self.0 >> 8) as u32 & 0xff_ffff
-    }
-
-    fn has(self, flag: u8) -> bool {
-        self.flags() & flag != 0
-    }
-
-    fn kind(self) -> u8 {
-        self.flags() & KIND
-    }
-
-    fn key_offset(self) -> usize {
-        HEADER + usize::from(self.flags() & DEADLINE)
-    }
-
-    fn inline_key_len(self) -> usize {
-        (self.0 >> 32) as usize & 0xffff
-    }
-
-    fn inline_value_len(self) -> usize {
-        (self.0 >> 48) as usize
-    }
-
-    fn value_offset(self) -> usize {
-        let key = if self.has(BIG_KEY) {
-            BIG_KEY_SIZE
-        } else {
-            self.inline_key_len()
-        };
-        self.key_offset() + key
-    }
-
-    /// The bytes that carry something; the allocation is rounded up from here.
-    fn size(self) -> usize {
-        let value = if self.kind() == KIND_INLINE {
-            self.inline_value_len()
-        } else {
-            WORD
-        };
-        self.value_offset() + value
-    }
-
-    fn layout(self) -> Layout {
-        let size = self.size().next_multiple_of(STEP);
-        Layout::from_size_align(size, STEP)
-            .expect("an entry is at most 64 KiB of key and 1 KiB of value")
-    }
-
-    fn with_flags(self, flags: u8) -> Self {
-        Header(self.0 & !0xff | u64::from(flags))
-    }
-
-    fn with_clock(self, clock: u32) -> Self {
-        Header::new(
-            self.flags(),
-            clock,
-            self.inline_key_len() as u16,
-            self.inline_value_len() as u16,
-        )
-    }
-
-    /// The header of the same entry with another value.
-    fn with_value(self, value: &Tail<'_>) -> Self {
-        let flags = self.flags() & !(KIND | RAW) | value.flags();
-        Header::new(
-            flags,
-            self.clock(),
-            self.inline_key_len() as u16,
-            value.inline_len(),
-        )
-    }
-}
-
-/// A new value in the form it takes inside an entry.
-enum Tail<'a> {
-    Inline { bytes: &'a [u8], raw: bool },
-    Int(i64),
-    Boxed(Box<Value>),
-}
-
-impl<'a> Tail<'a> {
-    fn new(value: NewValue<'a>) -> Self {
-        let (bytes, raw) = match value {
-            NewValue::Int(number) => return Tail::Int(number),
-            NewValue::Boxed(value) => return Tail::Boxed(Box::new(value)),
-            NewValue::Bytes(bytes) => (bytes, false),
-            NewValue::RawBytes(bytes) => (bytes, true),
-        };
-        if bytes.len() > INLINE_MAX {
-            return Tail::Boxed(Box::new(Value::Bytes(bytes.to_vec())));
-        }
-        Tail::Inline { bytes, raw }
-    }
-
-    fn flags(&self) -> u8 {
-        match self {
-            Tail::Inline { raw: false, .. } => KIND_INLINE,
-            Tail::Inline { raw: true, .. } => KIND_INLINE | RAW,
-            Tail::Int(_) => KIND_INT,
-            Tail::Boxed(_) => KIND_BOXED,
-        }
-    }
-
-    fn inline_len(&self) -> u16 {
-        match self {
-            Tail::Inline { bytes, .. } => bytes.len() as u16,
-            Tail::Int(_) | Tail::Boxed(_) => 0,
-        }
-    }
-}
 
 /// An owning pointer to a key and all that belongs to it. `Option<Entry>` is one word.
 pub(crate) struct Entry(NonNull<u8>);
 
-// SAFETY: an entry owns its allocation, its boxed key and its boxed value alone, and all of them are `Send`.
+// SAFETY: an entry owns its allocation, its boxed key and its boxed value alone, and all of them
+// are `Send`.
 unsafe impl Send for Entry {}
 
 impl<'a> NewValue<'a> {
@@ -251,14 +112,16 @@ impl Entry {
         }
         if header.has(BIG_KEY) {
             let big: *mut [u8] = Box::into_raw(Box::from(key));
-            // SAFETY: the layout has BIG_KEY_SIZE bytes at the key's offset for exactly these two words.
+            // SAFETY: the layout has BIG_KEY_SIZE bytes at the key's offset for exactly these two
+            // words.
             unsafe {
                 let at = entry.at(header.key_offset());
                 at.cast::<*mut u8>().write_unaligned(big.cast());
                 at.add(WORD).cast::<usize>().write_unaligned(key.len());
             }
         } else {
-            // SAFETY: the layout has `key.len()` bytes at the key's offset, and a fresh allocation overlaps nothing.
+            // SAFETY: the layout has `key.len()` bytes at the key's offset, and a fresh allocation
+            // overlaps nothing.
             unsafe {
                 ptr::copy_nonoverlapping(key.as_ptr(), entry.at(header.key_offset()), key.len())
             };
@@ -274,7 +137,8 @@ impl Entry {
         if header.has(BIG_KEY) {
             return self.big_key(header);
         }
-        // SAFETY: these bytes were written by `new`, lie within the allocation, and change only through `&mut self`.
+        // SAFETY: these bytes were written by `new`, lie within the allocation, and change only
+        // through `&mut self`.
         unsafe { std::slice::from_raw_parts(self.at(header.key_offset()), header.inline_key_len()) }
     }
 
@@ -284,8 +148,8 @@ impl Entry {
         let header = self.header();
         match header.kind() {
             KIND_INLINE => {
-                // SAFETY: these bytes were written by `write_value`, lie within the allocation, and change only
-                // through `&mut self`.
+                // SAFETY: these bytes were written by `write_value`, lie within the allocation, and
+                // change only through `&mut self`.
                 let bytes = unsafe {
                     std::slice::from_raw_parts(
                         self.at(header.value_offset()),
@@ -315,7 +179,8 @@ impl Entry {
     /// When the key expires, in unix milliseconds.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<u64> {
-        // SAFETY: the flag says that `write_deadline` put a u64 behind the header, which is aligned like it.
+        // SAFETY: the flag says that `write_deadline` put a u64 behind the header, which is aligned
+        // like it.
         self.header()
             .has(DEADLINE)
             .then(|| unsafe { self.at(HEADER).cast::<u64>().read() })
@@ -326,13 +191,14 @@ impl Entry {
         self.header().clock()
     }
 
-    /// Notes an access. It takes a shared reference, so that a read is no write to whoever copies before writes.
+    /// Notes an access. It takes a shared reference, so that a read is no write to whoever copies
+    /// before writes.
     pub(crate) fn set_access_clock(&self, clock: u32) {
         self.write_header(self.header().with_clock(clock));
     }
 
-    /// Puts another value in the place of this one, and keeps key, deadline and clock. A boxed value that was here
-    /// comes back, so that the caller decides where it is dropped.
+    /// Puts another value in the place of this one, and keeps key, deadline and clock. A boxed
+    /// value that was here comes back, so that the caller decides where it is dropped.
     pub(crate) fn replace_value(&mut self, value: NewValue<'_>) -> Option<Value> {
         let value = Tail::new(value);
         let old_value = self.take_boxed();
@@ -367,7 +233,8 @@ impl Entry {
                 if !old.has(DEADLINE) {
                     let new = old.with_flags(old.flags() | DEADLINE);
                     self.resize(old.layout(), new.layout());
-                    // SAFETY: both ranges lie within the allocation, which was grown for the further word.
+                    // SAFETY: both ranges lie within the allocation, which was grown for the
+                    // further word.
                     unsafe {
                         ptr::copy(self.at(HEADER), self.at(HEADER + WORD), old.size() - HEADER)
                     };
@@ -388,7 +255,8 @@ impl Entry {
 
     /// The boxed value, if the value has a box.
     pub(crate) fn boxed(&self) -> Option<&Value> {
-        // SAFETY: the pointer came from `Box::into_raw`, this entry owns it alone, and the borrow lasts as long as ours.
+        // SAFETY: the pointer came from `Box::into_raw`, this entry owns it alone, and the borrow
+        // lasts as long as ours.
         self.boxed_pointer()
             .map(|pointer| unsafe { pointer.as_ref() })
     }
@@ -407,12 +275,14 @@ impl Entry {
         })
     }
 
-    /// Frees the entry, and gives back its boxed value if it has one, so that the caller decides where it is dropped.
+    /// Frees the entry, and gives back its boxed value if it has one, so that the caller decides
+    /// where it is dropped.
     pub(crate) fn into_boxed(mut self) -> Option<Value> {
         self.take_boxed()
     }
 
-    /// The same value, deadline and clock under another key. A boxed value moves without being copied.
+    /// The same value, deadline and clock under another key. A boxed value moves without being
+    /// copied.
     pub(crate) fn with_key(mut self, key: &[u8]) -> Entry {
         let (deadline, clock) = (self.deadline(), self.access_clock());
         if let Some(value) = self.take_boxed() {
@@ -421,8 +291,8 @@ impl Entry {
         Entry::new(key, self.value().into(), deadline, clock)
     }
 
-    /// What this entry takes from the heap, its out-of-line parts included. The entry itself counts in the multiples
-    /// of 16 bytes that allocators hand out.
+    /// What this entry takes from the heap, its out-of-line parts included. The entry itself counts
+    /// in the multiples of 16 bytes that allocators hand out.
     pub(crate) fn heap_bytes(&self) -> usize {
         let header = self.header();
         let key = if header.has(BIG_KEY) {
@@ -438,7 +308,8 @@ impl Entry {
 
     /// A pointer `offset` bytes into the allocation.
     ///
-    /// Sound only for offsets within the allocation, which is why the callers' safety comments speak of the layout.
+    /// Sound only for offsets within the allocation, which is why the callers' safety comments
+    /// speak of the layout.
     #[inline]
     fn at(&self, offset: usize) -> *mut u8 {
         self.0.as_ptr().wrapping_add(offset)
@@ -446,14 +317,16 @@ impl Entry {
 
     #[inline]
     fn header(&self) -> Header {
-        // SAFETY: every allocation starts with a header, aligned to 8, and no reference to it is ever made.
-        Header(unsafe { self.0.cast::<u64>().read() })
+        // SAFETY: every allocation starts with a header, aligned to 8, and no reference to it is
+        // ever made.
+        unsafe { self.0.cast::<Header>().read() }
     }
 
     fn write_header(&self, header: Header) {
-        // SAFETY: every allocation starts with a header, aligned to 8. No reference to it is ever made, and an entry
-        // is not `Sync`, so writing through a shared reference races with nothing and invalidates nothing.
-        unsafe { self.0.cast::<u64>().write(header.0) };
+        // SAFETY: every allocation starts with a header, aligned to 8. No reference to it is ever
+        // made, and an entry is not `Sync`, so writing through a shared reference races with
+        // nothing and invalidates nothing.
+        unsafe { self.0.cast::<Header>().write(header) };
     }
 
     /// The header must say already that there is a deadline.
@@ -463,14 +336,15 @@ impl Entry {
         unsafe { self.at(HEADER).cast::<u64>().write(deadline) };
     }
 
-    /// Writes the value the header describes already. A boxed value that was here before has been taken out.
+    /// Writes the value the header describes already. A boxed value that was here before has been
+    /// taken out.
     fn write_value(&mut self, value: Tail<'_>) {
         let header = self.header();
         debug_assert_eq!(header.flags() & (KIND | RAW), value.flags());
         let at = self.at(header.value_offset());
         match value {
-            // SAFETY: the layout has as many bytes here as the header says, and `&mut self` keeps `bytes` from being
-            // part of this entry.
+            // SAFETY: the layout has as many bytes here as the header says, and `&mut self` keeps
+            // `bytes` from being part of this entry.
             Tail::Inline { bytes, .. } => unsafe {
                 ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len())
             },
@@ -489,8 +363,8 @@ impl Entry {
         if old.size() == new.size() {
             return;
         }
-        // SAFETY: the allocation has the layout `old`, by which it was asked for, and the new size is never zero
-        // because of the header, and far from overflowing.
+        // SAFETY: the allocation has the layout `old`, by which it was asked for, and the new size
+        // is never zero because of the header, and far from overflowing.
         let pointer = unsafe { realloc(self.0.as_ptr(), old, new.size()) };
         let Some(pointer) = NonNull::new(pointer) else {
             handle_alloc_error(new)
@@ -501,7 +375,8 @@ impl Entry {
     #[cold]
     fn big_key(&self, header: Header) -> &[u8] {
         let (pointer, len) = self.big_key_parts(header);
-        // SAFETY: pointer and length are those of a box that this entry owns alone and never writes to.
+        // SAFETY: pointer and length are those of a box that this entry owns alone and never writes
+        // to.
         unsafe { std::slice::from_raw_parts(pointer, len) }
     }
 
@@ -523,7 +398,8 @@ impl Entry {
         if header.kind() != KIND_BOXED {
             return None;
         }
-        // SAFETY: the kind says that `write_value` put the pointer of a box here, which is never null.
+        // SAFETY: the kind says that `write_value` put the pointer of a box here, which is never
+        // null.
         Some(unsafe {
             self.at(header.value_offset())
                 .cast::<NonNull<Value>>()
@@ -531,7 +407,8 @@ impl Entry {
         })
     }
 
-    /// Takes the boxed value out and leaves the number zero, which has the same size, so that the layout holds.
+    /// Takes the boxed value out and leaves the number zero, which has the same size, so that the
+    /// layout holds.
     fn take_boxed(&mut self) -> Option<Value> {
         let pointer = self.boxed_pointer()?;
         let header = self.header();
@@ -551,7 +428,8 @@ impl Drop for Entry {
             // SAFETY: these are the parts of a box made by `new`, and nothing uses them after this.
             drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(pointer, len)) });
         }
-        // SAFETY: the allocation has the layout its header describes, and nothing uses it after this.
+        // SAFETY: the allocation has the layout its header describes, and nothing uses it after
+        // this.
         unsafe { dealloc(self.0.as_ptr(), header.layout()) };
     }
 }

@@ -1,12 +1,13 @@
 //! What a key holds when it does not fit beside the key: a value with a heap of its own.
 //!
-//! Small strings and integers never come here, they live inside their `Entry`. Every variant is `Send`, so that the
-//! thread that owns the keyspace may hand a big value to another one to free it. A value knows nothing of its key, its
-//! deadline or its type's commands.
+//! Small strings and integers never come here, they live inside their `Entry`. Every variant is
+//! `Send`, so that the thread that owns the keyspace may hand a big value to another one to free
+//! it. A value knows nothing of its key, its deadline or its type's commands.
 
 #![allow(dead_code, reason = "the keyspace door is not built yet")]
 
-/// A value in a box of its own. Lists, hashes, sets, sorted sets and streams get their variants here.
+/// A value in a box of its own. Lists, hashes, sets, sorted sets and streams get their variants
+/// here.
 #[derive(Debug)]
 pub(crate) enum Value {
     /// A string that is too long to lie inside its entry, or that was grown in place.
@@ -31,7 +32,8 @@ pub(crate) enum ValueRef<'a> {
     Bytes {
         /// The string itself.
         bytes: &'a [u8],
-        /// Whether OBJECT ENCODING says `raw` however short the string is, because it was modified in place.
+        /// Whether OBJECT ENCODING says `raw` however short the string is, because it was modified
+        /// in place.
         raw: bool,
     },
 }
