@@ -126,7 +126,7 @@ impl Entry {
                 ptr::copy_nonoverlapping(key.as_ptr(), entry.at(header.key_offset()), key.len())
             };
         }
-        entry.write_value(value);
+        entry.write_value(header, value);
         entry
     }
 
@@ -199,14 +199,18 @@ impl Entry {
 
     /// Puts another value in the place of this one, and keeps key, deadline and clock. A boxed
     /// value that was here comes back, so that the caller decides where it is dropped.
+    #[inline]
     pub(crate) fn replace_value(&mut self, value: NewValue<'_>) -> Option<Value> {
         let value = Tail::new(value);
         let old_value = self.take_boxed();
         let old = self.header();
         let new = old.with_value(&value);
-        self.resize(old.layout(), new.layout());
-        self.write_header(new);
-        self.write_value(value);
+        // Most overwrites are by a value of the same kind and length.
+        if new != old {
+            self.resize(old.layout(), new.layout());
+            self.write_header(new);
+        }
+        self.write_value(new, value);
         old_value
     }
 
@@ -336,10 +340,10 @@ impl Entry {
         unsafe { self.at(HEADER).cast::<u64>().write(deadline) };
     }
 
-    /// Writes the value the header describes already. A boxed value that was here before has been
-    /// taken out.
-    fn write_value(&mut self, value: Tail<'_>) {
-        let header = self.header();
+    /// Writes the value the entry's header describes already. A boxed value that was here before
+    /// has been taken out.
+    fn write_value(&mut self, header: Header, value: Tail<'_>) {
+        debug_assert!(header == self.header());
         debug_assert_eq!(header.flags() & (KIND | RAW), value.flags());
         let at = self.at(header.value_offset());
         match value {

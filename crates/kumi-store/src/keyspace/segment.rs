@@ -180,23 +180,19 @@ impl Segment {
     }
 
     fn insert_at(&mut self, home: usize, tag: u8, entry: Entry) -> Result<(), Entry> {
-        let slot = match self.buckets[home].free_slot() {
-            Some(slot) => slot,
-            None => match self.free_by_going_back(home) {
-                Some(slot) => slot,
-                None => {
-                    let after = next(home);
-                    let Some(slot) = self.free_by_going_on(after) else {
-                        return Err(entry);
-                    };
-                    self.buckets[after].put(slot, tag, entry, true);
-                    self.buckets[home].links |= OVERFLOWED;
-                    self.len += 1;
-                    return Ok(());
-                }
-            },
+        let at_home = self.buckets[home].free_slot();
+        let (bucket, slot) = match at_home.or_else(|| self.free_by_going_back(home)) {
+            Some(slot) => (home, slot),
+            None => {
+                let after = next(home);
+                let Some(slot) = self.free_by_going_on(after) else {
+                    return Err(entry);
+                };
+                self.buckets[home].links |= OVERFLOWED;
+                (after, slot)
+            }
         };
-        self.buckets[home].put(slot, tag, entry, false);
+        self.buckets[bucket].put(slot, tag, entry, bucket != home);
         self.len += 1;
         Ok(())
     }
@@ -379,6 +375,7 @@ impl Segment {
             self.buckets[home].links |= if overflowed { OVERFLOWED } else { 0 };
         }
     }
+
     /// Visits every entry whose home is this bucket, wherever it lies.
     pub(super) fn visit_home(&self, bucket: usize, visit: &mut dyn FnMut(&Entry)) {
         let home = &self.buckets[bucket];

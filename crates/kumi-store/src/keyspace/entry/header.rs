@@ -29,7 +29,7 @@ pub(super) const DEADLINE: u8 = WORD as u8;
 pub(super) const BIG_KEY: u8 = 0b1_0000;
 
 /// The first word of an entry.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(super) struct Header(u64);
 

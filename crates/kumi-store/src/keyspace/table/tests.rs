@@ -323,12 +323,17 @@ fn steps(keys: u32, range: u32) -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..40)
 }
 
+/// Every second time the honest hash, because only that makes big tables.
+fn which_hash() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(0), 1..HASHES.len()]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn the_table_does_what_a_hash_map_does(
-        which in 0..HASHES.len(), steps in steps(6000, 2000),
+        which in which_hash(), steps in steps(6000, 2000),
     ) {
         // Lists of colliding keys are searched one by one, so those tables stay small.
         let scale = if which == 0 { 1 } else { 8 };
@@ -356,7 +361,7 @@ proptest! {
 
     #[test]
     fn scan_returns_whatever_was_present_throughout(
-        which in 0..HASHES.len(), stable in 1..2000_u32, steps in steps(20_000, 8000),
+        which in which_hash(), stable in 1..2000_u32, steps in steps(20_000, 8000),
     ) {
         let scale = if which == 0 { 1 } else { 16 };
         let mut table = Table::with_hashes(HASHES[which].1);
