@@ -50,46 +50,7 @@ pub(crate) struct Entry(NonNull<u8>);
 // are `Send`.
 unsafe impl Send for Entry {}
 
-impl<'a> NewValue<'a> {
-    /// The form SET stores: a number if the text is exactly one, bytes otherwise.
-    pub(crate) fn parse(text: &'a [u8]) -> Self {
-        const LONGEST_NUMBER: usize = 20;
-        if text.len() <= LONGEST_NUMBER
-            && let Some(number) = crate::number::parse_i64(text)
-        {
-            return NewValue::Int(number);
-        }
-        NewValue::Bytes(text)
-    }
-
-    /// Length as a string.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            NewValue::Int(number) => crate::number::format_i64(*number).as_ref().len(),
-            NewValue::Bytes(bytes) | NewValue::RawBytes(bytes) => bytes.len(),
-            NewValue::Boxed(Value::Bytes(bytes)) => bytes.len(),
-        }
-    }
-}
-
 impl Entry {
-    /// Changes the bytes of a string, whatever form they have now. It shows as raw from then on.
-    pub(crate) fn edit_bytes(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
-        if let Some(bytes) = self.value_bytes_mut() {
-            return edit(bytes);
-        }
-        let mut bytes = match self.value() {
-            ValueRef::Int(number) => crate::number::format_i64(number).as_ref().to_vec(),
-            ValueRef::Bytes { bytes, .. } => bytes.to_vec(),
-        };
-        edit(&mut bytes);
-        if bytes.len() > INLINE_MAX {
-            self.replace_value(NewValue::Boxed(Value::Bytes(bytes)));
-        } else {
-            self.replace_value(NewValue::RawBytes(&bytes));
-        }
-    }
-
     /// A new entry. Only the low 24 bits of `clock` are kept.
     pub(crate) fn new(key: &[u8], value: NewValue<'_>, deadline: Option<u64>, clock: u32) -> Entry {
         let value = Tail::new(value);
@@ -227,6 +188,23 @@ impl Entry {
                 .write_unaligned(number)
         };
         true
+    }
+
+    /// Changes the bytes of a string, whatever form they have now. It shows as raw from then on.
+    pub(crate) fn edit_bytes(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(bytes) = self.value_bytes_mut() {
+            return edit(bytes);
+        }
+        let mut bytes = match self.value() {
+            ValueRef::Int(number) => crate::number::format_i64(number).as_ref().to_vec(),
+            ValueRef::Bytes { bytes, .. } => bytes.to_vec(),
+        };
+        edit(&mut bytes);
+        if bytes.len() > INLINE_MAX {
+            self.replace_value(NewValue::Boxed(Value::Bytes(bytes)));
+        } else {
+            self.replace_value(NewValue::RawBytes(&bytes));
+        }
     }
 
     /// Sets, changes or removes the deadline. In place when there is one already.

@@ -138,8 +138,8 @@ impl Table {
     /// The entry of a key, to change it.
     #[inline]
     pub(crate) fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
-        let (owner, place) = self.place(hash, key)?;
-        self.segment_mut(owner)?.entry_mut(place)
+        let position = self.find(hash, key)?;
+        self.segment_mut(position.owner)?.entry_mut(position.place)
     }
 
     /// Adds an entry whose key is not in the table.
@@ -173,11 +173,11 @@ impl Table {
 
     /// Takes the entry of a key out.
     pub(crate) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
-        let (owner, place) = self.place(hash, key)?;
-        self.take(owner, place)
+        let position = self.find(hash, key)?;
+        self.take(position)
     }
 
-    fn take(&mut self, owner: usize, place: Place) -> Option<Entry> {
+    fn take(&mut self, Position { owner, place }: Position) -> Option<Entry> {
         let segment = self.segment_mut(owner)?;
         let entry = segment.remove(place)?;
         let check = segment.len() <= MERGE_LEN && segment.len().is_multiple_of(MERGE_STEP);
@@ -201,7 +201,10 @@ impl Table {
     /// Where the entry of a key stands, good until the table next changes.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<Position> {
-        let (owner, place) = self.place(hash, key)?;
+        let owner = self.owner(hash)?;
+        let place = self
+            .segment(owner)?
+            .find(hash, |entry| entry.key() == key)?;
         Some(Position { owner, place })
     }
 
@@ -225,8 +228,7 @@ impl Table {
 
     /// Takes the entry at a position that was just found out.
     pub(crate) fn remove_at(&mut self, position: Position) -> Entry {
-        self.take(position.owner, position.place)
-            .expect("the position was just found")
+        self.take(position).expect("the position was just found")
     }
 
     /// Visits the entries at one position, and gives the cursor of the next one. 0 is the first
@@ -322,14 +324,6 @@ impl Table {
         let slot = self.slots.get_mut(owner)?;
         slot.epoch = self.epoch;
         slot.segment.as_deref_mut()
-    }
-
-    fn place(&self, hash: u64, key: &[u8]) -> Option<(usize, Place)> {
-        let owner = self.owner(hash)?;
-        let place = self
-            .segment(owner)?
-            .find(hash, |entry| entry.key() == key)?;
-        Some((owner, place))
     }
 
     fn iter_segments(&self) -> impl Iterator<Item = &Segment> {

@@ -6,6 +6,8 @@
 
 #![allow(dead_code, reason = "the keyspace door is not built yet")]
 
+use crate::number;
+
 /// A value in a box of its own. Lists, hashes, sets, sorted sets and streams get their variants
 /// here.
 #[derive(Debug)]
@@ -49,6 +51,28 @@ pub(crate) enum NewValue<'a> {
     RawBytes(&'a [u8]),
     /// A value that already has its own heap, moved in.
     Boxed(Value),
+}
+
+impl<'a> NewValue<'a> {
+    /// The form SET stores: a number if the text is exactly one, bytes otherwise.
+    pub(crate) fn parse(text: &'a [u8]) -> Self {
+        const LONGEST_NUMBER: usize = 20;
+        if text.len() <= LONGEST_NUMBER
+            && let Some(int) = number::parse_i64(text)
+        {
+            return NewValue::Int(int);
+        }
+        NewValue::Bytes(text)
+    }
+
+    /// Length as a string.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            NewValue::Int(int) => number::format_i64(*int).as_ref().len(),
+            NewValue::Bytes(bytes) | NewValue::RawBytes(bytes) => bytes.len(),
+            NewValue::Boxed(Value::Bytes(bytes)) => bytes.len(),
+        }
+    }
 }
 
 impl<'a> From<ValueRef<'a>> for NewValue<'a> {

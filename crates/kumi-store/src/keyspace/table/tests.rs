@@ -38,7 +38,7 @@ impl Table {
         }
     }
 
-    fn take(&mut self, key: u32) -> Option<Entry> {
+    fn delete(&mut self, key: u32) -> Option<Entry> {
         self.remove(self.hash(&key.to_be_bytes()), &key.to_be_bytes())
     }
 
@@ -110,7 +110,7 @@ fn what_was_inserted_is_found_and_removed_again() {
     assert_eq!(table.len(), 100_000);
     for key in 0..100_000 {
         assert_eq!(table.value(key), Some(key.into()));
-        assert_eq!(number(&table.take(key).unwrap()), key);
+        assert_eq!(number(&table.delete(key).unwrap()), key);
         assert_eq!(table.value(key), None);
     }
     assert_eq!((table.len(), table.segments, table.slots.len()), (0, 1, 1));
@@ -174,7 +174,7 @@ fn a_table_that_empties_gives_its_memory_back_on_the_way() {
     let mut table = Table::new((5, 6));
     (0..50_000).for_each(|key| table.put(key, 0));
     let full = table.heap_bytes();
-    (0..45_000).for_each(|key| drop(table.take(key)));
+    (0..45_000).for_each(|key| drop(table.delete(key)));
     table.assert_sound();
     assert!(
         table.heap_bytes() * 5 < full,
@@ -197,7 +197,7 @@ fn keys_that_all_collide_cost_time_but_no_directory() {
             (0..3000).all(|key| table.value(key) == Some(key.into())),
             "{name}"
         );
-        assert!((0..3000).all(|key| table.take(key).is_some()), "{name}");
+        assert!((0..3000).all(|key| table.delete(key).is_some()), "{name}");
         table.assert_sound();
         assert_eq!((table.len(), table.segments), (0, 1), "{name}");
     }
@@ -215,10 +215,20 @@ fn only_a_due_key_with_exactly_this_hash_is_found() {
     table.put_until(1, 0, Some(1000));
     (2..2000).for_each(|key| table.put_until(key, 0, Some(1)));
     assert!(table.find_due(hash, 999).is_none());
-    assert_eq!(table.find_due(hash, 1000).map(number), Some(1));
-    assert!(table.take(1).is_some());
+    assert_eq!(
+        table
+            .find_due(hash, 1000)
+            .map(|found| number(table.at(found))),
+        Some(1)
+    );
+    assert!(table.delete(1).is_some());
     assert!(table.find_due(hash, 1000).is_none());
-    assert_eq!(table.find_due(hash, u64::MAX).map(number), Some(0));
+    assert_eq!(
+        table
+            .find_due(hash, u64::MAX)
+            .map(|found| number(table.at(found))),
+        Some(0)
+    );
     // The same bucket and tag, but another hash.
     assert!(table.find_due(hash ^ 1 << 24, u64::MAX).is_none());
 }
@@ -231,7 +241,7 @@ fn a_write_stamps_its_segment_and_a_read_does_not() {
 
     let epoch = table.begin_epoch();
     table.value(1);
-    table.take(1_000_000);
+    table.delete(1_000_000);
     assert!(table.get_mut(table.hash(b"none"), b"none").is_none());
     table.scan(0, &mut |entry| entry.set_access_clock(1));
     assert_eq!(
@@ -243,7 +253,7 @@ fn a_write_stamps_its_segment_and_a_read_does_not() {
     table.put(1, 1);
     table.put(1, 2);
     assert_eq!(table.segments_older_than(epoch), table.segments - 1);
-    table.take(1);
+    table.delete(1);
     assert_eq!(table.segments_older_than(epoch), table.segments - 1);
 
     let segments = table.segments;
@@ -252,7 +262,7 @@ fn a_write_stamps_its_segment_and_a_read_does_not() {
     assert!(table.segments > segments, "there were splits");
     assert_eq!(table.segments_older_than(later), 0);
     let latest = table.begin_epoch();
-    (0..20_000).for_each(|key| drop(table.take(key)));
+    (0..20_000).for_each(|key| drop(table.delete(key)));
     assert_eq!((table.segments, table.segments_older_than(latest)), (1, 0));
 }
 
@@ -346,7 +356,7 @@ proptest! {
                     model.insert(key, round as i64);
                 },
                 Step::Take(from, len) => for key in from / scale..(from + len) / scale {
-                    prop_assert_eq!(table.take(key).is_some(), model.remove(&key).is_some());
+                    prop_assert_eq!(table.delete(key).is_some(), model.remove(&key).is_some());
                 },
                 Step::Scan(_) => table.assert_sound(),
             }
@@ -390,7 +400,7 @@ proptest! {
                     (from / scale..(from + len) / scale).for_each(|key| table.put(key, 0));
                 }
                 Step::Take(from, len) => {
-                    (from / scale..(from + len) / scale).for_each(|key| drop(table.take(key)));
+                    (from / scale..(from + len) / scale).for_each(|key| drop(table.delete(key)));
                 }
                 Step::Scan(positions) => end = scan(&table, positions),
             }
@@ -451,7 +461,7 @@ fn scan_of_a_shrinking_table_meets_every_remaining_key_and_few_of_them_twice() {
     (0..63_000).for_each(|key| table.put(key, 0));
     let (segments, mut next) = (table.segments, 3000);
     let met = scan_all(&mut table, |table| {
-        (next..next + 20).for_each(|key| drop(table.take(key)));
+        (next..next + 20).for_each(|key| drop(table.delete(key)));
         next += 20;
     });
     assert!(table.segments < segments / 8);
