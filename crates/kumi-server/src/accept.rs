@@ -13,6 +13,10 @@ use std::time::Duration;
 /// Clients taken from one listener per turn.
 const ACCEPTS_PER_TURN: usize = 1000;
 
+/// How long a listener rests after the system could not give a descriptor. Turns are no further
+/// apart than that even when nothing happens.
+const RETRY_MS: u64 = 100;
+
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 
 /// Client libraries recognise the first words, so those are Redis's; the advice is kumi's.
@@ -32,7 +36,11 @@ impl Front {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_about_one_client(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "accepting a client failed");
+                    tracing::warn!(%error, "Accepting client connection failed");
+                    // Most likely no descriptor is left. The system does not tell again that
+                    // somebody waits.
+                    let retry_ms = self.clock.last().unix_ms() + RETRY_MS;
+                    self.starved.push((retry_ms, index));
                     return;
                 }
             }
@@ -40,9 +48,16 @@ impl Front {
         self.unaccepted.push(index);
     }
 
+    /// Takes up listeners again that had to wait.
+    pub(crate) fn accept_starved(&mut self) {
+        let now_ms = self.clock.last().unix_ms();
+        let due = self.starved.extract_if(.., |(at_ms, _)| *at_ms <= now_ms);
+        self.unaccepted.extend(due.map(|(_, index)| index));
+    }
+
     /// Answers false when there is no such listener any more.
     fn accept_one(&mut self, store: &mut Store, index: usize) -> io::Result<bool> {
-        let Some(listener) = self.listeners.get(index) else {
+        let Some(Some(listener)) = self.listeners.get(index) else {
             return Ok(false);
         };
         let (stream, remote, peer) = match listener {
@@ -99,6 +114,7 @@ impl Front {
             ..peer
         };
         let now = self.clock.last();
+        tracing::debug!(client = %peer.addr, "Accepted");
         let key = store.connect(peer, now);
         if let Err(error) = self.add_conn(key, stream) {
             tracing::warn!(%error, "a client's socket cannot be watched");

@@ -78,6 +78,14 @@ impl Stream {
         }
     }
 
+    /// Closes one or both directions. A socket that is gone already needs none of it.
+    pub(crate) fn shutdown(&self, how: std::net::Shutdown) {
+        let _ = match self {
+            Stream::Tcp(stream) => stream.shutdown(how),
+            Stream::Unix(stream) => stream.shutdown(how),
+        };
+    }
+
     /// Throws away what has arrived, within bounds.
     pub(crate) fn drain(&mut self) {
         let mut scratch = Vec::with_capacity(READ_BYTES);
@@ -123,6 +131,13 @@ impl Input {
         }
     }
 
+    /// Forgets everything and keeps the room.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.decoder.reset();
+        self.need = 0;
+    }
+
     /// Bytes that fit without growing.
     pub(crate) fn free(&self) -> usize {
         self.bytes.capacity() - self.bytes.len()
@@ -155,6 +170,8 @@ pub(crate) struct Conn {
     pub(crate) closing: bool,
     /// The socket took no more; wait until it does.
     pub(crate) write_blocked: bool,
+    /// The poll tells when the socket takes more.
+    pub(crate) watches_writable: bool,
     /// On the front's list of connections to read without waiting for an event.
     pub(crate) listed: bool,
 }
@@ -169,6 +186,7 @@ impl Conn {
             blocked: false,
             closing: false,
             write_blocked: false,
+            watches_writable: false,
             listed: false,
         }
     }

@@ -1,7 +1,14 @@
-//! What the engine may ask of the front.
+//! What the engine may ask of the front: clocks, live configuration, facts, a turn for others.
 
+use crate::config_file::write_back;
+use crate::descriptors;
 use crate::front::Front;
+use crate::listen::{self, Listener};
+use kumi_store::config::Settings;
 use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Store};
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 impl Host for Front {
@@ -9,16 +16,54 @@ impl Host for Front {
         self.clock.read()
     }
 
-    fn apply_config(&mut self, _: &Config, _: &[&'static str]) -> Result<(), ApplyError> {
+    /// What can fail comes first, so that an error leaves everything as it was.
+    fn apply_config(
+        &mut self,
+        config: &Config,
+        changed: &[&'static str],
+    ) -> Result<(), ApplyError> {
+        let settings = config.settings();
+        if changed.contains(&"maxclients") {
+            apply_maxclients(settings)?;
+        }
+        let directory = changed.contains(&"dir").then(std::env::current_dir);
+        if directory.is_some() {
+            apply_dir(settings)?;
+        }
+        if changed.contains(&"port") || changed.contains(&"bind") {
+            let applied = self.apply_listeners(settings, changed);
+            if let (Err(_), Some(Ok(before))) = (&applied, &directory) {
+                // Gone in the meantime at worst; the listeners' error is the one to tell.
+                let _ = std::env::set_current_dir(before);
+            }
+            applied?;
+        }
+        if changed.contains(&"loglevel")
+            && let Some(log) = &self.config.log
+        {
+            log.set(settings.loglevel);
+        }
         Ok(())
     }
 
-    fn rewrite_config(&mut self, _: &Config) -> Result<(), String> {
-        Err("The server is running without a config file".into())
+    fn rewrite_config(&mut self, config: &Config) -> Result<(), String> {
+        let Some(path) = &self.config.file else {
+            return Err("The server is running without a config file".into());
+        };
+        match write_back(path, config) {
+            Ok(()) => {
+                tracing::info!("CONFIG REWRITE executed with success.");
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(%error, "CONFIG REWRITE failed");
+                Err(format!("Rewriting config file: {}", plain(&error)))
+            }
+        }
     }
 
     fn facts(&mut self) -> HostFacts {
-        HostFacts::default()
+        self.gather_facts()
     }
 
     fn sleep(&mut self, time: Duration) {
@@ -27,13 +72,110 @@ impl Host for Front {
 
     /// Serves every connection but the running one. A command that runs inside of it gets no turn
     /// of its own: one level is enough to answer BUSY.
-    fn serve_others(&mut self, store: &mut Store) {
-        if std::mem::replace(&mut self.inner, true) {
-            return;
+    fn serve_others(&mut self, store: &mut Store) -> bool {
+        if !std::mem::replace(&mut self.inner, true) {
+            if let Err(error) = self.turn(store, Duration::ZERO) {
+                tracing::warn!(%error, "serving others failed");
+            }
+            self.inner = false;
         }
-        if let Err(error) = self.turn(store, Duration::ZERO) {
-            tracing::warn!(%error, "serving others failed");
+        !self.is_stopping()
+    }
+}
+
+impl Front {
+    /// Listens where the configuration says now. Addresses that stay keep their socket, and with
+    /// it the clients that wait to be accepted.
+    fn apply_listeners(
+        &mut self,
+        settings: &Settings,
+        changed: &[&'static str],
+    ) -> Result<(), ApplyError> {
+        let open: Vec<SocketAddr> = self.tcp_addresses();
+        let opened = listen::open_tcp(settings, &open).or_else(|error| {
+            if error.source.kind() != std::io::ErrorKind::AddrInUse {
+                return Err(error);
+            }
+            // A wildcard address of ours may be what is in the way of a specific one.
+            self.retain_tcp(|_| false);
+            listen::open_tcp(settings, &[])
+                .inspect_err(|_| self.reopen(&open, listen::backlog(settings)))
+        });
+        let failed = |error: anyhow::Error| {
+            tracing::warn!("{error:#}");
+            if changed.contains(&"port") {
+                ApplyError {
+                    directive: "port".into(),
+                    message: "Unable to listen on this port. Check server logs.".into(),
+                }
+            } else {
+                ApplyError {
+                    directive: "bind".into(),
+                    message: "Failed to bind to specified addresses.".into(),
+                }
+            }
+        };
+        let opened = opened.map_err(|error| failed(error.into()))?;
+        self.retain_tcp(|address| opened.kept.contains(&address));
+        for listener in opened.new {
+            self.add_listener(listener)
+                .map_err(|error| failed(error.into()))?;
         }
-        self.inner = false;
+        Ok(())
+    }
+
+    fn tcp_addresses(&self) -> Vec<SocketAddr> {
+        let listeners = self.listeners.iter().flatten();
+        listeners.filter_map(Listener::tcp_address).collect()
+    }
+
+    /// Closes the TCP listeners that `keep` does not want. Closing takes them out of the poll.
+    fn retain_tcp(&mut self, keep: impl Fn(SocketAddr) -> bool) {
+        for slot in &mut self.listeners {
+            let address = slot.as_ref().and_then(Listener::tcp_address);
+            if address.is_some_and(|address| !keep(address)) {
+                *slot = None;
+            }
+        }
+    }
+
+    /// Listens again where it did before a change that failed.
+    fn reopen(&mut self, addresses: &[SocketAddr], backlog: i32) {
+        for &address in addresses {
+            let reopened = listen::open_address(address, backlog)
+                .and_then(|listener| self.add_listener(listener));
+            if let Err(error) = reopened {
+                tracing::error!(%address, %error, "an address could not be listened on again");
+            }
+        }
+    }
+}
+
+fn apply_maxclients(settings: &Settings) -> Result<(), ApplyError> {
+    let fit = descriptors::make_room(settings.maxclients);
+    if fit < settings.maxclients {
+        return Err(ApplyError {
+            directive: "maxclients".into(),
+            message: format!(
+                "The operating system is not able to handle the specified number of clients, try with {fit}"
+            ),
+        });
+    }
+    Ok(())
+}
+
+fn apply_dir(settings: &Settings) -> Result<(), ApplyError> {
+    std::env::set_current_dir(OsStr::from_bytes(&settings.dir)).map_err(|error| ApplyError {
+        directive: "dir".into(),
+        message: plain(&error),
+    })
+}
+
+/// What the system said, without the number that Rust adds.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((text, _)) => text.to_owned(),
+        None => text,
     }
 }

@@ -1,17 +1,31 @@
 //! Sockets, files, timers and configuration around `kumi-store`: a drop-in for `redis-server`.
+//!
+//! [`run`] serves on the calling thread until a [`Shutdown`] asks it to stop; [`embedded`] does
+//! that on a thread of its own and a private socket; [`main_from_args`] is the whole program.
+//! The data and the commands are the engine's: nothing here knows what a key is.
 
 mod accept;
 mod clock;
+mod config_file;
 mod conn;
+mod descriptors;
 mod discard;
+mod embedded;
+mod facts;
 mod front;
 mod host;
 mod listen;
+mod log;
+mod output;
+mod requests;
 mod server;
 mod shutdown;
+mod signals;
 mod startup;
 
+pub use embedded::{EmbedError, Embedded, embedded, embedded_with};
 pub use listen::{ListenError, Listeners};
+pub use log::LogControl;
 pub use server::{ServerConfig, ServerError, run};
 pub use shutdown::Shutdown;
 pub use startup::main_from_args;

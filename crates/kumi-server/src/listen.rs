@@ -5,7 +5,6 @@
 use kumi_store::config::{BindAddress, Settings};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// An address that cannot be listened on: it is taken, or the machine does not have it. Listeners
 /// opened before it are closed again.
 #[derive(Debug, thiserror::Error)]
-#[error("Could not listen on {address}: {source}")]
+#[error("Could not listen on {address}")]
 pub struct ListenError {
     /// The address or path.
     pub address: String,
@@ -57,7 +56,7 @@ impl Listeners {
     /// # Errors
     /// Names the first address that could not be opened.
     pub fn open(settings: &Settings) -> Result<Self, ListenError> {
-        let mut listeners = Self(open_tcp(settings)?);
+        let mut listeners = Self(open_tcp(settings, &[])?.new);
         if let Some(path) = &settings.unixsocket {
             let path = PathBuf::from(OsStr::from_bytes(path));
             let listener = open_unix(&path, settings.unixsocketperm, backlog(settings))
@@ -91,7 +90,7 @@ impl Listeners {
         self.0.push(Listener::Unix {
             socket,
             path,
-            owned: None,
+            _file: None,
         });
         Ok(())
     }
@@ -99,11 +98,7 @@ impl Listeners {
     /// The TCP addresses really bound.
     #[must_use]
     pub fn tcp_addresses(&self) -> Vec<SocketAddr> {
-        let tcp = self.0.iter().filter_map(|listener| match listener {
-            Listener::Tcp { address, .. } => Some(*address),
-            Listener::Unix { .. } => None,
-        });
-        tcp.collect()
+        self.0.iter().filter_map(Listener::tcp_address).collect()
     }
 
     /// Whether there is nothing to listen on.
@@ -123,22 +118,23 @@ pub(crate) enum Listener {
     Unix {
         socket: mio::net::UnixListener,
         path: PathBuf,
-        /// Set when the file is ours to remove.
-        owned: Option<SocketFile>,
+        /// Removes the file at the end, if it is ours.
+        _file: Option<SocketFile>,
     },
 }
 
 impl Listener {
-    pub(crate) fn is_tcp(&self) -> bool {
-        matches!(self, Listener::Tcp { .. })
-    }
-}
-
-impl fmt::Display for Listener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn tcp_address(&self) -> Option<SocketAddr> {
         match self {
-            Listener::Tcp { address, .. } => write!(f, "{address}"),
-            Listener::Unix { path, .. } => write!(f, "{}", path.display()),
+            Listener::Tcp { address, .. } => Some(*address),
+            Listener::Unix { .. } => None,
+        }
+    }
+
+    pub(crate) fn unix_path(&self) -> Option<&Path> {
+        match self {
+            Listener::Tcp { .. } => None,
+            Listener::Unix { path, .. } => Some(path),
         }
     }
 }
@@ -155,36 +151,47 @@ impl Drop for SocketFile {
     }
 }
 
-/// Opens every address of `bind` on `port`; none when the port is 0.
-pub(crate) fn open_tcp(settings: &Settings) -> Result<Vec<Listener>, ListenError> {
-    let mut listeners = Vec::new();
+/// What [`open_tcp`] found open already, and what it opened.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    pub(crate) kept: Vec<SocketAddr>,
+    pub(crate) new: Vec<Listener>,
+}
+
+/// Opens every address of `bind` on `port` that is not `open` yet; none when the port is 0.
+pub(crate) fn open_tcp(settings: &Settings, open: &[SocketAddr]) -> Result<Opened, ListenError> {
+    let mut opened = Opened::default();
     if settings.port == 0 {
-        return Ok(listeners);
+        return Ok(opened);
     }
     for bind in &settings.bind {
         let host = String::from_utf8_lossy(&bind.host).into_owned();
         let name = format!("{host}:{}", settings.port);
-        let opened = resolve(&bind.host, settings.port)
-            .and_then(|address| open_one_tcp(address, backlog(settings)));
-        match opened {
-            Ok(listener) => listeners.push(listener),
+        let result = resolve(&bind.host, settings.port).and_then(|address| {
+            if open.contains(&address) {
+                opened.kept.push(address);
+            } else {
+                opened.new.push(open_address(address, backlog(settings))?);
+            }
+            Ok(())
+        });
+        match result {
+            Ok(()) => {}
             Err(error) if is_passed_over(bind, &error) => {
                 tracing::debug!(address = name, %error, "passing over an address");
             }
             Err(error) => return Err(ListenError::new(name, error)),
         }
     }
-    if listeners.is_empty() && !settings.bind.is_empty() {
+    if opened.kept.is_empty() && opened.new.is_empty() && !settings.bind.is_empty() {
+        let name = format!("any bind address, port {}", settings.port);
         let error = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        return Err(ListenError::new(
-            format!("any bind address, port {}", settings.port),
-            error,
-        ));
+        return Err(ListenError::new(name, error));
     }
-    Ok(listeners)
+    Ok(opened)
 }
 
-fn backlog(settings: &Settings) -> i32 {
+pub(crate) fn backlog(settings: &Settings) -> i32 {
     i32::try_from(settings.tcp_backlog).unwrap_or(i32::MAX)
 }
 
@@ -220,7 +227,7 @@ fn resolve(host: &[u8], port: u16) -> io::Result<SocketAddr> {
     Ok(SocketAddr::new(ip, port))
 }
 
-fn open_one_tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
+pub(crate) fn open_address(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -249,7 +256,7 @@ fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    let owned = SocketFile(path.to_owned());
+    let file = SocketFile(path.to_owned());
     if permissions != 0 {
         fs::set_permissions(path, fs::Permissions::from_mode(permissions))?;
     }
@@ -257,6 +264,6 @@ fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener
     Ok(Listener::Unix {
         socket: mio::net::UnixListener::from_std(socket.into()),
         path: path.to_owned(),
-        owned: Some(owned),
+        _file: Some(file),
     })
 }

@@ -1,13 +1,27 @@
 //! Running a server: from a configuration and its listeners to the end of the last connection.
 
+use crate::descriptors;
 use crate::front::Front;
 use crate::listen::Listeners;
+use crate::log::LogControl;
 use crate::shutdown::Shutdown;
 use kumi_store::{Config, Store};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// When the server stops, requests that had arrived are still executed for this long ...
+const LAST_REQUESTS: Duration = Duration::from_millis(100);
+/// ... and clients may take their replies for this long.
+const LAST_REPLIES: Duration = Duration::from_secs(3);
 
 /// What a server is started with.
+///
+/// ```
+/// let config = kumi_store::Config::new();
+/// let config = kumi_server::ServerConfig::from(config);
+/// assert_eq!(config.config.settings().port, 6379);
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerConfig {
@@ -15,11 +29,20 @@ pub struct ServerConfig {
     pub config: Config,
     /// The file the directives came from, which CONFIG REWRITE writes to.
     pub file: Option<PathBuf>,
+    /// Makes CONFIG SET loglevel act.
+    pub log: Option<LogControl>,
+    /// What INFO calls the memory allocator, which is the program's choice and not the library's.
+    pub allocator: String,
 }
 
 impl From<Config> for ServerConfig {
     fn from(config: Config) -> Self {
-        Self { config, file: None }
+        Self {
+            config,
+            file: None,
+            log: None,
+            allocator: "libc".into(),
+        }
     }
 }
 
@@ -32,28 +55,94 @@ pub enum ServerError {
     Loop(#[from] io::Error),
 }
 
-/// Serves until it is asked to stop, on the calling thread.
+/// Serves clients on the calling thread until it is asked to stop.
+///
+/// On the way out it accepts nobody any more, executes what it has received, and gives clients a
+/// few seconds to take their replies.
 ///
 /// # Errors
 /// The event loop could not be set up or failed.
+///
+/// ```
+/// use kumi_server::{Listeners, Shutdown, run};
+/// use std::io::{Read, Write};
+///
+/// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// let address = listener.local_addr()?;
+/// let mut listeners = Listeners::none();
+/// listeners.add_tcp(listener)?;
+/// let shutdown = Shutdown::new();
+/// let stop = shutdown.clone();
+/// let server = std::thread::spawn(move || run(kumi_store::Config::new(), listeners, &shutdown));
+///
+/// let mut client = std::net::TcpStream::connect(address)?;
+/// client.write_all(b"PING\r\n")?;
+/// let mut reply = [0; 7];
+/// client.read_exact(&mut reply)?;
+/// assert_eq!(&reply, b"+PONG\r\n");
+///
+/// stop.request();
+/// assert!(server.join().expect("it does not panic").is_ok());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn run(
     config: impl Into<ServerConfig>,
     listeners: Listeners,
     shutdown: &Shutdown,
 ) -> Result<(), ServerError> {
-    let config = config.into();
-    let mut front = Front::new(&config, listeners, shutdown.clone())?;
+    let mut config = config.into();
+    descriptors::fit_maxclients(&mut config.config);
+    let engine = config.config.clone();
+    let mut front = Front::new(config, listeners, shutdown.clone())?;
     let now = front.clock.read();
-    let mut store = Store::new(config.config, fastrand::Rng::new(), now);
-    let result = serve(&mut front, &mut store);
+    let mut store = Store::new(engine, fastrand::Rng::new(), now);
+    announce(&front);
+    let served = serve(&mut front, &mut store);
+    let stopped = served.and_then(|()| stop(&mut front, &mut store));
     shutdown.attach(None);
-    result
+    Ok(stopped?)
 }
 
-fn serve(front: &mut Front, store: &mut Store) -> Result<(), ServerError> {
-    while !front.shutdown.is_requested() && front.shutdown_request.is_none() {
+fn announce(front: &Front) {
+    let mut listeners = front.listeners.iter().flatten();
+    if listeners.any(|listener| listener.tcp_address().is_some()) {
+        tracing::info!("Ready to accept connections tcp");
+    }
+    let mut listeners = front.listeners.iter().flatten();
+    if listeners.any(|listener| listener.unix_path().is_some()) {
+        tracing::info!("Ready to accept connections unix");
+    }
+}
+
+fn serve(front: &mut Front, store: &mut Store) -> io::Result<()> {
+    while !front.is_stopping() {
         let patience = front.patience(store);
         front.turn(store, patience)?;
     }
+    Ok(())
+}
+
+/// Lets what is in flight land.
+fn stop(front: &mut Front, store: &mut Store) -> io::Result<()> {
+    tracing::info!("User requested shutdown...");
+    front.listeners.clear();
+    let at_once = front.shutdown_request.is_some_and(|request| request.now);
+    let start_ns = front.clock.read().mono_ns;
+    let within = |front: &Front, limit: Duration| {
+        let elapsed_ns = front.clock.last().mono_ns - start_ns;
+        !at_once && u128::from(elapsed_ns) < limit.as_nanos()
+    };
+    loop {
+        front.turn(store, Duration::ZERO)?;
+        if front.unread.is_empty() || !within(front, LAST_REQUESTS) {
+            break;
+        }
+    }
+    front.draining = true;
+    while front.has_output(store) && within(front, LAST_REPLIES) {
+        front.turn(store, Duration::from_millis(10))?;
+    }
+    front.close_all(store);
+    tracing::info!("kumi is now ready to exit, bye bye...");
     Ok(())
 }

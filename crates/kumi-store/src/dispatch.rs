@@ -53,7 +53,11 @@ impl Store {
         if session.reply_mode == ReplyMode::SkipNext {
             session.reply_mode = ReplyMode::SkipThis;
         }
-        let out = std::mem::take(&mut session.out);
+        let sent = std::mem::take(&mut session.sent);
+        let mut out = std::mem::take(&mut session.out);
+        if out.capacity() == 0 {
+            out = self.spare_outputs.pop().unwrap_or_default();
+        }
         let mark = out.len();
         let reply = Reply::new(out, session.protocol);
         let (db, touch) = (session.db, !session.no_touch);
@@ -63,12 +67,12 @@ impl Store {
             Err(error) => ctx.refuse(None, &error),
         }
         let (reply, flow) = (ctx.reply, ctx.flow);
-        self.put_back(key, reply, mark);
+        self.put_back(key, reply, mark, sent);
         flow
     }
 
     /// Returns the output buffer to its session, followed by what others pushed meanwhile.
-    fn put_back(&mut self, key: SessionKey, mut reply: Reply, mark: usize) {
+    fn put_back(&mut self, key: SessionKey, mut reply: Reply, mark: usize, sent: usize) {
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
@@ -83,6 +87,10 @@ impl Store {
         let mut out = reply.into_inner();
         if !session.out.is_empty() {
             out.append(&mut session.out);
+        }
+        session.sent = sent;
+        if out.is_empty() {
+            return self.spare_output(out);
         }
         session.out = out;
         self.list_output(key);

@@ -14,10 +14,8 @@
 //! Matching neither allocates nor recurses. A later `*` makes every earlier one final, so one place to go back to is
 //! enough, and the work is bounded by the product of both lengths.
 
-#![allow(dead_code)]
-
 /// Whether `pattern` matches all of `text`. `nocase` treats ASCII letters of either case alike.
-pub(crate) fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
+pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
     }

@@ -98,6 +98,7 @@ pub trait Host {
     /// Stops the engine's thread (DEBUG SLEEP).
     fn sleep(&mut self, time: Duration);
 
-    /// Lets other sessions be answered while a long command runs; they get BUSY.
-    fn serve_others(&mut self, store: &mut Store);
+    /// Lets other sessions be answered while a long command runs; they get BUSY. Answers false
+    /// when the server is asked to stop, so that the command can end early.
+    fn serve_others(&mut self, store: &mut Store) -> bool;
 }

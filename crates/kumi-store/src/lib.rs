@@ -28,6 +28,7 @@ mod testing;
 
 pub use config::Config;
 pub use error::CommandError;
+pub use glob::matches as glob_matches;
 pub use host::{ApplyError, Host, HostFacts, Now};
 pub use keyspace::Garbage;
 pub use propagation::WriteRecord;

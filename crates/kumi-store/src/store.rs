@@ -97,6 +97,8 @@ pub struct Store {
     pub(crate) slow_ns: u64,
     pub(crate) blocked: usize,
     with_output: Vec<SessionKey>,
+    /// Empty output buffers, so that idle sessions hold none and busy ones share warm memory.
+    pub(crate) spare_outputs: Vec<Vec<u8>>,
     effects: Vec<Effect>,
     /// Blocked sessions by the time their wait ends.
     wait_deadlines: BTreeSet<(u64, SessionKey)>,
@@ -129,6 +131,7 @@ impl Store {
             slow_ns: u64::MAX,
             blocked: 0,
             with_output: Vec::new(),
+            spare_outputs: Vec::new(),
             effects: Vec::new(),
             wait_deadlines: BTreeSet::new(),
             next_housekeeping_ms: now.unix_ms() + HOUSEKEEPING_MS,
@@ -214,13 +217,37 @@ impl Store {
         }
     }
 
+    /// Tells what waits in a session's buffer after its requests ran.
+    pub fn note_leftover(&mut self, key: SessionKey, input: InputUse) {
+        if let Some(session) = self.sessions.get_mut(key) {
+            session.input = input;
+        }
+    }
+
+    /// Counts a session that is closed because its input outgrew `client-query-buffer-limit`.
+    pub fn note_query_limit(&mut self, key: SessionKey) {
+        self.stats.query_limit_disconnections += 1;
+        if let Some(session) = self.sessions.get(key) {
+            tracing::warn!(
+                client = %session.peer.addr,
+                conn_id = session.id,
+                "Closing client that reached max query buffer length"
+            );
+        }
+    }
+
     /// Answers a malformed request. The front closes the connection once this is flushed.
     pub fn protocol_error(&mut self, key: SessionKey, error: &ProtocolError) {
+        self.refuse_input(key, &error.to_string());
+    }
+
+    /// Answers input that is well-formed but not wanted, as [`Store::protocol_error`] does.
+    pub fn refuse_input(&mut self, key: SessionKey, reason: &str) {
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
-        tracing::warn!(client = %session.peer.addr, conn_id = session.id, %error, "protocol error");
-        encode::error(&mut session.out, format!("ERR {error}").as_bytes());
+        tracing::warn!(client = %session.peer.addr, conn_id = session.id, reason, "protocol error");
+        encode::error(&mut session.out, format!("ERR {reason}").as_bytes());
         session.closing = true;
         self.stats.count_error(b"ERR");
         self.list_output(key);
@@ -250,8 +277,8 @@ impl Store {
     /// `count` bytes of a session's output were written. Whatever is left stays listed by the
     /// front, which knows when the socket takes more.
     pub fn written(&mut self, key: SessionKey, count: usize) {
-        /// Buffers above this are given back once empty.
-        const KEEP_BYTES: usize = 16 * 1024;
+        /// Written bytes are kept at the front of a buffer up to this many.
+        const KEEP_WRITTEN_BYTES: usize = 16 * 1024;
         self.stats.bytes_out += count as u64;
         self.stats.writes += 1;
         let Some(session) = self.sessions.get_mut(key) else {
@@ -263,14 +290,22 @@ impl Store {
         if session.sent == session.out.len() {
             session.sent = 0;
             session.soft_limit_since_ms = None;
-            if session.out.capacity() > KEEP_BYTES {
-                session.out = Vec::new()
-            } else {
-                session.out.clear()
-            }
-        } else if session.sent > session.out.len() / 2 && session.sent > KEEP_BYTES {
+            let out = std::mem::take(&mut session.out);
+            self.spare_output(out);
+        } else if session.sent > session.out.len() / 2 && session.sent > KEEP_WRITTEN_BYTES {
             session.out.drain(..session.sent);
             session.sent = 0;
+        }
+    }
+
+    /// Keeps an output buffer that nobody needs now, unless it is large or there are enough.
+    pub(crate) fn spare_output(&mut self, mut out: Vec<u8>) {
+        const KEEP_BYTES: usize = 16 * 1024;
+        const KEEP_BUFFERS: usize = 64;
+        let worth_keeping = (1..=KEEP_BYTES).contains(&out.capacity());
+        if worth_keeping && self.spare_outputs.len() < KEEP_BUFFERS {
+            out.clear();
+            self.spare_outputs.push(out);
         }
     }
 

@@ -43,7 +43,9 @@ impl Host for LabHost {
         self.slept += time;
     }
 
-    fn serve_others(&mut self, _: &mut Store) {}
+    fn serve_others(&mut self, _: &mut Store) -> bool {
+        true
+    }
 }
 
 /// A store with one client to begin with.

@@ -1,0 +1,192 @@
+//! The configuration file: read with what it includes, and written back by CONFIG REWRITE.
+
+use kumi_store::Config;
+use kumi_store::config::{CommandLine, Source, rewrite};
+use kumi_store::glob_matches;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+/// A configuration that cannot be used: the operator's mistake. Nothing was started.
+#[derive(Debug, thiserror::Error)]
+
+pub(crate) enum LoadConfigError {
+    /// The file is missing or unreadable.
+    #[error("Fatal error, can't open config file '{path}'")]
+    Unreadable {
+        /// As it was given.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is wrong; the text says which one and why.
+    #[error(transparent)]
+    Line(#[from] kumi_store::config::LoadError),
+}
+
+/// Loads what a command line names: the file, then standard input, then the flags; later ones win.
+///
+/// # Errors
+/// A file could not be read or a line is wrong.
+pub(crate) fn load(command_line: &CommandLine) -> Result<Config, LoadConfigError> {
+    let mut config = Config::new();
+    if let Some(path) = &command_line.file {
+        let name = String::from_utf8_lossy(path).into_owned();
+        let text = fs::read(OsStr::from_bytes(path)).map_err(|source| {
+            let path = name.clone();
+            LoadConfigError::Unreadable { path, source }
+        })?;
+        config.load_text(&text, &Source::File(name), &mut read_include)?;
+    }
+    if command_line.stdin {
+        let mut text = Vec::new();
+        let read = io::stdin().lock().read_to_end(&mut text);
+        read.map_err(|source| LoadConfigError::Unreadable {
+            path: "-".into(),
+            source,
+        })?;
+        config.load_text(&text, &Source::Stdin, &mut read_include)?;
+    }
+    let source = Source::CommandLine;
+    config.load_text(&command_line.options, &source, &mut read_include)?;
+    Ok(config)
+}
+
+/// Reads what an `include` names. A glob may match nothing; a plain name must be there.
+fn read_include(pattern: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let path = Path::new(OsStr::from_bytes(pattern));
+    let paths = if has_wildcard(pattern) {
+        expand(path)
+    } else {
+        vec![path.to_owned()]
+    };
+    let read = paths.into_iter().map(|path| {
+        let name = path.display().to_string();
+        let text = fs::read(&path).map_err(|error| format!("can't open '{name}': {error}"))?;
+        Ok((name, text))
+    });
+    read.collect()
+}
+
+fn has_wildcard(pattern: &[u8]) -> bool {
+    pattern.iter().any(|byte| b"*?[".contains(byte))
+}
+
+/// The existing paths that a path with wildcards stands for, sorted.
+fn expand(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let part = component.as_os_str();
+        let Component::Normal(_) = component else {
+            found.iter_mut().for_each(|path| path.push(part));
+            continue;
+        };
+        if !has_wildcard(part.as_bytes()) {
+            found.iter_mut().for_each(|path| path.push(part));
+            continue;
+        }
+        found = found
+            .iter()
+            .flat_map(|parent| children(parent, part))
+            .collect();
+    }
+    found.retain(|path| path.exists());
+    found
+}
+
+fn children(parent: &Path, pattern: &OsStr) -> Vec<PathBuf> {
+    let listed = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    };
+    let Ok(entries) = fs::read_dir(listed) else {
+        return Vec::new();
+    };
+    let mut names: Vec<OsString> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name()))
+        .filter(|name| {
+            // As in a shell, hidden files are matched only by a pattern that says so.
+            let hidden = name.as_bytes().starts_with(b".");
+            let wanted = !hidden || pattern.as_bytes().starts_with(b".");
+            wanted && glob_matches(pattern.as_bytes(), name.as_bytes(), false)
+        })
+        .collect();
+    names.sort_by_key(|name| name.clone().into_vec());
+    names.into_iter().map(|name| parent.join(name)).collect()
+}
+
+/// Writes the configuration over its file, in one step: a reader finds the old text or the new.
+pub(crate) fn write_back(path: &Path, config: &Config) -> io::Result<()> {
+    // A link stays a link; what it leads to is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let old = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let mut file = tempfile::Builder::new()
+        .prefix(".kumi-config-")
+        .tempfile_in(parent)?;
+    file.write_all(&rewrite(&old, config))?;
+    if let Ok(old) = fs::metadata(&path) {
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(pattern: &Path) -> Vec<String> {
+        let found = read_include(pattern.as_os_str().as_bytes()).expect("globs may match nothing");
+        found
+            .iter()
+            .map(|(_, text)| String::from_utf8_lossy(text).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn an_include_with_wildcards_reads_what_matches_in_order() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        for name in ["b.conf", "a.conf", ".hidden.conf", "c.txt"] {
+            fs::write(dir.path().join(name), name).expect("a small file");
+        }
+        fs::create_dir(dir.path().join("sub")).expect("a directory");
+        fs::write(dir.path().join("sub/d.conf"), "d.conf").expect("a small file");
+        assert_eq!(names(&dir.path().join("*.conf")), ["a.conf", "b.conf"]);
+        assert_eq!(names(&dir.path().join("s*b/?.conf")), ["d.conf"]);
+        assert!(names(&dir.path().join("none*")).is_empty());
+        let missing = dir.path().join("missing.conf");
+        let error = read_include(missing.as_os_str().as_bytes()).expect_err("it is not there");
+        assert!(error.contains("missing.conf"), "{error}");
+    }
+
+    #[test]
+    fn a_rewrite_keeps_permissions_and_follows_a_link() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let real = dir.path().join("real.conf");
+        let link = dir.path().join("link.conf");
+        fs::write(&real, "# mine\nport 7000\n").expect("a small file");
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).expect("my own file");
+        symlink(&real, &link).expect("a link");
+        write_back(&link, &Config::new()).expect("a writable directory");
+        let text = fs::read_to_string(&real).expect("still there");
+        assert!(text.starts_with("# mine\n"), "{text}");
+        assert!(!text.contains("7000"), "{text}");
+        let mode = fs::metadata(&real)
+            .expect("still there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert!(fs::symlink_metadata(&link).is_ok_and(|file| file.is_symlink()));
+        assert_eq!(fs::read_dir(dir.path()).map(Iterator::count).ok(), Some(2));
+    }
+}

@@ -1,0 +1,127 @@
+//! A server inside another program, on a socket that nobody else can reach.
+
+use crate::listen::{ListenError, Listeners};
+use crate::server::{ServerError, run};
+use crate::shutdown::Shutdown;
+use kumi_store::Config;
+use kumi_store::config::{ConfigError, Origin};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::thread::{Builder, JoinHandle};
+use tempfile::TempDir;
+
+/// Why an embedded server could not start. Nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// No temporary directory, or no thread.
+    #[error("the system has no room for an embedded server")]
+    System(#[from] io::Error),
+    /// The socket could not be opened.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The socket's path does not fit the configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// A running server. Dropping it stops the server and removes its socket and its data.
+#[derive(Debug)]
+pub struct Embedded {
+    url: String,
+    path: PathBuf,
+    shutdown: Shutdown,
+    thread: Option<JoinHandle<Result<(), ServerError>>>,
+    /// Holds the socket; only this user may enter.
+    _directory: TempDir,
+}
+
+/// Starts a server with default settings on a Unix socket in a private temporary directory.
+///
+/// # Errors
+/// There was no room for the directory, the socket or the thread.
+///
+/// ```
+/// use std::io::{Read, Write};
+///
+/// let server = kumi_server::embedded()?;
+/// assert!(server.url().starts_with("redis+unix:///"));
+/// let mut client = std::os::unix::net::UnixStream::connect(server.path())?;
+/// client.write_all(b"SET greeting hello\r\n")?;
+/// let mut reply = [0; 5];
+/// client.read_exact(&mut reply)?;
+/// assert_eq!(&reply, b"+OK\r\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn embedded() -> Result<Embedded, EmbedError> {
+    embedded_with(Config::new())
+}
+
+/// As [`embedded`], with settings of the caller. Where to listen is not the caller's to say: `port`
+/// and `unixsocket` are replaced.
+///
+/// # Errors
+/// As [`embedded`].
+pub fn embedded_with(mut config: Config) -> Result<Embedded, EmbedError> {
+    let directory = tempfile::Builder::new().prefix("kumi-").tempdir()?;
+    let path = directory.path().join("kumi.sock");
+    let pairs: [(&[u8], &[u8]); 3] = [
+        (b"port", b"0"),
+        (b"unixsocket", path.as_os_str().as_bytes()),
+        (b"unixsocketperm", b"700"),
+    ];
+    let _changes = config.set_many(&pairs, Origin::Host)?;
+    let listeners = Listeners::open(config.settings())?;
+    let shutdown = Shutdown::new();
+    let stop = shutdown.clone();
+    let thread = Builder::new()
+        .name("kumi-embedded".into())
+        .spawn(move || run(config, listeners, &stop))?;
+    Ok(Embedded {
+        url: format!("redis+unix://{}", path.display()),
+        path,
+        shutdown,
+        thread: Some(thread),
+        _directory: directory,
+    })
+}
+
+impl Embedded {
+    /// Where clients find the server, as `redis+unix:///path`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Stops the server and tells how it ended.
+    ///
+    /// # Errors
+    /// The loop had failed before.
+    pub fn stop(mut self) -> Result<(), ServerError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), ServerError> {
+        self.shutdown.request();
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => Err(io::Error::other("the server's thread panicked").into()),
+        }
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            tracing::error!(?error, "an embedded server ended badly");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! From a readable socket to executed requests.
+//!
+//! Bytes are read into a workspace that all connections share. What is left of them when the
+//! complete requests have run stays with the connection: a small rest as a copy of just its size,
+//! a large one (an argument that arrives in many reads) in a buffer of its own.
+
+use crate::conn::{Input, READ_BYTES, Received};
+use crate::front::Front;
+use kumi_resp::Step;
+use kumi_store::{Flow, InputUse, SessionKey, Store};
+
+/// Workspaces kept for reuse; a second one is needed only while a long command serves others.
+const KEEP_WORKSPACES: usize = 2;
+
+impl Front {
+    /// Reads once from a connection and executes what is complete.
+    pub(crate) fn serve(&mut self, store: &mut Store, key: SessionKey) {
+        if !self.may_touch(key) {
+            return self.list_unread(key);
+        }
+        let draining = self.draining;
+        let Some(conn) = self.conn(key) else {
+            return;
+        };
+        if conn.closing || draining {
+            return;
+        }
+        let kept = conn.input.take();
+        let mut input = self.room_for_read(kept);
+        let Some(conn) = self.conn(key) else {
+            return;
+        };
+        match conn.receive(&mut input) {
+            Received::Nothing => self.keep(store, key, input, 0),
+            Received::End => {
+                // A client that has only closed its sending side still wants its replies.
+                if conn.blocked || store.output(key).is_empty() {
+                    self.close(store, key);
+                } else {
+                    self.close_after_flush(key);
+                }
+            }
+            Received::Bytes { count, full } => {
+                if full {
+                    self.list_unread(key);
+                }
+                let (used, free) = (input.bytes.len(), input.free());
+                store.note_input(key, count, InputUse { used, free });
+                self.execute(store, key, input);
+            }
+        }
+    }
+
+    /// A session's wait is over: what it sent meanwhile runs.
+    pub(crate) fn resume(&mut self, store: &mut Store, key: SessionKey) {
+        let Some(conn) = self.conn(key) else {
+            return;
+        };
+        conn.blocked = false;
+        if let Some(input) = conn.input.take() {
+            self.execute(store, key, input);
+        }
+    }
+
+    /// The buffer for a read: the shared one, with the start of a small request copied to its
+    /// front, or the connection's own if it holds the start of a large one.
+    fn room_for_read(&mut self, kept: Option<Box<Input>>) -> Box<Input> {
+        let Some(mut kept) = kept else {
+            return self.workspaces.pop().unwrap_or_else(Input::workspace);
+        };
+        if kept.is_large() {
+            kept.reserve();
+            return kept;
+        }
+        let mut workspace = self.workspaces.pop().unwrap_or_else(Input::workspace);
+        workspace.bytes.extend_from_slice(&kept.bytes);
+        workspace.decoder = std::mem::take(&mut kept.decoder);
+        workspace.need = kept.need;
+        workspace
+    }
+
+    /// Executes the complete requests of `input` and keeps the rest with the connection.
+    fn execute(&mut self, store: &mut Store, key: SessionKey, mut input: Box<Input>) {
+        let Some(conn) = self.conn(key) else {
+            return;
+        };
+        let mut at = 0;
+        if !conn.blocked && !conn.closing {
+            conn.running = true;
+            let flow;
+            (at, flow) = self.run_requests(store, key, &mut input);
+            if let Some(conn) = self.conn(key) {
+                conn.running = false;
+                conn.blocked = flow == Flow::Blocked;
+            }
+            if flow == Flow::Close {
+                at = input.bytes.len();
+                self.close_after_flush(key);
+            }
+        }
+        let left = input.bytes.len() - at;
+        self.keep(store, key, input, at);
+        if left > store.config().settings().query_buffer_limit_bytes {
+            store.note_query_limit(key);
+            self.close(store, key);
+        }
+    }
+
+    /// Executes requests until the input ends, the session waits or the connection is to close.
+    /// Answers how many bytes they took.
+    fn run_requests(
+        &mut self,
+        store: &mut Store,
+        key: SessionKey,
+        input: &mut Input,
+    ) -> (usize, Flow) {
+        let mut at = 0;
+        while at < input.bytes.len() {
+            let limits = store.limits(key);
+            let max_message = match store.config().settings().max_message_size {
+                0 => usize::MAX,
+                limit => limit,
+            };
+            match input.decoder.decode(&input.bytes[at..], &limits) {
+                Ok(Step::Request { args, consumed }) if consumed <= max_message => {
+                    at += consumed;
+                    let now = self.clock.last();
+                    match store.execute(key, args, now, self) {
+                        Flow::Done => {}
+                        flow => return (at, flow),
+                    }
+                }
+                Ok(Step::Incomplete { consumed, need })
+                    if input.bytes.len() - at - consumed + need <= max_message =>
+                {
+                    input.need = need;
+                    return (at + consumed, Flow::Done);
+                }
+                Ok(_) => {
+                    store.refuse_input(key, "Protocol error: larger than max-message-size");
+                    return (at, Flow::Close);
+                }
+                Err(error) => {
+                    store.protocol_error(key, &error);
+                    return (at, Flow::Close);
+                }
+            }
+        }
+        input.need = 1;
+        (at, Flow::Done)
+    }
+
+    /// Puts away what was read: the bytes from `at` on stay with the connection.
+    fn keep(&mut self, store: &mut Store, key: SessionKey, mut input: Box<Input>, at: usize) {
+        let left = input.bytes.len() - at;
+        let is_workspace = input.bytes.capacity() == READ_BYTES;
+        let mut rest = None;
+        if left > READ_BYTES / 2 || left > 0 && !is_workspace {
+            input.bytes.drain(..at);
+            rest = Some(input);
+        } else {
+            if left > 0 {
+                rest = Some(Box::new(Input {
+                    decoder: std::mem::take(&mut input.decoder),
+                    bytes: input.bytes[at..].to_vec(),
+                    need: input.need,
+                }));
+            }
+            if is_workspace && self.workspaces.len() < KEEP_WORKSPACES {
+                input.clear();
+                self.workspaces.push(input);
+            }
+        }
+        let held = rest
+            .as_ref()
+            .map_or_else(InputUse::default, |rest| InputUse {
+                used: rest.bytes.len(),
+                free: rest.free(),
+            });
+        store.note_leftover(key, held);
+        if let Some(conn) = self.conn(key) {
+            conn.input = rest;
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! SIGTERM and SIGINT stop the server, a second one ends the process; SIGHUP means nothing.
+
+use crate::shutdown::Shutdown;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+/// Listens to signals until it is dropped.
+#[derive(Debug)]
+pub(crate) struct SignalWatch {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SignalWatch {
+    pub(crate) fn start(shutdown: Shutdown) -> io::Result<Self> {
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let handle = signals.handle();
+        let thread = Builder::new()
+            .name("kumi-signals".into())
+            .spawn(move || watch(&mut signals, &shutdown))?;
+        Ok(Self {
+            handle,
+            thread: Some(thread),
+        })
+    }
+}
+
+fn watch(signals: &mut Signals, shutdown: &Shutdown) {
+    let mut seen = false;
+    for signal in signals.forever() {
+        let name = match signal {
+            SIGTERM => "SIGTERM",
+            SIGINT => "SIGINT",
+            _ => continue,
+        };
+        if seen {
+            tracing::warn!("You insist... exiting now.");
+            std::process::exit(1);
+        }
+        seen = true;
+        tracing::warn!("Received {name} scheduling shutdown...");
+        shutdown.request();
+    }
+}
+
+impl Drop for SignalWatch {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that waits for signals panicked");
+        }
+    }
+}
