@@ -60,6 +60,10 @@ pub(crate) struct Front {
     pub(crate) draining: bool,
     discarder: Discarder,
     /// Empty inputs with room for a read.
+    #[expect(
+        clippy::vec_box,
+        reason = "boxes move to connections and back; the pool only lends"
+    )]
     pub(crate) workspaces: Vec<Box<Input>>,
     events: Vec<Events>,
     /// Connections to read at the next turn without waiting for an event.
@@ -282,7 +286,7 @@ impl Front {
     pub(crate) fn may_touch(&mut self, key: SessionKey) -> bool {
         let inner = self.inner;
         self.conn(key)
-            .is_none_or(|conn| !conn.running && !(inner && conn.blocked))
+            .is_none_or(|conn| !(conn.running || inner && conn.blocked))
     }
 
     /// Ends a connection and its session. Closing the socket takes it out of the poll.
