@@ -1,2 +1,39 @@
-//! Placeholder.
-fn main() {}
+//! `kumi-bench`: measures kumi beside its peers, on this machine, in the same run.
+//!
+//! It starts every server it measures itself, on loopback and in a temporary directory, and leaves nothing behind.
+//! It refuses to measure a server somebody else runs: there it could neither read the CPU time nor know the load.
+//! Linux only, because CPU time and resident memory come from `/proc`.
+
+mod args;
+mod children;
+mod cores;
+mod procfs;
+mod progress;
+mod report;
+mod stats;
+mod store;
+mod wire;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+// The growth measurement runs the engine inside this process, so it gets the allocator the server has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Store(args) => store::run(&args),
+        Command::IdleClient(args) => store::idle::hold_connections(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kumi-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The command line, and the plan it resolves to.
+//!
+//! Every number a measurement uses is in [`Plan`], so that what `--quick` changes can be read in one place.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measures kumi side by side with its peers.
+#[derive(Debug, Parser)]
+#[command(name = "kumi-bench", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure kumi-server beside redis-server, and valkey-server where there is one
+    Store(StoreArgs),
+    /// Hold idle connections until standard input closes (started by `store` itself)
+    #[command(hide = true)]
+    IdleClient(IdleClientArgs),
+}
+
+/// What `store` takes.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// Fewer runs, shorter runs, less data: a rough picture in about two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Measure only these parts; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    pub(crate) only: Vec<Part>,
+
+    /// Interleaved runs per workload, of which the median counts [default: 5, or 3 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<NonZeroUsize>,
+
+    /// How long one run of a workload should last [default: 3, or 1 with --quick]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<f64>,
+
+    /// Pipeline depths of the workloads
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64], value_name = "DEPTH")]
+    pub(crate) pipelines: Vec<usize>,
+
+    /// Keys of the workloads and of the memory measurement
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    pub(crate) keys: usize,
+
+    /// Keys of the growth measurement [default: 10000000, or 1000000 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) growth_keys: Option<usize>,
+
+    /// The kumi-server to measure [default: built from this workspace]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kumi_server: Option<PathBuf>,
+
+    /// The redis-server to compare with
+    #[arg(long, default_value = "redis-server", value_name = "PATH")]
+    pub(crate) redis_server: PathBuf,
+
+    /// The valkey-server to compare with; left out when there is none
+    #[arg(long, default_value = "valkey-server", value_name = "PATH")]
+    pub(crate) valkey_server: PathBuf,
+
+    /// The redis-benchmark that drives the workloads
+    #[arg(long, default_value = "redis-benchmark", value_name = "PATH")]
+    pub(crate) redis_benchmark: PathBuf,
+
+    /// Do not pin server and client to different cores
+    #[arg(long)]
+    pub(crate) no_pin: bool,
+}
+
+impl StoreArgs {
+    /// Whether a part was asked for; without `--only`, every part was.
+    pub(crate) fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// What the idle client takes.
+#[derive(Debug, Args)]
+pub(crate) struct IdleClientArgs {
+    #[arg(long)]
+    pub(crate) address: SocketAddr,
+    #[arg(long)]
+    pub(crate) connections: usize,
+}
+
+/// One independent part of the store measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Throughput and server CPU per operation, driven by redis-benchmark
+    Workloads,
+    /// Resident bytes per key, with and without a TTL
+    Memory,
+    /// How late `expired` events are
+    Lag,
+    /// The longest engine step while the keyspace grows
+    Growth,
+    /// CPU used while nothing but open connections is there
+    Idle,
+}
+
+/// The numbers of one `store` run.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Interleaved runs per workload.
+    pub(crate) runs: usize,
+    /// How long a run of a workload should at least last.
+    pub(crate) run_seconds: f64,
+    pub(crate) pipelines: Vec<usize>,
+    /// Connections redis-benchmark opens.
+    pub(crate) connections: usize,
+    /// Keys preloaded for the workloads, which then pick among them at random, and loaded to measure memory.
+    pub(crate) keys: usize,
+    /// Fresh servers per variant of the memory measurement.
+    pub(crate) memory_runs: usize,
+    /// Numbers of keys with a far deadline beside which lag is measured.
+    pub(crate) lag_backgrounds: Vec<usize>,
+    /// Keys whose `expired` events are timed.
+    pub(crate) lag_probes: usize,
+    /// Rounds of probes per background.
+    pub(crate) lag_runs: usize,
+    /// How late an event may be and still count as delivered.
+    pub(crate) lag_window: Duration,
+    /// Keys the growth measurement ends with.
+    pub(crate) growth_keys: usize,
+    pub(crate) idle_connections: usize,
+    pub(crate) idle_period: Duration,
+}
+
+impl Plan {
+    pub(crate) fn of(args: &StoreArgs) -> Plan {
+        let full = Plan {
+            runs: 5,
+            run_seconds: 3.0,
+            pipelines: args.pipelines.clone(),
+            connections: 50,
+            keys: args.keys,
+            memory_runs: 3,
+            lag_backgrounds: vec![0, 100_000, 1_000_000],
+            lag_probes: 1_000,
+            lag_runs: 3,
+            lag_window: Duration::from_secs(40),
+            growth_keys: 10_000_000,
+            idle_connections: 10_000,
+            idle_period: Duration::from_secs(30),
+        };
+        let mut plan = if args.quick {
+            Plan {
+                runs: 3,
+                run_seconds: 1.0,
+                memory_runs: 1,
+                lag_backgrounds: vec![0, 100_000],
+                lag_runs: 1,
+                lag_window: Duration::from_secs(10),
+                growth_keys: 1_000_000,
+                idle_period: Duration::from_secs(10),
+                ..full
+            }
+        } else {
+            full
+        };
+        if let Some(runs) = args.runs {
+            plan.runs = runs.get();
+            plan.memory_runs = plan.memory_runs.min(plan.runs);
+            plan.lag_runs = plan.lag_runs.min(plan.runs);
+        }
+        if let Some(seconds) = args.seconds {
+            plan.run_seconds = seconds.max(0.1);
+        }
+        if let Some(keys) = args.growth_keys {
+            plan.growth_keys = keys;
+        }
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn store_args(line: &str) -> StoreArgs {
+        let words = ["kumi-bench", "store"]
+            .into_iter()
+            .chain(line.split_whitespace());
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::Store(args) => args,
+            Command::IdleClient(_) => unreachable!("`store` was asked for"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_only_every_part_is_wanted() {
+        let args = store_args("");
+        assert!(Part::value_variants().iter().all(|&part| args.wants(part)));
+    }
+
+    #[test]
+    fn only_takes_several_parts() {
+        let args = store_args("--only lag,idle");
+        assert!(args.wants(Part::Lag) && args.wants(Part::Idle) && !args.wants(Part::Memory));
+    }
+
+    #[test]
+    fn runs_given_by_hand_win_over_quick() {
+        assert_eq!(Plan::of(&store_args("--quick --runs 7")).runs, 7);
+        assert_eq!(Plan::of(&store_args("--quick")).runs, 3);
+        assert_eq!(Plan::of(&store_args("")).runs, 5);
+    }
+
+    #[test]
+    fn zero_runs_are_refused() {
+        assert!(Cli::try_parse_from(["kumi-bench", "store", "--runs", "0"]).is_err());
+    }
+}

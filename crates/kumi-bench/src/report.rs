@@ -1,0 +1,350 @@
+//! What was measured, as a table to read and as lines to parse.
+//!
+//! A figure line is `figure name=N server=S value=V unit=U min=A max=B runs=R`, followed by `ratio_vs_redis=` for every
+//! server but redis, and by `goal=` and `met=` where the project set itself one. Values hold no spaces.
+
+use std::fmt::{self, Write};
+
+use crate::stats::Sample;
+
+/// The server everything is compared with.
+const REFERENCE: &str = "redis";
+/// The server the goals are for.
+const OURS: &str = "kumi";
+
+/// What the project wants a figure of its own to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Goal {
+    AtMost(f64),
+    AtLeast(f64),
+    /// As a multiple of the reference server's figure.
+    RatioAtMost(f64),
+}
+
+impl Goal {
+    fn met(self, value: f64, ratio: Option<f64>) -> Option<bool> {
+        match self {
+            Goal::AtMost(limit) => Some(value <= limit),
+            Goal::AtLeast(limit) => Some(value >= limit),
+            Goal::RatioAtMost(limit) => ratio.map(|ratio| ratio <= limit),
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Goal::AtMost(limit) => write!(f, "<={}", number(limit)),
+            Goal::AtLeast(limit) => write!(f, ">={}", number(limit)),
+            Goal::RatioAtMost(limit) => write!(f, "ratio<={limit:.3}"),
+        }
+    }
+}
+
+/// One figure, measured on each server.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Dotted, for the figure line.
+    name: String,
+    /// For the table.
+    label: String,
+    unit: &'static str,
+    goal: Option<Goal>,
+    cells: Vec<(&'static str, Sample)>,
+}
+
+impl Row {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        label: impl Into<String>,
+        unit: &'static str,
+    ) -> Row {
+        Row {
+            name: name.into(),
+            label: label.into(),
+            unit,
+            goal: None,
+            cells: Vec::new(),
+        }
+    }
+
+    pub(crate) fn goal(mut self, goal: Option<Goal>) -> Row {
+        self.goal = goal;
+        self
+    }
+
+    pub(crate) fn add(&mut self, server: &'static str, sample: Sample) {
+        self.cells.push((server, sample));
+    }
+
+    fn sample(&self, server: &str) -> Option<&Sample> {
+        self.cells
+            .iter()
+            .find(|(name, _)| *name == server)
+            .map(|(_, sample)| sample)
+    }
+
+    /// A server's median as a multiple of the reference's.
+    fn ratio(&self, server: &str) -> Option<f64> {
+        let reference = self.sample(REFERENCE)?.median();
+        let own = self.sample(server)?.median();
+        (server != REFERENCE && reference > 0.0).then(|| own / reference)
+    }
+
+    fn verdict(&self) -> Option<(Goal, bool)> {
+        let goal = self.goal?;
+        let met = goal.met(self.sample(OURS)?.median(), self.ratio(OURS))?;
+        Some((goal, met))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Section {
+    title: String,
+    rows: Vec<Row>,
+}
+
+/// Everything one run of the bench has to say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Report {
+    sections: Vec<Section>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn section(&mut self, title: impl Into<String>, rows: Vec<Row>) {
+        self.sections.push(Section {
+            title: title.into(),
+            rows,
+        });
+    }
+
+    /// A sentence the reader of the figures should know.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    pub(crate) fn tables(&self) -> String {
+        let mut out = String::new();
+        for section in &self.sections {
+            push_section(&mut out, section);
+        }
+        for note in &self.notes {
+            push_line(&mut out, &format!("note: {note}"));
+        }
+        out
+    }
+
+    pub(crate) fn figures(&self) -> String {
+        let mut out = String::new();
+        for row in self.sections.iter().flat_map(|section| &section.rows) {
+            for (server, sample) in &row.cells {
+                push_line(&mut out, &figure(row, server, sample));
+            }
+        }
+        out
+    }
+}
+
+fn push_section(out: &mut String, section: &Section) {
+    let mut servers: Vec<&str> = Vec::new();
+    for (server, _) in section.rows.iter().flat_map(|row| &row.cells) {
+        if !servers.contains(server) {
+            servers.push(server);
+        }
+    }
+    let compared = section.rows.iter().any(|row| row.ratio(OURS).is_some());
+    let aimed = section.rows.iter().any(|row| row.verdict().is_some());
+
+    let mut header: Vec<String> = vec![String::new(), "unit".to_owned()];
+    header.extend(servers.iter().map(|server| (*server).to_owned()));
+    if compared {
+        header.push(format!("{OURS}/{REFERENCE}"));
+    }
+    if aimed {
+        header.extend(["goal".to_owned(), String::new()]);
+    }
+    let mut lines = vec![header];
+    for row in &section.rows {
+        let mut line = vec![row.label.clone(), row.unit.to_owned()];
+        line.extend(
+            servers
+                .iter()
+                .map(|server| row.sample(server).map_or(String::from("-"), cell)),
+        );
+        if compared {
+            line.push(
+                row.ratio(OURS)
+                    .map_or(String::new(), |ratio| format!("{ratio:.2}")),
+            );
+        }
+        if let Some((goal, met)) = row.verdict() {
+            line.extend([
+                goal.to_string(),
+                if met { "met" } else { "MISSED" }.to_owned(),
+            ]);
+        }
+        lines.push(line);
+    }
+    push_line(out, &section.title);
+    push_columns(out, &lines);
+    out.push('\n');
+}
+
+/// Left-aligned columns as wide as their widest cell, two spaces apart.
+fn push_columns(out: &mut String, lines: &[Vec<String>]) {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines
+            .iter()
+            .filter_map(|line| line.get(column))
+            .map(String::len)
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for line in lines {
+        let mut text = String::new();
+        for (cell, width) in line.iter().zip(&widths) {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "  {cell:<width$}");
+        }
+        push_line(out, text.trim_end());
+    }
+}
+
+fn push_line(out: &mut String, line: &str) {
+    out.push_str(line);
+    out.push('\n');
+}
+
+fn cell(sample: &Sample) -> String {
+    let median = number(sample.median());
+    if sample.len() == 1 {
+        median
+    } else {
+        format!(
+            "{median} ({}..{})",
+            number(sample.min()),
+            number(sample.max())
+        )
+    }
+}
+
+fn figure(row: &Row, server: &str, sample: &Sample) -> String {
+    let mut line = format!(
+        "figure name={} server={server} value={} unit={} min={} max={} runs={}",
+        row.name,
+        number(sample.median()),
+        row.unit,
+        number(sample.min()),
+        number(sample.max()),
+        sample.len(),
+    );
+    // Writing to a String cannot fail.
+    if let Some(ratio) = row.ratio(server) {
+        let _ = write!(line, " ratio_vs_redis={ratio:.3}");
+    }
+    if let Some((goal, met)) = row.verdict().filter(|_| server == OURS) {
+        let _ = write!(line, " goal={goal} met={}", if met { "yes" } else { "no" });
+    }
+    line
+}
+
+/// About four significant digits, more for large numbers, and no exponent.
+fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 1000.0 || (size.fract() == 0.0 && size < 1000.0) => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(goal: Goal) -> Row {
+        let mut row = Row::new("store.get.p16.cpu_us", "GET P=16 CPU", "us").goal(Some(goal));
+        row.add("kumi", Sample::new(vec![0.9, 0.8, 1.0]).unwrap());
+        row.add("redis", Sample::single(1.8));
+        row
+    }
+
+    fn figures(row: Row) -> Vec<String> {
+        let mut report = Report::default();
+        report.section("title", vec![row]);
+        report.figures().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_figure_line_carries_spread_ratio_and_goal() {
+        let lines = figures(row(Goal::RatioAtMost(1.0 / 1.5)));
+        assert_eq!(
+            lines,
+            [
+                "figure name=store.get.p16.cpu_us server=kumi value=0.900 unit=us min=0.800 max=1 runs=3 \
+                 ratio_vs_redis=0.500 goal=ratio<=0.667 met=yes",
+                "figure name=store.get.p16.cpu_us server=redis value=1.800 unit=us min=1.800 max=1.800 runs=1",
+            ]
+        );
+    }
+
+    #[test]
+    fn goals_are_judged_by_the_median() {
+        let met = |goal| row(goal).verdict().unwrap().1;
+        assert!(met(Goal::AtMost(0.9)) && !met(Goal::AtMost(0.89)));
+        assert!(met(Goal::AtLeast(0.9)) && !met(Goal::AtLeast(0.91)));
+        assert!(met(Goal::RatioAtMost(0.5)) && !met(Goal::RatioAtMost(0.49)));
+    }
+
+    #[test]
+    fn a_ratio_goal_without_the_reference_stays_open() {
+        let mut alone = Row::new("n", "l", "us").goal(Some(Goal::RatioAtMost(1.0)));
+        alone.add("kumi", Sample::single(1.0));
+        assert_eq!(alone.verdict(), None);
+    }
+
+    #[test]
+    fn tables_align_and_show_what_is_missing() {
+        let mut report = Report::default();
+        let mut other = Row::new("x", "a longer label than that", "B");
+        other.add("valkey", Sample::single(96.0));
+        report.section("Title", vec![row(Goal::AtMost(0.1)), other]);
+        report.note("noisy");
+        let expected = "\
+Title
+                            unit  kumi                redis  valkey  kumi/redis  goal
+  GET P=16 CPU              us    0.900 (0.800..1)    1.800  -       0.50        <=0.100  MISSED
+  a longer label than that  B     -                   -      96
+
+note: noisy
+";
+        let trim = |text: &str| -> Vec<Vec<String>> {
+            text.lines()
+                .map(|line| line.split_whitespace().map(str::to_owned).collect())
+                .collect()
+        };
+        assert_eq!(trim(&report.tables()), trim(expected));
+        let tables = report.tables();
+        let column =
+            |line: usize, text: &str| tables.lines().nth(line).unwrap().find(text).unwrap();
+        assert_eq!(column(1, "valkey"), column(3, "96"));
+        assert_eq!(column(1, "goal"), column(2, "<="));
+    }
+
+    #[test]
+    fn numbers_keep_about_four_digits() {
+        let check = |value, expected| assert_eq!(number(value), expected);
+        check(0.91234, "0.912");
+        check(7.3, "7.300");
+        check(12.345, "12.35");
+        check(130.04, "130.0");
+        check(123_456.7, "123457");
+        check(1000.0, "1000");
+        check(75.0, "75");
+        check(0.0, "0");
+    }
+}

@@ -1,0 +1,318 @@
+//! The servers measured: finding them, building ours, starting and stopping them.
+//!
+//! Every server gets the same flags, a free loopback port and a directory of its own. No server is ever reused between
+//! parts, so that one measurement's garbage is not the next one's baseline.
+
+use std::env;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+use crate::args::StoreArgs;
+use crate::children::{Child, Nursery};
+use crate::cores::Cores;
+use crate::procfs::{self, CpuTime};
+use crate::progress::Progress;
+use crate::wire::Connection;
+
+/// How long a server may take until it answers PING.
+const START_LIMIT: Duration = Duration::from_secs(15);
+/// A port found free can be taken before the server binds it; then another one is tried.
+const START_ATTEMPTS: usize = 3;
+
+/// What all servers of a run share: where they live, who owns them, which cores they get.
+pub(crate) struct Stage {
+    nursery: Nursery,
+    cores: Cores,
+    directory: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new(no_pin: bool) -> Result<Stage> {
+        let directory = tempfile::Builder::new()
+            .prefix("kumi-bench-")
+            .tempdir()
+            .context("cannot make a temporary directory")?;
+        let nursery = Nursery::new(directory.path().to_owned())?;
+        let cores = if no_pin {
+            Cores::Unpinned
+        } else {
+            Cores::pinned()
+        };
+        Ok(Stage {
+            nursery,
+            cores,
+            directory,
+        })
+    }
+
+    pub(crate) fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    /// Starts a process on the clients' cores.
+    pub(crate) fn spawn_client(&self, command: &mut Command) -> std::io::Result<Child> {
+        self.nursery.spawn(command)
+    }
+
+    /// A new empty directory inside the temporary one.
+    pub(crate) fn subdirectory(&self, prefix: &str) -> Result<PathBuf> {
+        let directory = tempfile::Builder::new()
+            .prefix(prefix)
+            .tempdir_in(self.directory.path())
+            .context("cannot make a temporary directory")?;
+        Ok(directory.keep())
+    }
+}
+
+/// A server program that takes part.
+#[derive(Clone, Debug)]
+pub(crate) struct Contender {
+    name: &'static str,
+    program: PathBuf,
+    version: String,
+}
+
+impl Contender {
+    fn new(name: &'static str, program: PathBuf) -> Contender {
+        let version = version_line(&program);
+        Contender {
+            name,
+            program,
+            version,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Starts this server with nothing persisted, plus `directives`, and waits until it answers.
+    pub(crate) fn start(&self, stage: &Stage, directives: &[(&str, &str)]) -> Result<Server> {
+        let mut last = None;
+        for _ in 0..START_ATTEMPTS {
+            match self.start_once(stage, directives) {
+                Ok(server) => return Ok(server),
+                Err(error) => last = Some(error),
+            }
+        }
+        let error = last.unwrap_or_else(|| anyhow::anyhow!("it was never tried"));
+        Err(error.context(format!("cannot start {}", self.program.display())))
+    }
+
+    fn start_once(&self, stage: &Stage, directives: &[(&str, &str)]) -> Result<Server> {
+        let directory = stage.subdirectory(self.name)?;
+        let log = directory.join("log");
+        let output = File::create(&log).context("cannot make a log file")?;
+        let address = free_address()?;
+        let mut command = Command::new(&self.program);
+        command
+            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(["--port", &address.port().to_string()])
+            .arg("--dir")
+            .arg(&directory)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().context("cannot share a log file")?)
+            .stderr(output);
+        for (name, value) in directives {
+            command.arg(format!("--{name}")).arg(value);
+        }
+        let child = stage
+            .cores
+            .on_server_side(|| stage.nursery.spawn(&mut command))?;
+        let server = Server {
+            child,
+            address,
+            name: self.name,
+        };
+        server.wait_until_ready(&log)?;
+        Ok(server)
+    }
+}
+
+/// A running server; dropping it ends it.
+pub(crate) struct Server {
+    child: Child,
+    address: SocketAddr,
+    name: &'static str,
+}
+
+impl Server {
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn cpu_time(&self) -> Result<CpuTime> {
+        CpuTime::of(self.child.pid())
+    }
+
+    pub(crate) fn resident_bytes(&self) -> Result<u64> {
+        procfs::resident_bytes(self.child.pid())
+    }
+
+    fn wait_until_ready(&self, log: &Path) -> Result<()> {
+        let start = Instant::now();
+        while start.elapsed() < START_LIMIT {
+            if let Some(status) = self.child.ended()? {
+                bail!(
+                    "it ended at once ({status}); its last words: {}",
+                    last_words(log)
+                );
+            }
+            let answer = Connection::open(self.address)
+                .and_then(|mut connection| connection.command(&[b"PING"]));
+            if answer.is_ok_and(|line| line == b"+PONG") {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        bail!(
+            "it did not answer PING within {} s; its last words: {}",
+            START_LIMIT.as_secs(),
+            last_words(log)
+        )
+    }
+}
+
+/// The servers of this run: ours, redis-server, and valkey-server if it can be found.
+pub(crate) fn contenders(args: &StoreArgs, progress: &Progress) -> Result<Vec<Contender>> {
+    let kumi = match &args.kumi_server {
+        Some(path) => find_program(path, "check --kumi-server")?,
+        None => build_kumi_server(progress)?,
+    };
+    let hint = "install Debian's redis-server package, or name one with --redis-server";
+    let redis = find_program(&args.redis_server, hint)?;
+    let mut contenders = vec![Contender::new("kumi", kumi), Contender::new("redis", redis)];
+    if let Some(valkey) = on_path(&args.valkey_server) {
+        contenders.push(Contender::new("valkey", valkey));
+    }
+    Ok(contenders)
+}
+
+/// Builds kumi-server into the target directory this program runs from, so that what is measured is what the sources
+/// say. When it is up to date, cargo does nothing. A bench copied elsewhere takes the kumi-server beside it.
+fn build_kumi_server(progress: &Progress) -> Result<PathBuf> {
+    let bench = env::current_exe().context("cannot find this program's own path")?;
+    let beside = bench.with_file_name("kumi-server");
+    let target = bench
+        .ancestors()
+        .nth(2)
+        .filter(|directory| directory.join("CACHEDIR.TAG").exists());
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (Some(target), true) = (target, workspace.join("Cargo.toml").exists()) else {
+        return find_program(&beside, "name one with --kumi-server");
+    };
+    progress.line("building kumi-server (cargo build --release -p kumi-server)");
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args([
+            "build",
+            "--release",
+            "-p",
+            "kumi-server",
+            "--bin",
+            "kumi-server",
+            "--target-dir",
+        ])
+        .arg(target)
+        .current_dir(&workspace)
+        .status()
+        .context("cannot run cargo; name a built server with --kumi-server")?;
+    if !status.success() {
+        bail!("cargo could not build kumi-server ({status}); name a built one with --kumi-server");
+    }
+    find_program(
+        &target.join("release/kumi-server"),
+        "cargo built it elsewhere; name it with --kumi-server",
+    )
+}
+
+/// Where a program is, or an error with a hint.
+pub(crate) fn find_program(program: &Path, hint: &str) -> Result<PathBuf> {
+    on_path(program).with_context(|| format!("{} was not found: {hint}", program.display()))
+}
+
+/// A program given by path, or by name and then looked for on PATH.
+fn on_path(program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        return program.is_file().then(|| program.to_owned());
+    }
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .map(|directory| directory.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+fn version_line(program: &Path) -> String {
+    let output = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    text.lines()
+        .next()
+        .unwrap_or("unknown version")
+        .trim()
+        .to_owned()
+}
+
+fn free_address() -> Result<SocketAddr> {
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot find a free port")?;
+    listener.local_addr().context("cannot find a free port")
+}
+
+/// The end of a log, on one line.
+fn last_words(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    match lines.len() {
+        0 => "none".to_owned(),
+        count => lines[count.saturating_sub(3)..].join(" | "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_by_name_or_by_path() {
+        assert!(on_path(Path::new("sh")).is_some());
+        assert_eq!(
+            on_path(Path::new("/bin/sh")),
+            Some(PathBuf::from("/bin/sh"))
+        );
+        assert_eq!(on_path(Path::new("no-such-program-anywhere")), None);
+        assert_eq!(on_path(Path::new("/nowhere/sh")), None);
+    }
+
+    #[test]
+    fn the_last_lines_of_a_log_are_its_last_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        assert_eq!(last_words(&log), "none");
+        fs::write(&log, "one\ntwo\n\n three\nfour\n").unwrap();
+        assert_eq!(last_words(&log), "two | three | four");
+    }
+}

@@ -1,0 +1,187 @@
+//! A raw RESP2 client, just enough to load keys and listen to events.
+//!
+//! It reads replies as lines and understands none that spans several, except by looking for lines it expects. That is
+//! all a loader needs, it costs little client CPU, and it is the same for every server measured.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// Commands in flight while loading. Their replies, a few bytes each, fit any socket buffer, so writing never deadlocks.
+const LOAD_BATCH: usize = 500;
+/// A server that says nothing for this long is taken for stuck.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+const READ_BYTES: usize = 64 * 1024;
+
+/// One connection to a server.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    /// Bytes read; those before `start` are consumed.
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Connection {
+    pub(crate) fn open(address: SocketAddr) -> Result<Connection> {
+        let stream =
+            TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+        Ok(Connection {
+            stream,
+            buffer: Vec::new(),
+            start: 0,
+        })
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stream
+            .write_all(bytes)
+            .context("the server closed the connection")
+    }
+
+    /// Sends one command and takes a one-line reply that is not an error.
+    pub(crate) fn command(&mut self, args: &[&[u8]]) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        push_command(&mut bytes, args);
+        self.send(&bytes)?;
+        self.reply()
+    }
+
+    /// A one-line reply that is not an error.
+    pub(crate) fn reply(&mut self) -> Result<Vec<u8>> {
+        loop {
+            if let Some(line) = self.buffered_line() {
+                if line.first() == Some(&b'-') {
+                    bail!("the server answered {}", String::from_utf8_lossy(line));
+                }
+                return Ok(line.to_vec());
+            }
+            if self.fill(REPLY_TIMEOUT)? == 0 {
+                bail!(
+                    "the server did not answer for {} s",
+                    REPLY_TIMEOUT.as_secs()
+                );
+            }
+        }
+    }
+
+    /// The next whole line already read, without its end.
+    pub(crate) fn buffered_line(&mut self) -> Option<&[u8]> {
+        let rest = &self.buffer[self.start..];
+        let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
+        let from = self.start;
+        self.start += end + 2;
+        Some(&self.buffer[from..from + end])
+    }
+
+    /// Reads once; 0 means that nothing came in time.
+    pub(crate) fn fill(&mut self, timeout: Duration) -> Result<usize> {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        self.stream
+            .set_read_timeout(Some(timeout.max(Duration::from_millis(1))))?;
+        let old = self.buffer.len();
+        self.buffer.resize(old + READ_BYTES, 0);
+        let outcome = self.stream.read(&mut self.buffer[old..]);
+        self.buffer.truncate(old + *outcome.as_ref().unwrap_or(&0));
+        match outcome {
+            Ok(0) => bail!("the server closed the connection"),
+            Ok(count) => Ok(count),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Ok(0)
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error).context("cannot read from the server"),
+        }
+    }
+}
+
+/// Sends `count` commands, pipelined, and checks that none is refused. `command` appends the command of an index.
+pub(crate) fn load(
+    address: SocketAddr,
+    count: usize,
+    mut command: impl FnMut(usize, &mut Vec<u8>),
+) -> Result<()> {
+    let mut connection = Connection::open(address)?;
+    let mut bytes = Vec::new();
+    let mut next = 0;
+    while next < count {
+        let end = count.min(next + LOAD_BATCH);
+        bytes.clear();
+        for index in next..end {
+            command(index, &mut bytes);
+        }
+        connection.send(&bytes)?;
+        for _ in next..end {
+            connection.reply()?;
+        }
+        next = end;
+    }
+    Ok(())
+}
+
+/// Appends a command as an array of bulk strings.
+pub(crate) fn push_command(out: &mut Vec<u8>, args: &[&[u8]]) {
+    push_header(out, b'*', args.len());
+    for arg in args {
+        push_header(out, b'$', arg.len());
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn push_header(out: &mut Vec<u8>, kind: u8, length: usize) {
+    out.push(kind);
+    out.extend_from_slice(length.to_string().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// A connection whose peer sends `pieces` one write at a time and closes.
+    fn answered_by(pieces: &'static [&'static [u8]]) -> Connection {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            peer.set_nodelay(true).unwrap();
+            for piece in pieces {
+                peer.write_all(piece).unwrap();
+            }
+        });
+        Connection::open(address).unwrap()
+    }
+
+    #[test]
+    fn commands_are_arrays_of_bulk_strings() {
+        let mut out = Vec::new();
+        push_command(&mut out, &[b"SET", b"key", b""]);
+        assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$0\r\n\r\n");
+    }
+
+    #[test]
+    fn replies_split_anywhere_are_whole_lines() {
+        let mut connection = answered_by(&[b"+O", b"K\r", b"\n:12\r\n"]);
+        assert_eq!(connection.reply().unwrap(), b"+OK");
+        assert_eq!(connection.reply().unwrap(), b":12");
+    }
+
+    #[test]
+    fn an_error_reply_is_an_error() {
+        let error = answered_by(&[b"-ERR no\r\n"]).reply().unwrap_err();
+        assert!(error.to_string().contains("ERR no"), "{error}");
+    }
+
+    #[test]
+    fn a_closed_connection_is_an_error() {
+        assert!(answered_by(&[b"+half"]).reply().is_err());
+    }
+}

@@ -1,0 +1,123 @@
+//! The bench through its command line, with a real redis-server on both sides and little data.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a failed step of a test is a failed test"
+)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn bench(temporary: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kumi-bench"));
+    command
+        .arg("store")
+        .args(["--kumi-server", "redis-server"])
+        .args(args)
+        .env("TMPDIR", temporary);
+    command
+}
+
+/// Processes whose command line names this directory: each server does, as its working directory.
+fn processes_in(directory: &Path) -> Vec<String> {
+    let needle = directory.to_string_lossy().into_owned();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(&needle))
+        .collect()
+}
+
+#[test]
+fn a_small_run_prints_a_line_per_figure_and_leaves_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let args = "--only workloads,memory --keys 2000 --runs 1 --seconds 0.1 --pipelines 16";
+    let output = bench(temporary.path(), &args.split(' ').collect::<Vec<_>>())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    let figures: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("figure "))
+        .collect();
+    for name in [
+        "store.set.p16.throughput",
+        "store.get.p16.cpu_us",
+        "store.memory.plain",
+        "store.memory.random_ttl",
+    ] {
+        for server in ["kumi", "redis"] {
+            let start = format!("figure name={name} server={server} value=");
+            assert!(
+                figures.iter().any(|line| line.starts_with(&start)),
+                "no {start} in {text}"
+            );
+        }
+    }
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+    assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_signal_ends_the_servers_too() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut bench = bench(temporary.path(), &["--only", "idle"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(bench.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("idle 1/")));
+    let start = Instant::now();
+    while processes_in(temporary.path()).is_empty() && start.elapsed() < Duration::from_secs(30) {
+        std::thread::yield_now();
+    }
+    assert!(
+        !processes_in(temporary.path()).is_empty(),
+        "no server was started"
+    );
+    let terminate = Command::new("kill")
+        .arg(bench.id().to_string())
+        .status()
+        .unwrap();
+    assert!(terminate.success());
+    let status = bench.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(143), None));
+    assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_missing_program_is_named_with_what_to_install() {
+    let temporary = tempfile::tempdir().unwrap();
+    let check = |args: &[&str], expected: &str| {
+        let output = bench(temporary.path(), args).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && text.contains(expected),
+            "{text}"
+        );
+    };
+    check(
+        &["--redis-server", "/nowhere/redis-server"],
+        "redis-server package",
+    );
+    check(
+        &[
+            "--only",
+            "workloads",
+            "--redis-benchmark",
+            "/nowhere/redis-benchmark",
+        ],
+        "redis-tools package",
+    );
+}
