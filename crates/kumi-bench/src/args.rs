@@ -29,7 +29,7 @@ pub(crate) enum Command {
 /// What `store` takes.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Fewer runs, shorter runs, less data: a rough picture in about two minutes
+    /// Fewer runs, shorter runs, less data: a rough picture in a few minutes
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -131,6 +131,7 @@ pub(crate) struct Plan {
     pub(crate) lag_runs: usize,
     /// How late an event may be and still count as delivered.
     pub(crate) lag_window: Duration,
+    pub(crate) growth_runs: usize,
     /// Keys the growth measurement ends with.
     pub(crate) growth_keys: usize,
     pub(crate) idle_connections: usize,
@@ -150,6 +151,7 @@ impl Plan {
             lag_probes: 1_000,
             lag_runs: 3,
             lag_window: Duration::from_secs(40),
+            growth_runs: 3,
             growth_keys: 10_000_000,
             idle_connections: 10_000,
             idle_period: Duration::from_secs(30),
@@ -162,6 +164,7 @@ impl Plan {
                 lag_backgrounds: vec![0, 100_000],
                 lag_runs: 1,
                 lag_window: Duration::from_secs(10),
+                growth_runs: 1,
                 growth_keys: 1_000_000,
                 idle_period: Duration::from_secs(10),
                 ..full
@@ -173,6 +176,7 @@ impl Plan {
             plan.runs = runs.get();
             plan.memory_runs = plan.memory_runs.min(plan.runs);
             plan.lag_runs = plan.lag_runs.min(plan.runs);
+            plan.growth_runs = plan.growth_runs.min(plan.runs);
         }
         if let Some(seconds) = args.seconds {
             plan.run_seconds = seconds.max(0.1);

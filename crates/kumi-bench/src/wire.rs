@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use kumi_resp::encode;
 
 /// Commands in flight while loading. Their replies, a few bytes each, fit any socket buffer, so writing never deadlocks.
 const LOAD_BATCH: usize = 500;
@@ -125,18 +126,10 @@ pub(crate) fn load(
 
 /// Appends a command as an array of bulk strings.
 pub(crate) fn push_command(out: &mut Vec<u8>, args: &[&[u8]]) {
-    push_header(out, b'*', args.len());
+    encode::array(out, args.len());
     for arg in args {
-        push_header(out, b'$', arg.len());
-        out.extend_from_slice(arg);
-        out.extend_from_slice(b"\r\n");
+        encode::bulk(out, arg);
     }
-}
-
-fn push_header(out: &mut Vec<u8>, kind: u8, length: usize) {
-    out.push(kind);
-    out.extend_from_slice(length.to_string().as_bytes());
-    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]

@@ -8,8 +8,10 @@ mod servers;
 mod workloads;
 
 use std::fs;
+use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use clap::ValueEnum;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::{Part, Plan, StoreArgs};
@@ -17,47 +19,56 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::store::servers::{Contender, Stage};
 
-/// Measures what was asked for and prints the report.
+/// A load average above this at the start is worth a word.
+const BUSY_LOAD: f64 = 0.5;
+
+/// Measures what was asked for and prints the report. A part that fails leaves the others their figures.
 pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     let plan = Plan::of(args);
     let progress = Progress::new();
+    let wanted: Vec<Part> = Part::value_variants()
+        .iter()
+        .copied()
+        .filter(|&part| args.wants(part))
+        .collect();
+    let benchmark = match wanted.contains(&Part::Workloads) {
+        true => workloads::find_benchmark(&args.redis_benchmark)?,
+        false => PathBuf::new(),
+    };
+    let contenders = match wanted.iter().any(|&part| part != Part::Growth) {
+        true => servers::contenders(args, &progress)?,
+        false => Vec::new(),
+    };
     raise_open_files();
     let stage = Stage::new(args.no_pin)?;
     let mut report = Report::default();
-    let needs_servers = [Part::Workloads, Part::Memory, Part::Lag, Part::Idle]
-        .into_iter()
-        .any(|part| args.wants(part));
-    let contenders = if needs_servers {
-        servers::contenders(args, &progress)?
-    } else {
-        Vec::new()
-    };
     describe(&stage, &contenders, &mut report);
-
-    if args.wants(Part::Workloads) {
-        let benchmark = workloads::find_benchmark(&args.redis_benchmark)?;
-        workloads::measure(
-            &stage,
-            &plan,
-            &contenders,
-            &benchmark,
-            &progress,
-            &mut report,
-        )?;
-    }
-    if args.wants(Part::Memory) {
-        memory::measure(&stage, &plan, &contenders, &progress, &mut report)?;
-    }
-    if args.wants(Part::Lag) {
-        lag::measure(&stage, &plan, &contenders, &progress, &mut report)?;
-    }
-    if args.wants(Part::Growth) {
-        growth::measure(&stage, &plan, &progress, &mut report)?;
-    }
-    if args.wants(Part::Idle) {
-        idle::measure(&stage, &plan, &contenders, &progress, &mut report)?;
+    let mut failed = 0;
+    for part in wanted {
+        let outcome = match part {
+            Part::Workloads => workloads::measure(
+                &stage,
+                &plan,
+                &contenders,
+                &benchmark,
+                &progress,
+                &mut report,
+            ),
+            Part::Memory => memory::measure(&stage, &plan, &contenders, &progress, &mut report),
+            Part::Lag => lag::measure(&stage, &plan, &contenders, &progress, &mut report),
+            Part::Growth => growth::measure(&stage, &plan, &progress, &mut report),
+            Part::Idle => idle::measure(&stage, &plan, &contenders, &progress, &mut report),
+        };
+        if let Err(error) = outcome {
+            failed += 1;
+            progress.line(&format!("{part:?} failed: {error:#}"));
+            report.note(format!("{part:?} was not measured: {error:#}"));
+        }
     }
     print!("{}\n{}", report.tables(), report.figures());
+    if failed > 0 {
+        bail!("{failed} of the measurements failed");
+    }
     Ok(())
 }
 
@@ -66,17 +77,15 @@ fn describe(stage: &Stage, contenders: &[Contender], report: &mut Report) {
     for contender in contenders {
         report.note(format!("{}: {}", contender.name(), contender.version()));
     }
-    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
-    report.note(format!("cores: {} ({cpus} usable)", stage.cores()));
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    if let Some(load) = load
+    report.note(format!("cores: {}", stage.cores()));
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = text
         .split_whitespace()
         .next()
-        .and_then(|word| word.parse::<f64>().ok())
-        && load > 0.5
-    {
+        .and_then(|word| word.parse().ok());
+    if let Some(load) = load.filter(|&load: &f64| load > BUSY_LOAD) {
         report.note(format!(
-            "the load average was {load:.1} at the start: other work disturbs these figures"
+            "the load average was {load:.1} at the start: other work may disturb these figures"
         ));
     }
 }

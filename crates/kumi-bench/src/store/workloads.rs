@@ -56,6 +56,30 @@ impl Workload {
             _ => None,
         }
     }
+
+    fn rows(self, servers: &[Server], runs: &[Vec<Run>]) -> Result<[Row; 2]> {
+        let name = format!("store.{}.p{}", self.test, self.pipeline);
+        let label = self.label();
+        let mut throughput = Row::new(
+            format!("{name}.throughput"),
+            format!("{label} throughput"),
+            "op/s",
+        );
+        let mut cpu = Row::new(
+            format!("{name}.cpu_us"),
+            format!("{label} server CPU"),
+            "us/op",
+        )
+        .goal(self.cpu_goal());
+        for (server, runs) in servers.iter().zip(runs) {
+            let sample = |figure: fn(&Run) -> f64| {
+                Sample::new(runs.iter().map(figure).collect()).context("no run was made")
+            };
+            throughput.add(server.name(), sample(|run| run.operations_per_second)?);
+            cpu.add(server.name(), sample(|run| run.cpu_us_per_operation)?);
+        }
+        Ok([throughput, cpu])
+    }
 }
 
 /// What one run gave.
@@ -117,8 +141,24 @@ pub(crate) fn measure(
         output: stage.subdirectory("redis-benchmark")?.join("csv"),
     };
     let mut rows = Vec::new();
+    let mut waited: Vec<f64> = vec![0.0; servers.len()];
     for workload in workloads {
-        rows.extend(driver.compare(workload, &servers, &mut task, report)?);
+        let runs = driver.take_turns(workload, &servers, &mut task)?;
+        rows.extend(workload.rows(&servers, &runs)?);
+        for (most, runs) in waited.iter_mut().zip(&runs) {
+            *most = runs
+                .iter()
+                .map(|run| run.waited_percent)
+                .fold(*most, f64::max);
+        }
+    }
+    for (server, most) in servers.iter().zip(waited) {
+        if most > DISTURBED_PERCENT {
+            let name = server.name();
+            report.note(format!(
+                "disturbed: {name} waited up to {most:.0}% of a run for its core"
+            ));
+        }
     }
     let title = format!(
         "Workloads: {} connections, {} keys, {VALUE_BYTES}-byte values, median of {} (lowest..highest)",
@@ -148,14 +188,13 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// One workload on all servers, taking turns.
-    fn compare(
+    /// The runs of one workload, by server.
+    fn take_turns(
         &self,
         workload: Workload,
         servers: &[Server],
         task: &mut Task,
-        report: &mut Report,
-    ) -> Result<Vec<Row>> {
+    ) -> Result<Vec<Vec<Run>>> {
         let label = workload.label();
         let mut requests = 0;
         for server in servers {
@@ -183,39 +222,7 @@ impl Driver<'_> {
                 task.end();
             }
         }
-        let name = format!("store.{}.p{}", workload.test, workload.pipeline);
-        let mut throughput = Row::new(
-            format!("{name}.throughput"),
-            format!("{label} throughput"),
-            "op/s",
-        );
-        let mut cpu = Row::new(
-            format!("{name}.cpu_us"),
-            format!("{label} server CPU"),
-            "us/op",
-        )
-        .goal(workload.cpu_goal());
-        for (server, runs) in servers.iter().zip(&runs) {
-            let sample = |figure: fn(&Run) -> f64| Sample::new(runs.iter().map(figure).collect());
-            throughput.add(
-                server.name(),
-                sample(|run| run.operations_per_second).context("no run was made")?,
-            );
-            cpu.add(
-                server.name(),
-                sample(|run| run.cpu_us_per_operation).context("no run was made")?,
-            );
-            let waited = sample(|run| run.waited_percent)
-                .context("no run was made")?
-                .median();
-            if waited > DISTURBED_PERCENT {
-                report.note(format!(
-                    "{label}: {} waited {waited:.0}% of the time for its core",
-                    server.name()
-                ));
-            }
-        }
-        Ok(vec![throughput, cpu])
+        Ok(runs)
     }
 
     fn run(&self, workload: Workload, server: &Server, requests: usize) -> Result<Run> {
