@@ -2,6 +2,7 @@
 //!
 //! Every number a measurement uses is in [`Plan`], so that what `--quick` changes can be read in one place.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -24,6 +25,9 @@ pub(crate) enum Command {
     /// Hold idle connections until standard input closes (started by `store` itself)
     #[command(hide = true)]
     IdleClient(IdleClientArgs),
+    /// Grow a keyspace inside this process (started by `store` itself)
+    #[command(hide = true)]
+    EngineRun(EngineRunArgs),
 }
 
 /// What `store` takes.
@@ -76,6 +80,10 @@ pub(crate) struct StoreArgs {
     /// Do not pin server and client to different cores
     #[arg(long)]
     pub(crate) no_pin: bool,
+
+    /// Run everything without transparent huge pages, which redis-server always does
+    #[arg(long)]
+    pub(crate) no_huge_pages: bool,
 }
 
 impl StoreArgs {
@@ -92,6 +100,36 @@ pub(crate) struct IdleClientArgs {
     pub(crate) address: SocketAddr,
     #[arg(long)]
     pub(crate) connections: usize,
+}
+
+/// What a run of the engine takes.
+#[derive(Debug, Args)]
+pub(crate) struct EngineRunArgs {
+    #[arg(long)]
+    pub(crate) keys: usize,
+    #[arg(long, value_enum)]
+    pub(crate) load: EngineLoad,
+}
+
+/// What the engine is made to do, one step at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineLoad {
+    /// Set keys
+    Plain,
+    /// Set keys with random TTLs
+    Ttl,
+    /// Nothing
+    Empty,
+}
+
+impl fmt::Display for EngineLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EngineLoad::Plain => "plain",
+            EngineLoad::Ttl => "ttl",
+            EngineLoad::Empty => "empty",
+        })
+    }
 }
 
 /// One independent part of the store measurements.
@@ -200,7 +238,7 @@ mod tests {
             .chain(line.split_whitespace());
         match Cli::try_parse_from(words).unwrap().command {
             Command::Store(args) => args,
-            Command::IdleClient(_) => unreachable!("`store` was asked for"),
+            _ => unreachable!("`store` was asked for"),
         }
     }
 
@@ -226,6 +264,13 @@ mod tests {
         assert_eq!(Plan::of(&store_args("--quick --runs 7")).runs, 7);
         assert_eq!(Plan::of(&store_args("--quick")).runs, 3);
         assert_eq!(Plan::of(&store_args("")).runs, 5);
+    }
+
+    #[test]
+    fn engine_loads_are_written_as_they_are_read() {
+        for load in EngineLoad::value_variants() {
+            assert_eq!(EngineLoad::from_str(&load.to_string(), false), Ok(*load));
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Store(args) => store::run(&args),
         Command::IdleClient(args) => store::idle::hold_connections(&args),
+        Command::EngineRun(args) => store::engine::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

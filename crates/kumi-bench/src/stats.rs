@@ -80,14 +80,6 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
-    pub(crate) fn max(&self) -> u64 {
-        self.max
-    }
-
     /// The upper end of the bucket that holds this percentile; 0 when nothing was recorded.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let rank = (percent / 100.0 * self.count as f64).ceil().max(1.0) as u64;
@@ -186,7 +178,7 @@ mod tests {
         for value in 1..=1000 {
             histogram.record(value);
         }
-        assert_eq!((histogram.count(), histogram.max()), (1000, 1000));
+        assert_eq!((histogram.count, histogram.max), (1000, 1000));
         let median = histogram.percentile(50.0);
         assert!((500.0..532.0).contains(&median), "{median}");
         assert_eq!(histogram.percentile(100.0), 1000.0);

@@ -1,5 +1,6 @@
 //! `kumi-bench store`: the store beside redis-server, and valkey-server where there is one.
 
+pub(crate) mod engine;
 mod growth;
 pub(crate) mod idle;
 mod lag;
@@ -10,7 +11,7 @@ mod workloads;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -40,6 +41,9 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
         false => Vec::new(),
     };
     raise_open_files();
+    if args.no_huge_pages {
+        disable_huge_pages().context("cannot turn huge pages off")?;
+    }
     let stage = Stage::new(args.no_pin)?;
     let mut report = Report::default();
     describe(&stage, &contenders, &mut report);
@@ -78,6 +82,9 @@ fn describe(stage: &Stage, contenders: &[Contender], report: &mut Report) {
         report.note(format!("{}: {}", contender.name(), contender.version()));
     }
     report.note(format!("cores: {}", stage.cores()));
+    if let Ok(setting) = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled") {
+        report.note(format!("transparent huge pages: {}", setting.trim()));
+    }
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = text
         .split_whitespace()
@@ -88,6 +95,17 @@ fn describe(stage: &Stage, contenders: &[Contender], report: &mut Report) {
             "the load average was {load:.1} at the start: other work may disturb these figures"
         ));
     }
+}
+
+/// Every process started from here inherits this.
+#[cfg(target_os = "linux")]
+fn disable_huge_pages() -> std::io::Result<()> {
+    Ok(rustix::thread::disable_transparent_huge_pages(true)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn disable_huge_pages() -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
 }
 
 /// Ten thousand connections need as many descriptors; servers inherit the limit.

@@ -61,6 +61,11 @@ impl Stage {
         self.nursery.spawn(command)
     }
 
+    /// Starts a process on the servers' core.
+    pub(crate) fn spawn_server(&self, command: &mut Command) -> std::io::Result<Child> {
+        self.cores.on_server_side(|| self.nursery.spawn(command))
+    }
+
     /// A new empty directory inside the temporary one.
     pub(crate) fn subdirectory(&self, prefix: &str) -> Result<PathBuf> {
         let directory = tempfile::Builder::new()
@@ -127,9 +132,7 @@ impl Contender {
         for (name, value) in directives {
             command.arg(format!("--{name}")).arg(value);
         }
-        let child = stage
-            .cores
-            .on_server_side(|| stage.nursery.spawn(&mut command))?;
+        let child = stage.spawn_server(&mut command)?;
         let server = Server {
             child,
             address,
