@@ -124,6 +124,29 @@ pub(crate) fn load(
     Ok(())
 }
 
+/// Fails unless the server holds exactly `keys` keys, so that no figure is about keys it refused or lost.
+pub(crate) fn check_count(address: SocketAddr, keys: usize) -> Result<()> {
+    let answer = Connection::open(address)?.command(&[b"DBSIZE"])?;
+    if answer != format!(":{keys}").as_bytes() {
+        let answer = String::from_utf8_lossy(&answer);
+        bail!("{keys} keys were set, but DBSIZE answers {answer}");
+    }
+    Ok(())
+}
+
+/// Fails unless a key has a TTL.
+pub(crate) fn check_ttl(address: SocketAddr, key: &str) -> Result<()> {
+    let answer = Connection::open(address)?.command(&[b"PTTL", key.as_bytes()])?;
+    let answer = String::from_utf8_lossy(&answer);
+    let ttl_ms = answer
+        .strip_prefix(':')
+        .and_then(|text| text.parse::<i64>().ok());
+    if ttl_ms.is_none_or(|ms| ms <= 0) {
+        bail!("a key set with a TTL answers PTTL with {answer}");
+    }
+    Ok(())
+}
+
 /// Appends a command as an array of bulk strings.
 pub(crate) fn push_command(out: &mut Vec<u8>, args: &[&[u8]]) {
     encode::array(out, args.len());

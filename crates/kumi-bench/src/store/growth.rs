@@ -48,21 +48,36 @@ pub(crate) fn measure(
     ];
     let mut task = progress.task("growth", loads.len() * plan.growth_runs * PROGRESS_STEPS);
     let mut rows = Vec::new();
+    let mut outcome = Ok(());
     for (load, label) in loads {
-        let mut runs = Vec::new();
-        for number in 1..=plan.growth_runs {
-            let (keys, of) = (plan.growth_keys, plan.growth_runs);
-            task.begin(&format!("{keys} keys, {label}: run {number} of {of}"));
-            runs.push(run(stage, keys, load, &mut task).with_context(|| label.to_owned())?);
+        // What was measured before a failure is still worth showing.
+        match runs(stage, plan, load, label, &mut task) {
+            Ok(runs) => rows.extend(load_rows(load, label, &runs)?),
+            Err(error) => outcome = Err(error),
         }
-        rows.extend(load_rows(load, label, &runs)?);
     }
     let title = format!(
         "Growth to {} keys: thread CPU of an engine step, median of {}",
         plan.growth_keys, plan.growth_runs
     );
     report.section(title, rows);
-    Ok(())
+    outcome
+}
+
+fn runs(
+    stage: &Stage,
+    plan: &Plan,
+    load: EngineLoad,
+    label: &str,
+    task: &mut Task,
+) -> Result<Vec<Run>> {
+    let (keys, of) = (plan.growth_keys, plan.growth_runs);
+    let mut runs = Vec::new();
+    for number in 1..=of {
+        task.begin(&format!("{keys} keys, {label}: run {number} of {of}"));
+        runs.push(run(stage, keys, load, task).with_context(|| label.to_owned())?);
+    }
+    Ok(runs)
 }
 
 fn load_rows(load: EngineLoad, label: &str, runs: &[Run]) -> Result<Vec<Row>> {

@@ -150,7 +150,12 @@ fn load_background(server: &Server, keys: usize) -> Result<()> {
                 ms.as_bytes(),
             ],
         );
-    })
+    })?;
+    wire::check_count(server.address(), keys)?;
+    match keys {
+        0 => Ok(()),
+        _ => wire::check_ttl(server.address(), "key:000000000000"),
+    }
 }
 
 fn probe(server: &Server, plan: &Plan) -> Result<Round> {

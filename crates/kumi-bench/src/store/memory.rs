@@ -118,6 +118,10 @@ fn bytes_per_key(stage: &Stage, contender: &Contender, keys: usize, ttl: Ttl) ->
             ),
         }
     })?;
+    wire::check_count(server.address(), keys)?;
+    if ttl != Ttl::None {
+        wire::check_ttl(server.address(), "key:000000000000")?;
+    }
     let after = settled_bytes(&server)?;
     Ok(after.saturating_sub(before) as f64 / keys as f64)
 }

@@ -176,7 +176,8 @@ fn preload(server: &Server, keys: usize) -> Result<()> {
             out,
             &[b"SET", format!("key:{index:012}").as_bytes(), &value],
         );
-    })
+    })?;
+    wire::check_count(server.address(), keys)
 }
 
 struct Driver<'a> {
