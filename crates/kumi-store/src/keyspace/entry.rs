@@ -21,8 +21,6 @@
     unsafe_code,
     reason = "a variable-sized allocation behind a thin pointer, see the module's header"
 )]
-#![allow(dead_code, reason = "the keyspace door is not built yet")]
-
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
 use std::fmt;
 use std::ptr::{self, NonNull};
@@ -259,6 +257,7 @@ impl Entry {
 
     /// Frees the entry, and gives back its boxed value if it has one, so that the caller decides
     /// where it is dropped.
+    #[allow(dead_code, reason = "for values that are freed on another thread")]
     pub(crate) fn into_boxed(mut self) -> Option<Value> {
         self.take_boxed()
     }

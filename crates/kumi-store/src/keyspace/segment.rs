@@ -16,8 +16,6 @@
 //! find no place go to a plain list when the table says so: that happens only if hundreds of keys
 //! share most of their hash's bits, which a keyed hash makes a matter of tests.
 
-#![allow(dead_code, reason = "the keyspace door is not built yet")]
-
 use std::hint::black_box;
 
 use self::bucket::{Bucket, OVERFLOWED, SLOTS, SPILLED, bits, tag};
@@ -100,6 +98,7 @@ impl Segment {
     /// Reads from both cache lines of the bucket this hash is at home in. Nothing waits for what
     /// comes back.
     #[inline]
+    #[allow(dead_code, reason = "for the front's batches")]
     pub(super) fn warm_bucket(&self, hash: u64) {
         let bucket = &self.buckets[home(hash)];
         black_box((bucket.links, bucket.slots[SLOTS - 1].is_some()));
@@ -107,6 +106,7 @@ impl Segment {
 
     /// Reads from the entry that probably has this hash.
     #[inline]
+    #[allow(dead_code, reason = "for the front's batches")]
     pub(super) fn warm_entry(&self, hash: u64) {
         let bucket = &self.buckets[home(hash)];
         let candidates = bucket.matching(tag(hash)) & !bucket.links;

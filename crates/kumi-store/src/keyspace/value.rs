@@ -4,8 +4,6 @@
 //! `Send`, so that the thread that owns the keyspace may hand a big value to another one to free
 //! it. A value knows nothing of its key, its deadline or its type's commands.
 
-#![allow(dead_code, reason = "the keyspace door is not built yet")]
-
 use crate::number;
 
 /// A value in a box of its own. Lists, hashes, sets, sorted sets and streams get their variants
