@@ -168,6 +168,9 @@ pub(crate) struct Conn {
     pub(crate) blocked: bool,
     /// Nothing more is read; the connection closes once its output is written.
     pub(crate) closing: bool,
+    /// The peer sends no more. The system announces that once, but it is found only behind the last
+    /// bytes, so reading goes on until then without further events.
+    pub(crate) ended: bool,
     /// The socket took no more; wait until it does.
     pub(crate) write_blocked: bool,
     /// The poll tells when the socket takes more.
@@ -185,6 +188,7 @@ impl Conn {
             running: false,
             blocked: false,
             closing: false,
+            ended: false,
             write_blocked: false,
             watches_writable: false,
             listed: false,

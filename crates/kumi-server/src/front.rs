@@ -228,13 +228,9 @@ impl Front {
             }
             return;
         }
-        if event.is_readable() || event.is_read_closed() || gone {
+        conn.ended |= event.is_read_closed() || gone;
+        if event.is_readable() || conn.ended {
             self.serve(store, key);
-            // The end of the stream may wait behind the bytes that were just read, and the system
-            // does not announce it twice.
-            if event.is_read_closed() || gone {
-                self.list_unread(key);
-            }
         }
     }
 

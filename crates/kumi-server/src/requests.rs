@@ -41,7 +41,7 @@ impl Front {
                 }
             }
             Received::Bytes { count, full } => {
-                if full {
+                if full || conn.ended {
                     self.list_unread(key);
                 }
                 let (used, free) = (input.bytes.len(), input.free());

@@ -1,0 +1,278 @@
+//! What the tests of a running server share: a server process, a plain client, a free port.
+//!
+//! Nothing here waits by sleeping. A client's read has a generous time limit, which only a failing
+//! test reaches.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of this, and a test may panic"
+)]
+
+use kumi_resp::{Frame, ReplyLimits, decode_reply};
+use std::fmt::Debug;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A test that waits this long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// The built `kumi-server`.
+pub fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kumi-server"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs `kumi-server` until it ends by itself: exit code, standard output, standard error.
+pub fn run_to_end(args: &[&str]) -> (Option<i32>, String, String) {
+    let output = binary().args(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+/// A server process with a directory of its own. Killed when dropped.
+pub struct Process {
+    pub child: Child,
+    pub dir: TempDir,
+    /// Log lines up to the one that says that it is ready.
+    pub log: Vec<String>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Starts one that listens on a Unix socket only, and waits until it is ready.
+    pub fn start(args: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("s");
+        let mut all = vec!["--port", "0", "--unixsocket", socket.to_str().unwrap()];
+        all.extend(args);
+        Self::start_in(dir, &all, "Ready to accept connections unix")
+    }
+
+    /// Starts one with exactly these arguments and waits for a line of its log.
+    pub fn start_in(dir: TempDir, args: &[&str], until: &str) -> Self {
+        let mut child = binary()
+            .args(args)
+            .current_dir(dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut process = Self {
+            child,
+            dir,
+            log: Vec::new(),
+            output,
+        };
+        process.wait_for_log(until);
+        process
+    }
+
+    /// Reads the log until a line contains `text`.
+    #[track_caller]
+    pub fn wait_for_log(&mut self, text: &str) {
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line).unwrap() == 0 {
+                panic!("the log ended before {text:?}: {:#?}", self.log);
+            }
+            self.log.push(line.trim_end().to_owned());
+            if line.contains(text) {
+                return;
+            }
+        }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("s")
+    }
+
+    pub fn connect(&self) -> Client<UnixStream> {
+        Client::unix(&self.socket())
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for the end; what is left of the log is kept.
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        self.log.extend(rest.lines().map(str::to_owned));
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A blocking client that speaks just enough RESP.
+pub struct Client<S> {
+    pub stream: S,
+    received: Vec<u8>,
+}
+
+impl Client<UnixStream> {
+    pub fn unix(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self::new(stream)
+    }
+}
+
+impl Client<TcpStream> {
+    pub fn tcp(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self::new(stream)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    pub fn new(stream: S) -> Self {
+        Self {
+            stream,
+            received: Vec::new(),
+        }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Sends one request and reads one reply.
+    pub fn ask(&mut self, words: &[&str]) -> Frame {
+        self.send(request(words));
+        self.reply()
+    }
+
+    /// As `ask`, for words without blanks, answering text.
+    pub fn line(&mut self, line: &str) -> String {
+        let words: Vec<&str> = line.split(' ').collect();
+        text(&self.ask(&words))
+    }
+
+    #[track_caller]
+    pub fn reply(&mut self) -> Frame {
+        let limits = ReplyLimits::default();
+        loop {
+            if let Some((frame, used)) = decode_reply(&self.received, &limits).unwrap() {
+                self.received.drain(..used);
+                return frame;
+            }
+            assert!(self.fill() > 0, "the connection ended before a reply");
+        }
+    }
+
+    /// Reads exactly these bytes.
+    #[track_caller]
+    pub fn expect(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        while self.received.len() < bytes.len() && self.fill() > 0 {}
+        let end = bytes.len().min(self.received.len());
+        assert_bytes(&self.received[..end], bytes);
+        self.received.drain(..end);
+    }
+
+    /// Reads until the server closes.
+    pub fn read_to_end(&mut self) -> Vec<u8> {
+        while self.fill() > 0 {}
+        std::mem::take(&mut self.received)
+    }
+
+    /// The number of bytes received; 0 when the server has closed the connection.
+    fn fill(&mut self) -> usize {
+        let mut buffer = [0; 64 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(count) => {
+                self.received.extend_from_slice(&buffer[..count]);
+                count
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
+            Err(error) => panic!("reading failed: {error}"),
+        }
+    }
+}
+
+/// Compares without printing megabytes.
+#[track_caller]
+fn assert_bytes(got: &[u8], wanted: &[u8]) {
+    if got != wanted {
+        let at = got.iter().zip(wanted).take_while(|(a, b)| a == b).count();
+        let show = |bytes: &[u8]| {
+            let end = bytes.len().min(at + 100);
+            String::from_utf8_lossy(&bytes[at..end]).into_owned()
+        };
+        panic!(
+            "differs at {at}: got {:?}, wanted {:?}",
+            show(got),
+            show(wanted)
+        );
+    }
+}
+
+/// A request as clients send it.
+pub fn request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        let word = word.as_ref();
+        bytes.extend(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend(word);
+        bytes.extend(b"\r\n");
+    }
+    bytes
+}
+
+/// A reply as text: strings as they are, arrays with commas, errors with a dash.
+pub fn text(frame: &Frame) -> String {
+    let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match frame {
+        Frame::Simple(bytes) | Frame::Bulk(bytes) => string(bytes),
+        Frame::Error(bytes) => format!("-{}", string(bytes)),
+        Frame::Integer(number) => number.to_string(),
+        Frame::Array(frames) | Frame::Push(frames) | Frame::Set(frames) => {
+            let parts: Vec<String> = frames.iter().map(text).collect();
+            parts.join(",")
+        }
+        Frame::Verbatim { text, .. } => string(text),
+        frame if frame.is_null() => "nil".into(),
+        frame => format!("{frame:?}"),
+    }
+}
+
+/// Something that holds after a bounded number of tries, each of which waits for an answer.
+#[track_caller]
+pub fn eventually<T: Debug>(mut look: impl FnMut() -> T, holds: impl Fn(&T) -> bool) -> T {
+    let start = std::time::Instant::now();
+    loop {
+        let seen = look();
+        if holds(&seen) {
+            return seen;
+        }
+        assert!(start.elapsed() < PATIENCE, "still {seen:?}");
+        std::thread::yield_now();
+    }
+}
