@@ -202,7 +202,6 @@ impl Plan {
                 lag_backgrounds: vec![0, 100_000],
                 lag_runs: 1,
                 lag_window: Duration::from_secs(10),
-                growth_runs: 1,
                 growth_keys: 1_000_000,
                 idle_period: Duration::from_secs(10),
                 ..full

@@ -173,10 +173,7 @@ fn push_section(out: &mut String, section: &Section) {
                 .map(|server| row.sample(server).map_or(String::from("-"), cell)),
         );
         if compared {
-            line.push(
-                row.ratio(OURS)
-                    .map_or(String::new(), |ratio| format!("{ratio:.2}")),
-            );
+            line.push(row.ratio(OURS).map_or(String::new(), |ratio| number(ratio)));
         }
         if let Some((goal, met)) = row.verdict() {
             line.extend([
@@ -317,7 +314,7 @@ mod tests {
         let expected = "\
 Title
                             unit  kumi                redis  valkey  kumi/redis  goal
-  GET P=16 CPU              us    0.900 (0.800..1)    1.800  -       0.50        <=0.100  MISSED
+  GET P=16 CPU              us    0.900 (0.800..1)    1.800  -       0.500        <=0.100  MISSED
   a longer label than that  B     -                   -      96
 
 note: noisy
