@@ -196,7 +196,9 @@ impl Host for ClockHost {
 
     fn sleep(&mut self, _: Duration) {}
 
-    fn serve_others(&mut self, _: &mut Store) {}
+    fn serve_others(&mut self, _: &mut Store) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
