@@ -1,0 +1,453 @@
+//! Starting, stopping and talking to the operator: arguments, files, logs, signals.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Client, Process, free_port, request, run_to_end};
+use rustix::process::Signal;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use tempfile::TempDir;
+
+fn write(dir: &TempDir, name: &str, text: &str) -> String {
+    let path = dir.path().join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_version_line_is_one_that_tools_read() {
+    for flag in ["-v", "--version"] {
+        let (code, out, err) = run_to_end(&[flag]);
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+        let version = out
+            .split("v=")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        assert!(out.starts_with("Redis server v=7.2."), "{out}");
+        assert_eq!(version, Some(kumi_store::REDIS_VERSION));
+        for part in ["sha=", "malloc=mimalloc", "bits=64", "build=", "kumi="] {
+            assert!(out.contains(part), "{out} lacks {part}");
+        }
+        assert_eq!(out.lines().count(), 1);
+    }
+}
+
+#[test]
+fn help_is_short_and_names_the_usage() {
+    for flag in ["-h", "--help"] {
+        let (code, out, _) = run_to_end(&[flag]);
+        assert_eq!(code, Some(0));
+        assert!(out.starts_with("Usage: kumi-server"), "{out}");
+    }
+}
+
+#[test]
+fn modes_that_do_not_exist_are_refused_in_so_many_words() {
+    for (args, word) in [
+        (&["--test-memory", "100"][..], "test memory"),
+        (&["--check-system"], "system check"),
+        (&["sentinel.conf", "--sentinel"], "sentinel"),
+    ] {
+        let (code, _, err) = run_to_end(args);
+        assert_eq!(code, Some(1));
+        assert!(err.contains(word), "{err}");
+    }
+}
+
+#[test]
+fn a_wrong_line_is_named_with_its_file_and_number() {
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = write(&dir, "kumi.conf", text);
+        let (code, _, err) = run_to_end(&[&file]);
+        assert_eq!(code, Some(1), "{err}");
+        for part in expected {
+            assert!(err.contains(part), "{err} lacks {part}");
+        }
+    }
+    check(
+        "port 0\n\n# a comment\nno-such-thing 1\n",
+        &["line 4", "kumi.conf", "no-such-thing 1"],
+    );
+    check("port 70000\n", &["line 1", "port 70000"]);
+    check("appendonly yes\n", &["line 1", "append-only"]);
+    check("port 0\ncluster-enabled yes\n", &["line 2", "Cluster"]);
+    check("logfile \"open\n", &["line 1", "quotes"]);
+    check("include nowhere.conf\n", &["line 1", "nowhere.conf"]);
+}
+
+#[test]
+fn a_missing_file_and_an_unknown_flag_exit_with_1() {
+    let (code, _, err) = run_to_end(&["/nowhere/kumi.conf"]);
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        err,
+        "Fatal error, can't open config file '/nowhere/kumi.conf': No such file or directory (os error 2)\n"
+    );
+    let (code, _, err) = run_to_end(&["--port", "0", "--frobnicate", "yes"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("frobnicate"), "{err}");
+}
+
+#[test]
+fn a_taken_port_is_one_clear_line_and_exit_1() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (code, out, err) = run_to_end(&["--port", &port, "--loglevel", "warning"]);
+    assert_eq!((code, err.as_str()), (Some(1), ""));
+    let expected = format!("# Could not listen on 127.0.0.1:{port}: Address already in use");
+    assert!(out.contains(&expected), "{out}");
+    assert_eq!(out.lines().count(), 1);
+
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let args = ["--port", &port, "--logfile", log.to_str().unwrap()];
+    let (code, out, err) = run_to_end(&args);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        err.contains("Could not listen on"),
+        "the terminal hears of it too: {err}"
+    );
+    assert!(fs::read_to_string(log).unwrap().contains(&expected));
+}
+
+#[test]
+fn a_server_that_listens_nowhere_does_not_start() {
+    let (code, out, _) = run_to_end(&["--port", "0"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("not listen anywhere"), "{out}");
+}
+
+#[test]
+fn log_lines_have_redis_shape() {
+    let server = Process::start(&["--daemonize", "yes", "--activerehashing", "yes"]);
+    let pid = server.child.id();
+    for line in &server.log {
+        let rest = line.strip_prefix(&format!("{pid}:M ")).unwrap();
+        let parts: Vec<&str> = rest.splitn(6, ' ').collect();
+        let [day, month, year, time, mark, message] = parts[..] else {
+            panic!("{line}");
+        };
+        assert!(day.len() == 2 && day.parse::<u8>().is_ok(), "{line}");
+        assert!(month.len() == 3 && year.len() == 4, "{line}");
+        assert!(time.len() == 12 && &time[8..9] == ".", "{line}");
+        assert!([".", "-", "*", "#"].contains(&mark), "{line}");
+        assert!(!message.is_empty(), "{line}");
+    }
+    let inert: Vec<&String> = server
+        .log
+        .iter()
+        .filter(|line| line.contains("no effect"))
+        .collect();
+    assert_eq!(
+        inert.len(),
+        1,
+        "one warning, for what was asked and is not done: {inert:?}"
+    );
+    assert!(inert[0].contains("# 'daemonize yes'"), "{inert:?}");
+    assert!(
+        server
+            .log
+            .iter()
+            .any(|line| line.ends_with("* Running mode=standalone, port=0."))
+    );
+}
+
+#[test]
+fn both_kinds_of_listener_announce_themselves() {
+    let dir = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let port_text = port.to_string();
+    let args = [
+        "--port",
+        &port_text,
+        "--unixsocket",
+        "s",
+        "--unixsocketperm",
+        "750",
+    ];
+    let server = Process::start_in(dir, &args, "Ready to accept connections unix");
+    let tcp = |line: &String| line.ends_with("* Ready to accept connections tcp");
+    assert!(server.log.iter().any(tcp));
+    assert_eq!(Client::tcp(port).line("PING"), "PONG");
+    assert_eq!(server.connect().line("PING"), "PONG");
+    let mode = fs::metadata(server.socket()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o750);
+}
+
+#[test]
+fn a_stale_socket_file_is_replaced_and_another_file_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("s");
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    assert!(socket.exists());
+    let args = ["--port", "0", "--unixsocket", "s"];
+    let server = Process::start_in(dir, &args, "Ready to accept connections unix");
+    assert_eq!(server.connect().line("PING"), "PONG");
+
+    let dir = tempfile::tempdir().unwrap();
+    let precious = write(&dir, "precious", "data");
+    let (code, out, _) = run_to_end(&["--port", "0", "--unixsocket", &precious]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("precious"), "{out}");
+    assert_eq!(fs::read_to_string(precious).unwrap(), "data");
+}
+
+#[test]
+fn sigterm_and_sigint_end_the_server_with_everything_answered() {
+    for signal in [Signal::TERM, Signal::INT] {
+        const LEN: usize = 8 * 1024 * 1024;
+        let mut server = Process::start(&["--pidfile", "pid"]);
+        let pid = fs::read_to_string(server.dir.path().join("pid")).unwrap();
+        assert_eq!(pid, format!("{}\n", server.child.id()));
+        let mut client = server.connect();
+        client.send(request(&[b"SET".as_slice(), b"big", &vec![b'x'; LEN]]));
+        client.expect("+OK\r\n");
+        // More than a socket holds, so most of it is still with the server when the signal comes.
+        client.send("GET big\r\n");
+        let mut other = server.connect();
+        assert_eq!(other.line("STRLEN big"), LEN.to_string());
+        server.signal(signal);
+        server.wait_for_log("scheduling shutdown");
+        let answer = client.read_to_end();
+        assert_eq!(answer.len(), LEN + format!("${LEN}\r\n\r\n").len());
+        assert_eq!(server.wait().code(), Some(0), "{:#?}", server.log);
+        assert!(server.log.last().unwrap().contains("bye bye"));
+        assert!(!server.socket().exists());
+        assert!(!server.dir.path().join("pid").exists());
+    }
+}
+
+#[test]
+fn requests_that_arrived_before_the_signal_are_answered() {
+    let mut server = Process::start(&[]);
+    let mut client = server.connect();
+    client.send(request(&["INCR", "n"]).repeat(1000));
+    server.signal(Signal::TERM);
+    let replies: String = (1..=1000).map(|n| format!(":{n}\r\n")).collect();
+    assert_eq!(String::from_utf8(client.read_to_end()).unwrap(), replies);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_client_that_does_not_read() {
+    let mut server = Process::start(&[]);
+    let mut deaf = server.connect();
+    let value = vec![b'x'; 8 * 1024 * 1024];
+    deaf.send(request(&[b"SET".as_slice(), b"big", &value]));
+    deaf.expect("+OK\r\n");
+    deaf.send("GET big\r\n");
+    let mut other = server.connect();
+    assert_eq!(other.line("EXISTS big"), "1");
+    server.signal(Signal::TERM);
+    server.wait_for_log("User requested shutdown");
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(1));
+    assert!(server.log.iter().any(|line| line.contains("You insist")));
+}
+
+#[test]
+fn a_client_that_does_not_read_delays_the_end_by_seconds_at_most() {
+    let mut server = Process::start(&[]);
+    let mut deaf = server.connect();
+    let value = vec![b'x'; 8 * 1024 * 1024];
+    deaf.send(request(&[b"SET".as_slice(), b"big", &value]));
+    deaf.expect("+OK\r\n");
+    deaf.send("GET big\r\n");
+    assert_eq!(server.connect().line("EXISTS big"), "1");
+    let start = std::time::Instant::now();
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn sighup_is_ignored() {
+    let mut server = Process::start(&[]);
+    server.signal(Signal::HUP);
+    assert_eq!(server.connect().line("PING"), "PONG");
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn the_file_the_input_and_the_flags_are_read_in_that_order() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("conf.d")).unwrap();
+    write(&dir, "conf.d/1.conf", "requirepass one\ntimeout 11\n");
+    write(&dir, "conf.d/2.conf", "requirepass two\n");
+    let file = write(
+        &dir,
+        "kumi.conf",
+        "port 0\nunixsocket wrong\nrequirepass none\ninclude conf.d/*.conf\n",
+    );
+    let mut child = common::binary()
+        .args([&file, "--unixsocket", "s", "-"])
+        .current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin
+        .write_all(b"unixsocket wrong-too\nmaxclients 7\n")
+        .unwrap();
+    drop(stdin);
+    let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Ready to accept connections unix") {
+        line.clear();
+        let read = std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+        assert!(read > 0, "it did not start");
+    }
+    let mut client = Client::unix(&dir.path().join("s"));
+    assert_eq!(client.line("AUTH two"), "OK");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn files_that_include_one_another_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = dir.path().join("a.conf");
+    let b = dir.path().join("b.conf");
+    fs::write(&a, format!("port 0\ninclude {}\n", b.display())).unwrap();
+    fs::write(&b, format!("include {}\n", a.display())).unwrap();
+    let (code, _, err) = run_to_end(&[a.to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("include one another"), "{err}");
+}
+
+#[test]
+fn debians_own_file_loads() {
+    let debian = Path::new("/etc/redis/redis.conf");
+    let Ok(text) = fs::read_to_string(debian) else {
+        eprintln!(
+            "{} is not there: install redis-server to run this",
+            debian.display()
+        );
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(&dir, "redis.conf", &text);
+    let port = free_port();
+    let port_text = port.to_string();
+    let args = [
+        &file,
+        "--port",
+        &port_text,
+        "--dir",
+        ".",
+        "--logfile",
+        "",
+        "--pidfile",
+        "pid",
+        "--bind",
+        "127.0.0.1",
+    ];
+    let server = Process::start_in(dir, &args, "Ready to accept connections tcp");
+    assert_eq!(Client::tcp(port).line("PING"), "PONG");
+    drop(server);
+}
+
+#[test]
+fn the_log_goes_where_logfile_says_and_survives_a_rotation() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = common::binary()
+        .args([
+            "--port",
+            "0",
+            "--unixsocket",
+            "s",
+            "--logfile",
+            "log",
+            "--loglevel",
+            "verbose",
+        ])
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (log, socket) = (dir.path().join("log"), dir.path().join("s"));
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    common::eventually(|| read(&log), |log| log.contains("Ready to accept"));
+    let moved = dir.path().join("log.1");
+    fs::rename(&log, &moved).unwrap();
+    assert_eq!(Client::unix(&socket).line("PING"), "PONG");
+    let after = common::eventually(|| read(&log), |log| log.contains("Accepted"));
+    assert!(
+        after.contains(" - Accepted"),
+        "verbose has its mark: {after}"
+    );
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.stdout.is_empty(), "nothing on the terminal");
+}
+
+#[test]
+fn bind_takes_several_addresses_and_passes_over_optional_ones() {
+    let port = free_port();
+    let text = port.to_string();
+    // 203.0.113.0/24 is set aside for documentation: no machine has it.
+    let bind = ["127.0.0.1", "127.0.0.2", "-203.0.113.1", "-::1"].join(" ");
+    let args = ["--port", &text, "--bind", &bind];
+    let dir = tempfile::tempdir().unwrap();
+    let _server = Process::start_in(dir, &args, "Ready to accept connections tcp");
+    assert_eq!(Client::tcp(port).line("PING"), "PONG");
+    let stream = std::net::TcpStream::connect(("127.0.0.2", port)).unwrap();
+    assert_eq!(Client::new(stream).line("PING"), "PONG");
+
+    let (code, out, _) = run_to_end(&["--port", &text, "--bind", "203.0.113.1"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("Could not listen on 203.0.113.1"), "{out}");
+}
+
+#[test]
+fn protected_mode_turns_away_whoever_is_not_local() {
+    // The machine's own outward address is not the loopback, so a connection to it counts as
+    // coming from outside.
+    let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    let outward = probe
+        .connect("203.0.113.1:9")
+        .and_then(|()| probe.local_addr())
+        .map(|address| address.ip());
+    let Ok(outward) = outward else {
+        eprintln!("this machine has no address but the loopback: nothing to refuse");
+        return;
+    };
+    let port = free_port();
+    let text = port.to_string();
+    let start = |extra: &[&str]| {
+        let mut args = vec!["--port", &text, "--bind", "*"];
+        args.extend(extra);
+        let dir = tempfile::tempdir().unwrap();
+        Process::start_in(dir, &args, "Ready to accept connections tcp")
+    };
+    let outside = || Client::new(std::net::TcpStream::connect((outward, port)).unwrap());
+
+    let server = start(&[]);
+    let answer = String::from_utf8(outside().read_to_end()).unwrap();
+    assert!(
+        answer.starts_with("-DENIED Redis is running in protected mode"),
+        "{answer}"
+    );
+    assert!(
+        answer.ends_with("\r\n") && answer.matches('\n').count() == 1,
+        "{answer}"
+    );
+    assert_eq!(Client::tcp(port).line("PING"), "PONG");
+    drop(server);
+
+    let server = start(&["--protected-mode", "no"]);
+    assert_eq!(outside().line("PING"), "PONG");
+    drop(server);
+
+    let _server = start(&["--requirepass", "secret"]);
+    assert_eq!(outside().line("AUTH secret"), "OK");
+}
