@@ -34,8 +34,6 @@ impl Front {
         facts.listeners = self.listener_lines();
         facts.tcp_port = self.tcp_port();
         facts.rejected_connections = self.rejected_connections;
-        facts.eventloop_cycles = self.turns;
-        facts.eventloop_us = self.busy_us;
         facts
     }
 

@@ -5,7 +5,7 @@ use crate::descriptors;
 use crate::front::Front;
 use crate::listen::{self, Listener};
 use kumi_store::config::Settings;
-use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Store};
+use kumi_store::{ApplyError, Config, EventLoop, Host, HostFacts, Now, Store};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -64,6 +64,13 @@ impl Host for Front {
 
     fn facts(&mut self) -> HostFacts {
         self.gather_facts()
+    }
+
+    fn event_loop(&mut self) -> EventLoop {
+        EventLoop {
+            cycles: self.turns,
+            busy_us: self.busy_us,
+        }
     }
 
     fn sleep(&mut self, time: Duration) {

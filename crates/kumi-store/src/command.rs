@@ -60,6 +60,8 @@ pub(crate) mod category {
     pub(crate) const TRANSACTION: u32 = 1 << 3;
     pub(crate) const DANGEROUS: u32 = 1 << 4;
     pub(crate) const SCRIPTING: u32 = 1 << 5;
+    /// For commands that tell of the server without the flag that keeps them out of MONITOR.
+    pub(crate) const ADMIN: u32 = 1 << 6;
 }
 
 /// The part of COMMAND DOCS a command is filed under.
@@ -168,7 +170,9 @@ pub(crate) struct Command {
     /// Arguments as a usage line shows them, after the name.
     pub(crate) usage: &'static str,
     pub(crate) tips: &'static [&'static str],
-    /// For a container: what runs when no subcommand matches never runs; see `subcommands`.
+    /// Since which version not to use it, and what to use in its place.
+    pub(crate) deprecated: Option<(&'static str, &'static str)>,
+    /// A container runs only if its arity lets it stand without a subcommand, as COMMAND does.
     pub(crate) run: Run,
     pub(crate) subcommands: &'static [Command],
 }
@@ -187,6 +191,7 @@ impl Command {
         summary: "",
         usage: "",
         tips: &[],
+        deprecated: None,
         run: container,
         subcommands: &[],
     };
@@ -195,7 +200,7 @@ impl Command {
         self.flags & flags != 0
     }
 
-    fn accepts(&self, len: usize) -> bool {
+    pub(crate) fn accepts(&self, len: usize) -> bool {
         let len = i64::try_from(len).unwrap_or(i64::MAX);
         let arity = i64::from(self.arity);
         if arity >= 0 {
@@ -205,21 +210,35 @@ impl Command {
         }
     }
 
-    /// First key, last key and step in the old three-number form; zeros for none.
+    /// First key, last key and step in the old three-number form; zeros for none. Several specs
+    /// are shown as the range that spans them.
     pub(crate) fn key_range(&self) -> (i32, i32, i32) {
-        self.keys.first().map_or((0, 0, 0), |spec| {
-            let last = if spec.last < 0 {
+        let last = |spec: &KeySpec| {
+            if spec.last < 0 {
                 spec.last
             } else {
                 spec.first + spec.last
-            };
-            (spec.first, last, spec.step)
-        })
+            }
+        };
+        match self.keys {
+            [] => (0, 0, 0),
+            [spec] => (spec.first, last(spec), spec.step),
+            specs => (
+                specs.iter().map(|spec| spec.first).min().unwrap_or(0),
+                // A position counted from the end lies behind every other.
+                specs
+                    .iter()
+                    .map(last)
+                    .max_by_key(|&last| last.cast_unsigned())
+                    .unwrap_or(0),
+                1,
+            ),
+        }
     }
 
     /// Names of the ACL categories, in Redis's order.
     pub(crate) fn acl_categories(&self) -> Vec<&'static str> {
-        let admin = self.has(flag::ADMIN);
+        let admin = self.has(flag::ADMIN) || self.categories & category::ADMIN != 0;
         let fast = self.has(flag::FAST);
         let dangerous = admin || self.categories & category::DANGEROUS != 0;
         let all = [
@@ -358,17 +377,44 @@ impl CommandIndex {
             .find(|&id| self.get(id).row.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
+    /// A command by its full name, `config|get` for a subcommand.
+    pub(crate) fn find_full(&self, name: &[u8]) -> Option<CommandId> {
+        let mut words = name.splitn(2, |&byte| byte == b'|');
+        let id = self.find(words.next()?)?;
+        match words.next() {
+            None => Some(id),
+            Some(subcommand) => self.find_subcommand(id, subcommand),
+        }
+    }
+
+    /// The row of a request, whatever the number of its arguments.
+    pub(crate) fn find_request(&self, args: Args<'_>) -> Option<CommandId> {
+        let id = self.find(args.get(0)?)?;
+        match args.get(1) {
+            Some(name) if !self.get(id).subcommands.is_empty() => self.find_subcommand(id, name),
+            _ => Some(id),
+        }
+    }
+
     /// The row a request runs, with its arity checked.
-    pub(crate) fn resolve(&self, args: Args<'_>) -> Result<CommandId, CommandError> {
-        let mut id = self.find(&args[0]).ok_or_else(|| unknown_command(args))?;
+    ///
+    /// # Errors
+    /// What is wrong, and the row that was found if only its arity is.
+    pub(crate) fn resolve(
+        &self,
+        args: Args<'_>,
+    ) -> Result<CommandId, (Option<CommandId>, CommandError)> {
+        let container = self.find(&args[0]);
+        let mut id = container.ok_or_else(|| (None, unknown_command(args)))?;
         if !self.get(id).subcommands.is_empty() && args.len() > 1 {
+            let name = self.get(id).row.name;
             id = self
                 .find_subcommand(id, &args[1])
-                .ok_or_else(|| unknown_subcommand(self.get(id).row.name, &args[1]))?;
+                .ok_or_else(|| (None, unknown_subcommand(name, &args[1])))?;
         }
         let found = self.get(id);
-        if !found.row.accepts(args.len()) || (!found.subcommands.is_empty()) {
-            return Err(CommandError::arity(&found.full_name));
+        if !found.row.accepts(args.len()) {
+            return Err((Some(id), CommandError::arity(&found.full_name)));
         }
         Ok(id)
     }

@@ -150,6 +150,16 @@ impl<'a> Ctx<'a> {
         self.store.now = self.now;
         let duration_ns = self.now.mono_ns.saturating_sub(start_ns);
         self.store.record_call(id, duration_ns, result.is_err());
+        if self.store.latency.threshold_ms != 0 {
+            let event = if flags & flag::FAST != 0 {
+                "fast-command"
+            } else {
+                "command"
+            };
+            self.store
+                .latency
+                .record(event, self.now, duration_ns / 1_000_000);
+        }
         let monitored =
             flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0 && !self.store.monitors.is_empty();
         let slow = duration_ns >= self.store.slow_ns && flags & flag::SKIP_SLOWLOG == 0;

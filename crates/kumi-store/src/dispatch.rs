@@ -64,7 +64,7 @@ impl Store {
         let mut ctx = Ctx::new(self, host, key, reply, db, touch);
         match ctx.store.index.resolve(args) {
             Ok(id) => ctx.admit_and_run(id, args),
-            Err(error) => ctx.refuse(None, &error),
+            Err((id, error)) => ctx.refuse(id, &error),
         }
         let (reply, flow) = (ctx.reply, ctx.flow);
         self.put_back(key, reply, mark, sent);

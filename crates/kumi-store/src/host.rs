@@ -68,10 +68,17 @@ pub struct HostFacts {
     pub tcp_port: u16,
     /// Connections refused because `maxclients` was reached.
     pub rejected_connections: u64,
-    /// Turns of the event loop.
-    pub eventloop_cycles: u64,
-    /// Time spent in turns of the event loop, in microseconds.
-    pub eventloop_us: u64,
+    /// Values taken to be freed on another thread and not freed yet.
+    pub discards_pending: u64,
+}
+
+/// What the event loop has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventLoop {
+    /// Turns, a turn being what happens between two waits.
+    pub cycles: u64,
+    /// Time spent in turns, in microseconds.
+    pub busy_us: u64,
 }
 
 /// The world outside the engine.
@@ -94,6 +101,11 @@ pub trait Host {
 
     /// Facts about the process.
     fn facts(&mut self) -> HostFacts;
+
+    /// Counters of the event loop. Read ten times a second, so it should be cheap.
+    fn event_loop(&mut self) -> EventLoop {
+        EventLoop::default()
+    }
 
     /// Stops the engine's thread (DEBUG SLEEP).
     fn sleep(&mut self, time: Duration);

@@ -21,6 +21,11 @@ pub(crate) struct LatencyMonitor {
 }
 
 impl LatencyMonitor {
+    /// The history of an event, by the name a client gives.
+    pub(crate) fn event(&self, name: &[u8]) -> Option<&EventHistory> {
+        self.events.get(std::str::from_utf8(name).ok()?)
+    }
+
     /// Notes a spike if monitoring is on and it is long enough. Spikes of one event within one
     /// second are one sample, the worst of them.
     pub(crate) fn record(&mut self, event: &'static str, now: Now, duration_ms: u64) {
@@ -39,5 +44,38 @@ impl LatencyMonitor {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_is_bounded() {
+        let mut latency = LatencyMonitor {
+            threshold_ms: 1,
+            ..LatencyMonitor::default()
+        };
+        for second in 0..1_000 {
+            let now = Now {
+                unix_us: second * 1_000_000,
+                mono_ns: 0,
+            };
+            latency.record("command", now, 1_000 - second);
+        }
+        let history = latency.event(b"command").expect("an event was recorded");
+        assert_eq!(history.samples.len(), HISTORY);
+        assert_eq!(history.samples.back(), Some(&(999, 1)));
+        assert_eq!(history.max_ms, 1_000);
+    }
+
+    #[test]
+    fn short_events_and_a_threshold_of_zero_record_nothing() {
+        let mut latency = LatencyMonitor::default();
+        latency.record("command", Now::default(), 1_000);
+        latency.threshold_ms = 10;
+        latency.record("command", Now::default(), 9);
+        assert!(latency.events.is_empty());
     }
 }

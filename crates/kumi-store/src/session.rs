@@ -28,6 +28,13 @@ pub struct Peer {
     pub unix: bool,
 }
 
+impl Peer {
+    /// A client on this machine, in the sense of `enable-debug-command local`.
+    pub(crate) fn is_local(&self) -> bool {
+        self.unix || self.addr.starts_with("127.0.0.1:") || self.addr.starts_with("[::1]:")
+    }
+}
+
 /// The classes of `client-output-buffer-limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {

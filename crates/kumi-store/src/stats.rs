@@ -1,12 +1,11 @@
 //! Counters that INFO, LATENCY HISTOGRAM and CONFIG RESETSTAT read and reset.
 
+use crate::histogram::Histogram;
+use crate::host::EventLoop;
 use std::collections::BTreeMap;
 
-/// Buckets of a latency histogram: powers of two from about a microsecond to about 18 minutes.
-pub(crate) const LATENCY_BUCKETS: usize = 31;
-
 /// What is known of one command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CommandStats {
     pub(crate) calls: u64,
     pub(crate) usec: u64,
@@ -14,20 +13,7 @@ pub(crate) struct CommandStats {
     pub(crate) rejected: u64,
     /// Ran and answered an error.
     pub(crate) failed: u64,
-    /// Calls by duration; bucket `n` ends at `1024 << n` nanoseconds.
-    pub(crate) histogram: [u64; LATENCY_BUCKETS],
-}
-
-impl Default for CommandStats {
-    fn default() -> Self {
-        Self {
-            calls: 0,
-            usec: 0,
-            rejected: 0,
-            failed: 0,
-            histogram: [0; LATENCY_BUCKETS],
-        }
-    }
+    pub(crate) histogram: Histogram,
 }
 
 impl CommandStats {
@@ -35,8 +21,7 @@ impl CommandStats {
         self.calls += 1;
         self.usec += duration_ns / 1000;
         if track_latency {
-            let bucket = (64 - (duration_ns >> 10).leading_zeros()) as usize;
-            self.histogram[bucket.min(LATENCY_BUCKETS - 1)] += 1;
+            self.histogram.record(duration_ns);
         }
     }
 }
@@ -54,8 +39,9 @@ impl Rate {
     /// Takes a sample of a growing total.
     pub(crate) fn sample(&mut self, total: u64, now_ms: u64) {
         let elapsed_ms = now_ms.saturating_sub(self.last_ms);
-        if elapsed_ms > 0 {
-            self.samples[self.next] = total.saturating_sub(self.last_total) * 1000 / elapsed_ms;
+        let added = total.saturating_sub(self.last_total) * 1000;
+        if let Some(rate) = added.checked_div(elapsed_ms) {
+            self.samples[self.next] = rate;
             self.next = (self.next + 1) % self.samples.len();
         }
         self.last_total = total;
@@ -64,6 +50,31 @@ impl Rate {
 
     pub(crate) fn per_second(&self) -> u64 {
         self.samples.iter().sum::<u64>() / self.samples.len() as u64
+    }
+}
+
+/// How long a maximum counts as recent, in seconds.
+const RECENT_S: u64 = 8;
+
+/// The largest of the values noted within the last seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecentMax {
+    /// A second and the largest value noted in it.
+    seconds: [(u64, usize); RECENT_S as usize],
+}
+
+impl RecentMax {
+    pub(crate) fn note(&mut self, value: usize, now_s: u64) {
+        let slot = &mut self.seconds[(now_s % RECENT_S) as usize];
+        if slot.0 != now_s {
+            *slot = (now_s, 0);
+        }
+        slot.1 = slot.1.max(value);
+    }
+
+    pub(crate) fn largest(&self, now_s: u64) -> usize {
+        let recent = self.seconds.iter().filter(|slot| slot.0 + RECENT_S > now_s);
+        recent.map(|slot| slot.1).max().unwrap_or(0)
     }
 }
 
@@ -88,9 +99,25 @@ pub(crate) struct Stats {
     pub(crate) ops_rate: Rate,
     pub(crate) input_rate: Rate,
     pub(crate) output_rate: Rate,
-    pub(crate) largest_input_bytes: usize,
-    pub(crate) largest_output_bytes: usize,
+    pub(crate) cycle_rate: Rate,
+    /// Time spent in turns of the event loop; its rate over `cycle_rate` is the time of a turn.
+    pub(crate) busy_rate: Rate,
+    pub(crate) recent_input_bytes: RecentMax,
+    pub(crate) recent_output_bytes: RecentMax,
     pub(crate) active_expiry_us: u64,
+    /// Values handed out to be freed elsewhere.
+    pub(crate) lazily_freed: u64,
+    /// Memory accounted for before there was any data or client.
+    pub(crate) startup_memory_bytes: usize,
+    /// The host's own counters when statistics were last reset: it knows of no reset.
+    pub(crate) since: HostCounters,
+}
+
+/// Counters the host keeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HostCounters {
+    pub(crate) rejected_connections: u64,
+    pub(crate) event_loop: EventLoop,
 }
 
 /// Codes beyond these are counted in the total only: a client can make codes up (by MULTI or a
@@ -114,11 +141,15 @@ impl Stats {
         }
     }
 
-    /// CONFIG RESETSTAT.
-    pub(crate) fn reset(&mut self) {
+    /// CONFIG RESETSTAT. What describes the present stays.
+    pub(crate) fn reset(&mut self, host: HostCounters) {
         *self = Self {
             peak_memory_bytes: self.peak_memory_bytes,
             peak_memory_us: self.peak_memory_us,
+            startup_memory_bytes: self.startup_memory_bytes,
+            recent_input_bytes: self.recent_input_bytes,
+            recent_output_bytes: self.recent_output_bytes,
+            since: host,
             ..Self::new(self.commands.len())
         };
     }
@@ -129,14 +160,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_fall_into_the_bucket_that_ends_above_them() {
-        let mut stats = CommandStats::default();
-        stats.record(1023, true);
-        stats.record(1024, true);
-        stats.record(2048, true);
-        stats.record(u64::MAX, true);
-        assert_eq!(stats.histogram[..3], [1, 1, 1]);
-        assert_eq!(stats.histogram[LATENCY_BUCKETS - 1], 1);
+    fn a_maximum_is_forgotten_after_some_seconds() {
+        let mut recent = RecentMax::default();
+        recent.note(7, 100);
+        recent.note(3, 104);
+        assert_eq!(recent.largest(104), 7);
+        assert_eq!(recent.largest(108), 3);
+        assert_eq!(recent.largest(112), 0);
+        recent.note(1, 108);
+        assert_eq!(recent.largest(108), 3);
+    }
+
+    #[test]
+    fn a_rate_is_the_mean_of_the_last_samples() {
+        let mut rate = Rate::default();
+        for second in 1..=17 {
+            rate.sample(second * 50, second * 1000);
+        }
+        assert_eq!(rate.per_second(), 50);
     }
 
     #[test]

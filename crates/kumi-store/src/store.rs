@@ -8,7 +8,7 @@
 use crate::cmd;
 use crate::command::{CommandId, CommandIndex};
 use crate::config::{Config, NotifyFlags};
-use crate::host::{Host, Now};
+use crate::host::{EventLoop, Host, Now};
 use crate::keyspace::{DataLimits, Garbage, Keyspace};
 use crate::latency::LatencyMonitor;
 use crate::propagation::WriteRecord;
@@ -141,6 +141,7 @@ impl Store {
             index,
         };
         store.load_settings();
+        store.stats.startup_memory_bytes = store.used_memory();
         store
     }
 
@@ -210,7 +211,8 @@ impl Store {
     pub fn note_input(&mut self, key: SessionKey, read: usize, input: InputUse) {
         self.stats.bytes_in += read as u64;
         self.stats.reads += 1;
-        self.stats.largest_input_bytes = self.stats.largest_input_bytes.max(input.used);
+        let now_s = self.now.unix_us / 1_000_000;
+        self.stats.recent_input_bytes.note(input.used, now_s);
         if let Some(session) = self.sessions.get_mut(key) {
             session.bytes_in += read as u64;
             session.input = input;
@@ -353,7 +355,7 @@ impl Store {
         self.expire_slice(host);
         if now_ms >= self.next_housekeeping_ms {
             self.next_housekeeping_ms = now_ms + HOUSEKEEPING_MS;
-            self.housekeeping(now_ms);
+            self.housekeeping(now_ms, host.event_loop());
         }
         self.settle();
     }
@@ -381,7 +383,9 @@ impl Store {
         }
     }
 
-    fn housekeeping(&mut self, now_ms: u64) {
+    fn housekeeping(&mut self, now_ms: u64, event_loop: EventLoop) {
+        self.stats.cycle_rate.sample(event_loop.cycles, now_ms);
+        self.stats.busy_rate.sample(event_loop.busy_us, now_ms);
         self.stats
             .ops_rate
             .sample(self.stats.total_commands, now_ms);
@@ -410,6 +414,11 @@ impl Store {
     /// Adds up what sessions hold. It looks at every one, so it runs once per sweep and for INFO.
     pub(crate) fn measure_sessions(&mut self) {
         self.session_bytes = self.sessions.iter().map(Session::heap_bytes).sum();
+        let waiting = self.sessions.iter().map(Session::pending).max();
+        let now_s = self.now.unix_us / 1_000_000;
+        self.stats
+            .recent_output_bytes
+            .note(waiting.unwrap_or(0), now_s);
     }
 
     /// Closes clients that were idle too long or sat above the soft output limit too long.
@@ -499,6 +508,7 @@ impl Store {
             }
         }
         for garbage in self.keyspace.take_garbage() {
+            self.stats.lazily_freed += 1;
             self.effects.push(Effect::Discard(garbage));
         }
     }

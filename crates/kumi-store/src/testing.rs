@@ -1,7 +1,7 @@
 //! A store on virtual time, for this crate's tests: clients send lines, time moves when told to.
 
-use crate::config::Config;
-use crate::host::{ApplyError, Host, HostFacts, Now};
+use crate::config::{Config, Origin};
+use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};
 use crate::session::{Peer, SessionKey};
 use crate::store::{Effect, Flow, Store};
 use kumi_resp::OwnedArgs;
@@ -14,6 +14,10 @@ pub(crate) struct LabHost {
     pub(crate) slept: Duration,
     /// CONFIG SET of this directive fails to apply.
     pub(crate) refuses: Option<&'static str>,
+    pub(crate) facts: HostFacts,
+    pub(crate) event_loop: EventLoop,
+    /// What others send while a long command runs. Each time they are served, 10 ms pass.
+    pub(crate) meanwhile: Vec<(SessionKey, &'static str)>,
 }
 
 impl Host for LabHost {
@@ -36,14 +40,27 @@ impl Host for LabHost {
     }
 
     fn facts(&mut self) -> HostFacts {
-        HostFacts::default()
+        self.facts.clone()
+    }
+
+    fn event_loop(&mut self) -> EventLoop {
+        self.event_loop
     }
 
     fn sleep(&mut self, time: Duration) {
         self.slept += time;
+        self.now.unix_us += time.as_micros() as u64;
+        self.now.mono_ns += time.as_nanos() as u64;
     }
 
-    fn serve_others(&mut self, _: &mut Store) -> bool {
+    fn serve_others(&mut self, store: &mut Store) -> bool {
+        self.now.unix_us += 10_000;
+        self.now.mono_ns += 10_000_000;
+        for (client, line) in std::mem::take(&mut self.meanwhile) {
+            let args = OwnedArgs::from_slices(line.split_whitespace());
+            let now = self.now;
+            let _ = store.execute(client, args.as_args(), now, self);
+        }
         true
     }
 }
@@ -76,6 +93,20 @@ impl Lab {
         }
     }
 
+    /// Sets a directive as the configuration file would.
+    #[track_caller]
+    pub(crate) fn configure(&mut self, name: &str, value: &str) {
+        let pair = (name.as_bytes(), value.as_bytes());
+        let set = self.store.config.set_many(&[pair], Origin::Startup);
+        assert!(set.is_ok(), "{set:?}");
+        self.store.load_settings();
+    }
+
+    /// Lets DEBUG be used.
+    pub(crate) fn allow_debug(&mut self) {
+        self.configure("enable-debug-command", "yes");
+    }
+
     pub(crate) fn connect(&mut self) -> SessionKey {
         let now = self.host.now;
         self.store.connect(Peer::default(), now)
@@ -100,12 +131,22 @@ impl Lab {
 
     /// Sends exact arguments.
     pub(crate) fn send(&mut self, client: SessionKey, words: &[&[u8]]) -> String {
+        self.execute(client, words);
+        self.received(client)
+    }
+
+    /// Sends words whose answer stays in the client's output.
+    pub(crate) fn leave_unread(&mut self, client: SessionKey, line: &str) {
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        self.execute(client, &words);
+    }
+
+    fn execute(&mut self, client: SessionKey, words: &[&[u8]]) {
         let args = OwnedArgs::from_slices(words);
         let now = self.host.now;
         self.last_flow = self
             .store
             .execute(client, args.as_args(), now, &mut self.host);
-        self.received(client)
     }
 
     /// What waits for a client, taken.

@@ -1,5 +1,117 @@
-//! Placeholder.
+//! INFO: what the server knows of itself, in sections of `field:value` lines.
+//!
+//! Field names and their order are Redis's, so that dashboards find them. A field for something
+//! that does not exist here (replicas, forks, eviction, Lua) is shown with the value Redis has
+//! while it is unused.
 
-use crate::command::Command;
+mod sections;
 
-pub(super) const COMMANDS: &[Command] = &[];
+use crate::command::{Command, category, flag};
+use crate::ctx::Ctx;
+use crate::error::CommandResult;
+use kumi_resp::Args;
+
+pub(super) const COMMANDS: &[Command] = &[Command {
+    name: "info",
+    arity: -1,
+    flags: flag::LOADING | flag::STALE,
+    categories: category::DANGEROUS,
+    summary: "Describes the server and its statistics.",
+    usage: "[section [section ...]]",
+    tips: &[
+        "nondeterministic_output",
+        "request_policy:all_shards",
+        "response_policy:special",
+    ],
+    run: info,
+    ..Command::BASE
+}];
+
+/// Parts of the answer, in the order they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Section {
+    Server,
+    Clients,
+    Memory,
+    Persistence,
+    Stats,
+    Replication,
+    Cpu,
+    Modules,
+    CommandStats,
+    ErrorStats,
+    LatencyStats,
+    Cluster,
+    Keyspace,
+}
+
+impl Section {
+    const ALL: [Self; 13] = [
+        Self::Server,
+        Self::Clients,
+        Self::Memory,
+        Self::Persistence,
+        Self::Stats,
+        Self::Replication,
+        Self::Cpu,
+        Self::Modules,
+        Self::CommandStats,
+        Self::ErrorStats,
+        Self::LatencyStats,
+        Self::Cluster,
+        Self::Keyspace,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Server => "Server",
+            Self::Clients => "Clients",
+            Self::Memory => "Memory",
+            Self::Persistence => "Persistence",
+            Self::Stats => "Stats",
+            Self::Replication => "Replication",
+            Self::Cpu => "CPU",
+            Self::Modules => "Modules",
+            Self::CommandStats => "Commandstats",
+            Self::ErrorStats => "Errorstats",
+            Self::LatencyStats => "Latencystats",
+            Self::Cluster => "Cluster",
+            Self::Keyspace => "Keyspace",
+        }
+    }
+
+    /// Shown when nobody asks for anything in particular.
+    fn is_default(self) -> bool {
+        !matches!(self, Self::CommandStats | Self::LatencyStats)
+    }
+
+    fn is_asked_for(self, word: &[u8]) -> bool {
+        match word.to_ascii_lowercase().as_slice() {
+            b"all" | b"everything" => true,
+            b"default" => self.is_default(),
+            name => self.title().as_bytes().eq_ignore_ascii_case(name),
+        }
+    }
+}
+
+fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let wanted = Section::ALL.into_iter().filter(|section| {
+        if args.len() == 1 {
+            section.is_default()
+        } else {
+            args.iter().skip(1).any(|word| section.is_asked_for(word))
+        }
+    });
+    let facts = ctx.host.facts();
+    let event_loop = ctx.host.event_loop();
+    let mut page = sections::Page::new(ctx.store, facts, event_loop, ctx.now);
+    for section in wanted {
+        page.add(section);
+    }
+    let text = page.into_text();
+    ctx.reply.verbatim_text(&text);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

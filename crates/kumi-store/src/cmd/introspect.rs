@@ -1,5 +1,422 @@
-//! Placeholder.
+//! COMMAND: what the table of commands says of itself.
 
-use crate::command::Command;
+mod usage;
 
-pub(super) const COMMANDS: &[Command] = &[];
+use super::help;
+use crate::command::{Command, CommandId, CommandIndex, Indexed, KeySpec, category, flag};
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::glob;
+use crate::reply::Reply;
+use kumi_resp::Args;
+use usage::{Argument, Shape};
+
+const FLAGS: u32 = flag::LOADING | flag::STALE;
+
+pub(super) const COMMANDS: &[Command] = &[Command {
+    name: "command",
+    arity: -1,
+    flags: FLAGS,
+    categories: category::CONNECTION,
+    since: "2.8.13",
+    complexity: "O(N) where N is the total number of Redis commands",
+    summary: "Describes all commands.",
+    tips: &["nondeterministic_output_order"],
+    run: info,
+    subcommands: SUBCOMMANDS,
+    ..Command::BASE
+}];
+
+const SUB: Command = Command {
+    arity: -2,
+    flags: FLAGS,
+    categories: category::CONNECTION,
+    since: "2.8.13",
+    ..Command::BASE
+};
+
+const SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "count",
+        arity: 2,
+        summary: "Answers how many commands there are.",
+        run: count,
+        ..SUB
+    },
+    Command {
+        name: "docs",
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of commands to look up",
+        summary: "Answers what the given commands are for and how they are called.",
+        usage: "[command-name [command-name ...]]",
+        tips: &["nondeterministic_output_order"],
+        run: docs,
+        ..SUB
+    },
+    Command {
+        name: "getkeys",
+        arity: -3,
+        complexity: "O(N) where N is the number of arguments to the command",
+        summary: "Answers which arguments of a command are keys.",
+        usage: "command [arg [arg ...]]",
+        run: getkeys,
+        ..SUB
+    },
+    Command {
+        name: "getkeysandflags",
+        arity: -3,
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of arguments to the command",
+        summary: "Answers which arguments of a command are keys, and what happens to each.",
+        usage: "command [arg [arg ...]]",
+        run: getkeysandflags,
+        ..SUB
+    },
+    Command {
+        name: "info",
+        complexity: "O(N) where N is the number of commands to look up",
+        summary: "Answers the facts a client needs about the given commands.",
+        usage: "[command-name [command-name ...]]",
+        tips: &["nondeterministic_output_order"],
+        run: info,
+        ..SUB
+    },
+    Command {
+        name: "list",
+        since: "7.0.0",
+        complexity: "O(N) where N is the total number of Redis commands",
+        summary: "Answers the names of commands.",
+        usage: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+        tips: &["nondeterministic_output_order"],
+        run: list,
+        ..SUB
+    },
+    Command {
+        name: "help",
+        arity: 2,
+        since: "5.0.0",
+        summary: "Describes the subcommands.",
+        run: help::from_rows,
+        ..SUB
+    },
+];
+
+fn count(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    ctx.reply.count(top_level(&ctx.store.index).count());
+    Ok(())
+}
+
+fn docs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (index, reply) = (&ctx.store.index, &mut ctx.reply);
+    let ids: Vec<CommandId> = if args.len() == 2 {
+        top_level(index).collect()
+    } else {
+        let names = args.iter().skip(2);
+        names.filter_map(|name| index.find_full(name)).collect()
+    };
+    reply.map(ids.len());
+    for id in ids {
+        describe(reply, index, id);
+    }
+    Ok(())
+}
+
+fn getkeys(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let keys = keys_of(&ctx.store.index, args.tail(2))?;
+    ctx.reply.array(keys.len());
+    for (key, _) in keys {
+        ctx.reply.bulk(key);
+    }
+    Ok(())
+}
+
+fn getkeysandflags(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let keys = keys_of(&ctx.store.index, args.tail(2))?;
+    ctx.reply.array(keys.len());
+    for (key, flags) in keys {
+        ctx.reply.array(2);
+        ctx.reply.bulk(key);
+        words(&mut ctx.reply, &flags);
+    }
+    Ok(())
+}
+
+fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (index, reply) = (&ctx.store.index, &mut ctx.reply);
+    if args.len() <= 2 {
+        reply.array(top_level(index).count());
+        for id in top_level(index) {
+            facts(reply, index, index.get(id));
+        }
+        return Ok(());
+    }
+    reply.array(args.len() - 2);
+    for name in args.iter().skip(2) {
+        match index.find_full(name) {
+            Some(id) => facts(reply, index, index.get(id)),
+            None => reply.null(),
+        }
+    }
+    Ok(())
+}
+
+fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (index, reply) = (&ctx.store.index, &mut ctx.reply);
+    let wanted: Vec<&Indexed> = match args.len() {
+        2 => index.iter().map(|(_, indexed)| indexed).collect(),
+        5 if args[2].eq_ignore_ascii_case(b"FILTERBY") => {
+            let filter = Filter::parse(&args[3], &args[4]).ok_or(CommandError::SYNTAX)?;
+            let all = index.iter().map(|(_, indexed)| indexed);
+            all.filter(|indexed| filter.admits(indexed)).collect()
+        }
+        _ => return Err(CommandError::SYNTAX),
+    };
+    reply.array(wanted.len());
+    for indexed in wanted {
+        reply.bulk(&*indexed.full_name);
+    }
+    Ok(())
+}
+
+/// What COMMAND LIST FILTERBY asks for.
+enum Filter<'a> {
+    /// There are no modules, so nothing belongs to one.
+    Module,
+    Category(&'a [u8]),
+    Pattern(&'a [u8]),
+}
+
+impl<'a> Filter<'a> {
+    fn parse(kind: &[u8], value: &'a [u8]) -> Option<Self> {
+        match kind.to_ascii_uppercase().as_slice() {
+            b"MODULE" => Some(Self::Module),
+            b"ACLCAT" => Some(Self::Category(value)),
+            b"PATTERN" => Some(Self::Pattern(value)),
+            _ => None,
+        }
+    }
+
+    fn admits(&self, indexed: &Indexed) -> bool {
+        match self {
+            Self::Module => false,
+            Self::Category(wanted) => {
+                let categories = indexed.row.acl_categories();
+                let mut names = categories.iter();
+                names.any(|name| name.as_bytes().eq_ignore_ascii_case(wanted))
+            }
+            Self::Pattern(pattern) => glob::matches(pattern, indexed.full_name.as_bytes(), true),
+        }
+    }
+}
+
+fn top_level(index: &CommandIndex) -> impl Iterator<Item = CommandId> {
+    let containers = index.iter().filter(|(_, indexed)| indexed.parent.is_none());
+    containers.map(|(id, _)| id)
+}
+
+/// A key and what happens to it, in COMMAND INFO's words.
+type KeyUse<'a> = (&'a [u8], Vec<&'static str>);
+
+/// The keys of a request, each with what the command does to it.
+fn keys_of<'a>(index: &CommandIndex, request: Args<'a>) -> Result<Vec<KeyUse<'a>>, CommandError> {
+    let id = index
+        .find_request(request)
+        .ok_or(CommandError::fixed("ERR Invalid command specified"))?;
+    let row = index.get(id).row;
+    let is_key = |spec: &&KeySpec| !spec.flags.contains(&"not_key");
+    if !row.keys.iter().any(|spec| is_key(&spec)) {
+        return Err(CommandError::fixed("ERR The command has no key arguments"));
+    }
+    if !row.accepts(request.len()) {
+        return Err(CommandError::fixed(
+            "ERR Invalid number of arguments specified for command",
+        ));
+    }
+    let mut keys = Vec::new();
+    for spec in row.keys.iter().filter(is_key) {
+        let flags = flags_in(row, spec, request);
+        let positions = spec.positions(request.len());
+        let named = positions.filter_map(|position| request.get(position));
+        keys.extend(named.map(|key| (key, flags.clone())));
+    }
+    Ok(keys)
+}
+
+/// What a request does to the keys of a spec. SET is the one command whose options decide it.
+fn flags_in(row: &Command, spec: &KeySpec, request: Args<'_>) -> Vec<&'static str> {
+    if row.name != "set" {
+        return spec.flags.to_vec();
+    }
+    let mut options = request.iter().skip(3);
+    if options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
+        vec!["RW", "access", "update"]
+    } else {
+        vec!["OW", "update"]
+    }
+}
+
+/// A set of status words.
+fn words<W: AsRef<str>>(reply: &mut Reply, words: &[W]) {
+    reply.set(words.len());
+    for word in words {
+        reply.simple(word.as_ref());
+    }
+}
+
+/// An entry of COMMAND INFO.
+fn facts(reply: &mut Reply, index: &CommandIndex, indexed: &Indexed) {
+    let row = indexed.row;
+    reply.array(10);
+    reply.bulk(&*indexed.full_name);
+    reply.integer(i64::from(row.arity));
+    let flags: Vec<&str> = flag::NAMES
+        .iter()
+        .filter(|(bit, _)| row.has(*bit))
+        .map(|&(_, name)| name)
+        .collect();
+    words(reply, &flags);
+    let (first, last, step) = row.key_range();
+    for number in [first, last, step] {
+        reply.integer(i64::from(number));
+    }
+    let categories = row.acl_categories().into_iter();
+    let categories: Vec<String> = categories.map(|name| format!("@{name}")).collect();
+    words(reply, &categories);
+    reply.set(row.tips.len());
+    for tip in row.tips {
+        reply.bulk(tip);
+    }
+    reply.set(row.keys.len());
+    for spec in row.keys {
+        key_spec(reply, spec);
+    }
+    reply.set(indexed.subcommands.len());
+    for &id in &indexed.subcommands {
+        facts(reply, index, index.get(id));
+    }
+}
+
+fn key_spec(reply: &mut Reply, spec: &KeySpec) {
+    reply.map(3 + usize::from(spec.notes.is_some()));
+    if let Some(notes) = spec.notes {
+        reply.bulk("notes");
+        reply.bulk(notes);
+    }
+    reply.bulk("flags");
+    words(reply, spec.flags);
+    reply.bulk("begin_search");
+    reply.map(2);
+    reply.bulk("type");
+    reply.bulk("index");
+    reply.bulk("spec");
+    reply.map(1);
+    reply.bulk("index");
+    reply.integer(i64::from(spec.first));
+    reply.bulk("find_keys");
+    reply.map(2);
+    reply.bulk("type");
+    reply.bulk("range");
+    reply.bulk("spec");
+    reply.map(3);
+    for (name, number) in [("lastkey", spec.last), ("keystep", spec.step), ("limit", 0)] {
+        reply.bulk(name);
+        reply.integer(i64::from(number));
+    }
+}
+
+/// An entry of COMMAND DOCS: the full name and a map.
+fn describe(reply: &mut Reply, index: &CommandIndex, id: CommandId) {
+    let indexed = index.get(id);
+    let row = indexed.row;
+    let arguments = usage::parse(row.usage);
+    reply.bulk(&*indexed.full_name);
+    let texts = [
+        ("summary", row.summary),
+        ("since", row.since),
+        ("group", row.group.name()),
+        ("complexity", row.complexity),
+    ];
+    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let fields = texts.clone().count()
+        + row.deprecated.map_or(0, |_| 3)
+        + usize::from(!arguments.is_empty())
+        + usize::from(!indexed.subcommands.is_empty());
+    reply.map(fields);
+    for (name, text) in texts {
+        reply.bulk(name);
+        reply.bulk(text);
+    }
+    if let Some((since, replacement)) = row.deprecated {
+        reply.bulk("doc_flags");
+        words(reply, &["deprecated"]);
+        reply.bulk("deprecated_since");
+        reply.bulk(since);
+        reply.bulk("replaced_by");
+        reply.bulk(replacement);
+    }
+    if !arguments.is_empty() {
+        reply.bulk("arguments");
+        argument_list(reply, &arguments, &mut 0);
+    }
+    if !indexed.subcommands.is_empty() {
+        reply.bulk("subcommands");
+        reply.map(indexed.subcommands.len());
+        for &id in &indexed.subcommands {
+            describe(reply, index, id);
+        }
+    }
+}
+
+/// The arguments of a command. `next_key` numbers those that are keys, in the order of the specs.
+fn argument_list(reply: &mut Reply, arguments: &[Argument], next_key: &mut i64) {
+    reply.array(arguments.len());
+    for argument in arguments {
+        let kind = argument.kind();
+        let is_key = kind == "key";
+        let parts: &[Argument] = match &argument.shape {
+            Shape::OneOf(parts) | Shape::Block(parts) => parts,
+            Shape::Value | Shape::Token => &[],
+        };
+        let flags = argument.flags();
+        let shown = parts.is_empty();
+        let fields = 2 + [
+            shown,
+            is_key,
+            argument.token.is_some(),
+            !flags.is_empty(),
+            !parts.is_empty(),
+        ]
+        .into_iter()
+        .filter(|&present| present)
+        .count();
+        reply.map(fields);
+        reply.bulk("name");
+        reply.bulk(&argument.name);
+        reply.bulk("type");
+        reply.bulk(kind);
+        if shown {
+            reply.bulk("display_text");
+            reply.bulk(&argument.name);
+        }
+        if is_key {
+            reply.bulk("key_spec_index");
+            reply.integer(*next_key);
+            *next_key += 1;
+        }
+        if let Some(token) = argument.token {
+            reply.bulk("token");
+            reply.bulk(token);
+        }
+        if !flags.is_empty() {
+            reply.bulk("flags");
+            words(reply, &flags);
+        }
+        if !parts.is_empty() {
+            reply.bulk("arguments");
+            argument_list(reply, parts, next_key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

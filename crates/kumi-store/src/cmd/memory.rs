@@ -1,5 +1,447 @@
-//! Placeholder.
+//! MEMORY: where the bytes are.
+//!
+//! Figures are what the engine accounts for (data, indexes, client buffers) and what the host
+//! knows of the process. There is no look into the allocator.
 
-use crate::command::Command;
+use super::{help, parse};
+use crate::command::{Command, KeySpec, flag};
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::host::HostFacts;
+use crate::keyspace::{Entry, Look};
+use crate::session::Session;
+use crate::store::Store;
+use kumi_resp::Args;
+use std::fmt::Write;
 
-pub(super) const COMMANDS: &[Command] = &[];
+pub(super) const COMMANDS: &[Command] = &[Command {
+    name: "memory",
+    arity: -2,
+    since: "4.0.0",
+    complexity: "Depends on subcommand.",
+    summary: "Diagnoses the use of memory.",
+    subcommands: SUBCOMMANDS,
+    ..Command::BASE
+}];
+
+const SUB: Command = Command {
+    arity: 2,
+    since: "4.0.0",
+    tips: &[
+        "nondeterministic_output",
+        "request_policy:all_shards",
+        "response_policy:special",
+    ],
+    ..Command::BASE
+};
+
+const SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "usage",
+        arity: -3,
+        flags: flag::READONLY,
+        keys: &[KeySpec::one(2, &["RO"])],
+        complexity: "O(N) where N is the number of samples.",
+        summary: "Answers how many bytes a key takes, its value and place in the table included.",
+        usage: "key [SAMPLES count]",
+        tips: &[],
+        run: usage,
+        ..SUB
+    },
+    Command {
+        name: "stats",
+        summary: "Answers where memory went, figure by figure.",
+        run: stats,
+        ..SUB
+    },
+    Command {
+        name: "doctor",
+        summary: "Says in words whether memory looks well.",
+        run: doctor,
+        ..SUB
+    },
+    Command {
+        name: "purge",
+        complexity: "Depends on how much memory is allocated, could be slow",
+        summary: "Asks for unused memory to be given back; the allocator does that by itself.",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        run: purge,
+        ..SUB
+    },
+    Command {
+        name: "malloc-stats",
+        complexity: "Depends on how much memory is allocated, could be slow",
+        summary: "Names the allocator, which tells no more of itself.",
+        run: malloc_stats,
+        ..SUB
+    },
+    Command {
+        name: "help",
+        flags: flag::LOADING | flag::STALE,
+        summary: "Describes the subcommands.",
+        tips: &[],
+        run: help::from_rows,
+        ..SUB
+    },
+];
+
+fn usage(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    // Values have no parts to sample yet: the count is checked and then means nothing.
+    match args.len() {
+        3 => {}
+        5 if args[3].eq_ignore_ascii_case(b"SAMPLES") => {
+            if parse::integer(&args[4])? < 0 {
+                return Err(CommandError::SYNTAX);
+            }
+        }
+        _ => return Err(CommandError::SYNTAX),
+    }
+    let (mut keys, reply) = ctx.keys_and_reply();
+    match keys.look(&args[2], Look::Quiet) {
+        None => reply.null(),
+        Some(entry) => reply.count(entry_bytes(entry)),
+    }
+    Ok(())
+}
+
+/// An entry, its slot in the table, and its record in the deadline index.
+fn entry_bytes(entry: &Entry) -> usize {
+    const SLOT_BYTES: usize = 9;
+    const DEADLINE_BYTES: usize = 16;
+    let indexed = if entry.deadline().is_some() {
+        DEADLINE_BYTES
+    } else {
+        0
+    };
+    entry.heap_bytes() + SLOT_BYTES + indexed
+}
+
+fn stats(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let memory = Overview::take(ctx);
+    let reply = &mut ctx.reply;
+    let figures_before = [
+        ("peak.allocated", memory.peak),
+        ("total.allocated", memory.used),
+        ("startup.allocated", memory.startup),
+        ("replication.backlog", 0),
+        ("clients.slaves", 0),
+        ("clients.normal", memory.clients),
+        ("cluster.links", 0),
+        ("aof.buffer", 0),
+        ("lua.caches", 0),
+        ("functions.caches", 0),
+    ];
+    let figures_after = [
+        ("overhead.total", memory.overhead()),
+        ("keys.count", memory.keys),
+        ("keys.bytes-per-key", memory.bytes_per_key()),
+        ("dataset.bytes", memory.dataset()),
+    ];
+    let rest = 13;
+    reply.map(figures_before.len() + memory.databases.len() + figures_after.len() + rest);
+    for (name, bytes) in figures_before {
+        reply.bulk(name);
+        reply.count(bytes);
+    }
+    for &(db, table, deadlines) in &memory.databases {
+        reply.bulk(format!("db.{db}"));
+        reply.map(3);
+        reply.bulk("overhead.hashtable.main");
+        reply.count(table);
+        reply.bulk("overhead.hashtable.expires");
+        reply.count(deadlines);
+        reply.bulk("overhead.hashtable.slot-to-keys");
+        reply.count(0);
+    }
+    for (name, figure) in figures_after {
+        reply.bulk(name);
+        reply.count(figure);
+    }
+    let mut share = |name: &str, value: f64| {
+        reply.bulk(name);
+        reply.double(value);
+    };
+    share("dataset.percentage", memory.dataset_percentage());
+    share("peak.percentage", memory.peak_percentage());
+    for (name, bytes) in [
+        ("allocator.allocated", memory.used),
+        ("allocator.active", memory.resident()),
+        ("allocator.resident", memory.resident()),
+    ] {
+        reply.bulk(name);
+        reply.count(bytes);
+    }
+    // Nothing is known between the engine's own count and the process's size, so all of the
+    // difference shows as fragmentation and none of it as overhead of the allocator.
+    for (name, ratio, bytes) in [
+        (
+            "allocator-fragmentation",
+            memory.fragmentation(),
+            memory.fragmentation_bytes(),
+        ),
+        ("allocator-rss", 1.0, 0),
+        ("rss-overhead", 1.0, 0),
+        ("", memory.fragmentation(), memory.fragmentation_bytes()),
+    ] {
+        let (ratio_name, bytes_name) = if name.is_empty() {
+            ("fragmentation".into(), "fragmentation.bytes".into())
+        } else {
+            (format!("{name}.ratio"), format!("{name}.bytes"))
+        };
+        reply.bulk(ratio_name);
+        reply.double(ratio);
+        reply.bulk(bytes_name);
+        reply.integer(bytes);
+    }
+    Ok(())
+}
+
+fn doctor(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let memory = Overview::take(ctx);
+    let text = memory.diagnosis(ctx.store.config.settings().maxmemory_bytes);
+    ctx.reply.verbatim_text(text.as_bytes());
+    Ok(())
+}
+
+fn purge(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn malloc_stats(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let allocator = ctx.host.facts().allocator;
+    let text = format!("Stats not supported for the current allocator ({allocator})");
+    ctx.reply.verbatim_text(text.as_bytes());
+    Ok(())
+}
+
+/// The figures INFO and MEMORY show, taken together so that they add up.
+#[derive(Debug, Default)]
+pub(super) struct Overview {
+    pub(super) used: usize,
+    pub(super) peak: usize,
+    pub(super) startup: usize,
+    pub(super) clients: usize,
+    pub(super) keys: usize,
+    pub(super) rss: usize,
+    /// Index, bytes of the hash table and of the deadline index; databases in use only.
+    databases: Vec<(usize, usize, usize)>,
+}
+
+impl Overview {
+    pub(super) fn take(ctx: &mut Ctx<'_>) -> Self {
+        let facts = ctx.host.facts();
+        Self::of(ctx.store, &facts)
+    }
+
+    pub(super) fn of(store: &mut Store, facts: &HostFacts) -> Self {
+        store.measure_sessions();
+        store.note_peak_memory();
+        let keyspace = &store.keyspace;
+        let in_use = (0..keyspace.databases()).filter(|&db| keyspace.len(db) > 0);
+        let databases = in_use
+            .map(|db| {
+                let (table, deadlines) = keyspace.overhead_bytes(db);
+                (db, table, deadlines)
+            })
+            .collect();
+        Self {
+            used: store.used_memory(),
+            peak: store.stats.peak_memory_bytes,
+            startup: store.stats.startup_memory_bytes,
+            clients: store.sessions.iter().map(Session::heap_bytes).sum(),
+            keys: keyspace.total_keys(),
+            rss: usize::try_from(facts.rss_bytes).unwrap_or(usize::MAX),
+            databases,
+        }
+    }
+
+    /// Everything that is not keys and values.
+    pub(super) fn overhead(&self) -> usize {
+        let indexes = self
+            .databases
+            .iter()
+            .map(|&(_, table, deadlines)| table + deadlines);
+        self.startup + self.clients + indexes.sum::<usize>()
+    }
+
+    pub(super) fn dataset(&self) -> usize {
+        self.used.saturating_sub(self.overhead())
+    }
+
+    pub(super) fn dataset_percentage(&self) -> f64 {
+        percentage(self.dataset(), self.used.saturating_sub(self.startup))
+    }
+
+    pub(super) fn peak_percentage(&self) -> f64 {
+        percentage(self.used, self.peak)
+    }
+
+    fn bytes_per_key(&self) -> usize {
+        let net = self.used.saturating_sub(self.startup);
+        net.checked_div(self.keys).unwrap_or(0)
+    }
+
+    /// The process's size, or where the host does not know it, what is accounted for.
+    pub(super) fn resident(&self) -> usize {
+        if self.rss == 0 { self.used } else { self.rss }
+    }
+
+    pub(super) fn fragmentation(&self) -> f64 {
+        if self.used == 0 {
+            return 1.0;
+        }
+        self.resident() as f64 / self.used as f64
+    }
+
+    pub(super) fn fragmentation_bytes(&self) -> i64 {
+        self.resident() as i64 - self.used as i64
+    }
+
+    fn diagnosis(&self, maxmemory: u64) -> String {
+        const SMALL_BYTES: usize = 5 << 20;
+        if self.used < SMALL_BYTES {
+            return "There is too little data to say anything about its memory.\n".into();
+        }
+        let mut text = String::new();
+        if self.used < self.peak / 3 * 2 {
+            let _ = writeln!(
+                text,
+                "- Memory was much fuller once ({} bytes): the process may keep what it no longer needs.",
+                self.peak
+            );
+        }
+        if self.fragmentation() > 2.0 {
+            let _ = writeln!(
+                text,
+                "- The process takes {:.1} times what its data needs.",
+                self.fragmentation()
+            );
+        }
+        if maxmemory != 0 && self.used as u64 > maxmemory / 10 * 9 {
+            let _ = writeln!(
+                text,
+                "- More than nine tenths of maxmemory are in use: writes will soon be refused."
+            );
+        }
+        if self.clients > self.used / 2 {
+            let _ = writeln!(
+                text,
+                "- More than half of the memory belongs to clients: look at CLIENT LIST for those that do not read."
+            );
+        }
+        if text.is_empty() {
+            return "Memory looks well.\n".into();
+        }
+        format!("These deserve a look:\n\n{text}")
+    }
+}
+
+fn percentage(part: usize, whole: usize) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    part as f64 * 100.0 / whole as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Lab;
+
+    #[test]
+    fn usage_counts_the_whole_entry() {
+        let mut lab = Lab::new();
+        lab.run("SET a 1");
+        lab.run(&format!("SET big {}", "x".repeat(100_000)));
+        let bytes = |reply: String| reply[1..].trim_end().parse::<usize>().expect("a count");
+        let small = bytes(lab.run("MEMORY USAGE a"));
+        assert!((16..64).contains(&small), "{small}");
+        let big = bytes(lab.run("MEMORY USAGE big SAMPLES 0"));
+        assert!((100_000..110_000).contains(&big), "{big}");
+        lab.check(&[
+            ("MEMORY USAGE nothing", "$-1\r\n"),
+            ("MEMORY USAGE a SAMPLES", "-ERR syntax error\r\n"),
+            ("MEMORY USAGE a SAMPLES -1", "-ERR syntax error\r\n"),
+            ("MEMORY USAGE a NOPE 1", "-ERR syntax error\r\n"),
+            ("MEMORY USAGE a SAMPLES 1 2", "-ERR syntax error\r\n"),
+            (
+                "MEMORY USAGE a SAMPLES x",
+                "-ERR value is not an integer or out of range\r\n",
+            ),
+            (
+                "MEMORY USAGE",
+                "-ERR wrong number of arguments for 'memory|usage' command\r\n",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn usage_neither_counts_a_read_nor_touches_the_key() {
+        let mut lab = Lab::new();
+        lab.check(&[("SET a 1", "+OK\r\n"), ("MEMORY USAGE b", "$-1\r\n")]);
+        lab.run("MEMORY USAGE a");
+        assert!(
+            lab.run("INFO stats")
+                .contains("keyspace_hits:0\r\nkeyspace_misses:0\r\n")
+        );
+    }
+
+    #[test]
+    fn stats_lists_every_figure_and_the_databases_in_use() {
+        let mut lab = Lab::new();
+        assert!(
+            lab.run("MEMORY STATS")
+                .starts_with("*54\r\n$14\r\npeak.allocated\r\n:")
+        );
+        lab.run("SET a 1");
+        let stats = lab.run("MEMORY STATS");
+        assert!(stats.starts_with("*56\r\n"), "{stats}");
+        assert!(stats.contains("$4\r\ndb.0\r\n*6\r\n$23\r\noverhead.hashtable.main\r\n:"));
+        assert!(stats.contains("keys.count\r\n:1\r\n"), "{stats}");
+        lab.run("HELLO 3");
+        let stats = lab.run("MEMORY STATS");
+        assert!(stats.starts_with("%28\r\n"), "{stats}");
+        assert!(stats.contains("peak.percentage\r\n,"), "{stats}");
+        assert!(stats.contains("fragmentation\r\n,"), "{stats}");
+    }
+
+    #[test]
+    fn doctor_names_what_is_wrong() {
+        let healthy = Overview {
+            used: 10 << 20,
+            peak: 10 << 20,
+            rss: 11 << 20,
+            ..Overview::default()
+        };
+        assert!(healthy.diagnosis(0).contains("well"));
+        assert!(Overview::default().diagnosis(0).contains("too little"));
+        let ill = Overview {
+            peak: 40 << 20,
+            rss: 30 << 20,
+            clients: 9 << 20,
+            ..healthy
+        };
+        let text = ill.diagnosis(10 << 20);
+        for word in ["fuller once", "3.0 times", "maxmemory", "clients"] {
+            assert!(text.contains(word), "{word} in {text}");
+        }
+        assert!(Lab::new().run("MEMORY DOCTOR").contains("too little"));
+    }
+
+    #[test]
+    fn purge_and_malloc_stats_answer() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("MEMORY PURGE", "+OK\r\n"),
+            (
+                "MEMORY NOPE",
+                "-ERR unknown subcommand 'NOPE'. Try MEMORY HELP.\r\n",
+            ),
+        ]);
+        assert!(
+            lab.run("MEMORY MALLOC-STATS")
+                .contains("Stats not supported")
+        );
+    }
+}

@@ -17,6 +17,7 @@ mod parse;
 mod pubsub;
 mod scan;
 mod server;
+mod slowlog;
 mod strings;
 mod transactions;
 
@@ -34,6 +35,7 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     pubsub::COMMANDS,
     transactions::COMMANDS,
     server::COMMANDS,
+    slowlog::COMMANDS,
     info::COMMANDS,
     config::COMMANDS,
     introspect::COMMANDS,

@@ -1,5 +1,430 @@
-//! Placeholder.
+//! The server as a whole: its clock, its end, its place among replicas.
+//!
+//! There is nothing on disk and nobody replicates, so SHUTDOWN SAVE and REPLICAOF of a host are
+//! refused instead of pretending.
 
-use crate::command::Command;
+use super::{help, parse};
+use crate::command::{Command, Group, category, flag};
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::session::{Blocked, BlockedOn};
+use crate::store::{Effect, Flow, ShutdownRequest};
+use kumi_resp::Args;
 
-pub(super) const COMMANDS: &[Command] = &[];
+const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
+const REPLICATION: u32 = flag::ADMIN | flag::NOSCRIPT | flag::STALE | flag::NO_ASYNC_LOADING;
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        name: "time",
+        flags: flag::LOADING | flag::STALE | flag::FAST,
+        since: "2.6.0",
+        summary: "Answers the server's clock: Unix seconds, and microseconds of the second.",
+        tips: &["nondeterministic_output"],
+        run: time,
+        ..Command::BASE
+    },
+    Command {
+        name: "monitor",
+        flags: ADMIN,
+        complexity: "",
+        summary: "Shows every command of every client as it runs.",
+        run: monitor,
+        ..Command::BASE
+    },
+    Command {
+        name: "lastsave",
+        flags: flag::LOADING | flag::STALE | flag::FAST,
+        categories: category::ADMIN | category::DANGEROUS,
+        summary: "Answers when data was last saved: with nothing to save to, when the server started.",
+        tips: &["nondeterministic_output"],
+        run: lastsave,
+        ..Command::BASE
+    },
+    Command {
+        name: "shutdown",
+        arity: -1,
+        flags: ADMIN | flag::NO_MULTI | flag::ALLOW_BUSY,
+        complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
+        summary: "Stops the server.",
+        usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
+        run: shutdown,
+        ..Command::BASE
+    },
+    Command {
+        name: "function",
+        arity: -2,
+        group: Group::Scripting,
+        since: "7.0.0",
+        complexity: "Depends on subcommand.",
+        summary: "Manages functions, of which there are none yet.",
+        subcommands: FUNCTION,
+        ..Command::BASE
+    },
+    Command {
+        name: "wait",
+        arity: 3,
+        categories: category::CONNECTION,
+        group: Group::Generic,
+        since: "3.0.0",
+        summary: "Waits until replicas have what this client wrote, or until the timeout.",
+        usage: "numreplicas timeout",
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        run: wait,
+        ..Command::BASE
+    },
+    Command {
+        name: "replicaof",
+        arity: 3,
+        flags: REPLICATION,
+        since: "5.0.0",
+        summary: "Ends replication. Following another server is not possible yet.",
+        usage: "<host port|NO ONE>",
+        run: replicaof,
+        ..Command::BASE
+    },
+    Command {
+        name: "slaveof",
+        arity: 3,
+        flags: REPLICATION,
+        summary: "An older name of REPLICAOF.",
+        usage: "<host port|NO ONE>",
+        deprecated: Some(("5.0.0", "`REPLICAOF`")),
+        run: replicaof,
+        ..Command::BASE
+    },
+    Command {
+        name: "role",
+        flags: flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::FAST,
+        categories: category::ADMIN | category::DANGEROUS,
+        since: "2.8.12",
+        summary: "Answers the part this server plays in replication.",
+        run: role,
+        ..Command::BASE
+    },
+];
+
+const FUNCTION: &[Command] = &[
+    Command {
+        name: "flush",
+        arity: -2,
+        flags: flag::WRITE | flag::NOSCRIPT,
+        categories: category::SCRIPTING,
+        group: Group::Scripting,
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of functions deleted",
+        summary: "Deletes all functions.",
+        usage: "[ASYNC|SYNC]",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        run: function_flush,
+        ..Command::BASE
+    },
+    Command {
+        name: "help",
+        arity: 2,
+        flags: flag::LOADING | flag::STALE,
+        categories: category::SCRIPTING,
+        group: Group::Scripting,
+        since: "7.0.0",
+        summary: "Describes the subcommands.",
+        run: help::from_rows,
+        ..Command::BASE
+    },
+];
+
+fn time(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let us = ctx.now.unix_us.cast_signed();
+    ctx.reply.array(2);
+    ctx.reply.bulk_integer(us / 1_000_000);
+    ctx.reply.bulk_integer(us % 1_000_000);
+    Ok(())
+}
+
+fn monitor(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    if ctx.in_exec {
+        return Err(CommandError::fixed(
+            "ERR MONITOR isn't allowed for DENY BLOCKING client",
+        ));
+    }
+    let key = ctx.session;
+    // A second MONITOR gets no answer at all, as the first one's feed already runs.
+    if !std::mem::replace(&mut ctx.session().monitor, true) {
+        ctx.store.monitors.push(key);
+        ctx.reply.ok();
+    }
+    Ok(())
+}
+
+fn lastsave(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let started_s = ctx.store.started.unix_us / 1_000_000;
+    ctx.reply.integer(started_s.cast_signed());
+    Ok(())
+}
+
+fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let mut request = ShutdownRequest::default();
+    let (mut save, mut nosave, mut abort) = (false, false, false);
+    for option in args.iter().skip(1) {
+        match option.to_ascii_uppercase().as_slice() {
+            b"SAVE" => save = true,
+            b"NOSAVE" => nosave = true,
+            b"NOW" => request.now = true,
+            b"FORCE" => request.force = true,
+            b"ABORT" => abort = true,
+            _ => return Err(CommandError::SYNTAX),
+        }
+    }
+    if save && nosave || abort && args.len() > 2 {
+        return Err(CommandError::SYNTAX);
+    }
+    if abort {
+        return Err(CommandError::fixed("ERR No shutdown in progress."));
+    }
+    if save {
+        return Err(CommandError::fixed(
+            "ERR SHUTDOWN SAVE is not possible: there are no snapshots on disk yet. Use SHUTDOWN NOSAVE",
+        ));
+    }
+    tracing::info!("User requested shutdown...");
+    ctx.store.effect(Effect::Shutdown(request));
+    // The connection ends without an answer, and what was sent behind the command never runs.
+    ctx.session().closing = true;
+    ctx.flow = Flow::Close;
+    Ok(())
+}
+
+fn function_flush(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if args.len() > 3 {
+        return Err(help::wrong_subcommand_arity(args));
+    }
+    match args.get(2) {
+        None => {}
+        Some(mode) if mode.eq_ignore_ascii_case(b"ASYNC") || mode.eq_ignore_ascii_case(b"SYNC") => {
+        }
+        Some(_) => {
+            return Err(CommandError::fixed(
+                "ERR FUNCTION FLUSH only supports SYNC|ASYNC option",
+            ));
+        }
+    }
+    ctx.dirty(1);
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn wait(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let replicas = parse::integer(&args[1])?;
+    let timeout_ms = parse::integer(&args[2])
+        .map_err(|_| CommandError::fixed("ERR timeout is not an integer or out of range"))?;
+    let timeout_ms =
+        u64::try_from(timeout_ms).map_err(|_| CommandError::fixed("ERR timeout is negative"))?;
+    let now_ms = ctx.now.unix_ms();
+    if timeout_ms > i64::MAX.cast_unsigned() - now_ms {
+        return Err(CommandError::fixed("ERR timeout is out of range"));
+    }
+    if replicas <= 0 || ctx.in_exec {
+        ctx.reply.integer(0);
+        return Ok(());
+    }
+    ctx.block(Blocked {
+        on: BlockedOn::Replicas,
+        deadline_ms: (timeout_ms > 0).then(|| now_ms + timeout_ms),
+    });
+    Ok(())
+}
+
+fn replicaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if args[1].eq_ignore_ascii_case(b"NO") && args[2].eq_ignore_ascii_case(b"ONE") {
+        ctx.reply.ok();
+        return Ok(());
+    }
+    let port = parse::integer(&args[2]).ok();
+    if !port.is_some_and(|port| (0..=65535).contains(&port)) {
+        return Err(CommandError::fixed("ERR Invalid master port"));
+    }
+    Err(CommandError::fixed(
+        "ERR kumi-server cannot follow a master yet: only REPLICAOF NO ONE is possible",
+    ))
+}
+
+fn role(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    ctx.reply.array(3);
+    ctx.reply.bulk("master");
+    ctx.reply.integer(0);
+    ctx.reply.array(0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::{Effect, Flow};
+    use crate::testing::Lab;
+
+    #[test]
+    fn time_and_lastsave_read_the_hosts_clock() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"),
+            ("LASTSAVE", ":1700000000\r\n"),
+        ]);
+        lab.advance_ms(1_002);
+        lab.check(&[
+            ("TIME", "*2\r\n$10\r\n1700000001\r\n$4\r\n2000\r\n"),
+            ("LASTSAVE", ":1700000000\r\n"),
+            (
+                "TIME now",
+                "-ERR wrong number of arguments for 'time' command\r\n",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn a_monitor_sees_commands_after_their_answers() {
+        let mut lab = Lab::new();
+        let other = lab.connect();
+        lab.check(&[
+            ("MONITOR", "+OK\r\n"),
+            ("MONITOR", ""),
+            ("PING", "+PONG\r\n+1700000000.000000 [0 ] \"PING\"\r\n"),
+        ]);
+        lab.run_as(other, "SELECT 3");
+        lab.run_as(other, "SET a b");
+        lab.run_as(other, "CONFIG GET port");
+        let client = lab.client;
+        assert_eq!(
+            lab.received(client),
+            "+1700000000.000000 [3 ] \"SELECT\" \"3\"\r\n+1700000000.000000 [3 ] \"SET\" \"a\" \"b\"\r\n"
+        );
+        lab.check(&[("RESET", "+RESET\r\n")]);
+        lab.run_as(other, "PING");
+        assert_eq!(lab.received(client), "");
+    }
+
+    #[test]
+    fn monitor_is_refused_in_a_transaction() {
+        Lab::new().check(&[
+            ("MULTI", "+OK\r\n"),
+            ("MONITOR", "+QUEUED\r\n"),
+            (
+                "EXEC",
+                "*1\r\n-ERR MONITOR isn't allowed for DENY BLOCKING client\r\n",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn shutdown_answers_nothing_and_asks_the_host_to_stop() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("SHUTDOWN NOW please", "-ERR syntax error\r\n"),
+            ("SHUTDOWN SAVE NOSAVE", "-ERR syntax error\r\n"),
+            ("SHUTDOWN ABORT NOW", "-ERR syntax error\r\n"),
+            ("SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n"),
+        ]);
+        assert!(lab.run("SHUTDOWN SAVE").starts_with("-ERR SHUTDOWN SAVE"));
+        assert!(lab.effects().is_empty());
+        assert_eq!(lab.run("shutdown nosave now force"), "");
+        assert_eq!(lab.last_flow, Flow::Close);
+        let effects = lab.effects();
+        let [Effect::Shutdown(request)] = effects.as_slice() else {
+            panic!("{effects:?}");
+        };
+        assert!(request.now && request.force);
+        assert_eq!(lab.run("PING"), "");
+    }
+
+    #[test]
+    fn shutdown_is_refused_in_a_transaction() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("MULTI", "+OK\r\n"),
+            (
+                "SHUTDOWN",
+                "-ERR Command not allowed inside a transaction\r\n",
+            ),
+        ]);
+        assert!(lab.effects().is_empty());
+    }
+
+    #[test]
+    fn function_flush_is_accepted_and_other_functions_are_unknown() {
+        Lab::new().check(&[
+            ("FUNCTION FLUSH", "+OK\r\n"),
+            ("FUNCTION FLUSH async", "+OK\r\n"),
+            (
+                "FUNCTION FLUSH later",
+                "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option\r\n",
+            ),
+            (
+                "FUNCTION FLUSH ASYNC SYNC",
+                "-ERR unknown subcommand or wrong number of arguments for 'FLUSH'. Try FUNCTION HELP.\r\n",
+            ),
+            (
+                "FUNCTION LOAD x",
+                "-ERR unknown subcommand 'LOAD'. Try FUNCTION HELP.\r\n",
+            ),
+            (
+                "FUNCTION",
+                "-ERR wrong number of arguments for 'function' command\r\n",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn wait_answers_at_once_when_it_waits_for_nobody() {
+        Lab::new().check(&[
+            ("WAIT 0 0", ":0\r\n"),
+            ("WAIT -1 0", ":0\r\n"),
+            (
+                "WAIT x y",
+                "-ERR value is not an integer or out of range\r\n",
+            ),
+            (
+                "WAIT 1 x",
+                "-ERR timeout is not an integer or out of range\r\n",
+            ),
+            ("WAIT 1 -1", "-ERR timeout is negative\r\n"),
+            (
+                "WAIT 1 9223372036854775807",
+                "-ERR timeout is out of range\r\n",
+            ),
+            ("MULTI", "+OK\r\n"),
+            ("WAIT 1 0", "+QUEUED\r\n"),
+            ("EXEC", "*1\r\n:0\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn wait_for_a_replica_ends_with_its_timeout() {
+        let mut lab = Lab::new();
+        let client = lab.client;
+        lab.check(&[("WAIT 1 100", "")]);
+        assert_eq!(lab.last_flow, Flow::Blocked);
+        lab.advance_ms(99);
+        assert_eq!(lab.received(client), "");
+        lab.advance_ms(1);
+        assert_eq!(lab.received(client), ":0\r\n");
+        assert!(matches!(lab.effects()[..], [Effect::Resume(key)] if key == client));
+    }
+
+    #[test]
+    fn only_replicaof_no_one_is_possible() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("REPLICAOF no one", "+OK\r\n"),
+            ("SLAVEOF NO ONE", "+OK\r\n"),
+            ("REPLICAOF no two", "-ERR Invalid master port\r\n"),
+            ("REPLICAOF host 65536", "-ERR Invalid master port\r\n"),
+            ("ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"),
+        ]);
+        assert!(lab.run("REPLICAOF host 6379").starts_with("-ERR kumi"));
+    }
+
+    #[test]
+    fn commands_that_save_to_disk_do_not_exist() {
+        let mut lab = Lab::new();
+        for name in ["SAVE", "BGSAVE", "BGREWRITEAOF"] {
+            assert!(lab.run(name).starts_with("-ERR unknown command"), "{name}");
+        }
+    }
+}

@@ -120,6 +120,14 @@ impl Deadlines {
         true
     }
 
+    /// How many records have a deadline not after `now`. Looks at each chunk of them.
+    pub(crate) fn count_due(&self, now: u64) -> usize {
+        let limit = pack(now, u64::MAX);
+        let due = self.chunks.range(..=limit).map(|(_, chunk)| chunk);
+        due.map(|chunk| chunk.partition_point(|&record| record <= limit))
+            .sum()
+    }
+
     /// Takes up to `max` records whose deadline is not after `now`, in order, and appends them to `out`.
     pub(crate) fn pop_due(&mut self, now: u64, max: usize, out: &mut Vec<(u64, u64)>) {
         let limit = pack(now, u64::MAX);

@@ -195,6 +195,16 @@ impl Keyspace {
         }
     }
 
+    /// Keys whose deadline has passed and that still take room, and keys with a deadline at all.
+    pub(crate) fn overdue(&self, now_ms: u64) -> (usize, usize) {
+        self.dbs.iter().fold((0, 0), |(due, all), db| {
+            (
+                due + db.deadlines.count_due(now_ms),
+                all + db.deadlines.len(),
+            )
+        })
+    }
+
     /// Bytes held by keys, values and their indexes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.dbs
