@@ -1,0 +1,186 @@
+//! The road back: renewing the claim while the handler works, and writing what came of it.
+//!
+//! An answer is written only while the claim is ours for certain. A handler whose lease lapsed (its process slept, the
+//! server was away) has the claim tried again first, and stays silent if another backend has answered. A write that was
+//! not confirmed is repeated; NX makes the repetition harmless.
+
+use std::collections::VecDeque;
+
+use super::job::State;
+use super::{Backend, Command, JobId, Op, Outcome, Output, Purpose, Replies, Reply, Time, Token};
+use crate::core::key::{Audience, Status};
+
+impl Backend {
+    /// Extends the claim, and REQ with it: whoever takes over has to find the request. Extending a claim that has
+    /// become another's only gives that backend more time.
+    pub(super) fn renew(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let (lease_ms, req_ms) = (self.settings.lease_ms(), self.settings.req_kept_ms());
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.busy = true;
+        let keys = job.keys();
+        let commands = vec![
+            Command::Expire {
+                key: keys.claim(),
+                ttl_ms: lease_ms,
+            },
+            Command::Values(vec![keys.claim()]),
+            Command::Expire {
+                key: keys.req(),
+                ttl_ms: req_ms,
+            },
+        ];
+        out.push_back(Output::Run(Op {
+            token: Token(Purpose::Renew {
+                job: job_id,
+                sent: now,
+            }),
+            commands,
+        }));
+    }
+
+    pub(crate) fn renewed(
+        &mut self,
+        job_id: u64,
+        sent: Time,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.busy = false;
+        if !matches!(job.state, State::Running | State::Answering) {
+            return;
+        }
+        let claim = match replies {
+            Ok(mut replies) if replies.len() == 3 => {
+                replies.swap_remove(1).into_values().pop().flatten()
+            }
+            _ => return self.fail(job_id, now),
+        };
+        job.failures = 0;
+        if claim.as_ref() == Some(&self.claim_name) {
+            job.lease_until = sent.plus(self.settings.lease_ms());
+            match job.state {
+                State::Answering => self.answer(job_id, now, out),
+                _ => self.set_timer(job_id, now.plus(self.settings.renew_ms())),
+            }
+            return;
+        }
+        self.counters.lapsed += 1;
+        match claim {
+            Some(_) => self.lose(job_id, now, out),
+            None => self.claim(job_id, false, now, out),
+        }
+    }
+
+    /// A handler returned. Its place is free; its answer is on its way.
+    pub(crate) fn finished(
+        &mut self,
+        job: JobId,
+        outcome: Outcome,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let JobId(job_id) = job;
+        let Some(job) = self.jobs.get_mut(&job_id).filter(|job| job.is_running()) else {
+            return;
+        };
+        let service = job.service;
+        if job.state == State::Abandoned {
+            self.counters.silent += 1;
+            return self.release(job_id, now, out);
+        }
+        job.outcome = Some(outcome);
+        job.state = State::Answering;
+        job.failures = 0;
+        // A renewal or a claim that is on its way says when it comes back whether the claim is ours.
+        if !job.busy {
+            self.answer(job_id, now, out);
+        }
+        self.free_place(service, now, out);
+    }
+
+    /// Writes the answer if the claim is ours, and tries to get the claim back if not.
+    pub(super) fn answer(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        let Some(outcome) = &job.outcome else { return };
+        if !job.is_to_all() && now >= job.lease_until {
+            self.counters.lapsed += 1;
+            return self.claim(job_id, false, now, out);
+        }
+        let (status, value) = match outcome {
+            Outcome::Good(payload) => (Status::Res, payload.clone()),
+            Outcome::Bad(payload) => (Status::Err, payload.clone()),
+        };
+        let keys = job.keys();
+        let answer_ms = self.settings.answer_ttl_ms;
+        let commands = if job.is_to_all() {
+            // It must outlive REQ, or a sweep would run the request again.
+            let ttl_ms = answer_ms.max(job.req_left_ms + self.settings.lease_ms());
+            let key = keys.answer_of(status, self.unit.as_str());
+            vec![Command::Set {
+                key,
+                value,
+                ttl_ms: Some(ttl_ms),
+                only_new: true,
+            }]
+        } else {
+            let key = match status {
+                Status::Res => keys.res(),
+                _ => keys.err(),
+            };
+            let only_new = job.id.audience() == Audience::One;
+            vec![
+                Command::Set {
+                    key,
+                    value,
+                    ttl_ms: Some(answer_ms),
+                    only_new,
+                },
+                Command::Expire {
+                    key: keys.req(),
+                    ttl_ms: self.settings.req_answered_ms(),
+                },
+            ]
+        };
+        job.timer = None;
+        job.busy = true;
+        if job.failures > 0 {
+            self.counters.resent += 1;
+        }
+        out.push_back(Output::Run(Op {
+            token: Token(Purpose::Answer { job: job_id }),
+            commands,
+        }));
+    }
+
+    pub(crate) fn answer_written(&mut self, job_id: u64, replies: Replies, now: Time) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.busy = false;
+        let confirmed = match replies.as_deref() {
+            Ok([Reply::Ok, ..]) => true,
+            // Another answer is there, or our own from a write whose confirmation was lost.
+            Ok([Reply::Nil, ..]) => true,
+            _ => false,
+        };
+        if confirmed {
+            self.counters.answered += 1;
+            self.recent
+                .insert(&job.unit, &job.id, now, self.settings.lease_ms());
+            return self.forget(job_id);
+        }
+        if job.failures >= self.settings.answer_try_limit {
+            self.counters.dropped += 1;
+            return self.forget(job_id);
+        }
+        self.fail(job_id, now);
+    }
+}

@@ -1,0 +1,114 @@
+//! A request as one backend knows it. Plain data with the questions that the steps ask of it.
+
+use bytes::Bytes;
+
+use crate::core::command::Time;
+use crate::core::key::{Audience, RequestId, RequestKeys};
+use crate::core::output::Outcome;
+
+/// How this backend came to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It was told, and tries for the first time.
+    Push,
+    /// It lost, and the claim may have lapsed since.
+    Takeover,
+    /// It found an orphan.
+    Sweep,
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// All handlers of the service are busy.
+    Waiting,
+    /// A claim (or, for a request to all, a look) is to be made or on its way.
+    Claiming,
+    /// Claimed; `.tries` is being counted.
+    Counting,
+    /// The handler works.
+    Running,
+    /// The handler works, but its answer is not wanted any more.
+    Abandoned,
+    /// The handler is done; its answer is to be written or on its way.
+    Answering,
+    /// Another backend has it; the timer says when its claim may have lapsed.
+    Lost,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) unit: String,
+    pub(super) id: RequestId,
+    pub(super) service: u64,
+    pub(super) origin: Origin,
+    pub(super) state: State,
+    /// What REQ held, kept between the claim and the start of the handler.
+    pub(super) payload: Bytes,
+    pub(super) meta: Option<Bytes>,
+    /// What the handler left, until its answer is confirmed.
+    pub(super) outcome: Option<Outcome>,
+    /// Until when the claim is ours for certain: counted from when the confirmed command was sent, so it ends here no
+    /// later than on the server.
+    pub(super) lease_until: Time,
+    /// For a request to all: how long its REQ lives, which its answer must outlive.
+    pub(super) req_left_ms: u64,
+    /// Failures in a row of the present step.
+    pub(super) failures: u32,
+    /// A command for this job is on its way.
+    pub(super) busy: bool,
+    /// The one timer that counts.
+    pub(super) timer: Option<Time>,
+}
+
+impl Job {
+    pub(super) fn new(unit: String, id: RequestId, service: u64, origin: Origin) -> Self {
+        Self {
+            unit,
+            id,
+            service,
+            origin,
+            state: State::Waiting,
+            payload: Bytes::new(),
+            meta: None,
+            outcome: None,
+            lease_until: Time(0),
+            req_left_ms: 0,
+            failures: 0,
+            busy: false,
+            timer: None,
+        }
+    }
+
+    pub(super) fn keys(&self) -> RequestKeys<'_> {
+        RequestKeys {
+            unit: &self.unit,
+            id: &self.id,
+        }
+    }
+
+    pub(super) fn is_to_all(&self) -> bool {
+        self.id.audience() == Audience::All
+    }
+
+    /// An ID that a person typed may be used again: an answer that is there may be to an older request.
+    pub(super) fn ignores_old_answers(&self) -> bool {
+        self.id.audience() == Audience::Bare
+            && self.origin == Origin::Push
+            && self.state == State::Claiming
+    }
+
+    /// Holds one of its service's places. A handler holds its place until it returns.
+    pub(super) fn holds_place(&self) -> bool {
+        matches!(
+            self.state,
+            State::Claiming | State::Counting | State::Running | State::Abandoned
+        ) && self.outcome.is_none()
+    }
+
+    /// The handler works, wanted or not.
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state, State::Running | State::Abandoned)
+    }
+}

@@ -1,0 +1,648 @@
+//! The backend: claims requests, has them handled, and answers, so that one of several does each.
+//!
+//! ```text
+//!   push  ---> Claiming --won--> Running --finished--> Answering --confirmed--> forgotten
+//!   sweep -/      |  ^              | renew every third of the lease   ^
+//!                 |  |              v lapsed: claim again before       |
+//!                lost \-- Lost <----+------- answering ----------------/
+//!                      (timer: the lease)
+//! ```
+//! A claim is `SET claim me NX PX lease`, in one pipeline with a read of REQ, RES, ERR and the claim: whoever reads its
+//! own name has won, even if the reply to an earlier try was lost. A claim is trusted until `lease` after it was *sent*,
+//! which is never later than the server forgets it. This file is the road from a request to its handler; `answer.rs` is
+//! the road back, `sweep.rs` finds what no push told of. It starts no handler itself and reads no clock.
+
+mod answer;
+mod job;
+mod recent;
+mod sweep;
+
+use std::collections::{HashMap, VecDeque};
+
+use bytes::Bytes;
+
+use super::command::{Command, Op, Purpose, Replies, Reply, Time, Token};
+use super::key::{Audience, RequestId, Status};
+use super::name::{Pattern, UnitName};
+use super::output::{Incoming, JobId, Outcome, Output, ServiceId};
+use super::settings::Settings;
+use super::timers::Timers;
+use job::{Job, Origin, State};
+use recent::Recent;
+
+/// A pattern with its places for handlers.
+#[derive(Debug)]
+struct Service {
+    pattern: Pattern,
+    places: usize,
+    taken: usize,
+    waiting: VecDeque<u64>,
+    draining: bool,
+}
+
+/// All requests that a unit's services know of.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    unit: UnitName,
+    /// What stands in a claim: `unit~instance`, so that two processes of one name are told apart.
+    claim_name: Bytes,
+    settings: Settings,
+    services: HashMap<u64, Service>,
+    jobs: HashMap<u64, Job>,
+    by_key: HashMap<(String, RequestId), u64>,
+    recent: Recent,
+    lost: usize,
+    watches_answers: bool,
+    sweep: u64,
+    sweep_at: Option<Time>,
+    sweeping: bool,
+    timers: Timers,
+    rng: fastrand::Rng,
+    next: u64,
+    counters: BackendCounters,
+}
+
+/// What a backend did, for `_stats` and for tests that must not be vacuous.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackendCounters {
+    /// Handlers started.
+    pub started: u64,
+    /// Answers confirmed.
+    pub answered: u64,
+    /// Claims that another backend had.
+    pub claims_lost: u64,
+    /// Requests taken over from a backend whose claim lapsed.
+    pub takeovers: u64,
+    /// Requests that only a sweep found.
+    pub swept: u64,
+    /// Leases that lapsed while a handler worked.
+    pub lapsed: u64,
+    /// Answers not written because the claim was lost or another answer was there.
+    pub silent: u64,
+    /// Answers written again because the first write was not confirmed.
+    pub resent: u64,
+    /// Requests left to sweeps because a limit was reached, and answers given up.
+    pub dropped: u64,
+}
+
+impl Backend {
+    pub(crate) fn new(
+        unit: UnitName,
+        instance: &str,
+        settings: Settings,
+        rng: fastrand::Rng,
+    ) -> Self {
+        Self {
+            claim_name: Bytes::from([unit.as_str(), "~", instance].concat()),
+            unit,
+            settings,
+            services: HashMap::new(),
+            jobs: HashMap::new(),
+            by_key: HashMap::new(),
+            recent: Recent::default(),
+            lost: 0,
+            watches_answers: false,
+            sweep: 0,
+            sweep_at: None,
+            sweeping: false,
+            timers: Timers::default(),
+            rng,
+            next: 0,
+            counters: BackendCounters::default(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> BackendCounters {
+        self.counters
+    }
+
+    pub(crate) fn serve(&mut self, pattern: Pattern, places: usize, now: Time) -> ServiceId {
+        self.next += 1;
+        let service = Service {
+            pattern,
+            places,
+            taken: 0,
+            waiting: VecDeque::new(),
+            draining: false,
+        };
+        self.services.insert(self.next, service);
+        // What was asked before anybody served it is found by a sweep.
+        if self.sweep_at.is_some() {
+            self.sweep_at = Some(now);
+        }
+        ServiceId(self.next)
+    }
+
+    /// Takes no more requests; what runs will be answered.
+    pub(crate) fn drain(&mut self, service: ServiceId) {
+        let Some(entry) = self.services.get_mut(&service.0) else {
+            return;
+        };
+        entry.draining = true;
+        entry.waiting.clear();
+        let idle = |job: &Job| {
+            job.service == service.0 && matches!(job.state, State::Waiting | State::Lost)
+        };
+        let idle: Vec<u64> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| idle(job))
+            .map(|(id, _)| *id)
+            .collect();
+        for job in idle {
+            self.forget(job);
+        }
+    }
+
+    /// Whether a service has nothing left to run or to answer.
+    pub(crate) fn is_drained(&self, service: ServiceId) -> bool {
+        !self.jobs.values().any(|job| job.service == service.0)
+    }
+
+    pub(crate) fn remove(&mut self, service: ServiceId) {
+        self.drain(service);
+        let rest: Vec<u64> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.service == service.0)
+            .map(|(id, _)| *id)
+            .collect();
+        for job in rest {
+            self.forget(job);
+        }
+        self.services.remove(&service.0);
+    }
+
+    /// REQ was set.
+    pub(crate) fn pushed(
+        &mut self,
+        unit: &str,
+        id: &RequestId,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        self.offer(unit, id, Origin::Push, now, out);
+    }
+
+    /// RES or ERR was set: whoever waits for the claim to lapse need not.
+    pub(crate) fn answer_pushed(&mut self, unit: &str, id: &RequestId, now: Time) {
+        if id.audience() == Audience::All {
+            return;
+        }
+        let Some(&job_id) = self.by_key.get(&(unit.to_owned(), id.clone())) else {
+            return;
+        };
+        if matches!(self.jobs[&job_id].state, State::Waiting | State::Lost) {
+            self.forget(job_id);
+            self.recent.insert(unit, id, now, self.settings.lease_ms());
+        }
+    }
+
+    fn offer(
+        &mut self,
+        unit: &str,
+        id: &RequestId,
+        origin: Origin,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(service) = self.service_for(id) else {
+            return;
+        };
+        if self.by_key.contains_key(&(unit.to_owned(), id.clone())) {
+            return;
+        }
+        let Some(entry) = self.services.get_mut(&service) else {
+            return;
+        };
+        let place = entry.taken < entry.places;
+        if !place && entry.waiting.len() >= self.settings.waiting_limit {
+            let jobs = &self.jobs;
+            entry.waiting.retain(|job_id| jobs.contains_key(job_id));
+        }
+        if !place && entry.waiting.len() >= self.settings.waiting_limit {
+            self.counters.dropped += 1;
+            return;
+        }
+        self.next += 1;
+        let job_id = self.next;
+        if !place {
+            entry.waiting.push_back(job_id);
+        }
+        self.jobs.insert(
+            job_id,
+            Job::new(unit.to_owned(), id.clone(), service, origin),
+        );
+        self.by_key.insert((unit.to_owned(), id.clone()), job_id);
+        match place {
+            true => self.admit(job_id, now, out),
+            false => self.watch_answers(out),
+        }
+    }
+
+    /// The narrowest service that takes requests like this one.
+    fn service_for(&self, id: &RequestId) -> Option<u64> {
+        let takes = |service: &Service| !service.draining && service.pattern.matches(id.target());
+        let takers = self.services.iter().filter(|(_, service)| takes(service));
+        takers
+            .max_by_key(|(id, service)| (service.pattern.precision(), **id))
+            .map(|(id, _)| *id)
+    }
+
+    /// Gives a job a place and makes its first move.
+    fn admit(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        if let Some(service) = self.services.get_mut(&job.service) {
+            service.taken += 1;
+        }
+        job.state = State::Claiming;
+        self.claim(job_id, false, now, out);
+    }
+
+    /// Tries to get, or to get back, the claim. `mine` says that the server holds it under our name already, so that
+    /// it has to be extended and cannot be set.
+    fn claim(&mut self, job_id: u64, mine: bool, now: Time, out: &mut VecDeque<Output>) {
+        let lease_ms = self.settings.lease_ms();
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.busy = true;
+        let keys = job.keys();
+        if job.is_to_all() {
+            let mut read = vec![keys.req()];
+            read.extend(
+                [Status::Res, Status::Err].map(|status| keys.answer_of(status, self.unit.as_str())),
+            );
+            read.extend(self.settings.tracing.then(|| keys.meta()));
+            let commands = vec![Command::TimeToLive(keys.req()), Command::Values(read)];
+            out.push_back(Output::Run(Op {
+                token: Token(Purpose::Look { job: job_id }),
+                commands,
+            }));
+            return;
+        }
+        let hold = match mine {
+            true => Command::Expire {
+                key: keys.claim(),
+                ttl_ms: lease_ms,
+            },
+            false => Command::Set {
+                key: keys.claim(),
+                value: self.claim_name.clone(),
+                ttl_ms: Some(lease_ms),
+                only_new: true,
+            },
+        };
+        let mut read = vec![keys.req(), keys.res(), keys.err(), keys.claim()];
+        read.extend(self.settings.tracing.then(|| keys.meta()));
+        let commands = vec![hold, Command::Values(read)];
+        out.push_back(Output::Run(Op {
+            token: Token(Purpose::Claim {
+                job: job_id,
+                sent: now,
+            }),
+            commands,
+        }));
+    }
+
+    pub(crate) fn claimed(
+        &mut self,
+        job_id: u64,
+        sent: Time,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.busy = false;
+        let (held, mut values) = match replies {
+            Ok(mut replies) if replies.len() == 2 => {
+                let values = replies.pop().map(Reply::into_values).unwrap_or_default();
+                (
+                    matches!(replies.pop(), Some(Reply::Ok | Reply::Number(1))),
+                    values,
+                )
+            }
+            _ => return self.fail(job_id, now),
+        };
+        if values.len() < 4 {
+            // The server refused to read; it may come to its senses.
+            return self.fail(job_id, now);
+        }
+        values.resize(5, None);
+        let meta = values.pop().flatten();
+        let claim = values.pop().flatten();
+        let answered = values[1].is_some() || values[2].is_some();
+        let request = values.swap_remove(0);
+        if answered && !job.ignores_old_answers() {
+            return self.answered_elsewhere(job_id, now, out);
+        }
+        if claim.as_ref() != Some(&self.claim_name) {
+            return self.lose(job_id, now, out);
+        }
+        job.failures = 0;
+        if !held {
+            return self.claim(job_id, true, now, out);
+        }
+        job.lease_until = sent.plus(self.settings.lease_ms());
+        if now >= job.lease_until {
+            // The reply took longer than the lease lasts.
+            return self.claim(job_id, false, now, out);
+        }
+        match job.state {
+            State::Answering => self.answer(job_id, now, out),
+            State::Running => self.set_timer(job_id, now.plus(self.settings.renew_ms())),
+            State::Claiming => match request {
+                Some(payload) => {
+                    job.payload = payload;
+                    job.meta = meta;
+                    match job.origin {
+                        Origin::Push => self.start(job_id, 1, now, out),
+                        Origin::Takeover | Origin::Sweep => self.count(job_id, out),
+                    }
+                }
+                None => self.release(job_id, now, out),
+            },
+            State::Waiting | State::Counting | State::Abandoned | State::Lost => {}
+        }
+    }
+
+    /// A request to all was read.
+    pub(crate) fn looked(
+        &mut self,
+        job_id: u64,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(job) = self
+            .jobs
+            .get_mut(&job_id)
+            .filter(|job| job.state == State::Claiming)
+        else {
+            return;
+        };
+        job.busy = false;
+        let Ok(mut replies) = replies else {
+            return self.fail(job_id, now);
+        };
+        let mut values = replies.pop().map(Reply::into_values).unwrap_or_default();
+        values.resize(4, None);
+        job.req_left_ms = replies.pop().map_or(0, |reply| reply.number()).max(0) as u64;
+        job.meta = values.pop().flatten();
+        let answered = values[1].is_some() || values[2].is_some();
+        match values.swap_remove(0) {
+            Some(payload) if !answered => {
+                job.payload = payload;
+                self.start(job_id, 1, now, out);
+            }
+            _ => self.release(job_id, now, out),
+        }
+    }
+
+    /// Counts that a request changed hands, so that its handler, and a limit, can know.
+    fn count(&mut self, job_id: u64, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.state = State::Counting;
+        job.busy = true;
+        let tries = job.keys().tries();
+        let expire = Command::Expire {
+            key: tries.clone(),
+            ttl_ms: self.settings.answer_ttl_ms,
+        };
+        let commands = vec![Command::Increment(tries), expire];
+        out.push_back(Output::Run(Op {
+            token: Token(Purpose::Count { job: job_id }),
+            commands,
+        }));
+    }
+
+    pub(crate) fn counted(
+        &mut self,
+        job_id: u64,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(job) = self
+            .jobs
+            .get_mut(&job_id)
+            .filter(|job| job.state == State::Counting)
+        else {
+            return;
+        };
+        job.busy = false;
+        let tries = match replies.as_deref() {
+            Ok([tries, _]) => tries.number().clamp(1, i64::from(u32::MAX - 1)) as u32,
+            _ => {
+                job.state = State::Claiming;
+                return self.fail(job_id, now);
+            }
+        };
+        if now >= job.lease_until {
+            job.state = State::Claiming;
+            return self.claim(job_id, false, now, out);
+        }
+        match job.origin {
+            Origin::Sweep => self.counters.swept += 1,
+            Origin::Push | Origin::Takeover => self.counters.takeovers += 1,
+        }
+        if tries >= self.settings.attempt_limit {
+            let text = format!("given up after {tries} attempts");
+            job.state = State::Running;
+            return self.finished(JobId(job_id), Outcome::Bad(text.into()), now, out);
+        }
+        self.start(job_id, tries + 1, now, out);
+    }
+
+    fn start(&mut self, job_id: u64, attempt: u32, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.state = State::Running;
+        self.counters.started += 1;
+        let request = Incoming {
+            unit: job.unit.clone(),
+            id: job.id.clone(),
+            payload: std::mem::take(&mut job.payload),
+            attempt,
+            meta: job.meta.take(),
+        };
+        out.push_back(Output::Start {
+            service: ServiceId(job.service),
+            job: JobId(job_id),
+            request,
+        });
+        if !job.is_to_all() {
+            self.set_timer(job_id, now.plus(self.settings.renew_ms()));
+        }
+    }
+
+    /// Another backend has the claim. A handler that runs goes on: nobody else may finish.
+    fn lose(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.lease_until = Time(0);
+        let pause_ms = self.settings.lease_ms() + self.rng.u64(..=self.settings.lease_ms() / 8);
+        if matches!(job.state, State::Running | State::Answering) {
+            self.set_timer(job_id, now.plus(pause_ms));
+            return;
+        }
+        self.counters.claims_lost += 1;
+        let service = job.service;
+        if self.lost >= self.settings.lost_limit
+            || self.services.get(&service).is_none_or(|s| s.draining)
+        {
+            self.counters.dropped += 1;
+            return self.release(job_id, now, out);
+        }
+        self.lost += 1;
+        job.state = State::Lost;
+        job.origin = Origin::Takeover;
+        self.set_timer(job_id, now.plus(pause_ms));
+        self.watch_answers(out);
+        self.free_place(service, now, out);
+    }
+
+    /// The request was answered by another.
+    fn answered_elsewhere(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        self.recent
+            .insert(&job.unit, &job.id, now, self.settings.lease_ms());
+        match job.state {
+            State::Running => {
+                job.state = State::Abandoned;
+                job.timer = None;
+            }
+            State::Answering => {
+                self.counters.silent += 1;
+                self.forget(job_id);
+            }
+            _ => self.release(job_id, now, out),
+        }
+    }
+
+    /// A job's time has come.
+    fn wake(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get_mut(&job_id).filter(|job| !job.busy) else {
+            return;
+        };
+        match job.state {
+            State::Waiting | State::Abandoned | State::Counting => {}
+            State::Claiming => self.claim(job_id, false, now, out),
+            State::Running if now < job.lease_until => self.renew(job_id, now, out),
+            State::Running => {
+                self.counters.lapsed += 1;
+                self.claim(job_id, false, now, out);
+            }
+            State::Answering => self.answer(job_id, now, out),
+            State::Lost => {
+                self.lost -= 1;
+                let Some(service) = self.services.get_mut(&job.service) else {
+                    return;
+                };
+                if service.taken < service.places {
+                    return self.admit(job_id, now, out);
+                }
+                job.state = State::Waiting;
+                service.waiting.push_back(job_id);
+            }
+        }
+    }
+
+    /// Something went wrong that may pass; the present step is tried again later, and later each time.
+    fn fail(&mut self, job_id: u64, now: Time) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        let pause_ms = self.settings.retry_ms << job.failures.min(8);
+        job.failures += 1;
+        self.set_timer(job_id, now.plus(pause_ms.min(self.settings.lease_ms())));
+    }
+
+    /// Forgets a job that held a place, and gives the place to the next.
+    fn release(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get(&job_id) else {
+            return;
+        };
+        let (service, held) = (job.service, job.holds_place());
+        self.forget(job_id);
+        if held {
+            self.free_place(service, now, out);
+        }
+    }
+
+    fn free_place(&mut self, service: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(entry) = self.services.get_mut(&service) else {
+            return;
+        };
+        entry.taken = entry.taken.saturating_sub(1);
+        while let Some(job_id) = entry.waiting.pop_front() {
+            if self
+                .jobs
+                .get(&job_id)
+                .is_some_and(|job| job.state == State::Waiting)
+            {
+                return self.admit(job_id, now, out);
+            }
+        }
+    }
+
+    fn forget(&mut self, job_id: u64) {
+        let Some(job) = self.jobs.remove(&job_id) else {
+            return;
+        };
+        if job.state == State::Lost {
+            self.lost -= 1;
+        }
+        self.by_key.remove(&(job.unit, job.id));
+    }
+
+    fn watch_answers(&mut self, out: &mut VecDeque<Output>) {
+        if !self.watches_answers {
+            self.watches_answers = true;
+            out.push_back(Output::WatchAnswers);
+        }
+    }
+
+    fn set_timer(&mut self, job_id: u64, at: Time) {
+        if let Some(job) = self.jobs.get_mut(&job_id) {
+            job.timer = Some(at);
+            self.timers.set(at, job_id);
+        }
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let sweep_at = self
+            .sweep_at
+            .filter(|_| !self.sweeping && !self.services.is_empty());
+        [self.timers.next(), sweep_at].into_iter().flatten().min()
+    }
+
+    pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        while let Some((at, job_id)) = self.timers.pop_due(now) {
+            if let Some(job) = self
+                .jobs
+                .get_mut(&job_id)
+                .filter(|job| job.timer == Some(at))
+            {
+                job.timer = None;
+                self.wake(job_id, now, out);
+            }
+        }
+        if self.sweep_at.is_some_and(|at| at <= now) && !self.sweeping && !self.services.is_empty()
+        {
+            self.begin_sweep(true, now, out);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What the core hands to its driver: commands to run, results to deliver, handlers to start.
+
+use bytes::Bytes;
+
+use super::command::{Op, SearchToken};
+use super::key::RequestId;
+
+/// A call that waits. Unique within one core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub(crate) u64);
+
+/// A request that a backend works on. Unique within one core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JobId(pub(crate) u64);
+
+/// A service of a backend: a pattern and its handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceId(pub(crate) u64);
+
+/// A gather under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GatherId(pub(crate) u64);
+
+/// A watch over kept values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WatchId(pub(crate) u64);
+
+/// A kept value that is refreshed as long as its unit lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnedId(pub(crate) u64);
+
+/// How a call ended without an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// Nobody claimed the request while it lived. It was not run by a backend that claims.
+    #[error("no backend claimed the request while it lived")]
+    NoResponder,
+    /// A backend claimed it and did not answer in time. It may still be running.
+    #[error("claimed by {claimant}, which did not answer in time")]
+    HandlerTimeout {
+        /// The unit that claimed it last.
+        claimant: String,
+    },
+    /// The backend answered ERR, with this payload.
+    #[error("the backend answered with an error: {}", String::from_utf8_lossy(.0))]
+    Remote(Bytes),
+    /// No server could be asked when the time was up. The request may have run.
+    #[error("the server could not be reached before the deadline")]
+    Disconnected,
+    /// The server refused to take the request, with this text. It did not run.
+    #[error("the server refused the request: {0}")]
+    Refused(String),
+}
+
+/// What came of a handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Goes to RES.
+    Good(Bytes),
+    /// Goes to ERR.
+    Bad(Bytes),
+}
+
+/// A request handed to a handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Incoming {
+    /// Who asks.
+    pub unit: String,
+    /// The request's ID.
+    pub id: RequestId,
+    /// What REQ holds.
+    pub payload: Bytes,
+    /// 1, and one more for each takeover or sweep.
+    pub attempt: u32,
+    /// The tracing side key, if there is one and tracing is on.
+    pub meta: Option<Bytes>,
+}
+
+/// One answer of a gather.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gathered {
+    /// Who answered.
+    pub backend: String,
+    /// RES, or ERR as `Err`.
+    pub result: Result<Bytes, Bytes>,
+}
+
+/// What a watcher of kept values sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeepEvent {
+    /// A value that is there: in the snapshot, or because it was set.
+    Value {
+        /// Whose.
+        unit: String,
+        /// Its name.
+        id: String,
+        /// What it holds.
+        value: Bytes,
+        /// How long it will stay without being refreshed.
+        ttl_ms: Option<u64>,
+    },
+    /// It was deleted.
+    Deleted {
+        /// Whose.
+        unit: String,
+        /// Its name.
+        id: String,
+    },
+    /// Its life ended.
+    Expired {
+        /// Whose.
+        unit: String,
+        /// Its name.
+        id: String,
+    },
+    /// The snapshot is complete; what follows is live.
+    Live,
+    /// Something may have been missed; a new snapshot follows, which shows what differs, and then [`KeepEvent::Live`].
+    Gap,
+}
+
+/// What a driver has to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Output {
+    /// Run a pipeline; hand its replies to `Core::handle_reply`.
+    Run(Op),
+    /// Find all keys that match `pattern` (SCAN, on every primary); hand them to `Core::handle_found`.
+    Search {
+        /// Comes back with the keys.
+        token: SearchToken,
+        /// A server-side glob.
+        pattern: String,
+        /// Not urgent: leave the server time for others.
+        paced: bool,
+    },
+    /// A call ended. Comes once per call that is not cancelled.
+    Deliver {
+        /// Which.
+        call: CallId,
+        /// The answer, or how it ended.
+        result: Result<Bytes, CallError>,
+    },
+    /// Start a handler; hand what comes of it to `Core::handle_finished`.
+    Start {
+        /// Which handler.
+        service: ServiceId,
+        /// Comes back with the outcome.
+        job: JobId,
+        /// What it gets.
+        request: Incoming,
+    },
+    /// Subscribe to answers as well: another backend won, and seeing its answer saves looking for it.
+    WatchAnswers,
+    /// An answer of a gather.
+    Gathered {
+        /// Which.
+        gather: GatherId,
+        /// The answer.
+        answer: Gathered,
+    },
+    /// A gather ended; no more answers come. `Err` if its request could not be written.
+    GatherDone {
+        /// Which.
+        gather: GatherId,
+        /// How.
+        result: Result<(), CallError>,
+    },
+    /// Something for a watcher.
+    Watched {
+        /// Which.
+        watch: WatchId,
+        /// What it sees.
+        event: KeepEvent,
+    },
+}

@@ -1,0 +1,429 @@
+//! The requester: writes REQ, waits for RES or ERR, and says exactly once how each call ended.
+//!
+//! A push only says "look now". Each call also looks by the clock: after a second, once per lease, when REQ's life ends,
+//! after every new subscription, and once more at its deadline. So a lost push costs time, never a result. A look that
+//! finds REQ missing, unclaimed and unanswered while it should live writes it again.
+//!
+//! ```text
+//!           SET REQ           push, MGET RES ERR
+//!   begin ---------> waiting ---------------------> answer | Remote
+//!                       |  REQ's life over, nobody claimed         -> NoResponder
+//!                       |  deadline, claimed                       -> HandlerTimeout
+//!                       |  deadline, and the last look fails       -> Disconnected
+//! ```
+//! It deletes nothing: a call that is cancelled is forgotten here, and its REQ expires by itself.
+
+use std::collections::{HashMap, VecDeque};
+
+use bytes::Bytes;
+
+use super::command::{Command, Op, Purpose, Replies, Reply, Time, Token};
+use super::key::{RequestId, RequestKeys};
+use super::name::UnitName;
+use super::output::{CallError, CallId, Output};
+use super::settings::Settings;
+use super::timers::Timers;
+
+/// What a call is made of.
+#[derive(Debug, Clone)]
+pub struct CallSpec {
+    /// Its ID, unique.
+    pub id: RequestId,
+    /// What REQ will hold.
+    pub payload: Bytes,
+    /// Life of REQ while nobody claims it.
+    pub ttl_ms: u64,
+    /// How long to wait in all.
+    pub timeout_ms: u64,
+    /// Text of the tracing side key, if there is to be one.
+    pub meta: Option<Bytes>,
+}
+
+#[derive(Debug)]
+struct Call {
+    spec: CallSpec,
+    deadline: Time,
+    /// When REQ's life ends: known once a server has confirmed that it is there.
+    req_deadline: Option<Time>,
+    /// The last claimant seen. A call that was claimed once ends in `HandlerTimeout`, whatever happened to the claim.
+    claimant: Option<String>,
+    /// A read after a push is on its way.
+    reading: bool,
+    /// Another push came meanwhile.
+    read_again: bool,
+    /// The last look is on its way; the timer is its grace.
+    ending: bool,
+    /// The one timer that counts.
+    timer: Time,
+}
+
+/// All calls of a unit that wait.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    unit: UnitName,
+    settings: Settings,
+    subscribed: bool,
+    calls: HashMap<u64, Call>,
+    by_id: HashMap<RequestId, u64>,
+    timers: Timers,
+    next: u64,
+}
+
+impl Requester {
+    pub(crate) fn new(unit: UnitName, settings: Settings) -> Self {
+        Self {
+            unit,
+            settings,
+            subscribed: false,
+            calls: HashMap::new(),
+            by_id: HashMap::new(),
+            timers: Timers::default(),
+            next: 0,
+        }
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(crate) fn begin(
+        &mut self,
+        spec: CallSpec,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) -> CallId {
+        self.next += 1;
+        let call_id = self.next;
+        let deadline = now.plus(spec.timeout_ms);
+        let timer = now.plus(self.settings.first_look_ms).min(deadline);
+        self.timers.set(timer, call_id);
+        self.by_id.insert(spec.id.clone(), call_id);
+        self.calls.insert(
+            call_id,
+            Call {
+                spec,
+                deadline,
+                req_deadline: None,
+                claimant: None,
+                reading: false,
+                read_again: false,
+                ending: false,
+                timer,
+            },
+        );
+        if self.subscribed {
+            self.write(call_id, false, now, out);
+        }
+        CallId(call_id)
+    }
+
+    pub(crate) fn cancel(&mut self, call: CallId) {
+        if let Some(call) = self.calls.remove(&call.0) {
+            self.by_id.remove(&call.spec.id);
+        }
+    }
+
+    /// Pushes arrive from now on: whatever happened before may have been missed.
+    pub(crate) fn subscribed(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        self.subscribed = true;
+        let mut calls: Vec<u64> = self.calls.keys().copied().collect();
+        calls.sort_unstable();
+        for call_id in calls {
+            match self.calls[&call_id].req_deadline {
+                Some(_) => self.look(call_id, now, out),
+                None => self.write(call_id, true, now, out),
+            }
+        }
+    }
+
+    pub(crate) fn unsubscribed(&mut self) {
+        self.subscribed = false;
+    }
+
+    /// RES or ERR of one of our requests was set.
+    pub(crate) fn pushed(&mut self, id: &RequestId, out: &mut VecDeque<Output>) {
+        let Some(&call_id) = self.by_id.get(id) else {
+            return;
+        };
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        if call.reading {
+            call.read_again = true;
+            return;
+        }
+        call.reading = true;
+        let keys = RequestKeys {
+            unit: self.unit.as_str(),
+            id: &call.spec.id,
+        };
+        let commands = vec![Command::Values(vec![keys.res(), keys.err()])];
+        out.push_back(Output::Run(Op {
+            token: Token(Purpose::CallAnswer(call_id)),
+            commands,
+        }));
+    }
+
+    pub(crate) fn answer_read(
+        &mut self,
+        call_id: u64,
+        replies: Replies,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        call.reading = false;
+        let mut values = replies
+            .ok()
+            .and_then(|mut replies| replies.pop())
+            .map(Reply::into_values)
+            .unwrap_or_default();
+        values.resize(2, None);
+        if self.deliver_answer(call_id, values.swap_remove(0), values.swap_remove(0), out) {
+            return;
+        }
+        if let Some(call) = self.calls.get_mut(&call_id).filter(|call| call.read_again) {
+            call.read_again = false;
+            let id = call.spec.id.clone();
+            self.pushed(&id, out);
+        }
+    }
+
+    pub(crate) fn written(
+        &mut self,
+        call_id: u64,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        match replies.map(|mut replies| replies.pop()) {
+            Ok(Some(Reply::Refused(text))) => {
+                self.deliver(call_id, Err(CallError::Refused(text)), out)
+            }
+            // NX refused it: it is there, from an earlier try.
+            Ok(_) => {
+                let ttl_ms = call.spec.ttl_ms;
+                call.req_deadline.get_or_insert(now.plus(ttl_ms));
+                self.schedule(call_id, now);
+            }
+            Err(_) => self.retry_soon(call_id, now),
+        }
+    }
+
+    pub(crate) fn looked(
+        &mut self,
+        call_id: u64,
+        sent: Time,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        let ended = call.ending && sent >= call.deadline;
+        let Ok(mut replies) = replies else {
+            return match ended {
+                true => self.deliver(call_id, Err(CallError::Disconnected), out),
+                false => self.retry_soon(call_id, now),
+            };
+        };
+        let there = replies.pop().is_some_and(|reply| reply.number() > 0);
+        let mut values = replies.pop().map(Reply::into_values).unwrap_or_default();
+        values.resize(3, None);
+        let claim = values.pop().flatten();
+        if self.deliver_answer(call_id, values.swap_remove(0), values.swap_remove(0), out) {
+            return;
+        }
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        if let Some(claim) = claim.as_deref() {
+            call.claimant = Some(claimant_name(claim));
+        }
+        if there {
+            let ttl_ms = call.spec.ttl_ms;
+            call.req_deadline.get_or_insert(now.plus(ttl_ms));
+        }
+        let over = call
+            .req_deadline
+            .is_some_and(|req_deadline| sent >= req_deadline);
+        match (&call.claimant, call.req_deadline) {
+            (Some(claimant), _) if ended => {
+                let claimant = claimant.clone();
+                self.deliver(call_id, Err(CallError::HandlerTimeout { claimant }), out);
+            }
+            (None, Some(_)) if ended || over => {
+                self.deliver(call_id, Err(CallError::NoResponder), out)
+            }
+            (None, None) if ended => self.deliver(call_id, Err(CallError::Disconnected), out),
+            _ => {
+                let alive = call
+                    .req_deadline
+                    .is_none_or(|req_deadline| req_deadline > now);
+                if !there && alive && claim.is_none() && !call.ending {
+                    self.write(call_id, true, now, out);
+                }
+                self.schedule(call_id, now);
+            }
+        }
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        while let Some((at, call_id)) = self.timers.pop_due(now) {
+            let Some(call) = self.calls.get_mut(&call_id).filter(|call| call.timer == at) else {
+                continue;
+            };
+            if call.ending {
+                self.deliver(call_id, Err(CallError::Disconnected), out);
+                continue;
+            }
+            if now >= call.deadline {
+                call.ending = true;
+                call.timer = now.plus(self.settings.grace_ms);
+                self.timers.set(call.timer, call_id);
+            } else {
+                self.schedule(call_id, now);
+            }
+            self.look(call_id, now, out);
+        }
+    }
+
+    fn write(&mut self, call_id: u64, again: bool, now: Time, out: &mut VecDeque<Output>) {
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        let left_ms = match call.req_deadline {
+            Some(req_deadline) => req_deadline.since(now),
+            None => call.spec.ttl_ms.min(call.deadline.since(now)),
+        };
+        if left_ms == 0 {
+            return;
+        }
+        let keys = RequestKeys {
+            unit: self.unit.as_str(),
+            id: &call.spec.id,
+        };
+        let meta = call.spec.meta.clone().map(|value| Command::Set {
+            key: keys.meta(),
+            value,
+            ttl_ms: Some(left_ms),
+            only_new: false,
+        });
+        let value = call.spec.payload.clone();
+        let request = Command::Set {
+            key: keys.req(),
+            value,
+            ttl_ms: Some(left_ms),
+            only_new: again,
+        };
+        let commands = meta.into_iter().chain([request]).collect();
+        out.push_back(Output::Run(Op {
+            token: Token(Purpose::CallWrite(call_id)),
+            commands,
+        }));
+    }
+
+    fn look(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(call) = self.calls.get(&call_id) else {
+            return;
+        };
+        let keys = RequestKeys {
+            unit: self.unit.as_str(),
+            id: &call.spec.id,
+        };
+        let commands = vec![
+            Command::Values(vec![keys.res(), keys.err(), keys.claim()]),
+            Command::Exists(vec![keys.req()]),
+        ];
+        out.push_back(Output::Run(Op {
+            token: Token(Purpose::CallLook {
+                call: call_id,
+                sent: now,
+            }),
+            commands,
+        }));
+    }
+
+    /// Sets the next look: once per lease, and exactly when REQ's life or the call ends.
+    fn schedule(&mut self, call_id: u64, now: Time) {
+        let lease_ms = self.settings.lease_ms();
+        let Some(call) = self.calls.get_mut(&call_id).filter(|call| !call.ending) else {
+            return;
+        };
+        let mut at = match call.timer > now {
+            true => call.timer,
+            false => now.plus(lease_ms),
+        };
+        if let Some(req_deadline) = call
+            .req_deadline
+            .filter(|at| *at > now && call.claimant.is_none())
+        {
+            at = at.min(req_deadline);
+        }
+        self.set_timer(call_id, at);
+    }
+
+    fn retry_soon(&mut self, call_id: u64, now: Time) {
+        if self.calls.get(&call_id).is_some_and(|call| !call.ending) {
+            self.set_timer(call_id, now.plus(self.settings.retry_ms));
+        }
+    }
+
+    fn set_timer(&mut self, call_id: u64, at: Time) {
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        let at = at.min(call.deadline);
+        if call.timer != at {
+            call.timer = at;
+            self.timers.set(at, call_id);
+        }
+    }
+
+    /// Delivers an answer if there is one. RES wins over ERR.
+    fn deliver_answer(
+        &mut self,
+        call_id: u64,
+        res: Option<Bytes>,
+        err: Option<Bytes>,
+        out: &mut VecDeque<Output>,
+    ) -> bool {
+        let result = match (res, err) {
+            (Some(payload), _) => Ok(payload),
+            (None, Some(payload)) => Err(CallError::Remote(payload)),
+            (None, None) => return false,
+        };
+        self.deliver(call_id, result, out);
+        true
+    }
+
+    fn deliver(
+        &mut self,
+        call_id: u64,
+        result: Result<Bytes, CallError>,
+        out: &mut VecDeque<Output>,
+    ) {
+        if let Some(call) = self.calls.remove(&call_id) {
+            self.by_id.remove(&call.spec.id);
+            out.push_back(Output::Deliver {
+                call: CallId(call_id),
+                result,
+            });
+        }
+    }
+}
+
+/// A claim holds `unit~instance`; callers are told the unit.
+pub(crate) fn claimant_name(claim: &[u8]) -> String {
+    let text = String::from_utf8_lossy(claim);
+    text.split('~').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,260 @@
+//! One unit's whole protocol in one place: events and the time go in, outputs come out.
+//!
+//! The order of calls: `handle_subscribed` once pushes arrive (and again after each interruption, which
+//! `handle_unsubscribed` announces), then any of the others in any order. After every call, take outputs with
+//! `poll_output` until there are none, and call `handle_timeout` no later than `poll_timeout` says.
+//! Each [`Output::Run`] must come back through `handle_reply` exactly once, each [`Output::Search`] through
+//! `handle_found` with `done` exactly once.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::backend::{Backend, BackendCounters};
+use super::command::{Purpose, Replies, Search, SearchToken, Time, Token};
+use super::gather::{GatherSpec, Gatherer};
+use super::key::{Key, RequestId, Status};
+use super::name::{Pattern, UnitName};
+use super::output::{CallId, GatherId, JobId, Outcome, Output, OwnedId, ServiceId, WatchId};
+use super::owned::Owner;
+use super::requester::{CallSpec, Requester};
+use super::settings::Settings;
+use super::watch::{KeepPattern, Watches};
+
+/// The state machine of one unit. See the [module](self) for the order of calls.
+#[derive(Debug)]
+pub struct Core {
+    unit: UnitName,
+    requester: Requester,
+    backend: Backend,
+    gatherer: Gatherer,
+    watches: Watches,
+    owner: Owner,
+    out: VecDeque<Output>,
+}
+
+impl Core {
+    /// A unit that knows nothing yet. `instance` tells it from other processes of the same name.
+    pub fn new(unit: UnitName, instance: &str, settings: Settings, rng: fastrand::Rng) -> Self {
+        Self {
+            requester: Requester::new(unit.clone(), settings.clone()),
+            backend: Backend::new(unit.clone(), instance, settings.clone(), rng),
+            gatherer: Gatherer::new(unit.clone(), settings),
+            watches: Watches::default(),
+            owner: Owner::default(),
+            out: VecDeque::new(),
+            unit,
+        }
+    }
+
+    /// Begins a call. [`Output::Deliver`] ends it.
+    pub fn call(&mut self, spec: CallSpec, now: Time) -> CallId {
+        self.requester.begin(spec, now, &mut self.out)
+    }
+
+    /// Forgets a call: nothing is delivered. Its request stays until it expires, and may run.
+    pub fn cancel_call(&mut self, call: CallId) {
+        self.requester.cancel(call);
+    }
+
+    /// Calls that wait.
+    pub fn pending_calls(&self) -> usize {
+        self.requester.pending()
+    }
+
+    /// Begins a gather. [`Output::GatherDone`] ends it.
+    pub fn gather(&mut self, spec: GatherSpec, now: Time) -> GatherId {
+        self.gatherer.begin(spec, now, &mut self.out)
+    }
+
+    /// Forgets a gather.
+    pub fn cancel_gather(&mut self, gather: GatherId) {
+        self.gatherer.cancel(gather);
+    }
+
+    /// Serves requests that match, at most `places` at a time. The driver subscribes to the pattern first.
+    pub fn serve(&mut self, pattern: Pattern, places: usize, now: Time) -> ServiceId {
+        self.backend.serve(pattern, places, now)
+    }
+
+    /// Takes no more requests for a service; what runs will be answered.
+    pub fn drain(&mut self, service: ServiceId) {
+        self.backend.drain(service);
+    }
+
+    /// Whether a service has nothing left to run or to answer.
+    pub fn is_drained(&self, service: ServiceId) -> bool {
+        self.backend.is_drained(service)
+    }
+
+    /// Forgets a service and all its requests. What it claimed is taken over by others when the claims lapse.
+    pub fn remove_service(&mut self, service: ServiceId) {
+        self.backend.remove(service);
+    }
+
+    /// What the backend did so far.
+    pub fn backend_counters(&self) -> BackendCounters {
+        self.backend.counters()
+    }
+
+    /// Watches kept values. The driver subscribes to the pattern, then calls [`Core::watch_ready`].
+    pub fn watch(&mut self, pattern: KeepPattern) -> WatchId {
+        self.watches.begin(pattern)
+    }
+
+    /// The watch's pattern is subscribed to: takes the snapshot.
+    pub fn watch_ready(&mut self, watch: WatchId) {
+        self.watches.ready(watch, &mut self.out);
+    }
+
+    /// The watcher missed something for a reason of the driver's: tells it, and shows it what is there.
+    pub fn watch_gap(&mut self, watch: WatchId) {
+        self.watches.gap(watch, &mut self.out);
+    }
+
+    /// Ends a watch.
+    pub fn cancel_watch(&mut self, watch: WatchId) {
+        self.watches.cancel(watch);
+    }
+
+    /// Writes a kept value of this unit and refreshes it until it is released.
+    pub fn own(&mut self, id: &str, value: Bytes, ttl_ms: u64, now: Time) -> OwnedId {
+        let key = super::key::key(self.unit.as_str(), Status::Keep, id);
+        self.owner.own(key, value, ttl_ms, now, &mut self.out)
+    }
+
+    /// Changes an owned value.
+    pub fn change_owned(&mut self, owned: OwnedId, value: Bytes, now: Time) {
+        self.owner.change(owned, value, now, &mut self.out);
+    }
+
+    /// Stops refreshing an owned value; its TTL ends it.
+    pub fn release_owned(&mut self, owned: OwnedId) {
+        self.owner.release(owned);
+    }
+
+    /// Pushes arrive from now on. Whatever happened before may have been missed.
+    pub fn handle_subscribed(&mut self, now: Time) {
+        self.requester.subscribed(now, &mut self.out);
+        self.gatherer.subscribed(now, &mut self.out);
+        self.backend.subscribed(now, &mut self.out);
+        self.watches.subscribed(&mut self.out);
+        self.owner.subscribed(now, &mut self.out);
+    }
+
+    /// Pushes do not arrive any more. Calls that begin now are written when they do again.
+    pub fn handle_unsubscribed(&mut self) {
+        self.requester.unsubscribed();
+        self.gatherer.unsubscribed();
+    }
+
+    /// The server told of an event on a key. Keys that are not ours are ignored.
+    pub fn handle_push(&mut self, key: &str, event: &str, now: Time) {
+        let text = key;
+        let Some(key) = Key::parse(text) else { return };
+        match key.status {
+            Status::Keep => self.watches.pushed(text, event, now, &mut self.out),
+            _ if event != "set" => {}
+            Status::Req => {
+                if let Some(id) = RequestId::parse(key.id) {
+                    self.backend.pushed(key.unit, &id, now, &mut self.out);
+                }
+            }
+            Status::Res | Status::Err => match RequestId::parse_answer(key.id) {
+                Some((id, Some(backend))) if key.unit == self.unit.as_str() => {
+                    self.gatherer
+                        .pushed(&id, key.status, backend, &mut self.out);
+                }
+                Some((id, None)) => {
+                    if key.unit == self.unit.as_str() {
+                        self.requester.pushed(&id, &mut self.out);
+                    }
+                    self.backend.answer_pushed(key.unit, &id, now);
+                }
+                _ => {}
+            },
+        }
+    }
+
+    /// The replies of an [`Output::Run`].
+    pub fn handle_reply(&mut self, token: Token, replies: Replies, now: Time) {
+        let out = &mut self.out;
+        match token.0 {
+            Purpose::CallWrite(call) => self.requester.written(call, replies, now, out),
+            Purpose::CallAnswer(call) => self.requester.answer_read(call, replies, out),
+            Purpose::CallLook { call, sent } => {
+                self.requester.looked(call, sent, replies, now, out)
+            }
+            Purpose::GatherWrite(gather) => self.gatherer.written(gather, replies, out),
+            Purpose::GatherAnswer {
+                gather,
+                status,
+                backend,
+            } => {
+                self.gatherer
+                    .answer_read(gather, status, &backend, replies, now, out);
+            }
+            Purpose::Claim { job, sent } => self.backend.claimed(job, sent, replies, now, out),
+            Purpose::Renew { job, sent } => self.backend.renewed(job, sent, replies, now, out),
+            Purpose::Count { job } => self.backend.counted(job, replies, now, out),
+            Purpose::Look { job } => self.backend.looked(job, replies, now, out),
+            Purpose::Answer { job } => self.backend.answer_written(job, replies, now),
+            Purpose::Check { unit, id } => self.backend.checked(&unit, &id, replies, now, out),
+            Purpose::WatchRead {
+                watch,
+                key,
+                fresh,
+                sent,
+            } => {
+                self.watches
+                    .read(watch, &key, fresh, sent, replies, now, out);
+            }
+            Purpose::OwnedRefresh { owned } => self.owner.refreshed(owned, replies, now, out),
+            // A lost write is made up for by the next refresh, which finds the key gone.
+            Purpose::OwnedWrite { .. } => {}
+        }
+    }
+
+    /// Some keys of an [`Output::Search`]; `done` with the last of them, also when the search failed.
+    pub fn handle_found(&mut self, token: SearchToken, keys: &[String], done: bool, now: Time) {
+        match token.0 {
+            Search::Sweep(sweep) => self.backend.found(sweep, keys, done, &mut self.out),
+            Search::Gather(gather) => self.gatherer.found(gather, keys, done, &mut self.out),
+            Search::Watch(watch, snapshot) => {
+                self.watches
+                    .found(watch, snapshot, keys, done, now, &mut self.out)
+            }
+        }
+    }
+
+    /// A handler returned. One that failed, or panicked, has a [`Outcome::Bad`].
+    pub fn handle_finished(&mut self, job: JobId, outcome: Outcome, now: Time) {
+        self.backend.finished(job, outcome, now, &mut self.out);
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.requester.timeout(now, &mut self.out);
+        self.gatherer.timeout(now, &mut self.out);
+        self.backend.timeout(now, &mut self.out);
+        self.watches.timeout(now, &mut self.out);
+        self.owner.timeout(now, &mut self.out);
+    }
+
+    /// When [`Core::handle_timeout`] has something to do, at the earliest.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let times = [
+            self.requester.next_timeout(),
+            self.gatherer.next_timeout(),
+            self.backend.next_timeout(),
+            self.watches.next_timeout(),
+            self.owner.next_timeout(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+}

@@ -1,0 +1,354 @@
+//! Watching kept values: a snapshot, then what changes, and a `Gap` whenever something may have been missed.
+//!
+//! An event of the server only says which key to read, except that it is gone. A value's end is timed here, from its
+//! PTTL, and read once more before it is reported: servers expire keys when they get round to it. Values that the
+//! protocol keeps for itself are not shown.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+
+use super::command::{Command, Op, Purpose, Replies, Reply, Search, SearchToken, Time, Token};
+use super::glob::Glob;
+use super::key::{Key, Status};
+use super::name::{NameError, is_reserved_keep};
+use super::output::{KeepEvent, Output, WatchId};
+
+/// How long after its PTTL a value is read to see whether it is gone.
+const EXPIRY_SLACK_MS: u64 = 2;
+
+/// Which kept values: `unit/name`, both with `*` and `?` as wildcards.
+///
+/// ```
+/// use kumi_muf::core::KeepPattern;
+///
+/// let pattern: KeepPattern = "sensor-*/temperature".parse()?;
+/// assert!(pattern.matches("sensor-3", "temperature"));
+/// assert!(!pattern.matches("sensor-3", "_info"));
+/// # Ok::<(), kumi_muf::core::NameError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeepPattern {
+    unit: Glob,
+    id: Glob,
+}
+
+impl KeepPattern {
+    /// Whether a value is shown.
+    pub fn matches(&self, unit: &str, id: &str) -> bool {
+        self.unit.matches(unit) && self.id.matches(id) && !is_reserved_keep(id)
+    }
+
+    /// The glob for the server, over keys.
+    pub fn key_glob(&self) -> String {
+        format!("MUF/{}/KEEP/{}", self.unit, self.id)
+    }
+}
+
+impl std::str::FromStr for KeepPattern {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let wrong = || NameError::NotWatchPattern(text.to_owned());
+        let (unit, id) = text.split_once('/').ok_or_else(wrong)?;
+        Ok(Self {
+            unit: Glob::new(unit).ok_or_else(wrong)?,
+            id: Glob::new(id).ok_or_else(wrong)?,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Known {
+    hash: u64,
+    /// When it should be gone, and is looked at.
+    expires: Option<Time>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    pattern: KeepPattern,
+    known: HashMap<String, Known>,
+    /// The number of the snapshot under way or done.
+    snapshot: u64,
+    /// Keys found so far by the snapshot under way; none once it is complete.
+    found: Option<HashSet<String>>,
+    /// The search is over, reads are on their way.
+    searched: bool,
+    reading: usize,
+    live: bool,
+}
+
+/// All watches of a unit.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    watches: HashMap<u64, Watch>,
+    expiries: std::collections::BTreeSet<(Time, u64, String)>,
+    next: u64,
+}
+
+impl Watches {
+    pub(crate) fn begin(&mut self, pattern: KeepPattern) -> WatchId {
+        self.next += 1;
+        let watch = Watch {
+            pattern,
+            known: HashMap::new(),
+            snapshot: 0,
+            found: None,
+            searched: false,
+            reading: 0,
+            live: false,
+        };
+        self.watches.insert(self.next, watch);
+        WatchId(self.next)
+    }
+
+    /// Subscribed to this watch's pattern (for the first time or again): takes a snapshot.
+    pub(crate) fn ready(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
+        self.snapshot(watch.0, out);
+    }
+
+    pub(crate) fn cancel(&mut self, watch: WatchId) {
+        self.watches.remove(&watch.0);
+        self.expiries.retain(|(_, owner, _)| *owner != watch.0);
+    }
+
+    /// All subscriptions stand again after they were broken.
+    pub(crate) fn subscribed(&mut self, out: &mut VecDeque<Output>) {
+        let mut watches: Vec<u64> = self.watches.keys().copied().collect();
+        watches.sort_unstable();
+        for watch in watches {
+            self.gap(WatchId(watch), out);
+        }
+    }
+
+    /// The watcher missed something; shows it what is there now.
+    pub(crate) fn gap(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
+        if self.watches.get(&watch.0).is_some_and(|watch| watch.live) {
+            out.push_back(Output::Watched {
+                watch,
+                event: KeepEvent::Gap,
+            });
+        }
+        self.snapshot(watch.0, out);
+    }
+
+    fn snapshot(&mut self, watch_id: u64, out: &mut VecDeque<Output>) {
+        let Some(watch) = self.watches.get_mut(&watch_id) else {
+            return;
+        };
+        watch.snapshot += 1;
+        watch.found = Some(HashSet::new());
+        watch.searched = false;
+        let token = SearchToken(Search::Watch(watch_id, watch.snapshot));
+        out.push_back(Output::Search {
+            token,
+            pattern: watch.pattern.key_glob(),
+            paced: false,
+        });
+    }
+
+    pub(crate) fn found(
+        &mut self,
+        watch_id: u64,
+        snapshot: u64,
+        keys: &[String],
+        done: bool,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(watch) = self
+            .watches
+            .get_mut(&watch_id)
+            .filter(|watch| watch.snapshot == snapshot)
+        else {
+            return;
+        };
+        for text in keys {
+            let shown = Key::parse(text).is_some_and(|key| watch.pattern.matches(key.unit, key.id));
+            if shown
+                && watch
+                    .found
+                    .as_mut()
+                    .is_some_and(|found| found.insert(text.clone()))
+            {
+                watch.reading += 1;
+                out.push_back(read(watch_id, text, false, now));
+            }
+        }
+        if done {
+            watch.searched = true;
+            self.complete_if_done(watch_id, now, out);
+        }
+    }
+
+    /// The server told of an event on a KEEP key.
+    pub(crate) fn pushed(
+        &mut self,
+        text: &str,
+        event: &str,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(key) = Key::parse(text).filter(|key| key.status == Status::Keep) else {
+            return;
+        };
+        for (&watch_id, watch) in &mut self.watches {
+            if !watch.pattern.matches(key.unit, key.id) {
+                continue;
+            }
+            match event {
+                "del" | "expired" | "evicted" | "rename_from" | "move_from" => {
+                    if let Some(found) = &mut watch.found {
+                        found.remove(text);
+                    }
+                    if let Some(known) = watch.known.remove(text) {
+                        if let Some(at) = known.expires {
+                            self.expiries.remove(&(at, watch_id, text.to_owned()));
+                        }
+                        let event = gone(&key, event != "expired");
+                        out.push_back(Output::Watched {
+                            watch: WatchId(watch_id),
+                            event,
+                        });
+                    }
+                }
+                _ => {
+                    watch.reading += 1;
+                    let fresh = !matches!(event, "expire" | "persist");
+                    out.push_back(read(watch_id, text, fresh, now));
+                }
+            }
+        }
+    }
+
+    /// A value was read. `fresh` shows it even if it is what it was: somebody set it.
+    #[expect(clippy::too_many_arguments, reason = "they are one reply taken apart")]
+    pub(crate) fn read(
+        &mut self,
+        watch_id: u64,
+        text: &str,
+        fresh: bool,
+        sent: Time,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(watch) = self.watches.get_mut(&watch_id) else {
+            return;
+        };
+        watch.reading = watch.reading.saturating_sub(1);
+        if let Some((value, ttl)) = replies.ok().and_then(value_and_ttl) {
+            let before = watch.known.remove(text);
+            if let Some(at) = before.as_ref().and_then(|known| known.expires) {
+                self.expiries.remove(&(at, watch_id, text.to_owned()));
+            }
+            let Some(key) = Key::parse(text) else { return };
+            let event = match value {
+                Some(value) => {
+                    let mut hasher = DefaultHasher::new();
+                    value.hash(&mut hasher);
+                    let hash = hasher.finish();
+                    let ttl_ms = u64::try_from(ttl).ok();
+                    let expires = ttl_ms.map(|ttl_ms| sent.plus(ttl_ms + EXPIRY_SLACK_MS));
+                    watch.known.insert(text.to_owned(), Known { hash, expires });
+                    self.expiries
+                        .extend(expires.map(|at| (at, watch_id, text.to_owned())));
+                    let news = fresh || before.is_none_or(|known| known.hash != hash);
+                    let (unit, id) = (key.unit.to_owned(), key.id.to_owned());
+                    news.then_some(KeepEvent::Value {
+                        unit,
+                        id,
+                        value,
+                        ttl_ms,
+                    })
+                }
+                None => before.map(|known| gone(&key, known.expires.is_none_or(|at| sent < at))),
+            };
+            out.extend(event.map(|event| Output::Watched {
+                watch: WatchId(watch_id),
+                event,
+            }));
+        }
+        self.complete_if_done(watch_id, now, out);
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.expiries.first().map(|(at, ..)| *at)
+    }
+
+    pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        while self.next_timeout().is_some_and(|at| at <= now) {
+            let Some((_, watch_id, text)) = self.expiries.pop_first() else {
+                return;
+            };
+            if let Some(watch) = self.watches.get_mut(&watch_id) {
+                watch.reading += 1;
+                out.push_back(read(watch_id, &text, false, now));
+            }
+        }
+    }
+
+    /// Ends a snapshot whose search and reads are done: what it did not find is gone.
+    fn complete_if_done(&mut self, watch_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(watch) = self.watches.get_mut(&watch_id) else {
+            return;
+        };
+        if !watch.searched || watch.reading > 0 {
+            return;
+        }
+        let Some(found) = watch.found.take() else {
+            return;
+        };
+        let mut missing: Vec<String> = watch
+            .known
+            .keys()
+            .filter(|key| !found.contains(*key))
+            .cloned()
+            .collect();
+        missing.sort_unstable();
+        // A key set while the search ran may have escaped it, but then its push made it known: read those again.
+        for text in missing {
+            watch.reading += 1;
+            out.push_back(read(watch_id, &text, false, now));
+        }
+        watch.live = true;
+        out.push_back(Output::Watched {
+            watch: WatchId(watch_id),
+            event: KeepEvent::Live,
+        });
+    }
+}
+
+fn read(watch: u64, key: &str, fresh: bool, now: Time) -> Output {
+    let commands = vec![
+        Command::Values(vec![key.to_owned()]),
+        Command::TimeToLive(key.to_owned()),
+    ];
+    Output::Run(Op {
+        token: Token(Purpose::WatchRead {
+            watch,
+            key: key.to_owned(),
+            fresh,
+            sent: now,
+        }),
+        commands,
+    })
+}
+
+fn value_and_ttl(mut replies: Vec<Reply>) -> Option<(Option<Bytes>, i64)> {
+    let ttl = replies.pop()?.number();
+    match replies.pop()? {
+        Reply::Values(mut values) => Some((values.pop().flatten(), ttl)),
+        _ => None,
+    }
+}
+
+fn gone(key: &Key<'_>, deleted: bool) -> KeepEvent {
+    let (unit, id) = (key.unit.to_owned(), key.id.to_owned());
+    match deleted {
+        true => KeepEvent::Deleted { unit, id },
+        false => KeepEvent::Expired { unit, id },
+    }
+}

@@ -1,0 +1,745 @@
+//! The world of one simulated run: a model server, units with a real core each, a network between them, and faults.
+//!
+//! Everything that happens is an event at a virtual time, drawn from one seeded generator; the same seed is the same
+//! run. Commands of one connection keep their order, so do pushes of one connection; between connections anything goes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use bytes::Bytes;
+use kumi_muf::core::{
+    CallError, CallId, CallSpec, Core, GatherId, GatherSpec, Gathered, JobId, Key, Lost, Op,
+    Outcome, Output, Pattern, Reply, RequestId, SearchToken, Settings, Status, Target, Time,
+    UnitName, ulid,
+};
+
+use crate::plan::{Fault, Plan, Tally};
+use crate::server::Server;
+
+/// Handlers at a time per backend: few enough that requests have to wait.
+const PLACES: usize = 2;
+
+#[derive(Debug)]
+enum Event {
+    Execute {
+        unit: usize,
+        link: u32,
+        op: u64,
+        index: usize,
+    },
+    Reply {
+        unit: usize,
+        op: u64,
+        lost: bool,
+    },
+    Push {
+        unit: usize,
+        subscription: u32,
+        key: String,
+    },
+    Search {
+        unit: usize,
+        link: u32,
+        token: SearchToken,
+        pattern: String,
+    },
+    Found {
+        unit: usize,
+        life: u32,
+        token: SearchToken,
+        keys: Vec<String>,
+    },
+    Finished {
+        unit: usize,
+        life: u32,
+        job: JobId,
+        outcome: Outcome,
+    },
+    Wake {
+        unit: usize,
+    },
+    Subscribe {
+        unit: usize,
+    },
+    Resume {
+        unit: usize,
+    },
+    Revive {
+        unit: usize,
+    },
+    Call {
+        unit: usize,
+    },
+    Fault(Fault),
+    ServerUp {
+        loses: bool,
+    },
+}
+
+struct Flight {
+    unit: usize,
+    life: u32,
+    op: Op,
+    replies: Vec<Reply>,
+}
+
+/// A program: a core and its connections.
+pub(crate) struct Unit {
+    name: UnitName,
+    core: Core,
+    is_backend: bool,
+    alive: bool,
+    /// Counts deaths: what was on its way to an earlier life is not delivered.
+    life: u32,
+    paused: Option<Vec<Event>>,
+    link: u32,
+    link_free_at: u64,
+    subscription: u32,
+    subscribed: bool,
+    push_free_at: u64,
+    watches_answers: bool,
+    wake_at: Option<u64>,
+    /// Outputs seen so far; faults are aimed at them.
+    steps: u64,
+}
+
+/// How a handler run went, as the world saw it.
+#[derive(Debug, Clone)]
+#[expect(dead_code, reason = "shown when a guarantee is broken")]
+pub(crate) struct Run {
+    pub(crate) at: u64,
+    pub(crate) unit: usize,
+    pub(crate) attempt: u32,
+}
+
+/// One call, and all that was delivered for it.
+pub(crate) struct Caller {
+    pub(crate) request: String,
+    pub(crate) payload: Bytes,
+    pub(crate) cancelled: bool,
+    pub(crate) deadline: u64,
+    pub(crate) results: Vec<(u64, Result<Bytes, CallError>)>,
+}
+
+/// What one gather was told: answers, and ends.
+pub(crate) type Heard = (Vec<Gathered>, Vec<Result<(), CallError>>);
+
+/// Everything there is in one run.
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) now: u64,
+    pub(crate) server: Server,
+    pub(crate) units: Vec<Unit>,
+    pub(crate) callers: BTreeMap<(usize, CallId), Caller>,
+    pub(crate) gathers: BTreeMap<(usize, GatherId), Heard>,
+    pub(crate) runs: HashMap<String, Vec<Run>>,
+    pub(crate) tally: Tally,
+    rng: fastrand::Rng,
+    events: BinaryHeap<Reverse<(u64, u64)>>,
+    bodies: HashMap<u64, Event>,
+    flights: HashMap<u64, Flight>,
+    next: u64,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let mut world = Self {
+            now: 1_000,
+            server: Server::new(),
+            units: Vec::new(),
+            callers: BTreeMap::new(),
+            gathers: BTreeMap::new(),
+            runs: HashMap::new(),
+            tally: Tally::default(),
+            rng: fastrand::Rng::with_seed(plan.seed),
+            events: BinaryHeap::new(),
+            bodies: HashMap::new(),
+            flights: HashMap::new(),
+            next: 0,
+            plan,
+        };
+        for index in 0..world.plan.frontends + world.plan.backends {
+            let is_backend = index >= world.plan.frontends;
+            let name = UnitName::new(&format!(
+                "{}{index}",
+                if is_backend { "back" } else { "web" }
+            ))
+            .expect("a name");
+            let core = Core::new(name.clone(), "0", settings(), world.rng.fork());
+            world.units.push(Unit {
+                name,
+                core,
+                is_backend,
+                alive: true,
+                life: 0,
+                paused: None,
+                link: 0,
+                link_free_at: 0,
+                subscription: 0,
+                subscribed: false,
+                push_free_at: 0,
+                watches_answers: false,
+                wake_at: None,
+                steps: 0,
+            });
+            if is_backend {
+                world.units[index]
+                    .core
+                    .serve(Pattern::All, PLACES, Time(world.now));
+            }
+            let at = world.now + world.rng.u64(..200);
+            world.at(at, Event::Subscribe { unit: index });
+        }
+        for _ in 0..world.plan.calls {
+            let (unit, at) = (
+                world.rng.usize(..world.plan.frontends),
+                world.now + world.rng.u64(..4_000),
+            );
+            world.at(at, Event::Call { unit });
+        }
+        for (at, fault) in world.plan.faults.clone() {
+            world.at(world.now + at, Event::Fault(fault));
+        }
+        world
+    }
+
+    /// Runs until `until`, or until nothing is left to happen.
+    pub(crate) fn run(&mut self, until: u64) {
+        while let Some(Reverse((at, number))) = self.events.pop() {
+            if at > until {
+                self.events.push(Reverse((at, number)));
+                break;
+            }
+            self.now = self.now.max(at);
+            let event = self.bodies.remove(&number).expect("an event has a body");
+            self.happen(event);
+        }
+    }
+
+    fn at(&mut self, at: u64, event: Event) {
+        self.next += 1;
+        self.events.push(Reverse((at, self.next)));
+        self.bodies.insert(self.next, event);
+    }
+
+    fn happen(&mut self, event: Event) {
+        // A paused program sees what came meanwhile when it goes on, in order.
+        let reader = reader(&event, &self.flights);
+        if let Some(held) = reader.and_then(|unit| self.units[unit].paused.as_mut()) {
+            held.push(event);
+            return;
+        }
+        let now = Time(self.now);
+        match event {
+            Event::Execute {
+                unit,
+                link,
+                op,
+                index,
+            } => self.execute(unit, link, op, index),
+            Event::Reply { unit, op, lost } => {
+                let Some(flight) = self.flights.remove(&op) else {
+                    return;
+                };
+                if flight.life != self.units[unit].life || !self.units[unit].alive {
+                    return;
+                }
+                let replies = if lost { Err(Lost) } else { Ok(flight.replies) };
+                self.units[unit]
+                    .core
+                    .handle_reply(flight.op.token, replies, now);
+                self.settle(unit);
+            }
+            Event::Push {
+                unit,
+                subscription,
+                key,
+            } => {
+                if self.units[unit].subscription == subscription && self.units[unit].alive {
+                    self.units[unit].core.handle_push(&key, "set", now);
+                    self.settle(unit);
+                }
+            }
+            Event::Search {
+                unit,
+                link,
+                token,
+                pattern,
+            } => {
+                let life = self.units[unit].life;
+                let works = self.server.up && self.units[unit].link == link;
+                let keys = if works {
+                    self.server.search(&pattern, self.now)
+                } else {
+                    Vec::new()
+                };
+                let at = self.now + self.latency();
+                self.at(
+                    at,
+                    Event::Found {
+                        unit,
+                        life,
+                        token,
+                        keys,
+                    },
+                );
+            }
+            Event::Found {
+                unit,
+                life,
+                token,
+                keys,
+            } => {
+                if self.units[unit].life == life && self.units[unit].alive {
+                    self.units[unit].core.handle_found(token, &keys, true, now);
+                    self.settle(unit);
+                }
+            }
+            Event::Finished {
+                unit,
+                life,
+                job,
+                outcome,
+            } => {
+                if self.units[unit].life == life && self.units[unit].alive {
+                    self.units[unit].core.handle_finished(job, outcome, now);
+                    self.settle(unit);
+                }
+            }
+            Event::Wake { unit } => {
+                if self.units[unit].wake_at.is_some_and(|at| at <= self.now)
+                    && self.units[unit].alive
+                {
+                    self.units[unit].wake_at = None;
+                    self.units[unit].core.handle_timeout(now);
+                    self.settle(unit);
+                }
+            }
+            Event::Subscribe { unit } => self.subscribe(unit),
+            Event::Resume { unit } => {
+                for event in self.units[unit].paused.take().unwrap_or_default() {
+                    self.happen(event);
+                }
+            }
+            Event::Revive { unit } => self.revive(unit),
+            Event::Call { unit } => self.call(unit),
+            Event::Fault(fault) => self.fault(fault),
+            Event::ServerUp { loses } => {
+                self.server.restart(loses, self.now);
+                self.tally.bump(if loses {
+                    "restart that lost writes"
+                } else {
+                    "restart that kept all"
+                });
+            }
+        }
+    }
+
+    fn call(&mut self, unit: usize) {
+        let unique = ulid(self.now, &mut self.rng);
+        let payload = Bytes::from(format!("payload of {unique}"));
+        let to_all = self.rng.u8(..) < 20;
+        let target = Target::new("thumb.resize").expect("a target");
+        let id = RequestId::new(&target, to_all, &unique, self.rng.bool());
+        let timeout_ms = if self.rng.u8(..) < 40 {
+            self.rng.u64(50..3_000)
+        } else {
+            15_000
+        };
+        let now = Time(self.now);
+        if to_all {
+            let count = self.rng.bool().then_some(self.plan.backends);
+            let quiet_ms = self.rng.bool().then_some(500);
+            let spec = GatherSpec {
+                id,
+                payload,
+                timeout_ms: timeout_ms.min(4_000),
+                count,
+                quiet_ms,
+            };
+            let gather = self.units[unit].core.gather(spec, now);
+            self.gathers.insert((unit, gather), Default::default());
+        } else {
+            let request = format!("{}/{}", self.units[unit].name, id.as_str());
+            let ttl_ms = 10_000.min(timeout_ms);
+            let spec = CallSpec {
+                id,
+                payload: payload.clone(),
+                ttl_ms,
+                timeout_ms,
+                meta: None,
+            };
+            let call = self.units[unit].core.call(spec, now);
+            let cancelled = self.rng.u8(..) < 8;
+            let deadline = self.now + timeout_ms;
+            self.callers.insert(
+                (unit, call),
+                Caller {
+                    request,
+                    payload,
+                    cancelled,
+                    deadline,
+                    results: Vec::new(),
+                },
+            );
+            if cancelled {
+                self.tally.bump("cancelled call");
+                self.settle(unit);
+                self.units[unit].core.cancel_call(call);
+            }
+        }
+        self.settle(unit);
+    }
+
+    /// Carries out what a core wants, and sets its alarm. A fault may be aimed at any of the outputs.
+    fn settle(&mut self, unit: usize) {
+        while let Some(output) = self.units[unit].core.poll_output() {
+            self.units[unit].steps += 1;
+            if let Some(aim) = self
+                .plan
+                .aim
+                .filter(|aim| aim.unit == unit && aim.step == self.units[unit].steps)
+            {
+                if !aim.after {
+                    self.fault(aim.fault);
+                }
+                if self.units[unit].alive {
+                    self.carry_out(unit, output);
+                }
+                if aim.after {
+                    self.fault(aim.fault);
+                }
+                if !self.units[unit].alive {
+                    return;
+                }
+                continue;
+            }
+            self.carry_out(unit, output);
+        }
+        let wake_at = self.units[unit]
+            .core
+            .poll_timeout()
+            .map(|at| at.0.max(self.now));
+        if wake_at != self.units[unit].wake_at {
+            self.units[unit].wake_at = wake_at;
+            if let Some(at) = wake_at {
+                self.at(at, Event::Wake { unit });
+            }
+        }
+    }
+
+    fn carry_out(&mut self, unit: usize, output: Output) {
+        match output {
+            Output::Run(op) => self.send(unit, op),
+            Output::Search { token, pattern, .. } => {
+                let (link, at) = (self.units[unit].link, self.now + self.latency());
+                self.at(
+                    at,
+                    Event::Search {
+                        unit,
+                        link,
+                        token,
+                        pattern,
+                    },
+                );
+            }
+            Output::Deliver { call, result } => {
+                self.tally.bump(match &result {
+                    Ok(_) => "answer",
+                    Err(CallError::Remote(_)) => "Remote",
+                    Err(CallError::NoResponder) => "NoResponder",
+                    Err(CallError::HandlerTimeout { .. }) => "HandlerTimeout",
+                    Err(CallError::Disconnected) => "Disconnected",
+                    Err(_) => "another error",
+                });
+                let caller = self
+                    .callers
+                    .get_mut(&(unit, call))
+                    .expect("only calls are delivered");
+                caller.results.push((self.now, result));
+            }
+            Output::Start { job, request, .. } => {
+                let name = format!("{}/{}", request.unit, request.id.as_str());
+                let attempt = request.attempt;
+                self.runs.entry(name).or_default().push(Run {
+                    at: self.now,
+                    unit,
+                    attempt,
+                });
+                let takes_ms = match self.rng.u8(..) {
+                    0..150 => self.rng.u64(..20),
+                    150..235 => self.rng.u64(..2_500),
+                    _ => self.rng.u64(..9_000),
+                };
+                let outcome = match self.rng.u8(..) {
+                    0..40 => Outcome::Bad(request.payload),
+                    _ => Outcome::Good(request.payload),
+                };
+                let life = self.units[unit].life;
+                self.at(
+                    self.now + takes_ms,
+                    Event::Finished {
+                        unit,
+                        life,
+                        job,
+                        outcome,
+                    },
+                );
+            }
+            Output::WatchAnswers => self.units[unit].watches_answers = true,
+            Output::Gathered { gather, answer } => {
+                self.tally.bump("gathered answer");
+                self.gathers
+                    .get_mut(&(unit, gather))
+                    .expect("a gather")
+                    .0
+                    .push(answer);
+            }
+            Output::GatherDone { gather, result } => {
+                self.gathers
+                    .get_mut(&(unit, gather))
+                    .expect("a gather")
+                    .1
+                    .push(result);
+            }
+            other => panic!("nobody asked for {other:?}"),
+        }
+    }
+
+    fn send(&mut self, unit: usize, op: Op) {
+        self.next += 1;
+        let number = self.next;
+        let at = (self.now + self.latency()).max(self.units[unit].link_free_at);
+        self.units[unit].link_free_at = at;
+        let (life, link) = (self.units[unit].life, self.units[unit].link);
+        self.tally.commands += op.commands.len() as u64;
+        self.flights.insert(
+            number,
+            Flight {
+                unit,
+                life,
+                op,
+                replies: Vec::new(),
+            },
+        );
+        self.at(
+            at,
+            Event::Execute {
+                unit,
+                link,
+                op: number,
+                index: 0,
+            },
+        );
+    }
+
+    fn execute(&mut self, unit: usize, link: u32, number: u64, index: usize) {
+        let broken = self.units[unit].link != link || !self.server.up;
+        // What was written to a connection before it broke may still be read by the server.
+        if !self.server.up || (broken && self.rng.bool()) {
+            self.at(
+                self.now + 1,
+                Event::Reply {
+                    unit,
+                    op: number,
+                    lost: true,
+                },
+            );
+            return;
+        }
+        let Some(flight) = self.flights.get_mut(&number) else {
+            return;
+        };
+        let (reply, changed) = self.server.execute(&flight.op.commands[index], self.now);
+        flight.replies.push(reply);
+        let more = index + 1 < flight.op.commands.len();
+        if let Some(key) = changed {
+            self.publish(&key);
+        }
+        if more {
+            let at = self.now + u64::from(self.rng.u8(..) < 30);
+            self.units[unit].link_free_at = self.units[unit].link_free_at.max(at);
+            self.at(
+                at,
+                Event::Execute {
+                    unit,
+                    link,
+                    op: number,
+                    index: index + 1,
+                },
+            );
+        } else {
+            let at = self.now + self.latency();
+            self.at(
+                at,
+                Event::Reply {
+                    unit,
+                    op: number,
+                    lost: broken,
+                },
+            );
+        }
+    }
+
+    fn publish(&mut self, text: &str) {
+        let Some(key) = Key::parse(text) else { return };
+        for unit in 0..self.units.len() {
+            let hears = match key.status {
+                Status::Req => self.units[unit].is_backend,
+                Status::Res | Status::Err => {
+                    self.units[unit].name.as_str() == key.unit || self.units[unit].watches_answers
+                }
+                _ => false,
+            };
+            if !hears || !self.units[unit].subscribed {
+                continue;
+            }
+            if self.rng.u8(..) < self.plan.push_loss {
+                self.tally.bump("lost push");
+                continue;
+            }
+            let copies = if self.rng.u8(..) < self.plan.push_copies {
+                2
+            } else {
+                1
+            };
+            for copy in 0..copies {
+                if copy > 0 {
+                    self.tally.bump("duplicated push");
+                }
+                let late = if self.rng.u8(..) < 4 {
+                    self.rng.u64(..self.plan.late_push_ms + 1)
+                } else {
+                    0
+                };
+                let at = (self.now + self.latency() + late).max(self.units[unit].push_free_at);
+                self.units[unit].push_free_at = at;
+                let subscription = self.units[unit].subscription;
+                self.at(
+                    at,
+                    Event::Push {
+                        unit,
+                        subscription,
+                        key: text.to_owned(),
+                    },
+                );
+            }
+        }
+    }
+
+    fn subscribe(&mut self, unit: usize) {
+        if !self.units[unit].alive || self.units[unit].subscribed {
+            return;
+        }
+        if !self.server.up {
+            let at = self.now + 100 + self.rng.u64(..200);
+            return self.at(at, Event::Subscribe { unit });
+        }
+        self.units[unit].subscribed = true;
+        self.units[unit].core.handle_subscribed(Time(self.now));
+        self.settle(unit);
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        self.tally.bump(fault.name());
+        match fault {
+            Fault::BreakLink(unit) => self.units[unit].link += 1,
+            Fault::BreakPushes(unit) => self.break_pushes(unit),
+            Fault::Pause(unit, ms) => {
+                if self.units[unit].paused.is_none() {
+                    self.units[unit].paused = Some(Vec::new());
+                    self.at(self.now + ms, Event::Resume { unit });
+                }
+            }
+            Fault::Die(unit, back_after_ms) => {
+                let entry = &mut self.units[unit];
+                entry.alive = false;
+                entry.life += 1;
+                entry.subscribed = false;
+                entry.subscription += 1;
+                entry.link += 1;
+                entry.watches_answers = false;
+                if let Some(ms) = back_after_ms {
+                    self.at(self.now + ms, Event::Revive { unit });
+                }
+            }
+            Fault::Save => self.server.save(),
+            Fault::Restart { down_ms, loses } => {
+                if self.server.up {
+                    self.server.up = false;
+                    for unit in 0..self.units.len() {
+                        self.units[unit].link += 1;
+                        self.break_pushes(unit);
+                    }
+                    self.at(self.now + down_ms, Event::ServerUp { loses });
+                }
+            }
+            // A primary fails over to a replica that lags: no connection of ours need notice for a while.
+            Fault::LoseWrites => self.server.restart(true, self.now),
+        }
+    }
+
+    fn break_pushes(&mut self, unit: usize) {
+        if !self.units[unit].alive || !self.units[unit].subscribed {
+            return;
+        }
+        self.units[unit].subscribed = false;
+        self.units[unit].subscription += 1;
+        self.units[unit].core.handle_unsubscribed();
+        let at = self.now + self.rng.u64(1..300);
+        self.at(at, Event::Subscribe { unit });
+    }
+
+    fn revive(&mut self, unit: usize) {
+        let rng = self.rng.fork();
+        let entry = &mut self.units[unit];
+        if entry.alive {
+            return;
+        }
+        entry.alive = true;
+        entry.paused = None;
+        entry.wake_at = None;
+        entry.core = Core::new(entry.name.clone(), &entry.life.to_string(), settings(), rng);
+        entry.core.serve(Pattern::All, PLACES, Time(self.now));
+        self.subscribe(unit);
+    }
+
+    /// A command's way to the server, or a reply's way back.
+    fn latency(&mut self) -> u64 {
+        match self.rng.u8(..) {
+            0..245 => u64::from(self.rng.u8(..) < 60),
+            _ => self.rng.u64(..self.plan.latency_ms + 1),
+        }
+    }
+
+    /// Counters of all backends that still live.
+    pub(crate) fn count_backends(&mut self) {
+        for unit in &self.units {
+            let counters = unit.core.backend_counters();
+            self.tally.add("takeover", counters.takeovers);
+            self.tally.add("swept request", counters.swept);
+            self.tally.add("lapsed lease", counters.lapsed);
+            self.tally.add("resent answer", counters.resent);
+            self.tally.add("silent backend", counters.silent);
+            self.tally.add("lost claim", counters.claims_lost);
+        }
+    }
+}
+
+fn settings() -> Settings {
+    Settings::default()
+}
+
+/// The program that an event waits for, if it is one that a pause holds up.
+fn reader(event: &Event, flights: &HashMap<u64, Flight>) -> Option<usize> {
+    match event {
+        Event::Reply { op, .. } => flights.get(op).map(|flight| flight.unit),
+        Event::Push { unit, .. }
+        | Event::Found { unit, .. }
+        | Event::Finished { unit, .. }
+        | Event::Wake { unit }
+        | Event::Subscribe { unit }
+        | Event::Call { unit } => Some(*unit),
+        _ => None,
+    }
+}
