@@ -21,7 +21,7 @@
 //! SCAN goes bucket by bucket, and for one bucket number through all segments in the order of their
 //! hashes. A cursor is that position: bucket number and hash prefix. Splits and merges leave every
 //! entry's bucket number and hash as they are, so whatever lay behind the cursor still does, and a
-//! key that is present throughout is met at least once. The prefix is written with its bits
+//! key that is present throughout is met exactly once. The prefix is written with its bits
 //! reversed, so that cursors of small tables are small numbers.
 //!
 //! The table does not know about expiry beyond reading deadlines, nor about events or memory
@@ -242,9 +242,20 @@ impl Table {
         let Some(segment) = self.owner(prefix).and_then(|owner| self.segment(owner)) else {
             return 0;
         };
-        segment.visit_home(bucket, visit);
-        // The range a segment covers ends where all bits after the common ones are set.
-        let last = prefix | u64::MAX.checked_shr(segment.depth).unwrap_or(0);
+        // The bits in which the hashes of this segment's entries differ.
+        let open = u64::MAX.checked_shr(segment.depth).unwrap_or(0);
+        if prefix & open == 0 {
+            segment.visit_home(bucket, visit);
+        } else {
+            // A merge has put the position into the middle of a segment. What lies before it was
+            // visited already.
+            segment.visit_home(bucket, &mut |entry| {
+                if self.hash(entry.key()) >= prefix {
+                    visit(entry);
+                }
+            });
+        }
+        let last = prefix | open;
         match last.checked_add(1) {
             Some(prefix) => Cursor { bucket, prefix }.pack(),
             None if bucket + 1 < BUCKETS => Cursor {
