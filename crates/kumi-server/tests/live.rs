@@ -246,6 +246,23 @@ fn others_hear_busy_while_a_long_command_runs() {
 }
 
 #[test]
+fn who_was_ready_together_with_a_long_command_hears_busy_too() {
+    let mut server = Process::start(&["--enable-debug-command", "yes"]);
+    let (mut control, mut busy, mut other) = (server.connect(), server.connect(), server.connect());
+    for client in [&mut control, &mut busy, &mut other] {
+        assert_eq!(client.line("PING"), "PONG");
+    }
+    // While the server sleeps, both requests arrive: one wait of the loop finds them both.
+    control.send(request(&["DEBUG", "SLEEP", "0.3"]));
+    busy.send(request(&["DEBUG", "BUSY", "1000"]));
+    other.send(request(&["GET", "a"]));
+    assert!(text(&other.reply()).starts_with("-BUSY "));
+    server.signal(Signal::TERM);
+    busy.expect("+OK\r\n");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
 fn a_client_that_leaves_during_its_long_command_is_forgotten_after_it() {
     let server = Process::start(&["--enable-debug-command", "yes"]);
     let mut other = server.connect();
