@@ -59,7 +59,7 @@ pub(crate) struct Front {
     pub(crate) shutdown_request: Option<ShutdownRequest>,
     /// The server stops: nothing more is read, what waits is still written.
     pub(crate) draining: bool,
-    discarder: Discarder,
+    pub(crate) discarder: Discarder,
     /// Empty inputs with room for a read.
     #[expect(
         clippy::vec_box,
