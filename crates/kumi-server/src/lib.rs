@@ -28,4 +28,4 @@ pub use listen::{ListenError, Listeners};
 pub use log::LogControl;
 pub use server::{ServerConfig, ServerError, run};
 pub use shutdown::Shutdown;
-pub use startup::{main_from_args, prepare_process};
+pub use startup::main_from_args;

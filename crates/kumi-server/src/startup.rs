@@ -112,7 +112,6 @@ struct Logged;
 fn serve(config: ServerConfig) -> Result<()> {
     introduce(&config.config, config.file.as_deref());
     let settings = config.config.settings();
-    prepare_process(settings);
     let listeners = Listeners::open(settings)?;
     if listeners.is_empty() {
         bail!("Configured to not listen anywhere, exiting.");
@@ -124,27 +123,6 @@ fn serve(config: ServerConfig) -> Result<()> {
     let shutdown = Shutdown::new();
     let _signals = SignalWatch::start(shutdown.clone()).context("waiting for signals")?;
     run(config, listeners, &shutdown)?;
-    Ok(())
-}
-
-/// Puts directives into effect that concern the whole process. A program that embeds a server
-/// decides these things for itself, so only a program that is the server calls this.
-pub fn prepare_process(settings: &Settings) {
-    if settings.disable_huge_pages
-        && let Err(error) = disable_huge_pages()
-    {
-        tracing::warn!("cannot turn transparent huge pages off: {error}");
-    }
-}
-
-/// The first touch of a huge page clears two megabytes, in the middle of whatever command did it.
-#[cfg(target_os = "linux")]
-fn disable_huge_pages() -> std::io::Result<()> {
-    Ok(rustix::thread::disable_transparent_huge_pages(true)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn disable_huge_pages() -> std::io::Result<()> {
     Ok(())
 }
 

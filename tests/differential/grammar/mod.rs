@@ -1,0 +1,349 @@
+//! The grammar of generated requests: one row per command with every option token it takes, and the shared parts.
+//!
+//! The rows of a family are in its own file. A row's function writes valid and invalid requests alike; on top of that,
+//! [`Generator::request`] damages some of them blindly (an argument dropped, doubled, moved or replaced), which is how
+//! wrong arities and wrong orders come about for every command. Requests that would harm the test itself, such as a
+//! real SHUTDOWN, are kept out by [`is_safe`].
+
+mod connection;
+mod expiry;
+mod keys;
+mod protocol;
+mod pubsub;
+mod safety;
+mod server;
+mod strings;
+mod transactions;
+mod vocabulary;
+
+use crate::command::{Arg, Delivery, Request, Sequence, Step};
+use crate::known_differences as known;
+use crate::rng::Rng;
+
+pub(crate) use safety::is_safe;
+
+/// One command of the grammar.
+pub(crate) struct Row {
+    /// The command, with its subcommand if it has one, in capitals.
+    pub(crate) name: &'static str,
+    /// Every option token the command knows; each must be sent at least once in a full run.
+    pub(crate) tokens: &'static [&'static str],
+    /// How often it is drawn, relative to the others of its family.
+    pub(crate) weight: usize,
+    /// Writes the arguments behind the name.
+    pub(crate) write: fn(&mut Generator<'_>) -> Vec<Arg>,
+}
+
+/// A row whose command is drawn as often as most.
+const fn row(
+    name: &'static str,
+    tokens: &'static [&'static str],
+    write: fn(&mut Generator<'_>) -> Vec<Arg>,
+) -> Row {
+    Row {
+        name,
+        tokens,
+        weight: 10,
+        write,
+    }
+}
+
+impl Row {
+    const fn weight(mut self, weight: usize) -> Row {
+        self.weight = weight;
+        self
+    }
+}
+
+/// The families, in the order of the documentation.
+pub(crate) const FAMILIES: &[(&str, &[Row])] = &[
+    ("connection", connection::ROWS),
+    ("strings", strings::ROWS),
+    ("keys", keys::ROWS),
+    ("pubsub", pubsub::ROWS),
+    ("transactions", transactions::ROWS),
+    ("server", server::ROWS),
+];
+
+/// All rows.
+pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+    FAMILIES.iter().flat_map(|(_, rows)| rows.iter())
+}
+
+/// The row a request belongs to: the longest name that its first words spell.
+pub(crate) fn row_of(request: &Request) -> Option<&'static Row> {
+    rows()
+        .filter(|row| {
+            row.name
+                .split(' ')
+                .enumerate()
+                .all(|(index, word)| request.word(index) == word.to_ascii_lowercase())
+        })
+        .max_by_key(|row| row.name.len())
+}
+
+/// Whether a command, spelled as COMMAND LIST spells it, is in the grammar.
+pub(crate) fn has_command(name: &str) -> bool {
+    let name = name.replace('|', " ").to_ascii_uppercase();
+    rows().any(|row| row.name == name || row.name.split(' ').next() == Some(name.as_str()))
+}
+
+/// What a sequence is mostly about: the weight of each family, in the order of [`FAMILIES`].
+const THEMES: &[[usize; 6]] = &[
+    // connection, strings, keys, pubsub, transactions, server
+    [2, 50, 40, 2, 3, 3],
+    [2, 30, 60, 2, 3, 3],
+    [5, 20, 15, 55, 5, 5],
+    [3, 35, 25, 3, 32, 2],
+    [30, 20, 15, 10, 5, 20],
+    [5, 15, 15, 5, 5, 55],
+    [15, 20, 20, 15, 15, 15],
+];
+
+/// How many of a hundred requests are damaged blindly.
+const DAMAGED_PERCENT: usize = 6;
+
+/// The state of writing one sequence.
+pub(crate) struct Generator<'a> {
+    pub(crate) rng: &'a mut Rng,
+    /// How many clients the sequence has.
+    clients: usize,
+    /// Which client the request is for.
+    client: usize,
+    /// Whether that client has probably begun a transaction.
+    queueing: Vec<bool>,
+    /// Whether it is probably subscribed to something, and restricted by that.
+    subscribed: Vec<bool>,
+    protocols: Vec<u8>,
+    /// Whether keys past their deadline may be about, which RANDOMKEY removes at random.
+    expiring: bool,
+    /// Whether new-key events may be on.
+    new_key_events: bool,
+    /// Whether a password may have been set. A client without it may have a kilobyte of answers waiting, no more, so
+    /// what it gets to a packet of requests depends on when the server writes.
+    password: bool,
+}
+
+/// Writes the sequence that belongs to a seed.
+pub(crate) fn sequence(seed: u64) -> Sequence {
+    let mut rng = Rng::new(seed);
+    let clients = rng.between(2, 3);
+    let protocols = match rng.below(5) {
+        0 | 1 => vec![2; clients],
+        2 | 3 => vec![3; clients],
+        _ => (0..clients)
+            .map(|client| if client == 0 { 3 } else { 2 })
+            .collect(),
+    };
+    let notify = vocabulary::notify_flags(&mut rng);
+    let subscriber = *protocols.last().unwrap_or(&2);
+    let length = rng.between(8, 40);
+    let weights = THEMES[rng.below(THEMES.len())];
+    let mut generator = Generator {
+        rng: &mut rng,
+        clients,
+        client: 0,
+        queueing: vec![false; clients],
+        subscribed: vec![false; clients],
+        protocols: protocols.clone(),
+        expiring: false,
+        new_key_events: notify.contains('n'),
+        password: false,
+    };
+    let mut steps = Vec::new();
+    while steps.len() < length {
+        generator.client = generator.rng.below(clients);
+        generator.steps(&weights, &mut steps);
+    }
+    Sequence {
+        name: format!("seed {seed}"),
+        protocols,
+        subscriber,
+        notify,
+        active_expiry: false,
+        steps,
+    }
+}
+
+impl Generator<'_> {
+    fn steps(&mut self, weights: &[usize; 6], steps: &mut Vec<Step>) {
+        match self.rng.below(100) {
+            0..2 if !self.queueing[self.client] => expiry::steps(self, steps),
+            2..4 if !self.queueing[self.client] => {
+                steps.push(protocol::step(self));
+            }
+            4..14 => {
+                // A transaction is more interesting whole than as the accident of MULTI and EXEC drawn apart.
+                transactions::steps(self, weights, steps);
+            }
+            14..25 if !self.password => {
+                let requests: Vec<Request> = (0..self.rng.between(2, 8))
+                    .map(|_| self.request(weights))
+                    .collect();
+                let delivery = if self.rng.percent(30) {
+                    Delivery::Pieces(self.rng.between(1, 40))
+                } else {
+                    Delivery::OnePacket
+                };
+                let delivery = if self.password {
+                    Delivery::OneByOne
+                } else {
+                    delivery
+                };
+                steps.push(self.run(requests, delivery));
+            }
+            _ => {
+                let request = self.request(weights);
+                steps.push(self.run(vec![request], Delivery::OneByOne));
+            }
+        }
+    }
+
+    fn run(&self, requests: Vec<Request>, delivery: Delivery) -> Step {
+        Step::Run {
+            client: self.client,
+            requests,
+            delivery,
+        }
+    }
+
+    /// One request, valid or not.
+    fn request(&mut self, weights: &[usize; 6]) -> Request {
+        // A client that subscribed in RESP2 is good for little else; it finds its way back soon.
+        if self.subscribed[self.client] && self.protocols[self.client] == 2 && self.rng.percent(20)
+        {
+            self.subscribed[self.client] = false;
+            return Request::new(["RESET"]);
+        }
+        if self.queueing[self.client] && self.rng.percent(10) {
+            self.queueing[self.client] = false;
+            return Request::new(["EXEC"]);
+        }
+        loop {
+            let row = self.draw(weights);
+            let request = self.write(row);
+            let mut request = if self.rng.percent(DAMAGED_PERCENT) {
+                self.damage(request)
+            } else {
+                request
+            };
+            if self.expiring && row.name == "SCAN" {
+                // SCAN expires what it meets, so it has to meet everything.
+                request.args.extend([Arg::from("COUNT"), Arg::from("1000")]);
+            }
+            if is_safe(&request) && self.is_tellable(&request) {
+                self.note(&request);
+                return request;
+            }
+        }
+    }
+
+    /// Whether what the request does can be told from its answer, and is the same on both servers.
+    fn is_tellable(&self, request: &Request) -> bool {
+        let name = request.word(0);
+        // Ids and addresses differ between the servers, so they stand only where no error repeats them.
+        let misplaced = request.args.iter().enumerate().any(|(index, arg)| {
+            let before = request.word(index.saturating_sub(1));
+            match arg {
+                Arg::ClientId(_) => before != "id" && !(request.word(1) == "unblock" && index == 2),
+                Arg::SocketAddress => before != "addr" && before != "laddr",
+                _ => false,
+            }
+        });
+        // An id written out may be anybody's on one server and nobody's on the other.
+        let literal_id = name == "client"
+            && (2..request.args.len()).any(|index| {
+                let number = request.word(index).parse::<i64>();
+                matches!(request.word(1).as_str(), "list" | "kill")
+                    && number.is_ok_and(|id| (1..100_000_000).contains(&id))
+            });
+        if misplaced || literal_id || known::is_bound_to_a_version(request) {
+            return false;
+        }
+        let odd = self.expiring && known::is_odd_about_expired_keys(request);
+        let broken = self.queueing[self.client] && known::breaks_the_frame_of_exec(request);
+        let lossy = self.new_key_events && known::may_lose_new_key_events(request);
+        !odd && !broken && !lossy
+    }
+
+    fn draw(&mut self, weights: &[usize; 6]) -> &'static Row {
+        let total: usize = weights.iter().sum();
+        let mut ticket = self.rng.below(total);
+        let mut rows = FAMILIES[0].1;
+        for (family, &weight) in FAMILIES.iter().zip(weights) {
+            if ticket < weight {
+                rows = family.1;
+                break;
+            }
+            ticket -= weight;
+        }
+        let total: usize = rows.iter().map(|row| row.weight).sum();
+        let mut ticket = self.rng.below(total);
+        for row in rows {
+            if ticket < row.weight {
+                return row;
+            }
+            ticket -= row.weight;
+        }
+        &rows[0]
+    }
+
+    /// A request of this row, in varying case.
+    fn write(&mut self, row: &Row) -> Request {
+        let mut args: Vec<Arg> = row.name.split(' ').map(|word| self.word(word)).collect();
+        args.extend((row.write)(self));
+        Request { args }
+    }
+
+    fn damage(&mut self, mut request: Request) -> Request {
+        let args = &mut request.args;
+        let behind = args.len() - 1;
+        match self.rng.below(6) {
+            0 if behind > 0 => {
+                args.remove(1 + self.rng.below(behind));
+            }
+            1 if behind > 0 => {
+                let doubled = args[1 + self.rng.below(behind)].clone();
+                args.push(doubled);
+            }
+            2 if behind > 1 => {
+                let (one, other) = (1 + self.rng.below(behind), 1 + self.rng.below(behind));
+                args.swap(one, other);
+            }
+            3 if behind > 0 => {
+                let index = 1 + self.rng.below(behind);
+                args[index] = self.strange();
+            }
+            4 => args.truncate(1 + self.rng.below(behind + 1)),
+            _ => {
+                let strange = self.strange();
+                args.push(strange);
+            }
+        }
+        request
+    }
+
+    /// Keeps the guess about the client's state up to date.
+    fn note(&mut self, request: &Request) {
+        // A point in the past makes a key that is past its deadline from the start.
+        self.expiring |= (0..request.args.len())
+            .any(|index| matches!(request.word(index).as_str(), "exat" | "pxat"));
+        self.new_key_events |=
+            request.word(2) == "notify-keyspace-events" && request.word(3).contains('n');
+        self.password |= request.word(1) == "set"
+            && (2..request.args.len()).any(|index| request.word(index) == "requirepass");
+        match request.word(0).as_str() {
+            "multi" => self.queueing[self.client] = true,
+            "exec" | "discard" => self.queueing[self.client] = false,
+            "reset" => {
+                self.queueing[self.client] = false;
+                self.subscribed[self.client] = false;
+                self.protocols[self.client] = 2;
+            }
+            "hello" if request.word(1) == "3" => self.protocols[self.client] = 3,
+            "hello" if request.word(1) == "2" => self.protocols[self.client] = 2,
+            "subscribe" | "psubscribe" | "ssubscribe" => self.subscribed[self.client] = true,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Keeps requests away that would hurt the test rather than test: ending the reference, stopping the test's own
+//! connections, or leaving the run to the clock.
+
+use crate::command::{Arg, Request};
+
+/// Deadlines nearer than this could pass in the middle of a sequence.
+const NEAREST_DEADLINE: i64 = 60_000;
+
+/// Whether a request, however it came about, may be sent.
+pub(crate) fn is_safe(request: &Request) -> bool {
+    let words: Vec<String> = (0..request.args.len())
+        .map(|index| request.word(index))
+        .collect();
+    let word = |index: usize| words.get(index).map_or("", String::as_str);
+    let rest = words.get(1..).unwrap_or_default();
+    match word(0) {
+        "shutdown" => {
+            let known = ["nosave", "save", "now", "force", "abort"];
+            let has = |token: &str| rest.iter().any(|word| word == token);
+            rest.iter().any(|word| !known.contains(&word.as_str()))
+                || has("abort")
+                || (has("save") && has("nosave"))
+        }
+        "debug" => match word(1) {
+            "sleep" => words.len() != 3 || word(2) == "0",
+            "set-active-expire" => words.len() != 3 || word(2) == "0",
+            "object" | "jmap" | "help" | "" | "foo" => true,
+            _ => false,
+        },
+        "replicaof" | "slaveof" => words.len() != 3 || (word(1) == "no" && word(2) == "one"),
+        "wait" => {
+            let replicas = word(1).parse::<i64>();
+            let timeout = word(2).parse::<i64>();
+            words.len() != 3
+                || replicas.is_err()
+                || timeout.is_err()
+                || replicas.is_ok_and(|replicas| replicas <= 0)
+                || timeout.is_ok_and(|timeout| (1..50).contains(&timeout) || timeout < 0)
+        }
+        "client" => client_is_safe(request, &words),
+        "monitor" => words.len() != 1,
+        // A bare COMMAND DOCS or COMMAND INFO lists everything the server has, which is compared apart.
+        "command" => !(matches!(word(1), "docs" | "info") && words.len() == 2),
+        // One page from somewhere in the middle is whatever the hash function makes of it.
+        "scan" => {
+            let digits = word(1).trim_start_matches(['-', '+']);
+            word(1) == "0"
+                || digits.is_empty()
+                || !digits.bytes().all(|byte| byte.is_ascii_digit())
+                || digits.len() > 20
+        }
+        "config" if word(1) == "set" => config_is_safe(rest),
+        "set" => no_near_deadline(request, 3),
+        "setex" | "psetex" | "getex" | "expire" | "pexpire" => no_near_deadline(request, 2),
+        "setrange" => {
+            // Half a gigabyte of zeros on two servers is too much to ask.
+            let offset = word(2).parse::<i64>().unwrap_or(0);
+            let length = match request.args.get(3) {
+                Some(Arg::Bytes(bytes)) => bytes.len() as i64,
+                _ => 0,
+            };
+            !(1_000_000..=536_870_912).contains(&offset)
+                || (length > 0 && offset + length > 536_870_912)
+        }
+        _ => true,
+    }
+}
+
+fn client_is_safe(request: &Request, words: &[String]) -> bool {
+    let word = |index: usize| words.get(index).map_or("", String::as_str);
+    match word(1) {
+        "pause" => words.len() < 3 || !word(2).parse::<i64>().is_ok_and(|millis| millis > 1),
+        "reply" => !matches!(word(2), "off" | "skip"),
+        "kill" if words.len() > 3 => {
+            // Filters are joined by AND: one that names a client of the sequence keeps all others alive. So does one
+            // that can match nobody.
+            let names_a_client = request.args[2..]
+                .chunks(2)
+                .enumerate()
+                .any(|(index, pair)| {
+                    word(2 + 2 * index) == "id" && matches!(pair.get(1), Some(Arg::ClientId(_)))
+                });
+            let harmless = [
+                "foo",
+                "master",
+                "replica",
+                "slave",
+                "nobody",
+                "",
+                "127.0.0.1:1",
+                "maybe",
+                "999999999",
+            ];
+            names_a_client
+                || (words.len() == 4 && word(2) != "skipme" && harmless.contains(&word(3)))
+                || (words.len() == 4 && word(2) == "skipme" && word(3) != "yes" && word(3) != "no")
+                || (words.len() == 4 && word(2) == "id")
+        }
+        "kill" => !matches!(request.args.get(2), Some(Arg::SocketAddress)),
+        // Tracking, caching and the like exist only in the reference.
+        "tracking" | "caching" | "getredir" | "trackinginfo" => false,
+        _ => true,
+    }
+}
+
+fn config_is_safe(rest: &[String]) -> bool {
+    rest.get(1..).unwrap_or_default().chunks(2).all(|pair| {
+        let value = pair.get(1).map_or("", String::as_str);
+        match pair[0].as_str() {
+            // Too little for anything, or enough for everything: in between, the servers' sizes would decide.
+            "maxmemory" => value
+                .parse::<i64>()
+                .map_or(true, |limit| !(2..=1_000_000_000).contains(&limit)),
+            // Limits so tight that the test's own connections would fall to them.
+            "maxclients" => !value
+                .parse::<i64>()
+                .is_ok_and(|limit| (1..1000).contains(&limit)),
+            "timeout" => !value
+                .parse::<i64>()
+                .is_ok_and(|seconds| (1..600).contains(&seconds)),
+            "client-query-buffer-limit"
+            | "client-output-buffer-limit"
+            | "databases"
+            | "port"
+            | "bind" => {
+                value.parse::<i64>().is_err() || value == "1" || value == "16" || value == "8"
+            }
+            // With more allowed, SETRANGE would really allocate it.
+            "proto-max-bulk-len" => value
+                .parse::<i64>()
+                .map_or(!value.ends_with("gb"), |limit| limit <= 536_870_912),
+            _ => true,
+        }
+    })
+}
+
+fn no_near_deadline(request: &Request, from: usize) -> bool {
+    request.args.iter().skip(from).all(|arg| match arg {
+        Arg::Bytes(bytes) => !std::str::from_utf8(bytes)
+            .ok()
+            .and_then(|text| text.parse::<i64>().ok())
+            .is_some_and(|number| (1..NEAREST_DEADLINE).contains(&number)),
+        _ => true,
+    })
+}

@@ -1,0 +1,359 @@
+//! Every difference between the reference, Redis 7.0.15, and what this server follows, Redis 7.2; with the reason and
+//! the rule by which the comparison treats it.
+//!
+//! This file is to be reviewed: a difference that is not listed here fails the test, and an entry here hides one. An
+//! entry therefore names exactly what may differ. What is absent because its room is not built yet is listed apart,
+//! and goes when the room is built.
+
+use crate::command::{Arg, Request};
+use crate::session::Item;
+use crate::support::frame::Frame;
+
+/// An error in other words.
+struct OtherWords {
+    /// The command, with its subcommand if it has one.
+    command: &'static str,
+    /// How the reference's text begins, and how the rest of it goes on.
+    reference: (&'static str, &'static str),
+    /// The same for the server under test; what is between the two parts must be equal.
+    tested: (&'static str, &'static str),
+}
+
+/// Error texts that are different, each for the reason above it.
+const OTHER_WORDS: &[OtherWords] = &[
+    // 7.2 corrected the syntax that the text proposes: the protocol comes before AUTH.
+    OtherWords {
+        command: "hello",
+        reference: (
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO",
+            "",
+        ),
+        tested: (
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto>",
+            "",
+        ),
+    },
+    // 7.2 knows one more level.
+    OtherWords {
+        command: "config set",
+        reference: (
+            "ERR CONFIG SET failed (possibly related to argument 'loglevel') - argument",
+            ", warning",
+        ),
+        tested: (
+            "ERR CONFIG SET failed (possibly related to argument 'loglevel') - argument",
+            ", warning, nothing",
+        ),
+    },
+    // 7.2 limits the number of samples.
+    OtherWords {
+        command: "config set",
+        reference: (
+            "ERR CONFIG SET failed (possibly related to argument 'maxmemory-samples') - argument",
+            " 2147483647 inclusive",
+        ),
+        tested: (
+            "ERR CONFIG SET failed (possibly related to argument 'maxmemory-samples') - argument",
+            " 64 inclusive",
+        ),
+    },
+];
+
+/// Commands that are refused in the server's own words, by how those begin: what they would look into is not there.
+const REFUSED_IN_OWN_WORDS: &[(&str, &str)] = &[("debug jmap", "ERR DEBUG JMAP ")];
+
+/// Requests that exist since 7.2. The reference would call them unknown, so only the server under test gets them, and
+/// its answer must be exactly this.
+pub(crate) const SINCE_7_2: &[(&[&str], &[u8])] = &[
+    (&["CLIENT", "SETINFO", "LIB-NAME", "kumi"], b"+OK\r\n"),
+    (&["client", "setinfo", "lib-ver", "1.2.3"], b"+OK\r\n"),
+    (&["CLIENT", "SETINFO", "LIB-NAME", ""], b"+OK\r\n"),
+    (
+        &["CLIENT", "SETINFO", "LIB-NAME", "two words"],
+        b"-ERR LIB-NAME cannot contain spaces, newlines or special characters.\r\n",
+    ),
+    (
+        &["CLIENT", "SETINFO", "lib-ver", "new\nline"],
+        b"-ERR lib-ver cannot contain spaces, newlines or special characters.\r\n",
+    ),
+    (
+        &["CLIENT", "SETINFO", "FOO", "x"],
+        b"-ERR Unrecognized option 'FOO'\r\n",
+    ),
+    (
+        &["CLIENT", "SETINFO", "LIB-NAME"],
+        b"-ERR wrong number of arguments for 'client|setinfo' command\r\n",
+    ),
+    (&["CLIENT", "NO-TOUCH", "ON"], b"+OK\r\n"),
+    (&["CLIENT", "NO-TOUCH", "off"], b"+OK\r\n"),
+    (&["CLIENT", "NO-TOUCH", "MAYBE"], b"-ERR syntax error\r\n"),
+    (
+        &["CLIENT", "NO-TOUCH"],
+        b"-ERR wrong number of arguments for 'client|no-touch' command\r\n",
+    ),
+    // Since 7.2 a command's name alone is enough for COMMAND GETKEYS; 7.0 wants an argument with it.
+    (
+        &["COMMAND", "GETKEYS", "PING"],
+        b"-ERR The command has no key arguments\r\n",
+    ),
+    (
+        &["COMMAND", "GETKEYS", "NOSUCH"],
+        b"-ERR Invalid command specified\r\n",
+    ),
+    (
+        &["COMMAND", "GETKEYSANDFLAGS", "GET"],
+        b"-ERR Invalid number of arguments specified for command\r\n",
+    ),
+];
+
+/// Fields that CLIENT INFO and CLIENT LIST have since 7.2.
+pub(crate) const CLIENT_FIELDS_SINCE_7_2: &[&str] = &["lib-name", "lib-ver"];
+
+/// Commands in COMMAND's table since 7.2 that are no 7.0 commands. QUIT was handled before the table until then.
+pub(crate) const NEW_COMMANDS: &[&str] = &["client|setinfo", "client|no-touch", "quit"];
+
+/// Commands of 7.0 that exist although no row of the grammar sends them.
+pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[];
+
+/// Columns of COMMAND's rows that 7.2 changed: the command, the column, and what is there now.
+pub(crate) const CHANGED_COLUMNS: &[(&str, &str, &str)] = &[
+    (
+        "client|setname",
+        "tips",
+        "[request_policy:all_nodes response_policy:all_succeeded]",
+    ),
+    ("command|getkeys", "arity", "-3"),
+    ("command|getkeysandflags", "arity", "-3"),
+    (
+        "config|resetstat",
+        "tips",
+        "[request_policy:all_nodes response_policy:all_succeeded]",
+    ),
+    (
+        "config|rewrite",
+        "tips",
+        "[request_policy:all_nodes response_policy:all_succeeded]",
+    ),
+    (
+        "randomkey",
+        "tips",
+        "[request_policy:all_shards response_policy:special nondeterministic_output]",
+    ),
+    (
+        "scan",
+        "tips",
+        "[nondeterministic_output request_policy:special response_policy:special]",
+    ),
+    ("wait", "flags", "[]"),
+];
+
+/// INFO fields of 7.0 that are not there.
+pub(crate) const ABSENT_INFO_FIELDS: &[&str] = &[];
+
+/// INFO sections that are there besides Redis's.
+pub(crate) const MORE_INFO_SECTIONS: &[&str] = &[];
+
+/// Entries of MEMORY STATS that are not there.
+pub(crate) const ABSENT_MEMORY_STATS: &[&str] = &[];
+
+/// Directives of 7.0 that are not there.
+pub(crate) const ABSENT_DIRECTIVES: &[&str] = &[];
+
+/// Directives that 7.0 does not know: those of 7.2, and the server's own.
+pub(crate) const NEW_DIRECTIVES: &[&str] = &[
+    // 7.2 spells these with hyphens, and keeps the old names as aliases.
+    "aof-rewrite-cpulist",
+    "bgsave-cpulist",
+    "bio-cpulist",
+    "server-cpulist",
+    // New in 7.2.
+    "cluster-announce-human-nodename",
+    "locale-collate",
+    "set-max-listpack-entries",
+    "set-max-listpack-value",
+    // The limits of kumi's own.
+    "max-keys",
+    "max-message-size",
+    "max-value-size",
+];
+
+/// Directives whose default is another, with both defaults.
+pub(crate) const CHANGED_DIRECTIVES: &[(&str, &str, &str)] = &[
+    // kumi listens on the loopback unless told otherwise.
+    ("bind", "* -::*", "127.0.0.1 -::1"),
+];
+
+/// Directives whose values are the machine's or the process's own.
+pub(crate) const MACHINE_DIRECTIVES: &[&str] = &[
+    "dir",
+    "unixsocket",
+    "logfile",
+    "pidfile",
+    "oom-score-adj",
+    "bio_cpulist",
+];
+
+/// Directives that, set even to the value they have, make the reference open files or sockets anew.
+pub(crate) const UNSETTABLE_IN_TESTS: &[&str] = &[
+    "port",
+    "tls-port",
+    "bind",
+    "dir",
+    "logfile",
+    "oom-score-adj",
+];
+
+/// What is refused because accepting it would be a lie while there is nothing on disk: the directive and a value.
+/// Checked against the server under test alone.
+pub(crate) const REFUSED_DIRECTIVES: &[(&str, &str)] = &[("save", "100 10"), ("appendonly", "yes")];
+
+/// Whether a listed difference explains two answers.
+pub(crate) fn excuses(request: &Request, reference: &[&Frame], tested: &[&Frame]) -> bool {
+    let ([reference], [tested]) = (reference, tested) else {
+        return false;
+    };
+    let (Some(expected), Some(found)) = (reference.error(), tested.error()) else {
+        return false;
+    };
+    let (expected, found) = (
+        String::from_utf8_lossy(expected),
+        String::from_utf8_lossy(found),
+    );
+    let name = request.word(0);
+    let long_name = format!("{name} {}", request.word(1));
+    let between = |text: &str, parts: (&str, &str)| -> Option<String> {
+        Some(
+            text.strip_prefix(parts.0)?
+                .strip_suffix(parts.1)?
+                .to_string(),
+        )
+    };
+    OTHER_WORDS.iter().any(|entry| {
+        let (expected, found) = (
+            between(&expected, entry.reference),
+            between(&found, entry.tested),
+        );
+        (entry.command == name || entry.command == long_name)
+            && expected.is_some()
+            && expected == found
+    }) || REFUSED_IN_OWN_WORDS
+        .iter()
+        .any(|(command, beginning)| *command == long_name && found.starts_with(beginning))
+        || is_the_same_up_to_nul(&expected, &found)
+}
+
+/// Redis puts what a client sent into its errors as a C string, which ends at a NUL byte; here the whole of it is shown.
+fn is_the_same_up_to_nul(reference: &str, tested: &str) -> bool {
+    tested.find('\0').is_some_and(|nul| {
+        reference.starts_with(&tested[..nul])
+            && reference
+                .get(nul..)
+                .is_some_and(|rest| tested.ends_with(rest))
+    })
+}
+
+/// Requests that 7.0 and 7.2 carry out differently; they are never sent.
+pub(crate) fn is_bound_to_a_version(request: &Request) -> bool {
+    let count = request.args.len();
+    match (request.word(0).as_str(), request.word(1).as_str()) {
+        ("hello", _) => hello_leaves_a_client_half_changed(request),
+        // 7.0 wants more than the command's name.
+        ("command", "getkeys" | "getkeysandflags") => count == 3,
+        // 7.2 takes 64 samples at most.
+        ("config", "set") => (2..count).any(|index| {
+            request.word(index) == "maxmemory-samples"
+                && request
+                    .word(index + 1)
+                    .parse::<i64>()
+                    .is_ok_and(|samples| samples > 64)
+        }),
+        _ => false,
+    }
+}
+
+/// HELLO obeys its options one by one as it reads them in 7.0, so that a mistake behind AUTH or SETNAME leaves the
+/// client half changed; 7.2 reads all of them first, then authenticates, then sets the name. Only requests in which
+/// that makes no difference remain: nothing wrong behind the first option, and no SETNAME before AUTH.
+fn hello_leaves_a_client_half_changed(request: &Request) -> bool {
+    let count = request.args.len();
+    let (mut index, mut options, mut named) = (2, 0, false);
+    while index < count {
+        match request.word(index).as_str() {
+            "auth" if index + 2 < count => {
+                if named {
+                    return true;
+                }
+                index += 3;
+            }
+            "setname" if index + 1 < count => {
+                let name = request.word(index + 1);
+                if options > 0 && !name.bytes().all(|byte| (b'!'..=b'~').contains(&byte)) {
+                    return true;
+                }
+                named = true;
+                index += 2;
+            }
+            _ => return options > 0,
+        }
+        options += 1;
+    }
+    false
+}
+
+/// Requests whose effect on keys past their deadline is Redis's accident rather than its promise; not sent while there
+/// may be such keys.
+///
+/// RANDOMKEY removes those it happens upon. DEBUG OBJECT and MEMORY USAGE look past the door of the keyspace and show
+/// what every other command says is gone. SCAN with TYPE looks each key up to learn its type, announces a miss for what
+/// it has just expired, and counts that as being of type none.
+pub(crate) fn is_odd_about_expired_keys(request: &Request) -> bool {
+    match (request.word(0).as_str(), request.word(1).as_str()) {
+        ("randomkey", _) | ("debug", "object") | ("memory", "usage") => true,
+        ("scan", _) => (2..request.args.len()).any(|index| request.word(index) == "type"),
+        _ => false,
+    }
+}
+
+/// Requests that Redis answers inside a transaction with something other than an element of EXEC's reply; not sent
+/// there.
+///
+/// A subscription of several channels is one element that is several replies. A client that kills itself loses the rest
+/// of EXEC's reply, which ends in the middle.
+pub(crate) fn breaks_the_frame_of_exec(request: &Request) -> bool {
+    let name = request.word(0);
+    (name.ends_with("subscribe") && request.args.len() != 2)
+        || (name == "client" && request.word(1) == "kill")
+}
+
+/// CONFIG SET that may fail while it has `notify-keyspace-events` among its names; not sent while new-key events are on.
+///
+/// Redis undoes a failed CONFIG SET by setting the old values again as CONFIG GET shows them, and that form has no `n`
+/// beside `A`: the failure switches new-key events off.
+pub(crate) fn may_lose_new_key_events(request: &Request) -> bool {
+    let is_config_set = request.word(0) == "config" && request.word(1) == "set";
+    let position =
+        (2..request.args.len()).find(|index| request.word(*index) == "notify-keyspace-events");
+    let Some(position) = position.filter(|_| is_config_set) else {
+        return false;
+    };
+    let alone = request.args.len() == 4;
+    let valid = request.args.get(position + 1).is_some_and(|arg| match arg {
+        Arg::Bytes(flags) => flags.iter().all(|flag| b"Ag$lshzxeKEtmdn".contains(flag)),
+        _ => false,
+    });
+    !alone || !valid
+}
+
+/// Puts what a client sent to itself behind the answer to the command that sent it.
+///
+/// Redis 7.2 writes a client's own messages after the reply of the command that caused them, and after EXEC's whole
+/// reply inside a transaction; 7.0 writes them wherever the command publishes, before its reply or after, or into the
+/// middle of EXEC's. The order among the messages is the same in both. Applied to the reference's answer to a single
+/// request, so that the server under test must do as 7.2 does.
+pub(crate) fn self_messages_behind_the_answer(items: Vec<Item>) -> Vec<Item> {
+    let (messages, mut rest): (Vec<Item>, Vec<Item>) = items
+        .into_iter()
+        .partition(|item| matches!(item, Item::Message(_)));
+    rest.extend(messages);
+    rest
+}

@@ -1,0 +1,476 @@
+//! The rules for replies that cannot be equal byte for byte: they tell the time, a size, an identity, an order nobody
+//! promised, or are a text in the server's own words.
+//!
+//! A rule gets two answers that are no errors. It compares everything that does not depend on the moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::command::Request;
+use crate::grammar::has_command;
+use crate::known_differences as known;
+use crate::support::frame::Frame;
+use crate::tables;
+
+pub(crate) type Rule = fn(&Request, &[&Frame], &[&Frame]) -> Result<(), String>;
+
+/// The rule for a request's answer; `None` where bytes decide.
+pub(crate) fn rule(request: &Request) -> Option<Rule> {
+    let (name, sub) = (request.word(0), request.word(1));
+    let rule: Rule = match (name.as_str(), sub.as_str()) {
+        (_, "help") if request.args.len() == 2 => help,
+        ("ttl" | "expiretime", _) => |_, reference, tested| near(reference, tested, 3),
+        ("pttl" | "pexpiretime", _) => |_, reference, tested| near(reference, tested, 3000),
+        ("time", _) => time,
+        ("object", "idletime") => idle,
+        ("object", "refcount") => refcount,
+        ("randomkey", _) => both_or_neither_null,
+        ("memory", "usage") => size,
+        ("keys", _) | ("pubsub", "channels" | "shardchannels") => unordered,
+        ("scan", _) => scan,
+        ("unsubscribe" | "punsubscribe" | "sunsubscribe", _) if request.args.len() == 1 => {
+            left_everything
+        }
+        ("client", "id")
+        | ("lastsave", _)
+        | ("command", "count")
+        | ("slowlog", "len")
+        | ("latency", "reset") => number,
+        ("client", "info" | "list") => client_lines,
+        ("hello", _) => hello,
+        ("info", _) => tables::info,
+        ("config", "get") => tables::config,
+        ("memory", "stats") => contained_names,
+        ("memory", "doctor" | "malloc-stats") | ("latency", "doctor" | "graph") => string,
+        ("latency", "latest" | "history") => arrays,
+        ("latency", "histogram") => histogram,
+        ("slowlog", "get") => slowlog,
+        ("debug", "object") => debug_object,
+        ("command", "") => tables::command_rows,
+        ("command", "info") => tables::command_info,
+        ("command", "docs") => same_names,
+        ("command", "list") => command_list,
+        _ => return None,
+    };
+    Some(rule)
+}
+
+fn one<'a>(
+    reference: &[&'a Frame],
+    tested: &[&'a Frame],
+) -> Result<(&'a Frame, &'a Frame), String> {
+    match (reference, tested) {
+        ([reference], [tested]) => Ok((reference, tested)),
+        _ => Err("one of them is several replies".into()),
+    }
+}
+
+fn near(reference: &[&Frame], tested: &[&Frame], tolerance: u64) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Integer(expected), Frame::Integer(found))
+            if *expected >= 0 && *found >= 0 && expected.abs_diff(*found) <= tolerance =>
+        {
+            Ok(())
+        }
+        _ => Err(format!("not within {tolerance} of each other")),
+    }
+}
+
+fn number(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Integer(expected), Frame::Integer(found)) if *expected >= 0 && *found >= 0 => {
+            Ok(())
+        }
+        _ => Err("not both a number".into()),
+    }
+}
+
+/// A sequence takes no three seconds, so nothing is idle for longer; Redis's shared integers are, since they are old.
+fn idle(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Integer(0..), Frame::Integer(0..=3)) => Ok(()),
+        _ => Err("not both a short time".into()),
+    }
+}
+
+/// How many share a value is each server's own affair; here nobody does, and a small integer says what Redis's say.
+fn refcount(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Integer(1..), Frame::Integer(1 | 2_147_483_647)) => Ok(()),
+        _ => Err("not a count of one, or of shared values".into()),
+    }
+}
+
+/// The bytes a key takes: the engines differ, but neither is empty nor wasteful beyond measure.
+fn size(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Integer(expected), Frame::Integer(found))
+            if *found > 0 && *found < 4 * expected + 200 =>
+        {
+            Ok(())
+        }
+        _ => Err("not both a plausible size".into()),
+    }
+}
+
+fn time(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let seconds = |frame: &Frame| -> Option<(i64, i64)> {
+        let [Frame::Bulk(seconds), Frame::Bulk(micros)] = frame.items()? else {
+            return None;
+        };
+        Some((parse(seconds)?, parse(micros)?))
+    };
+    let (expected, found) = one(reference, tested)?;
+    match (seconds(expected), seconds(found)) {
+        (Some((expected, _)), Some((found, micros)))
+            if expected.abs_diff(found) <= 3 && (0..1_000_000).contains(&micros) =>
+        {
+            Ok(())
+        }
+        _ => Err("not both the time".into()),
+    }
+}
+
+fn both_or_neither_null(
+    _: &Request,
+    reference: &[&Frame],
+    tested: &[&Frame],
+) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Bulk(_), Frame::Bulk(_)) => Ok(()),
+        _ => Err("not both a key or both none".into()),
+    }
+}
+
+fn string(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Bulk(_), Frame::Bulk(_)) | (Frame::Verbatim(_), Frame::Verbatim(_)) => Ok(()),
+        _ => Err("not both a text of one kind".into()),
+    }
+}
+
+/// Help is in the server's own words: lines of status text, and the first names the command.
+fn help(request: &Request, _: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let lines = match tested {
+        [Frame::Array(lines)] => lines,
+        _ => return Err("help is an array".into()),
+    };
+    let first = lines
+        .first()
+        .and_then(Frame::text)
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let name = request.word(0);
+    if lines.len() < 3 || lines.iter().any(|line| !matches!(line, Frame::Simple(_))) {
+        return Err("help is several lines of status text".into());
+    }
+    if !first.starts_with(name.as_bytes()) {
+        return Err("the first line of help names the command".into());
+    }
+    Ok(())
+}
+
+fn unordered(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    let same_type = std::mem::discriminant(expected) == std::mem::discriminant(found);
+    match (sorted(expected), sorted(found)) {
+        (Some(expected), Some(found)) if same_type && expected == found => Ok(()),
+        _ => Err("not the same elements".into()),
+    }
+}
+
+fn sorted(frame: &Frame) -> Option<Vec<&[u8]>> {
+    let mut texts: Vec<&[u8]> = frame.items()?.iter().filter_map(Frame::text).collect();
+    texts.sort_unstable();
+    Some(texts)
+}
+
+/// Whole iterations return the same keys; a single page has only a form.
+fn scan(request: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, expected_whole) = scanned(reference)?;
+    let (found, found_whole) = scanned(tested)?;
+    if request.word(1) == "0" && expected_whole && found_whole && expected != found {
+        return Err("the iterations do not return the same keys".into());
+    }
+    Ok(())
+}
+
+fn scanned<'a>(pages: &[&'a Frame]) -> Result<(BTreeSet<&'a [u8]>, bool), String> {
+    let mut keys = BTreeSet::new();
+    let mut whole = false;
+    for page in pages {
+        let Some([Frame::Bulk(cursor), Frame::Array(elements)]) = page.items() else {
+            return Err("a page is a cursor and an array".into());
+        };
+        if parse(cursor).is_none()
+            && std::str::from_utf8(cursor)
+                .ok()
+                .and_then(|text| text.parse::<u64>().ok())
+                .is_none()
+        {
+            return Err("a cursor is a number".into());
+        }
+        keys.extend(elements.iter().filter_map(Frame::text));
+        whole = cursor == b"0";
+    }
+    Ok((keys, whole))
+}
+
+/// Leaving every channel at once confirms them in no particular order, counting down.
+fn left_everything(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let read = |frames: &[&Frame]| {
+        let mut names: Vec<_> = frames
+            .iter()
+            .map(|frame| {
+                frame
+                    .confirmation()
+                    .map(|(_, name)| name.map(<[u8]>::to_vec))
+            })
+            .collect();
+        names.sort();
+        let counts: Vec<_> = frames
+            .iter()
+            .map(|frame| frame.items().and_then(|items| items.last()).cloned())
+            .collect();
+        let kinds: Vec<_> = frames
+            .iter()
+            .map(|frame| {
+                (
+                    std::mem::discriminant(*frame),
+                    frame.items().and_then(|items| items.first()).cloned(),
+                )
+            })
+            .collect();
+        (names, counts, kinds)
+    };
+    if read(reference) == read(tested) {
+        Ok(())
+    } else {
+        Err("not the same farewells".into())
+    }
+}
+
+/// Fields of a client's line whose values do not depend on the moment.
+const CLIENT_FIELDS: &[&str] = &[
+    "name", "db", "sub", "psub", "ssub", "multi", "flags", "events", "cmd", "user", "redir", "resp",
+];
+
+fn client_lines(request: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    if std::mem::discriminant(expected) != std::mem::discriminant(found) {
+        return Err("not the same type".into());
+    }
+    let (expected, found) = (lines(expected)?, lines(found)?);
+    let chosen = request.word(1) == "info" || request.word(2) == "id";
+    if chosen && expected.len() != found.len() {
+        return Err("not the same number of clients".into());
+    }
+    // Without ids the list also has the test's own connections, and some that are just closing.
+    let names = |line: &BTreeMap<String, String>| line.keys().cloned().collect::<BTreeSet<_>>();
+    if let (Some(expected), Some(found)) = (expected.first(), found.first()) {
+        let missing: Vec<_> = names(expected).difference(&names(found)).cloned().collect();
+        if !missing.is_empty() {
+            return Err(format!("fields {missing:?} are missing"));
+        }
+    } else if expected.is_empty() != found.is_empty() {
+        return Err("only one list is empty".into());
+    }
+    if chosen {
+        for (expected, found) in expected.iter().zip(&found) {
+            for field in CLIENT_FIELDS {
+                if expected.get(*field) != found.get(*field) {
+                    return Err(format!(
+                        "{field}: {:?} against {:?}",
+                        expected.get(*field),
+                        found.get(*field)
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn lines(frame: &Frame) -> Result<Vec<BTreeMap<String, String>>, String> {
+    let text = String::from_utf8_lossy(frame.text().ok_or("not a text")?).into_owned();
+    text.lines()
+        .map(|line| {
+            line.split(' ')
+                .map(|field| {
+                    field
+                        .split_once('=')
+                        .map(|(name, value)| (name.to_string(), value.to_string()))
+                        .ok_or_else(|| format!("{field:?} is no field"))
+                })
+                .collect()
+        })
+        .collect()
+}
+
+fn hello(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    if std::mem::discriminant(expected) != std::mem::discriminant(found) {
+        return Err("not the same type".into());
+    }
+    let (Some(expected), Some(found)) = (expected.pairs(), found.pairs()) else {
+        return Err("not both pairs".into());
+    };
+    for ((name, value), (found_name, found_value)) in expected.iter().zip(&found) {
+        let varies = matches!(name.text(), Some(b"version" | b"id"));
+        let same_kind = std::mem::discriminant(*value) == std::mem::discriminant(*found_value);
+        if name != found_name || (!varies && value != found_value) || !same_kind {
+            return Err(format!(
+                "{name:?}: {value:?} against {found_name:?}: {found_value:?}"
+            ));
+        }
+    }
+    if expected.len() == found.len() {
+        Ok(())
+    } else {
+        Err("not as many fields".into())
+    }
+}
+
+fn names_of(frame: &Frame) -> Option<BTreeSet<Vec<u8>>> {
+    frame
+        .pairs()?
+        .iter()
+        .map(|(name, _)| Some(name.text()?.to_vec()))
+        .collect()
+}
+
+/// Every name of the reference is there, and there may be more.
+fn contained_names(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    let (Some(expected), Some(found)) = (names_of(expected), names_of(found)) else {
+        return Err("not both pairs".into());
+    };
+    let missing: Vec<_> = expected
+        .difference(&found)
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .filter(|name| !known::ABSENT_MEMORY_STATS.contains(&name.as_str()))
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{missing:?} are missing"))
+    }
+}
+
+fn same_names(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    match (names_of(expected), names_of(found)) {
+        (Some(expected), Some(found)) if expected == found => Ok(()),
+        _ => Err("not the same names".into()),
+    }
+}
+
+fn arrays(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Array(_), Frame::Array(_)) => Ok(()),
+        _ => Err("not both an array".into()),
+    }
+}
+
+fn histogram(request: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    let (Some(expected), Some(found)) = (expected.pairs(), found.pairs()) else {
+        return Err("not both pairs".into());
+    };
+    let inner = |pairs: &[(&Frame, &Frame)]| -> BTreeMap<Vec<u8>, Option<BTreeSet<Vec<u8>>>> {
+        pairs
+            .iter()
+            .filter_map(|(name, value)| Some((name.text()?.to_vec(), names_of(value))))
+            .collect()
+    };
+    // The test's own control connection does not send the same commands to both when no name is given.
+    if request.args.len() > 2 && inner(&expected) != inner(&found) {
+        return Err("not the same commands".into());
+    }
+    Ok(())
+}
+
+/// Rows of six: id, time, duration, arguments, address, name.
+fn slowlog(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (_, found) = one(reference, tested)?;
+    let Frame::Array(rows) = found else {
+        return Err("not an array".into());
+    };
+    for row in rows {
+        let Some(
+            [
+                Frame::Integer(_),
+                Frame::Integer(_),
+                Frame::Integer(_),
+                Frame::Array(_),
+                Frame::Bulk(_),
+                Frame::Bulk(_),
+            ],
+        ) = row.items()
+        else {
+            return Err("a row is three numbers, the arguments, the address and the name".into());
+        };
+    }
+    Ok(())
+}
+
+fn debug_object(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let read = |frame: &Frame| -> Option<Vec<(String, String)>> {
+        let Frame::Simple(text) = frame else {
+            return None;
+        };
+        let text = String::from_utf8_lossy(text).into_owned();
+        text.strip_prefix("Value ")?
+            .split(' ')
+            .map(|field| {
+                field
+                    .split_once(':')
+                    .map(|(name, value)| (name.to_string(), value.to_string()))
+            })
+            .collect()
+    };
+    let (expected, found) = one(reference, tested)?;
+    let (Some(expected), Some(found)) = (read(expected), read(found)) else {
+        return Err("not both a description".into());
+    };
+    let names = |fields: &[(String, String)]| {
+        fields
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect::<Vec<_>>()
+    };
+    let encoding =
+        |fields: &[(String, String)]| fields.iter().find(|(name, _)| name == "encoding").cloned();
+    if names(&expected) == names(&found) && encoding(&expected) == encoding(&found) {
+        Ok(())
+    } else {
+        Err("not the same fields, or not the same encoding".into())
+    }
+}
+
+/// The reference lists commands that do not exist here yet; of those that do, both list the same.
+fn command_list(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    let shared = |frame: &Frame| -> Option<BTreeSet<String>> {
+        Some(
+            frame
+                .items()?
+                .iter()
+                .filter_map(|item| Some(String::from_utf8_lossy(item.text()?).into_owned()))
+                .filter(|name| has_command(name))
+                .collect(),
+        )
+    };
+    match (shared(expected), shared(found)) {
+        (Some(expected), Some(found)) if expected == found => Ok(()),
+        (Some(expected), Some(found)) => Err(format!(
+            "missing {:?}, more {:?}",
+            expected.difference(&found).collect::<Vec<_>>(),
+            found.difference(&expected).collect::<Vec<_>>()
+        )),
+        _ => Err("not both a list".into()),
+    }
+}
+
+pub(crate) fn parse(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
