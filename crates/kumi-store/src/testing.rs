@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Origin};
 use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};
+use crate::propagation::WriteRecord;
 use crate::session::{Peer, SessionKey};
 use crate::store::{Effect, Flow, Store};
 use kumi_resp::OwnedArgs;
@@ -11,6 +12,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct LabHost {
     pub(crate) now: Now,
+    /// How far the steady clock moves whenever it is read.
+    pub(crate) tick_ns: u64,
     pub(crate) slept: Duration,
     /// CONFIG SET of this directive fails to apply.
     pub(crate) refuses: Option<&'static str>,
@@ -22,6 +25,7 @@ pub(crate) struct LabHost {
 
 impl Host for LabHost {
     fn now(&mut self) -> Now {
+        self.now.mono_ns += self.tick_ns;
         self.now
     }
 
@@ -119,13 +123,16 @@ impl Lab {
         self.store.poll(&mut self.host);
     }
 
-    /// Sends words separated by blanks as the first client; answers everything it received.
+    /// Sends words separated by blanks as the first client, `""` for an empty one; answers everything it received.
     pub(crate) fn run(&mut self, line: &str) -> String {
         self.run_as(self.client, line)
     }
 
     pub(crate) fn run_as(&mut self, client: SessionKey, line: &str) -> String {
-        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        let words: Vec<&[u8]> = line
+            .split_whitespace()
+            .map(|word| if word == "\"\"" { b"" } else { word.as_bytes() })
+            .collect();
         self.send(client, &words)
     }
 
@@ -160,6 +167,40 @@ impl Lab {
         self.store.effects()
     }
 
+    /// Runs lines as the first client and compares the events of each, `set key` on database 0 and
+    /// `set key @1` on others.
+    #[track_caller]
+    pub(crate) fn check_events(&mut self, lines: &[(&str, &[&str])]) {
+        self.configure("notify-keyspace-events", "EAmn");
+        let listener = self.connect();
+        self.run_as(listener, "PSUBSCRIBE __keyevent@*");
+        for (line, expected) in lines {
+            self.run(line);
+            let events = events(&self.received(listener));
+            assert_eq!(events, *expected, "after {line:?}");
+        }
+        self.store.disconnect(listener);
+    }
+
+    /// Runs lines as the first client and compares the records each leaves for a replica.
+    #[track_caller]
+    pub(crate) fn check_writes(&mut self, lines: &[(&str, &[&str])]) {
+        self.store.listen_to_writes(true);
+        for (line, expected) in lines {
+            self.run(line);
+            assert_eq!(self.writes(), *expected, "after {line:?}");
+        }
+    }
+
+    /// Records of writes since the last call.
+    pub(crate) fn writes(&mut self) -> Vec<String> {
+        let text = |record: &WriteRecord| {
+            let words = record.args.as_args().iter().map(String::from_utf8_lossy);
+            words.collect::<Vec<_>>().join(" ")
+        };
+        self.store.take_writes().iter().map(text).collect()
+    }
+
     /// Runs lines as the first client and compares each answer.
     #[track_caller]
     pub(crate) fn check(&mut self, lines: &[(&str, &str)]) {
@@ -167,6 +208,23 @@ impl Lab {
             assert_eq!(self.run(line), *expected, "after {line:?}");
         }
     }
+}
+
+/// Takes messages of a subscriber to `__keyevent@*` apart.
+pub(crate) fn events(received: &str) -> Vec<String> {
+    let lines: Vec<&str> = received.split_terminator("\r\n").collect();
+    let event = |message: &[&str]| {
+        let (channel, key) = (message[6], message[8]);
+        let (db, name) = channel
+            .strip_prefix("__keyevent@")
+            .and_then(|rest| rest.split_once("__:"))
+            .expect("a channel of events");
+        match db {
+            "0" => format!("{name} {key}"),
+            _ => format!("{name} {key} @{db}"),
+        }
+    };
+    lines.chunks(9).map(event).collect()
 }
 
 #[cfg(test)]

@@ -315,3 +315,6 @@ fn read_deadline(ctx: &mut Ctx<'_>, key: &[u8], show: impl Fn(u64, u64) -> u64) 
 fn seconds(ms: u64) -> u64 {
     ms.saturating_add(500) / 1000
 }
+
+#[cfg(test)]
+mod tests;

@@ -392,3 +392,6 @@ fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -
     ctx.reply.ok();
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

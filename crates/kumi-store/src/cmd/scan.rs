@@ -156,3 +156,6 @@ fn count(text: &[u8]) -> Result<u64, CommandError> {
     let count = u64::try_from(count).ok().filter(|&count| count > 0);
     count.ok_or(CommandError::SYNTAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,12 @@
 //! Strings: reading, writing and cutting bytes. Numbers kept as strings are in `strings/counters.rs`,
-//! the options of SET and GETEX in `strings/options.rs`, and LCS in `strings/lcs.rs`.
+//! SET with all its options in `strings/set.rs`, LCS in `strings/lcs.rs`.
 //!
 //! Nothing here looks at a clock or at the table: a command reads and writes through the door, which
 //! keeps the limits on keys and values.
 
 mod counters;
 mod lcs;
-mod options;
+mod set;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +16,12 @@ use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Entry, Expiry, Keys, Look, NewValue, ValueRef, When};
-use crate::number::{format_i64, format_u64};
+use crate::number::format_i64;
 use crate::reply::Reply;
 use counters::{decr, decrby, incr, incrby, incrbyfloat};
 use kumi_resp::Args;
 use lcs::lcs;
-use options::{Options, Time, Unit};
+use set::{getex, psetex, set, setex, setnx, store};
 use std::collections::BTreeSet;
 
 const BASE: Command = Command {
@@ -299,67 +299,6 @@ fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    if args.len() == 3 {
-        store(ctx, When::Always, &args[1], &args[2], Expiry::Clear)?;
-        ctx.reply.ok();
-        return Ok(());
-    }
-    let options = Options::for_set(args.tail(3))?;
-    let expiry = match &options.time {
-        Some(time) => Expiry::At(time.deadline("set", ctx.now.unix_ms())?),
-        None if options.keep_ttl => Expiry::Keep,
-        None => Expiry::Clear,
-    };
-    if options.get {
-        get(ctx, args)?;
-    }
-    let stored = store(ctx, options.when, &args[1], &args[2], expiry)?;
-    if stored && options.get && options.time.is_none() && ctx.propagates() {
-        let shown = |(place, arg): &(usize, &[u8])| *place < 3 || !arg.eq_ignore_ascii_case(b"get");
-        ctx.propagate_as(args.iter().enumerate().filter(shown).map(|(_, arg)| arg));
-    }
-    match (options.get, stored) {
-        (true, _) => {}
-        (false, true) => ctx.reply.ok(),
-        (false, false) => ctx.reply.null(),
-    }
-    Ok(())
-}
-
-fn getex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let options = Options::for_getex(args.tail(2))?;
-    let key = &args[1];
-    let now_ms = ctx.now.unix_ms();
-    let lazy_expire = ctx.store.keyspace.lazy_expire;
-    let (mut keys, reply) = ctx.keys_and_reply();
-    let Some(value) = keys.read(key) else {
-        reply.null();
-        return Ok(());
-    };
-    answer(reply, Some(value));
-    if let Some(time) = &options.time {
-        let deadline = time.deadline("getex", now_ms)?;
-        if time.absolute && keys.is_due(deadline) {
-            keys.remove(key);
-            keys.notify(NotifyFlags::GENERIC, "del", key);
-            let verb: &[u8] = if lazy_expire { b"UNLINK" } else { b"DEL" };
-            ctx.propagate_as([verb, key]);
-        } else {
-            keys.change_deadline(key, |_| Some(Expiry::At(deadline)));
-            keys.notify(NotifyFlags::GENERIC, "expire", key);
-            ctx.propagate_as([b"PEXPIREAT", key, &format_u64(deadline)]);
-        }
-    } else if options.persist && keys.change_deadline(key, |old| old.map(|_| Expiry::Clear)) {
-        keys.notify(NotifyFlags::GENERIC, "persist", key);
-        ctx.propagate_as([b"PERSIST", key]);
-    } else {
-        return Ok(());
-    }
-    ctx.dirty(1);
-    Ok(())
-}
-
 fn getdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = &args[1];
     let lazy = ctx.store.config.settings().lazyfree_user_del;
@@ -411,20 +350,6 @@ fn msetnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     store_pairs(ctx, args)?;
     ctx.reply.integer(1);
     Ok(())
-}
-
-fn setnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let stored = store(ctx, When::Absent, &args[1], &args[2], Expiry::Clear)?;
-    ctx.reply.integer(i64::from(stored));
-    Ok(())
-}
-
-fn setex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    set_for(ctx, args, "setex", Unit::Seconds)
-}
-
-fn psetex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    set_for(ctx, args, "psetex", Unit::Milliseconds)
 }
 
 fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -493,42 +418,6 @@ fn setrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     keys.notify(NotifyFlags::STRING, "setrange", key);
     ctx.dirty(1);
     ctx.reply.count(len);
-    Ok(())
-}
-
-/// What all forms of SET share; says whether the value was stored.
-#[inline]
-fn store(
-    ctx: &mut Ctx<'_>,
-    when: When,
-    key: &[u8],
-    value: &[u8],
-    expiry: Expiry,
-) -> Result<bool, CommandError> {
-    let mut keys = ctx.keys();
-    if !keys.put_when(when, key, NewValue::parse(value), expiry)? {
-        return Ok(false);
-    }
-    keys.notify(NotifyFlags::STRING, "set", key);
-    if let Expiry::At(deadline) = expiry {
-        keys.notify(NotifyFlags::GENERIC, "expire", key);
-        if ctx.propagates() {
-            ctx.propagate_as([b"SET", key, value, b"PXAT", &format_u64(deadline)]);
-        }
-    }
-    ctx.dirty(1);
-    Ok(true)
-}
-
-fn set_for(ctx: &mut Ctx<'_>, args: Args<'_>, command: &str, unit: Unit) -> CommandResult {
-    let time = Time {
-        text: &args[2],
-        unit,
-        absolute: false,
-    };
-    let deadline = time.deadline(command, ctx.now.unix_ms())?;
-    store(ctx, When::Always, &args[1], &args[3], Expiry::At(deadline))?;
-    ctx.reply.ok();
     Ok(())
 }
 

@@ -1,4 +1,10 @@
 //! The door itself: every way a command may look at or change keys of one database.
+//!
+//! A key is hashed and searched for once per call. Whatever a call changes, the watchers, the deadline index and the
+//! count of bytes know of it when the call returns. Events are the command's to name, except for `new`, `keymiss` and
+//! `expired`, which follow from what the door finds. It gives out no way to change an entry behind its back.
+
+mod iterate;
 
 use super::entry::INLINE_MAX;
 use super::table::Position;
@@ -290,66 +296,6 @@ impl<'a> Keys<'a> {
     /// Queues a notification about a key of this database.
     pub(crate) fn notify(&mut self, class: NotifyFlags, name: &'static str, key: &[u8]) {
         self.keyspace.notify(self.db, class, name, key);
-    }
-
-    /// Visits about `count` live entries from `cursor` on; answers where to go on, 0 at the end.
-    pub(crate) fn scan(
-        &mut self,
-        mut cursor: u64,
-        count: u64,
-        mut visit: impl FnMut(&Entry),
-    ) -> u64 {
-        let mut due = Vec::new();
-        let mut seen = 0;
-        // Buckets can be empty: a bound keeps one call short in a sparse table.
-        for _ in 0..count.saturating_mul(10).max(10) {
-            cursor = self.keyspace.dbs[self.db]
-                .table
-                .scan(cursor, &mut |entry: &Entry| {
-                    seen += 1;
-                    if self.now_ms >= entry.deadline().unwrap_or(u64::MAX) {
-                        due.push(Box::<[u8]>::from(entry.key()));
-                    } else {
-                        visit(entry);
-                    }
-                });
-            if cursor == 0 || seen >= count {
-                break;
-            }
-        }
-        for key in due {
-            self.find(&key);
-        }
-        cursor
-    }
-
-    /// Visits every live entry. Expired ones are passed over and stay for active expiry.
-    pub(crate) fn for_each(&self, visit: impl FnMut(&Entry)) {
-        let entries = self.keyspace.dbs[self.db].table.iter();
-        entries
-            .filter(|entry| {
-                entry
-                    .deadline()
-                    .is_none_or(|deadline| !self.is_due(deadline))
-            })
-            .for_each(visit);
-    }
-
-    /// A key picked at random among the live ones.
-    pub(crate) fn random(&mut self, rng: &mut fastrand::Rng) -> Option<Box<[u8]>> {
-        /// Tries before a database full of frozen expired keys counts as empty.
-        const FROZEN_TRIES: usize = 100;
-        let mut frozen = 0;
-        // Expired keys are removed as they are met, so this ends.
-        while frozen < FROZEN_TRIES {
-            let key: Box<[u8]> = self.keyspace.dbs[self.db].table.random(rng)?.key().into();
-            match self.search(&key).1 {
-                Found::Live(_) => return Some(key),
-                Found::Nothing => {}
-                Found::Frozen(_) => frozen += 1,
-            }
-        }
-        None
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -319,16 +319,14 @@ impl Keyspace {
         if !self.active_expiry || self.expiry_frozen {
             return 0;
         }
-        let earliest = (0..self.dbs.len())
-            .filter_map(|db| Some((self.dbs[db].deadlines.first()?, db)))
-            .filter(|&(deadline, _)| deadline <= now_ms)
-            .min();
-        let Some((_, db)) = earliest else { return 0 };
+        let Some((db, until_ms)) = self.earliest_due(now_ms) else {
+            return 0;
+        };
         let mut due = std::mem::take(&mut self.due);
         due.clear();
         self.dbs[db]
             .deadlines
-            .pop_due(now_ms, EXPIRY_BATCH, &mut due);
+            .pop_due(until_ms, EXPIRY_BATCH, &mut due);
         for &(deadline, hash) in &due {
             self.dbs[db].deadline_sum -= u128::from(deadline);
             if let Some(position) = self.dbs[db].table.find_due(hash, deadline) {
@@ -340,6 +338,25 @@ impl Keyspace {
         let looked_at = due.len();
         self.due = due;
         looked_at
+    }
+
+    /// The database whose key is due first, and up to which time its keys come before all others'.
+    fn earliest_due(&self, now_ms: u64) -> Option<(usize, u64)> {
+        let mut first: Option<(u64, usize)> = None;
+        let mut until_ms = now_ms;
+        for (db, deadline) in self.dbs.iter().map(|db| db.deadlines.first()).enumerate() {
+            let Some(deadline) = deadline.filter(|&deadline| deadline <= now_ms) else {
+                continue;
+            };
+            match first {
+                Some((earlier, _)) if earlier <= deadline => until_ms = until_ms.min(deadline),
+                _ => {
+                    until_ms = first.map_or(until_ms, |(later, _)| later);
+                    first = Some((deadline, db));
+                }
+            }
+        }
+        first.map(|(_, db)| (db, until_ms))
     }
 
     /// Removes a key that was found expired.
