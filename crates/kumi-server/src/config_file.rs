@@ -11,8 +11,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// A configuration that cannot be used: the operator's mistake. Nothing was started.
 #[derive(Debug, thiserror::Error)]
-
-pub(crate) enum LoadConfigError {
+#[non_exhaustive]
+pub enum LoadConfigError {
     /// The file is missing or unreadable.
     #[error("Fatal error, can't open config file '{path}'")]
     Unreadable {
@@ -33,12 +33,7 @@ pub(crate) enum LoadConfigError {
 pub(crate) fn load(command_line: &CommandLine) -> Result<Config, LoadConfigError> {
     let mut config = Config::new();
     if let Some(path) = &command_line.file {
-        let name = String::from_utf8_lossy(path).into_owned();
-        let text = fs::read(OsStr::from_bytes(path)).map_err(|source| {
-            let path = name.clone();
-            LoadConfigError::Unreadable { path, source }
-        })?;
-        config.load_text(&text, &Source::File(name), &mut read_include)?;
+        load_file(&mut config, Path::new(OsStr::from_bytes(path)))?;
     }
     if command_line.stdin {
         let mut text = Vec::new();
@@ -52,6 +47,19 @@ pub(crate) fn load(command_line: &CommandLine) -> Result<Config, LoadConfigError
     let source = Source::CommandLine;
     config.load_text(&command_line.options, &source, &mut read_include)?;
     Ok(config)
+}
+
+/// Loads a file in redis.conf syntax and the files it includes, over what the configuration holds already.
+///
+/// # Errors
+/// A file could not be read or a line is wrong; lines before it stay loaded.
+pub fn load_file(config: &mut Config, path: &Path) -> Result<(), LoadConfigError> {
+    let name = path.display().to_string();
+    let text = fs::read(path).map_err(|source| {
+        let path = name.clone();
+        LoadConfigError::Unreadable { path, source }
+    })?;
+    Ok(config.load_text(&text, &Source::File(name), &mut read_include)?)
 }
 
 /// Reads what an `include` names. A glob may match nothing; a plain name must be there.

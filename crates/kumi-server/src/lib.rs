@@ -17,15 +17,18 @@ mod host;
 mod listen;
 mod log;
 mod output;
+mod program;
 mod requests;
 mod server;
 mod shutdown;
 mod signals;
 mod startup;
 
+pub use config_file::{LoadConfigError, load_file};
 pub use embedded::{EmbedError, Embedded, embedded, embedded_with};
 pub use listen::{ListenError, Listeners};
 pub use log::LogControl;
+pub use program::{Program, ProgramError};
 pub use server::{ServerConfig, ServerError, run};
 pub use shutdown::Shutdown;
 pub use startup::main_from_args;

@@ -1,21 +1,13 @@
-//! `kumi-server` as a program: from its arguments to its exit code.
-//!
-//! Only this module changes what belongs to the whole process: its log, panic hook, signals,
-//! working directory and pid file.
+//! `kumi-server` as its users call it: from arguments to an exit code.
 
 use crate::config_file;
-use crate::listen::Listeners;
-use crate::log::{self, Target};
-use crate::server::{ServerConfig, run};
-use crate::shutdown::Shutdown;
-use crate::signals::SignalWatch;
-use anyhow::{Context, Result, bail};
-use kumi_store::config::{Origin, Settings, parse_command_line};
-use kumi_store::{Config, KUMI_VERSION, REDIS_VERSION};
+use crate::program::Program;
+use anyhow::{Result, bail};
+use kumi_store::config::parse_command_line;
+use kumi_store::{KUMI_VERSION, REDIS_VERSION};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -73,26 +65,14 @@ fn version_line() -> String {
 fn start(args: &[Vec<u8>]) -> Result<()> {
     refuse_other_modes(args)?;
     let command_line = parse_command_line(args);
-    let mut config = config_file::load(&command_line)?;
-    let file = match &command_line.file {
-        // Absolute before the working directory changes.
-        Some(path) => Some(std::path::absolute(OsStr::from_bytes(path)).context("config file")?),
-        None => None,
-    };
-    enter_directory(&mut config)?;
-    let target = log_target(config.settings())?;
-    let logs_to_file = matches!(target, Target::File(_));
-    let log = log::install(target, config.settings().loglevel);
-    log::install_panic_hook();
-    let config = ServerConfig {
-        config,
-        file,
-        log,
-        allocator: "mimalloc".into(),
-    };
-    match serve(config) {
+    let config = config_file::load(&command_line)?;
+    let file = command_line.file.as_deref().map(OsStr::from_bytes);
+    let program = Program::prepare(config, file.map(Path::new))?;
+    let logs_to_file = program.logs_to_file;
+    match program.run(|_, _| {}) {
         Ok(()) => Ok(()),
         Err(error) => {
+            let error = anyhow::Error::new(error);
             tracing::error!("{error:#}");
             // Whoever started the program sees the log only if it is on the terminal.
             if logs_to_file {
@@ -109,23 +89,6 @@ fn start(args: &[Vec<u8>]) -> Result<()> {
 #[error("told already")]
 struct Logged;
 
-fn serve(config: ServerConfig) -> Result<()> {
-    introduce(&config.config, config.file.as_deref());
-    let settings = config.config.settings();
-    let listeners = Listeners::open(settings)?;
-    if listeners.is_empty() {
-        bail!("Configured to not listen anywhere, exiting.");
-    }
-    let _pid_file = settings.pidfile.as_ref().and_then(|path| {
-        let path = PathBuf::from(OsStr::from_bytes(path));
-        PidFile::write(path)
-    });
-    let shutdown = Shutdown::new();
-    let _signals = SignalWatch::start(shutdown.clone()).context("waiting for signals")?;
-    run(config, listeners, &shutdown)?;
-    Ok(())
-}
-
 fn refuse_other_modes(args: &[Vec<u8>]) -> Result<()> {
     match args.first().map(Vec::as_slice) {
         Some(b"--test-memory") => {
@@ -138,74 +101,4 @@ fn refuse_other_modes(args: &[Vec<u8>]) -> Result<()> {
         bail!("kumi-server has no sentinel mode");
     }
     Ok(())
-}
-
-/// Makes `dir` the working directory and notes its absolute path.
-fn enter_directory(config: &mut Config) -> Result<()> {
-    let dir = PathBuf::from(OsStr::from_bytes(&config.settings().dir));
-    if dir != Path::new(".") {
-        std::env::set_current_dir(&dir)
-            .with_context(|| format!("Can't chdir to '{}'", dir.display()))?;
-    }
-    let dir = std::env::current_dir().context("the working directory")?;
-    let pair: (&[u8], &[u8]) = (b"dir", dir.as_os_str().as_bytes());
-    let _changes = config.set_many(&[pair], Origin::Host)?;
-    Ok(())
-}
-
-/// A log file that cannot be written to is an error now, while somebody looks.
-fn log_target(settings: &Settings) -> Result<Target> {
-    let Some(path) = &settings.logfile else {
-        return Ok(Target::Stdout);
-    };
-    let path = PathBuf::from(OsStr::from_bytes(path));
-    File::options()
-        .append(true)
-        .create(true)
-        .open(&path)
-        .with_context(|| format!("Can't open the log file '{}'", path.display()))?;
-    Ok(Target::File(std::path::absolute(&path).unwrap_or(path)))
-}
-
-fn introduce(config: &Config, file: Option<&Path>) {
-    let pid = std::process::id();
-    tracing::info!(
-        "kumi version={KUMI_VERSION}, Redis version={REDIS_VERSION}, bits={}, pid={pid}, just started",
-        usize::BITS
-    );
-    match file {
-        Some(_) => tracing::info!("Configuration loaded"),
-        None => tracing::info!("No configuration file given: defaults and flags hold"),
-    }
-    for warning in config.warnings() {
-        tracing::warn!("{warning}");
-    }
-    let port = config.settings().port;
-    tracing::info!("Running mode=standalone, port={port}.");
-}
-
-/// The file with the process id, removed at the end.
-struct PidFile(PathBuf);
-
-impl PidFile {
-    /// A pid file is a courtesy: the server runs without it if it cannot be written.
-    fn write(path: PathBuf) -> Option<Self> {
-        let text = format!("{}\n", std::process::id());
-        let path = std::path::absolute(&path).unwrap_or(path);
-        match fs::write(&path, text) {
-            Ok(()) => Some(Self(path)),
-            Err(error) => {
-                tracing::warn!("Failed to write PID file '{}': {error}", path.display());
-                None
-            }
-        }
-    }
-}
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.0) {
-            tracing::debug!(%error, "the pid file was gone already");
-        }
-    }
 }

@@ -1,0 +1,170 @@
+//! A server that is the whole program: this is what changes things that belong to the process, its log, panic hook,
+//! signals, working directory and pid file. Nothing else in this crate does.
+
+use crate::listen::{ListenError, Listeners};
+use crate::log::{self, Target};
+use crate::server::{ServerConfig, ServerError, run};
+use crate::shutdown::Shutdown;
+use crate::signals::SignalWatch;
+use kumi_store::config::{ConfigError, Origin, Settings};
+use kumi_store::{Config, KUMI_VERSION, REDIS_VERSION};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Why a program could not start or go on. It should end: what it changed in the process stays changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The operator's `dir` is not there or may not be entered.
+    #[error("Can't chdir to '{}'", .0.display())]
+    Directory(PathBuf, #[source] io::Error),
+    /// The operator's `logfile` cannot be written to.
+    #[error("Can't open the log file '{}'", .0.display())]
+    LogFile(PathBuf, #[source] io::Error),
+    /// The system's name of a path does not fit the configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An address is taken or not this machine's.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The operator's configuration leaves no way to connect.
+    #[error("Configured to not listen anywhere, exiting.")]
+    NothingToListenOn,
+    /// The system lets nobody wait for signals.
+    #[error("waiting for signals")]
+    Signals(#[source] io::Error),
+    /// The server failed.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+}
+
+/// A server that is ready to take over the process.
+#[derive(Debug)]
+pub struct Program {
+    server: ServerConfig,
+    pub(crate) logs_to_file: bool,
+}
+
+impl Program {
+    /// Enters the configuration's directory, and opens its log as the process's own.
+    ///
+    /// `file` is where the configuration came from, if from a file. The program is expected to use mimalloc, which is
+    /// what INFO says.
+    ///
+    /// # Errors
+    /// The directory or the log cannot be used.
+    pub fn prepare(mut config: Config, file: Option<&Path>) -> Result<Self, ProgramError> {
+        // Absolute before the working directory changes.
+        let file = file.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        enter_directory(&mut config)?;
+        let target = log_target(config.settings())?;
+        let logs_to_file = matches!(target, Target::File(_));
+        let log = log::install(target, config.settings().loglevel);
+        log::install_panic_hook();
+        let server = ServerConfig {
+            config,
+            file,
+            log,
+            allocator: "mimalloc".into(),
+        };
+        Ok(Self {
+            server,
+            logs_to_file,
+        })
+    }
+
+    /// Serves until SIGTERM, SIGINT or SHUTDOWN. `ready` is called once clients can connect.
+    ///
+    /// # Errors
+    /// An address cannot be listened on, or the server failed later.
+    pub fn run(self, ready: impl FnOnce(&Listeners, &Settings)) -> Result<(), ProgramError> {
+        introduce(&self.server.config, self.server.file.as_deref());
+        let settings = self.server.config.settings();
+        let listeners = Listeners::open(settings)?;
+        if listeners.is_empty() {
+            return Err(ProgramError::NothingToListenOn);
+        }
+        let _pid_file = settings.pidfile.as_ref().and_then(|path| {
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            PidFile::write(path)
+        });
+        let shutdown = Shutdown::new();
+        let _signals = SignalWatch::start(shutdown.clone()).map_err(ProgramError::Signals)?;
+        ready(&listeners, settings);
+        run(self.server, listeners, &shutdown)?;
+        Ok(())
+    }
+}
+
+/// Makes `dir` the working directory and notes its absolute path.
+fn enter_directory(config: &mut Config) -> Result<(), ProgramError> {
+    let dir = PathBuf::from(OsStr::from_bytes(&config.settings().dir));
+    let unusable = |source| ProgramError::Directory(dir.clone(), source);
+    if dir != Path::new(".") {
+        std::env::set_current_dir(&dir).map_err(unusable)?;
+    }
+    let dir = std::env::current_dir().map_err(unusable)?;
+    let pair: (&[u8], &[u8]) = (b"dir", dir.as_os_str().as_bytes());
+    let _changes = config.set_many(&[pair], Origin::Host)?;
+    Ok(())
+}
+
+/// A log file that cannot be written to is an error now, while somebody looks.
+fn log_target(settings: &Settings) -> Result<Target, ProgramError> {
+    let Some(path) = &settings.logfile else {
+        return Ok(Target::Stdout);
+    };
+    let path = PathBuf::from(OsStr::from_bytes(path));
+    File::options()
+        .append(true)
+        .create(true)
+        .open(&path)
+        .map_err(|source| ProgramError::LogFile(path.clone(), source))?;
+    Ok(Target::File(std::path::absolute(&path).unwrap_or(path)))
+}
+
+fn introduce(config: &Config, file: Option<&Path>) {
+    let pid = std::process::id();
+    tracing::info!(
+        "kumi version={KUMI_VERSION}, Redis version={REDIS_VERSION}, bits={}, pid={pid}, just started",
+        usize::BITS
+    );
+    match file {
+        Some(_) => tracing::info!("Configuration loaded"),
+        None => tracing::info!("No configuration file given: defaults and flags hold"),
+    }
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let port = config.settings().port;
+    tracing::info!("Running mode=standalone, port={port}.");
+}
+
+/// The file with the process id, removed at the end.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    /// A pid file is a courtesy: the server runs without it if it cannot be written.
+    fn write(path: PathBuf) -> Option<Self> {
+        let text = format!("{}\n", std::process::id());
+        let path = std::path::absolute(&path).unwrap_or(path);
+        match fs::write(&path, text) {
+            Ok(()) => Some(Self(path)),
+            Err(error) => {
+                tracing::warn!("Failed to write PID file '{}': {error}", path.display());
+                None
+            }
+        }
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.0) {
+            tracing::debug!(%error, "the pid file was gone already");
+        }
+    }
+}
