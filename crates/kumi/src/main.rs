@@ -1,2 +1,60 @@
-//! Placeholder.
-fn main() {}
+//! The `kumi` binary: reads the command line, starts what it asks for, and turns the outcome into an exit code.
+//!
+//! It knows how to say things to a person at a terminal. What a server does is the libraries' business.
+
+mod banner;
+mod cli;
+mod exit;
+mod up;
+
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Task};
+use exit::Failure;
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // A script that swaps `redis-server` for `kumi server` relies on every argument arriving as it was written, so
+    // this one never reaches the parser below, which has its own idea of `--help`, `--` and `-`.
+    if args.get(1).is_some_and(|command| command == "server") {
+        return kumi_server::main_from_args(args.into_iter().skip(2));
+    }
+    match perform(Cli::parse_from(args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("kumi: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn perform(cli: Cli) -> Result<(), Failure> {
+    match cli.task {
+        None => up::run(&cli.up),
+        Some(Task::Up(options)) => up::run(&options),
+        Some(Task::Server { args }) => Err(Failure::usage(format!(
+            "'server' has to be the first word: kumi server {}",
+            args.join(" ")
+        ))),
+        Some(Task::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "kumi", &mut script);
+            print(&script)
+        }
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough and left is no failure.
+fn print(bytes: &[u8]) -> Result<(), Failure> {
+    match std::io::stdout().write_all(bytes) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::other(
+            anyhow::Error::new(error).context("writing to standard output"),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,121 @@
+//! What `kumi up` says when it has started: what runs where, and how to try it.
+
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+/// The places a node can be reached at.
+#[derive(Debug, Default)]
+pub(crate) struct Places<'a> {
+    pub(crate) tcp: &'a [SocketAddr],
+    pub(crate) unix: Option<&'a Path>,
+    /// Clients have to authenticate first.
+    pub(crate) password: bool,
+}
+
+/// The banner's text.
+pub(crate) fn text(places: &Places<'_>) -> String {
+    let mut text = format!("kumi {}\n\n", kumi_store::KUMI_VERSION);
+    let tcp = places.tcp.iter().map(SocketAddr::to_string);
+    let unix = places.unix.iter().map(|path| path.display().to_string());
+    for (index, place) in tcp.chain(unix).enumerate() {
+        let name = if index == 0 { "store" } else { "" };
+        line(&mut text, name, &place);
+    }
+    line(
+        &mut text,
+        "speaks",
+        &format!("Redis {} (RESP2, RESP3)", kumi_store::REDIS_VERSION),
+    );
+    line(
+        &mut text,
+        "keeps",
+        "everything in memory: what it holds is gone when it stops",
+    );
+    let client = redis_cli(places);
+    line(&mut text, "try", &format!("{client} set hello world"));
+    line(&mut text, "", &format!("{client} get hello"));
+    line(&mut text, "stop", "ctrl-c");
+    text
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "  {name:<7}{value}");
+}
+
+/// A command to paste that reaches the node from this machine.
+fn redis_cli(places: &Places<'_>) -> String {
+    let mut command = String::from("redis-cli");
+    match (places.tcp.first(), places.unix) {
+        (Some(address), _) => {
+            let host = match address.ip() {
+                IpAddr::V4(ip) if ip.is_unspecified() || ip.is_loopback() => None,
+                IpAddr::V6(ip) if ip.is_unspecified() => Some("::1".to_owned()),
+                ip => Some(ip.to_string()),
+            };
+            if let Some(host) = host {
+                command += &format!(" -h {host}");
+            }
+            command += &format!(" -p {}", address.port());
+        }
+        (None, Some(path)) => command += &format!(" -s {}", path.display()),
+        (None, None) => {}
+    }
+    if places.password {
+        command += " --askpass";
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(tcp: &[&str], unix: Option<&str>, password: bool, expected: &str) {
+        let tcp: Vec<SocketAddr> = tcp.iter().map(|text| text.parse().unwrap()).collect();
+        let places = Places {
+            tcp: &tcp,
+            unix: unix.map(Path::new),
+            password,
+        };
+        let text = text(&places);
+        assert!(
+            text.contains(expected),
+            "no {expected:?} in the banner:\n{text}"
+        );
+    }
+
+    #[test]
+    fn the_client_line_reaches_the_node_from_this_machine() {
+        let line =
+            "  try    redis-cli -p 6379 set hello world\n         redis-cli -p 6379 get hello\n";
+        check(&["127.0.0.1:6379"], None, false, line);
+        check(&["0.0.0.0:7000"], None, false, "redis-cli -p 7000 set");
+        check(&["[::]:7000"], None, false, "redis-cli -h ::1 -p 7000 set");
+        check(
+            &["192.0.2.7:7000"],
+            None,
+            false,
+            "redis-cli -h 192.0.2.7 -p 7000 set",
+        );
+        check(
+            &[],
+            Some("/tmp/k.sock"),
+            false,
+            "redis-cli -s /tmp/k.sock set",
+        );
+        check(&["127.0.0.1:1"], None, true, "redis-cli -p 1 --askpass set");
+    }
+
+    #[test]
+    fn every_place_has_its_line() {
+        check(
+            &["127.0.0.1:6379", "[::1]:6379"],
+            Some("/tmp/k.sock"),
+            false,
+            "  store  127.0.0.1:6379\n         [::1]:6379\n         /tmp/k.sock\n",
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! The command line, defined once: parsing, both helps and the completions of every shell come from here.
+
+use crate::exit::EXIT_CODES;
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  kumi                            a node on 127.0.0.1:6379
+  kumi up --port 7000             on another port
+  kumi up --config redis.conf     with an existing configuration
+  kumi up --set maxmemory=1gb     with one directive changed
+  kumi server --port 7000         exactly what kumi-server --port 7000 does";
+
+/// A node: today a Redis-compatible store that any Redis client can talk to.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kumi",
+    version = kumi_store::KUMI_VERSION,
+    about = "A Redis-compatible store, started with one word",
+    long_about = "A Redis-compatible store, started with one word.\n\n\
+                  Without a command, kumi does what 'kumi up' does: it starts a node and runs until ctrl-c.",
+    after_help = "'kumi --help' says more, with examples and exit codes.",
+    after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}\n\n'kumi server' has the exit codes of redis-server: 0 and 1."),
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100,
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) task: Option<Task>,
+    #[command(flatten)]
+    pub(crate) up: UpOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Start a node and run until ctrl-c
+    ///
+    /// The store listens on 127.0.0.1:6379 unless told otherwise, and keeps everything in memory. Ctrl-c, SIGTERM and
+    /// the SHUTDOWN command stop it after it has answered what it has received.
+    #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+    Up(UpOptions),
+    /// Run kumi-server: takes what redis-server takes
+    ///
+    /// Everything behind 'server' is handed over as it is: [/path/to/redis.conf] [--directive value ...] [-], and
+    /// also --help and --version. Replace 'redis-server' by 'kumi server' in a script and it goes on working.
+    #[command(disable_help_flag = true)]
+    Server {
+        /// A configuration file and directives, as redis-server takes them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Print a completion script for a shell
+    ///
+    /// For bash, put it where bash-completion looks:
+    /// kumi completions bash > ~/.local/share/bash-completion/completions/kumi
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// Later wins: the node's defaults, then the file, then these options.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct UpOptions {
+    /// Port of the store; 0 for none [default: 6379]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Address to listen on; may be given several times [default: 127.0.0.1]
+    ///
+    /// '*' is every IPv4 address of the machine. As long as no password is set, clients from other machines are
+    /// turned away, whatever the address.
+    #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
+    pub(crate) bind: Vec<String>,
+    /// Listen on a Unix socket too
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unixsocket: Option<PathBuf>,
+    /// A configuration file in redis.conf syntax
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set a directive, as a line of the file would; may be given several times
+    #[arg(short, long, value_name = "NAME=VALUE", value_parser = directive)]
+    pub(crate) set: Vec<Setting>,
+    /// Start without the banner
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// A directive and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+fn directive(text: &str) -> Result<Setting, &'static str> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok(Setting {
+            name: name.into(),
+            value: value.into(),
+        }),
+        _ => Err("expected NAME=VALUE, for instance maxmemory=1gb"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_up_work_with_and_without_the_word() {
+        for line in [
+            "kumi -p 7000 -b ::1,127.0.0.1",
+            "kumi up --port 7000 --bind ::1 -b 127.0.0.1",
+        ] {
+            let cli = parse(line).unwrap();
+            let options = match cli.task {
+                Some(Task::Up(options)) => options,
+                None => cli.up,
+                other => panic!("{line} became {other:?}"),
+            };
+            assert_eq!(options.port, Some(7000), "{line}");
+            assert_eq!(options.bind, ["::1", "127.0.0.1"], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_setting_may_hold_an_equals_sign_and_blanks() {
+        let cli = Cli::try_parse_from(["kumi", "--set", "requirepass=a=b", "-s", "save=900 1"]);
+        let set = cli.unwrap().up.set;
+        assert_eq!((&*set[0].name, &*set[0].value), ("requirepass", "a=b"));
+        assert_eq!((&*set[1].name, &*set[1].value), ("save", "900 1"));
+    }
+
+    #[test]
+    fn nonsense_is_a_usage_error() {
+        for line in [
+            "kumi down",
+            "kumi --port x",
+            "kumi --set maxmemory",
+            "kumi -p 70000",
+            "kumi completions",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+}

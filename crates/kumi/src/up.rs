@@ -1,0 +1,107 @@
+//! `kumi up`: a node, from its options to its end.
+//!
+//! It decides what a node is called to do by one word; serving is kumi-server's.
+
+use crate::banner::{self, Places};
+use crate::cli::UpOptions;
+use crate::exit::Failure;
+use kumi_server::{Listeners, Program};
+use kumi_store::Config;
+use kumi_store::config::{ConfigError, Origin, Settings};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What holds for a node as long as nobody says otherwise. Redis listens on every address of the machine; a node
+/// started by one word on somebody's laptop should not. And the banner says what the first lines of the log would.
+const DEFAULTS: [(&str, &str); 2] = [("bind", "127.0.0.1"), ("loglevel", "warning")];
+
+/// Runs a node until it is asked to stop.
+pub(crate) fn run(options: &UpOptions) -> Result<(), Failure> {
+    let config = configuration(options)?;
+    let settings = config.settings();
+    if settings.port == 0 && settings.unixsocket.is_none() {
+        return Err(Failure::usage(
+            "nobody could connect: give a --port or a --unixsocket",
+        ));
+    }
+    let program = Program::prepare(config, options.config.as_deref())?;
+    program.run(|listeners, settings| {
+        if !options.quiet {
+            announce(listeners, settings);
+        }
+    })?;
+    Ok(())
+}
+
+/// The node's defaults, then the file, then the options.
+fn configuration(options: &UpOptions) -> Result<Config, Failure> {
+    let mut config = Config::new();
+    if let Some(path) = &options.config {
+        kumi_server::load_file(&mut config, path)?;
+    }
+    for (name, value) in DEFAULTS {
+        if !config.is_given(name) {
+            set(&mut config, name, value.as_bytes())?;
+        }
+    }
+    if !options.bind.is_empty() {
+        set(&mut config, "bind", options.bind.join(" ").as_bytes())?;
+    }
+    if let Some(port) = options.port {
+        set(&mut config, "port", port.to_string().as_bytes())?;
+    }
+    if let Some(path) = &options.unixsocket {
+        set(&mut config, "unixsocket", path.as_os_str().as_bytes())?;
+    }
+    for setting in &options.set {
+        set(&mut config, &setting.name, setting.value.as_bytes())?;
+    }
+    Ok(config)
+}
+
+fn set(config: &mut Config, name: &str, value: &[u8]) -> Result<(), Failure> {
+    let pair = (name.as_bytes(), value);
+    let reason = match config.set_many(&[pair], Origin::Startup) {
+        Ok(_) => return Ok(()),
+        Err(ConfigError::Unknown(_)) => "there is no such directive".to_owned(),
+        Err(ConfigError::Failed { reason, .. }) => reason.into_owned(),
+        Err(other) => other.to_string(),
+    };
+    Err(Failure::Setting {
+        name: name.to_owned(),
+        reason,
+    })
+}
+
+/// A banner that nobody reads is no reason to stop.
+fn announce(listeners: &Listeners, settings: &Settings) {
+    let unix = settings.unixsocket.as_deref();
+    let banner = banner::text(&Places {
+        tcp: &listeners.tcp_addresses(),
+        unix: unix.map(|path| Path::new(OsStr::from_bytes(path))),
+        password: settings.requirepass.is_some(),
+    });
+    if let Err(failure) = crate::print(banner.as_bytes()) {
+        eprintln!("kumi: {failure}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_options_a_node_is_on_the_loopback_address_only() {
+        let config = configuration(&UpOptions::default()).unwrap();
+        assert_eq!(config.settings().port, 6379);
+        assert_eq!(config.text("bind").as_deref(), Some(&b"127.0.0.1"[..]));
+    }
+
+    #[test]
+    fn a_refused_directive_does_not_show_its_value() {
+        let mut config = Config::new();
+        let failure = set(&mut config, "maxmemory", b"secret").unwrap_err();
+        assert!(!failure.to_string().contains("secret"), "{failure}");
+    }
+}
