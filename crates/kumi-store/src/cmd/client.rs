@@ -528,6 +528,8 @@ impl Store {
             .map_or("NULL", |id| &self.index.get(id).full_name);
         let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
         let events = if session.pending() > 0 { "rw" } else { "r" };
+        let held =
+            size_of::<Session>() + session.out.capacity() + session.input.used + session.input.free;
         let mut line = format!(
             "id={} addr={} laddr={} fd={} name=",
             session.id, session.peer.addr, session.peer.laddr, session.peer.fd

@@ -86,7 +86,6 @@ pub(super) const COMMANDS: &[Command] = &[
         group: Group::Connection,
         since: "1.0.0",
         summary: "Closes the connection after answering.",
-        deprecated: Some(("7.2.0", "closing the connection")),
         run: quit,
         ..Command::BASE
     },
@@ -292,8 +291,7 @@ mod tests {
 
     fn with_password() -> Lab {
         let mut lab = Lab::new();
-        let _changes = lab
-            .store
+        lab.store
             .config
             .set_many(&[(b"requirepass", b"secret")], Origin::Startup)
             .expect("a valid directive");

@@ -466,8 +466,7 @@ mod tests {
     #[test]
     fn keyspace_events_come_before_keyevents() {
         let mut lab = Lab::new();
-        let _changes = lab
-            .store
+        lab.store
             .config
             .set_many(
                 &[(b"notify-keyspace-events", b"KEA")],

@@ -1,0 +1,151 @@
+//! Writes the first inputs and the dictionary of a target: `seeds TARGET CORPUS-FOLDER DICTIONARY-FILE`.
+//!
+//! They are made, not stored: they follow the tables of the code they are for.
+
+use kumi_fuzz::vocabulary;
+use kumi_resp::{OwnedArgs, encode};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Scenes between clients, a request a line.
+const SCRIPTS: &[&str] = &[
+    "SET a 1\nINCR a\nINCRBYFLOAT a 0.5\nAPPEND a x\nSETRANGE a 3 yy\nGETRANGE a 0 -1\nSTRLEN a\nOBJECT ENCODING a\n",
+    "SET a hello EX 10\nTTL a\nGETEX a PX 100\n@wait 99\nGET a\n@wait 2\nGET a\nEXISTS a\nDBSIZE\n",
+    "MSET a 1 b 2 c 3\nMGET a b c d\nRENAME a b\nCOPY b c REPLACE\nMOVE c 1\nSWAPDB 0 1\nSELECT 1\nKEYS *\nFLUSHALL\n",
+    "WATCH a\n@client 1\nSET a 2\n@client 0\nMULTI\nSET a 3\nGET a\nEXEC\nMULTI\nINCR a\nINCR b\nEXEC\nDISCARD\n",
+    "SUBSCRIBE news\nPSUBSCRIBE __key*__:*\n@client 1\nPUBLISH news hello\nSET a 1 PX 5\n@wait 10\nPUBSUB NUMPAT\n\
+     PUBSUB CHANNELS *\n@client 0\nUNSUBSCRIBE\nPUNSUBSCRIBE\nPING\n",
+    "HELLO 3\nSUBSCRIBE a\nSSUBSCRIBE s\nPING\nCLIENT LIST\nCONFIG GET m*\nCOMMAND DOCS get\nRESET\nHELLO 2\n",
+    "CLIENT PAUSE 100 WRITE\n@client 1\nSET a 1\n@client 2\nGET a\nCLIENT UNPAUSE\n@wait 200\n",
+    "MONITOR\n@client 1\nSET a \"x y\\n\"\nAUTH x\nCLIENT KILL TYPE normal\n@client 2\nCLIENT ID\n",
+    "CONFIG SET maxmemory 100 requirepass x\nAUTH x\nSET a 1\nCONFIG SET max-keys 1\nCONFIG RESETSTAT\nINFO everything\n",
+    "SET a ohmytext\nSET b mynewtext\nLCS a b\nLCS a b IDX MINMATCHLEN 4 WITHMATCHLEN\nLCS a b LEN\n",
+    "SCAN 0 MATCH a* COUNT 100 TYPE string\nRANDOMKEY\nTOUCH a b\nUNLINK a\nDEBUG OBJECT a\nMEMORY USAGE a\n",
+    "EXPIRE a 10 NX\nPEXPIREAT a 1700000001000 GT\nEXPIREAT a 1 LT\nPERSIST a\nEXPIRETIME a\nSET a 1 KEEPTTL GET\n",
+    "SLOWLOG GET 10\nLATENCY HISTOGRAM set\nLATENCY LATEST\nMEMORY STATS\nWAIT 1 50\n@wait 60\nROLE\nTIME\nLASTSAVE\n",
+    "CLIENT REPLY SKIP\nSET a 1\nCLIENT REPLY OFF\nGET a\nCLIENT REPLY ON\nCLIENT SETNAME x\nCLIENT INFO\nQUIT\nPING\n",
+];
+
+const REPLIES: &[&str] = &[
+    "\0+OK\r\n-ERR text\r\n:-12\r\n$3\r\nabc\r\n$-1\r\n*-1\r\n",
+    "\0*2\r\n*1\r\n:1\r\n*0\r\n",
+    "\0_\r\n#t\r\n,1.5\r\n,inf\r\n,nan\r\n(123456789012345678901234567890\r\n!3\r\nERR\r\n=7\r\ntxt:abc\r\n",
+    "\0%1\r\n+a\r\n:1\r\n~2\r\n:1\r\n:2\r\n>2\r\n+message\r\n+x\r\n|1\r\n+ttl\r\n:3600\r\n$1\r\nx\r\n",
+    "\u{1}*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n",
+];
+
+const CONFIGS: &[&str] = &[
+    "# comment\nport 7000\nbind 127.0.0.1 -::1\nsave 900 1 300 10\n\nsave 60 10000\nmaxmemory 1gb\n",
+    "client-output-buffer-limit normal 0 0 0\nclient-output-buffer-limit pubsub 32mb 8mb 60\n",
+    "notify-keyspace-events \"KEA\"\nrequirepass \"a b\\x00\"\nlogfile ''\nunixsocketperm 700\n",
+    "include other\ntimeout 30\ninclude self\n",
+    "oom-score-adj-values 0 200 800\nlatency-tracking-info-percentiles 50 99 99.9\n",
+    "user default on nopass ~* &* +@all\nsave \"\"\nreplicaof no one\n",
+];
+
+fn main() -> io::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [target, corpus, dictionary] = &*args else {
+        eprintln!("usage: seeds TARGET CORPUS-FOLDER DICTIONARY-FILE");
+        std::process::exit(2);
+    };
+    let (seeds, words) = match &**target {
+        "request_decoder" => (requests(), protocol_words()),
+        "reply_decoder" => (bytes(REPLIES), protocol_words()),
+        "command_stream" => (scripts(), command_words()),
+        "config_file" => (bytes(CONFIGS), directive_words()),
+        other => {
+            eprintln!("seeds: no target '{other}'");
+            std::process::exit(2);
+        }
+    };
+    fs::create_dir_all(corpus)?;
+    for (index, seed) in seeds.iter().enumerate() {
+        fs::write(Path::new(corpus).join(format!("seed-{index:03}")), seed)?;
+    }
+    let lines: String = words
+        .iter()
+        .map(|word| format!("\"{}\"\n", escaped(word)))
+        .collect();
+    fs::write(dictionary, lines)
+}
+
+fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Every scene as inline requests and as arrays.
+fn scripts() -> Vec<Vec<u8>> {
+    let mut seeds = bytes(SCRIPTS);
+    seeds.extend(SCRIPTS.iter().map(|script| as_arrays(script)));
+    seeds
+}
+
+/// The same behind the two bytes with which that target chooses limits and cuts.
+fn requests() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for (index, script) in scripts().into_iter().enumerate() {
+        seeds.push([&[index as u8, 1], &*script].concat());
+    }
+    seeds
+}
+
+fn as_arrays(script: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    for line in script.lines() {
+        let args = OwnedArgs::from_slices(line.split(' '));
+        encode::array(&mut out, args.as_args().len());
+        args.as_args()
+            .iter()
+            .for_each(|arg| encode::bulk(&mut out, arg));
+    }
+    out
+}
+
+fn protocol_words() -> Vec<String> {
+    let words = [
+        "\r\n",
+        "*1\r\n",
+        "$1\r\n",
+        "$-1\r\n",
+        "*-1\r\n",
+        "*0\r\n",
+        "%1\r\n",
+        "|1\r\n",
+        "2147483648",
+        "\\x",
+        "\"",
+    ];
+    words.map(str::to_owned).into()
+}
+
+fn command_words() -> Vec<String> {
+    let vocabulary = vocabulary();
+    let commands = vocabulary
+        .commands
+        .iter()
+        .map(|(name, _)| format!("\n{name} "));
+    commands
+        .chain(vocabulary.tokens.iter().map(|token| format!(" {token} ")))
+        .collect()
+}
+
+fn directive_words() -> Vec<String> {
+    let names = vocabulary()
+        .directives
+        .iter()
+        .map(|name| format!("\n{name} "));
+    names
+        .chain(["yes", "no", "include self", "1gb", "\"\""].map(str::to_owned))
+        .collect()
+}
+
+fn escaped(word: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'"' | b'\\' => format!("\\{}", byte as char),
+        0x20..=0x7e => (byte as char).to_string(),
+        other => format!("\\x{other:02X}"),
+    };
+    word.bytes().map(escape).collect()
+}

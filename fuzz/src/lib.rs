@@ -1,0 +1,12 @@
+//! What the fuzz targets share: a world of clients around a store, frames written back as bytes, and a vocabulary.
+
+mod frames;
+mod host;
+mod mutate;
+mod vocabulary;
+mod world;
+
+pub use frames::{encode_frame, same};
+pub use mutate::mutate_script;
+pub use vocabulary::{Vocabulary, vocabulary};
+pub use world::World;

@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# The one test command: ./test.sh [--quick]
+#
+# Installs what it needs (Debian packages), then checks format, lints, every test, the unsafe module under
+# AddressSanitizer, the fuzz targets for a bounded time, and the documentation. Stops at the first failure. Servers
+# that tests start listen on loopback and Unix sockets only, and none is left behind. --quick leaves out what needs
+# an instrumented build: the sanitizer and the fuzz targets.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+# How long each fuzz target runs, and how long any one step may take before it counts as hung.
+readonly FUZZ_SECONDS=${FUZZ_SECONDS:-15}
+readonly STEP_LIMIT=${STEP_LIMIT:-25m}
+
+quick=no
+for argument in "$@"; do
+    case $argument in
+        --quick) quick=yes ;;
+        -h | --help)
+            sed -n '2,8s/^# \{0,1\}//p' "$0"
+            exit 0
+            ;;
+        *)
+            echo "test.sh: unknown argument '$argument' (try --help)" >&2
+            exit 2
+            ;;
+    esac
+done
+
+# Every process below inherits this mark, so that what is left at the end is found without guessing by name.
+export KUMI_TEST_RUN="$$-$RANDOM$RANDOM"
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+started=$SECONDS
+
+marked_processes() {
+    local environ pid
+    for environ in /proc/[0-9]*/environ; do
+        pid=${environ#/proc/}
+        pid=${pid%/environ}
+        # $BASHPID: this runs in a subshell, which carries the mark too.
+        [[ $pid != "$$" && $pid != "$BASHPID" ]] || continue
+        if tr '\0' '\n' 2>/dev/null <"$environ" | grep -qxF "KUMI_TEST_RUN=$KUMI_TEST_RUN"; then
+            echo "$pid"
+        fi
+    done
+}
+
+# Ends what an interrupted or hung step left, and names it: a test that leaks a server is a bug.
+finish() {
+    local status=$? left
+    trap - EXIT
+    left=$(marked_processes | xargs -r -n1 sh -c 'test -d /proc/$0 && echo $0' | tr '\n' ' ')
+    if [[ -n ${left// /} ]]; then
+        echo "test.sh: still running, ended now:" >&2
+        # shellcheck disable=SC2086 # a list of process ids
+        ps -o pid=,args= -p "${left// /,}" >&2 || true
+        # shellcheck disable=SC2086
+        kill $left 2>/dev/null || true
+        sleep 1
+        # shellcheck disable=SC2086
+        kill -KILL $left 2>/dev/null || true
+        [[ $status -ne 0 ]] || status=1
+    fi
+    if [[ $status -eq 0 ]]; then
+        printf '\nAll steps passed in %d s.\n' $((SECONDS - started))
+    else
+        printf '\ntest.sh: FAILED (exit %d) after %d s.\n' "$status" $((SECONDS - started)) >&2
+    fi
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# step HEADING COMMAND...: in the background and waited for, because bash runs no trap while a command is in front.
+step() {
+    local heading=$1 began=$SECONDS
+    shift
+    printf '\n== %s\n' "$heading"
+    timeout --kill-after=20s "$STEP_LIMIT" "$@" </dev/null &
+    wait $!
+    printf -- '-- %s: %d s\n' "$heading" $((SECONDS - began))
+}
+
+missing_packages() {
+    local pair
+    # command:package
+    for pair in redis-server:redis-server redis-cli:redis-tools cc:build-essential c++:build-essential; do
+        command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
+    done | sort -u | tr '\n' ' '
+}
+
+# Debian starts a service right after its package is installed unless policy-rc.d says no.
+install_packages() {
+    local root=() policy=/usr/sbin/policy-rc.d written=no
+    if [[ $(id -u) -ne 0 ]]; then
+        root=(sudo -n)
+        if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
+            echo "test.sh: missing Debian packages: $*" >&2
+            echo "test.sh: install them first: sudo apt-get install $*" >&2
+            return 1
+        fi
+    fi
+    if ! command -v apt-get >/dev/null; then
+        echo "test.sh: there is no apt-get here; install what these Debian packages hold: $*" >&2
+        return 1
+    fi
+    if [[ ! -e $policy ]]; then
+        printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null
+        "${root[@]}" chmod 755 "$policy"
+        written=yes
+    fi
+    local status=0
+    { "${root[@]}" apt-get update -q && "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -q --no-install-recommends "$@"; } </dev/null || status=$?
+    [[ $written == no ]] || "${root[@]}" rm -f "$policy"
+    return "$status"
+}
+
+printf '== Tools\n'
+for tool in cargo rustfmt cargo-clippy; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "test.sh: $tool is missing; it comes with Rust's stable toolchain (rustup component add rustfmt clippy)" >&2
+        exit 1
+    fi
+done
+packages=$(missing_packages)
+if [[ -n ${packages// /} ]]; then
+    # shellcheck disable=SC2086 # a list of package names
+    install_packages $packages
+fi
+cargo --version
+redis-server --version
+# Ten thousand connections want ten thousand descriptors on either side.
+ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
+
+check_format() {
+    cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check
+}
+export -f check_format
+step Format bash -c check_format
+step 'Lints' cargo clippy --workspace --all-targets --locked -- -D warnings
+step 'Tests: unit, property, differential, end to end, documentation' cargo test --workspace --locked
+if [[ $quick == no ]]; then
+    # The stable compiler knows the sanitizer; RUSTC_BOOTSTRAP only unlocks the flag. --target keeps build scripts
+    # and macros uninstrumented.
+    step 'AddressSanitizer: the unsafe module' env RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
+        cargo test -p kumi-store --lib --locked --target x86_64-unknown-linux-gnu --target-dir target/asan keyspace::
+    for target in $(fuzz/run.sh --list); do
+        step "Fuzzing: $target for $FUZZ_SECONDS s" fuzz/run.sh "$target" "$FUZZ_SECONDS" -verbosity=0
+    done
+fi
+step 'Documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
