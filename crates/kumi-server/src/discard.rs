@@ -5,6 +5,8 @@
 
 use kumi_store::Garbage;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -16,27 +18,43 @@ const QUEUE_LIMIT: usize = 4096;
 pub(crate) struct Discarder {
     queue: Option<SyncSender<Garbage>>,
     thread: Option<JoinHandle<()>>,
+    /// Handed over and not dropped yet.
+    pending: Arc<AtomicU64>,
 }
 
 impl Discarder {
     pub(crate) fn start() -> io::Result<Self> {
         let (queue, garbage) = sync_channel(QUEUE_LIMIT);
-        let thread = Builder::new()
-            .name("kumi-discard".into())
-            .spawn(move || garbage.into_iter().for_each(drop))?;
+        let pending = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&pending);
+        let thread = Builder::new().name("kumi-discard".into()).spawn(move || {
+            for garbage in garbage {
+                drop(garbage);
+                counter.fetch_sub(1, Ordering::Relaxed);
+            }
+        })?;
         Ok(Self {
             queue: Some(queue),
             thread: Some(thread),
+            pending,
         })
+    }
+
+    pub(crate) fn pending(&self) -> u64 {
+        self.pending.load(Ordering::Relaxed)
     }
 
     pub(crate) fn discard(&self, garbage: Garbage) {
         let Some(queue) = &self.queue else {
             return;
         };
-        match queue.try_send(garbage) {
-            Ok(()) => {}
-            Err(TrySendError::Full(garbage) | TrySendError::Disconnected(garbage)) => drop(garbage),
+        // Counted first: the thread may be done with it before `try_send` returns.
+        self.pending.fetch_add(1, Ordering::Relaxed);
+        if let Err(TrySendError::Full(garbage) | TrySendError::Disconnected(garbage)) =
+            queue.try_send(garbage)
+        {
+            self.pending.fetch_sub(1, Ordering::Relaxed);
+            drop(garbage);
         }
     }
 }

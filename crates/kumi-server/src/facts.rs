@@ -34,6 +34,7 @@ impl Front {
         facts.listeners = self.listener_lines();
         facts.tcp_port = self.tcp_port();
         facts.rejected_connections = self.rejected_connections;
+        facts.discards_pending = self.discarder.pending();
         facts
     }
 

@@ -26,6 +26,7 @@ use crate::shutdown::Shutdown;
 use kumi_store::{Effect, SessionKey, ShutdownRequest, Store};
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
+use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
@@ -58,16 +59,19 @@ pub(crate) struct Front {
     pub(crate) shutdown_request: Option<ShutdownRequest>,
     /// The server stops: nothing more is read, what waits is still written.
     pub(crate) draining: bool,
-    discarder: Discarder,
+    pub(crate) discarder: Discarder,
     /// Empty inputs with room for a read.
     #[expect(
         clippy::vec_box,
         reason = "boxes move to connections and back; the pool only lends"
     )]
     pub(crate) workspaces: Vec<Box<Input>>,
-    events: Vec<Events>,
+    events: Events,
+    /// Events that are still to be handled. They are here and not on the stack, so that an inner
+    /// turn goes on where the outer one was when its command began to take long.
+    ready: VecDeque<Ready>,
     /// Connections to read at the next turn without waiting for an event.
-    pub(crate) unread: Vec<SessionKey>,
+    pub(crate) unread: VecDeque<SessionKey>,
     /// Connections to write to although the store does not list them.
     pub(crate) unwritten: Vec<SessionKey>,
     /// Connections that close once their output is written.
@@ -76,6 +80,30 @@ pub(crate) struct Front {
     deferred: Vec<Effect>,
     /// A long command runs and this is a turn inside of it.
     pub(crate) inner: bool,
+}
+
+/// An event, copied out of the system's list.
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    token: Token,
+    readable: bool,
+    writable: bool,
+    /// The peer sends no more.
+    ended: bool,
+    /// Neither direction works any more.
+    broken: bool,
+}
+
+impl From<&Event> for Ready {
+    fn from(event: &Event) -> Self {
+        Self {
+            token: event.token(),
+            readable: event.is_readable(),
+            writable: event.is_writable(),
+            ended: event.is_read_closed(),
+            broken: event.is_error() || event.is_write_closed(),
+        }
+    }
 }
 
 impl Front {
@@ -102,8 +130,9 @@ impl Front {
             draining: false,
             discarder: Discarder::start()?,
             workspaces: Vec::new(),
-            events: Vec::new(),
-            unread: Vec::new(),
+            events: Events::with_capacity(EVENTS_PER_TURN),
+            ready: VecDeque::new(),
+            unread: VecDeque::new(),
             unwritten: Vec::new(),
             closing: Vec::new(),
             deferred: Vec::new(),
@@ -159,36 +188,35 @@ impl Front {
 
     /// Waits at most `patience`, then does everything that is ready.
     pub(crate) fn turn(&mut self, store: &mut Store, patience: Duration) -> io::Result<()> {
-        let mut events = self
-            .events
-            .pop()
-            .unwrap_or_else(|| Events::with_capacity(EVENTS_PER_TURN));
-        match self.poll.poll(&mut events, Some(patience)) {
+        match self.poll.poll(&mut self.events, Some(patience)) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
         let start_ns = self.clock.rebase().mono_ns;
-        let unread = std::mem::take(&mut self.unread);
-        let unaccepted = std::mem::take(&mut self.unaccepted);
-        for event in &events {
-            self.handle(store, event);
+        self.ready.extend(self.events.iter().map(Ready::from));
+        self.events.clear();
+        // What these lists get during the turn is for the next one.
+        let (unread, unaccepted) = (self.unread.len(), std::mem::take(&mut self.unaccepted));
+        while let Some(ready) = self.ready.pop_front() {
+            self.handle(store, ready);
         }
-        events.clear();
-        self.events.push(events);
-        self.finish_turn(store, unread, unaccepted);
-        self.turns += 1;
-        self.busy_us += (self.clock.last().mono_ns - start_ns) / 1000;
-        Ok(())
-    }
-
-    fn finish_turn(&mut self, store: &mut Store, unread: Vec<SessionKey>, unaccepted: Vec<usize>) {
-        for key in unread {
+        for _ in 0..unread {
+            let Some(key) = self.unread.pop_front() else {
+                break;
+            };
             if let Some(conn) = self.conn(key) {
                 conn.listed = false;
                 self.serve(store, key);
             }
         }
+        self.finish_turn(store, unaccepted);
+        self.turns += 1;
+        self.busy_us += (self.clock.last().mono_ns - start_ns) / 1000;
+        Ok(())
+    }
+
+    fn finish_turn(&mut self, store: &mut Store, unaccepted: Vec<usize>) {
         for index in unaccepted {
             self.accept(store, index);
         }
@@ -205,8 +233,8 @@ impl Front {
         self.close_flushed(store);
     }
 
-    fn handle(&mut self, store: &mut Store, event: &Event) {
-        let token = event.token();
+    fn handle(&mut self, store: &mut Store, ready: Ready) {
+        let token = ready.token;
         if token == WAKER {
             return;
         }
@@ -217,19 +245,18 @@ impl Front {
             return;
         };
         let key = conn.key;
-        if event.is_writable() && conn.write_blocked {
+        if ready.writable && conn.write_blocked {
             conn.write_blocked = false;
             self.unwritten.push(key);
         }
-        let gone = event.is_error() || event.is_write_closed();
         if conn.closing {
-            if gone {
+            if ready.broken {
                 self.close(store, key);
             }
             return;
         }
-        conn.ended |= event.is_read_closed() || gone;
-        if event.is_readable() || conn.ended {
+        conn.ended |= ready.ended || ready.broken;
+        if ready.readable || conn.ended {
             self.serve(store, key);
         }
     }
@@ -248,7 +275,7 @@ impl Front {
             && !conn.listed
         {
             conn.listed = true;
-            self.unread.push(key);
+            self.unread.push_back(key);
         }
     }
 

@@ -124,7 +124,10 @@ fn serve(front: &mut Front, store: &mut Store) -> io::Result<()> {
 
 /// Lets what is in flight land.
 fn stop(front: &mut Front, store: &mut Store) -> io::Result<()> {
-    tracing::info!("User requested shutdown...");
+    if front.shutdown_request.is_none() {
+        // The command SHUTDOWN has said so itself.
+        tracing::info!("User requested shutdown...");
+    }
     front.listeners.clear();
     let at_once = front.shutdown_request.is_some_and(|request| request.now);
     let start_ns = front.clock.read().mono_ns;
