@@ -27,6 +27,7 @@ const MAX_RESERVE_BYTES: usize = 1024 * 1024;
 /// Input that is thrown away before a close, in reads. Closing with unread input would reset the
 /// connection and may take the last reply with it.
 const DRAIN_READS: usize = 16;
+const DRAIN_BYTES: usize = 16 * 1024;
 
 /// The socket.
 #[derive(Debug)]
@@ -88,11 +89,10 @@ impl Stream {
 
     /// Throws away what has arrived, within bounds.
     pub(crate) fn drain(&mut self) {
-        let mut scratch = Vec::with_capacity(READ_BYTES);
+        let mut scratch = [0; DRAIN_BYTES];
         for _ in 0..DRAIN_READS {
-            scratch.clear();
-            match rustix::io::read(self.fd(), spare_capacity(&mut scratch)) {
-                Ok(READ_BYTES) => {}
+            match rustix::io::read(self.fd(), &mut scratch) {
+                Ok(DRAIN_BYTES) => {}
                 Ok(_) | Err(_) => return,
             }
         }
@@ -122,12 +122,13 @@ impl Input {
         self.bytes.len() + self.need.min(READ_BYTES) > OWN_BUFFER_BYTES
     }
 
-    /// Makes room for what is missing, within bounds.
+    /// Makes room for what is missing, within bounds. Room that is just enough is left alone: the
+    /// end of a long argument must not move all of it once more.
     pub(crate) fn reserve(&mut self) {
         let step = self.bytes.len().max(MAX_RESERVE_BYTES);
-        let room = self.need.clamp(READ_BYTES.min(OWN_BUFFER_BYTES), step);
-        if self.bytes.capacity() - self.bytes.len() < room {
-            self.bytes.reserve_exact(room);
+        if self.free() < self.need.min(step) {
+            self.bytes
+                .reserve_exact(self.need.clamp(OWN_BUFFER_BYTES, step));
         }
     }
 
@@ -214,5 +215,46 @@ impl Conn {
                 }
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partial(have: usize, capacity: usize, need: usize) -> Input {
+        let mut bytes = Vec::with_capacity(capacity);
+        bytes.resize(have, b'x');
+        Input {
+            bytes,
+            need,
+            ..Input::default()
+        }
+    }
+
+    #[test]
+    fn a_claimed_length_alone_takes_little_memory() {
+        let mut input = partial(100, 100, 500 << 20);
+        input.reserve();
+        assert!(input.bytes.capacity() <= 2 * MAX_RESERVE_BYTES);
+    }
+
+    #[test]
+    fn room_grows_with_what_arrived_and_ends_exactly() {
+        let mut input = partial(40 << 20, 40 << 20, 24 << 20);
+        input.reserve();
+        assert_eq!(input.bytes.capacity(), 64 << 20);
+        input.bytes.resize((64 << 20) - 10, b'x');
+        input.need = 10;
+        input.reserve();
+        assert_eq!(input.bytes.capacity(), 64 << 20);
+    }
+
+    #[test]
+    fn a_cut_header_behind_many_bytes_gets_room_for_more_than_one() {
+        let mut input = partial(20_000, 20_000, 1);
+        assert!(input.is_large());
+        input.reserve();
+        assert!(input.free() >= OWN_BUFFER_BYTES);
     }
 }

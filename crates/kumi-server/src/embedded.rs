@@ -5,8 +5,10 @@ use crate::server::{ServerError, run};
 use crate::shutdown::Shutdown;
 use kumi_store::Config;
 use kumi_store::config::{ConfigError, Origin};
+use std::fs::Permissions;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 use tempfile::TempDir;
@@ -64,7 +66,10 @@ pub fn embedded() -> Result<Embedded, EmbedError> {
 /// # Errors
 /// As [`embedded`].
 pub fn embedded_with(mut config: Config) -> Result<Embedded, EmbedError> {
-    let directory = tempfile::Builder::new().prefix("kumi-").tempdir()?;
+    let directory = tempfile::Builder::new()
+        .prefix("kumi-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()?;
     let path = directory.path().join("kumi.sock");
     let pairs: [(&[u8], &[u8]); 3] = [
         (b"port", b"0"),

@@ -256,7 +256,8 @@ fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    let file = SocketFile(path.to_owned());
+    // Absolute, because the working directory may be another one when the file is removed.
+    let file = SocketFile(std::path::absolute(path)?);
     if permissions != 0 {
         fs::set_permissions(path, fs::Permissions::from_mode(permissions))?;
     }

@@ -153,9 +153,8 @@ impl Front {
     /// Puts away what was read: the bytes from `at` on stay with the connection.
     fn keep(&mut self, store: &mut Store, key: SessionKey, mut input: Box<Input>, at: usize) {
         let left = input.bytes.len() - at;
-        let is_workspace = input.bytes.capacity() == READ_BYTES;
         let mut rest = None;
-        if left > READ_BYTES / 2 || left > 0 && !is_workspace {
+        if left > READ_BYTES / 2 {
             input.bytes.drain(..at);
             rest = Some(input);
         } else {
@@ -166,6 +165,7 @@ impl Front {
                     need: input.need,
                 }));
             }
+            let is_workspace = input.bytes.capacity() == READ_BYTES;
             if is_workspace && self.workspaces.len() < KEEP_WORKSPACES {
                 input.clear();
                 self.workspaces.push(input);

@@ -22,7 +22,7 @@ const LAST_REPLIES: Duration = Duration::from_secs(3);
 /// let config = kumi_server::ServerConfig::from(config);
 /// assert_eq!(config.config.settings().port, 6379);
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerConfig {
     /// Every directive.
@@ -43,6 +43,12 @@ impl From<Config> for ServerConfig {
             log: None,
             allocator: "libc".into(),
         }
+    }
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Config::new().into()
     }
 }
 

@@ -119,6 +119,30 @@ fn the_log_level_can_be_changed() {
     assert!(!told, "{after:?}");
 }
 
+/// The timer of a connection in the system's table: "02" while keepalive probes are due.
+#[cfg(target_os = "linux")]
+fn timer(server_port: u16, client: &Client<TcpStream>) -> String {
+    let client_port = client.stream.local_addr().unwrap().port();
+    let ends = format!(":{server_port:04X} 0100007F:{client_port:04X} ");
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let row = table.lines().find(|line| line.contains(&ends)).unwrap();
+    let timer = row.split_ascii_whitespace().nth(5).unwrap();
+    timer.split(':').next().unwrap().to_owned()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tcp_keepalive_holds_for_clients_that_come_after_it_was_set() {
+    let (_server, port) = on_port(&["--tcp-keepalive", "100"]);
+    let mut first = Client::tcp(port);
+    assert_eq!(first.line("CONFIG SET tcp-keepalive 0"), "OK");
+    let mut second = Client::tcp(port);
+    assert_eq!(second.line("PING"), "PONG");
+    // Another timer may run until the reply is acknowledged.
+    eventually(|| timer(port, &first), |timer| timer == "02");
+    eventually(|| timer(port, &second), |timer| timer == "00");
+}
+
 #[test]
 fn a_rewritten_file_says_what_was_set_and_loads_again() {
     let dir = tempfile::tempdir().unwrap();

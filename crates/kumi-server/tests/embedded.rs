@@ -1,0 +1,64 @@
+//! A server inside another program.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Client;
+use kumi_server::{Listeners, Shutdown, embedded, embedded_with, run};
+use kumi_store::Config;
+use kumi_store::config::Origin;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn its_socket_is_private_and_goes_away_with_it() {
+    let server = embedded().unwrap();
+    let path = server.path().to_owned();
+    assert_eq!(server.url(), format!("redis+unix://{}", path.display()));
+    let directory = path.parent().unwrap().to_owned();
+    let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(directory.as_path()), 0o700);
+    assert_eq!(mode(path.as_path()), 0o700);
+    let mut client = Client::unix(&path);
+    assert_eq!(client.line("PING"), "PONG");
+    drop(server);
+    assert_eq!(client.read_to_end(), b"");
+    assert!(!directory.exists());
+}
+
+#[test]
+fn two_of_them_share_nothing() {
+    let (one, two) = (embedded().unwrap(), embedded().unwrap());
+    assert_ne!(one.path(), two.path());
+    assert_eq!(Client::unix(one.path()).line("SET a 1"), "OK");
+    assert_eq!(Client::unix(two.path()).line("GET a"), "nil");
+    assert!(one.stop().is_ok());
+    assert_eq!(Client::unix(two.path()).line("PING"), "PONG");
+}
+
+#[test]
+fn it_takes_the_callers_settings_but_listens_only_on_its_socket() {
+    let mut config = Config::new();
+    let pairs: [(&[u8], &[u8]); 2] = [(b"databases", b"3"), (b"port", b"7777")];
+    let _changes = config.set_many(&pairs, Origin::Startup).unwrap();
+    let server = embedded_with(config).unwrap();
+    let mut client = Client::unix(server.path());
+    assert_eq!(client.line("CONFIG GET databases"), "databases,3");
+    assert_eq!(client.line("CONFIG GET port"), "port,0");
+}
+
+#[test]
+fn a_client_can_stop_it_and_the_handle_still_drops() {
+    let server = embedded().unwrap();
+    let mut client = Client::unix(server.path());
+    client.send("SHUTDOWN\r\n");
+    assert_eq!(client.read_to_end(), b"");
+    assert!(server.stop().is_ok());
+}
+
+#[test]
+fn a_stop_asked_for_before_the_start_holds() {
+    let shutdown = Shutdown::new();
+    shutdown.request();
+    assert!(run(Config::new(), Listeners::none(), &shutdown).is_ok());
+}
