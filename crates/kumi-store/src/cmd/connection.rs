@@ -86,6 +86,7 @@ pub(super) const COMMANDS: &[Command] = &[
         group: Group::Connection,
         since: "1.0.0",
         summary: "Closes the connection after answering.",
+        deprecated: Some(("7.2.0", "closing the connection")),
         run: quit,
         ..Command::BASE
     },

@@ -290,7 +290,12 @@ fn facts(reply: &mut Reply, index: &CommandIndex, indexed: &Indexed) {
     for spec in row.keys {
         key_spec(reply, spec);
     }
-    reply.set(indexed.subcommands.len());
+    // Redis writes a set when there are none and an array when there are some.
+    if indexed.subcommands.is_empty() {
+        reply.set(0);
+    } else {
+        reply.array(indexed.subcommands.len());
+    }
     for &id in &indexed.subcommands {
         facts(reply, index, index.get(id));
     }

@@ -89,6 +89,7 @@ pub(super) const COMMANDS: &[Command] = &[
         keys: CHANGE,
         summary: "Stores a string and answers with the one it replaced.",
         usage: "key value",
+        deprecated: Some(("6.2.0", "`SET` with `GET`")),
         run: getset,
         ..BASE
     },
@@ -140,6 +141,7 @@ pub(super) const COMMANDS: &[Command] = &[
         keys: &[KeySpec::one(1, &["OW", "insert"])],
         summary: "Stores a string if the key does not exist.",
         usage: "key value",
+        deprecated: Some(("2.6.12", "`SET` with `NX`")),
         run: setnx,
         ..BASE
     },
@@ -151,6 +153,7 @@ pub(super) const COMMANDS: &[Command] = &[
         since: "2.0.0",
         summary: "Stores a string that expires after some seconds.",
         usage: "key seconds value",
+        deprecated: Some(("2.6.12", "`SET` with `EX`")),
         run: setex,
         ..BASE
     },
@@ -162,6 +165,7 @@ pub(super) const COMMANDS: &[Command] = &[
         since: "2.6.0",
         summary: "Stores a string that expires after some milliseconds.",
         usage: "key milliseconds value",
+        deprecated: Some(("2.6.12", "`SET` with `PX`")),
         run: psetex,
         ..BASE
     },
@@ -208,6 +212,7 @@ pub(super) const COMMANDS: &[Command] = &[
         complexity: "O(N), N being the number of bytes answered.",
         summary: "The old name of GETRANGE.",
         usage: "key start end",
+        deprecated: Some(("2.0.0", "`GETRANGE`")),
         run: getrange,
         ..BASE
     },

@@ -1,7 +1,8 @@
 //! What COMMAND answers, in both protocols.
 
+use super::usage::{self, Argument, Shape};
 use crate::testing::Lab;
-use kumi_resp::{Frame, ReplyLimits, decode_reply};
+use kumi_resp::{ReplyLimits, decode_reply};
 
 /// The whole of COMMAND INFO GET in RESP2.
 const GET: &str = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*3\r\n+@read\r\n+@string\r\n+@fast\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n*4\r\n$4\r\ntype\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n$5\r\nrange\r\n$4\r\nspec\r\n*6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n*0\r\n";
@@ -29,6 +30,10 @@ fn info_has_the_shape_clients_know() {
         ("COMMAND INFO GET", &format!("*1\r\n{GET_RESP3}")),
         ("COMMAND INFO nope", "*1\r\n_\r\n"),
     ]);
+    assert!(
+        lab.run("COMMAND INFO config")
+            .contains("~0\r\n~0\r\n*5\r\n*10\r\n")
+    );
 }
 
 #[test]
@@ -160,20 +165,31 @@ fn docs_tell_how_a_command_is_called() {
     assert_eq!(lab.run("COMMAND DOCS nope"), "*0\r\n");
 }
 
+fn flatten(arguments: &[Argument]) -> Vec<&Argument> {
+    let mut all = Vec::new();
+    for argument in arguments {
+        all.push(argument);
+        if let Shape::OneOf(parts) | Shape::Block(parts) = &argument.shape {
+            all.extend(flatten(parts));
+        }
+    }
+    all
+}
+
 #[test]
-fn rows_with_key_specs_name_as_many_keys_in_their_usage() {
-    let mut lab = Lab::new();
-    lab.run("HELLO 3");
-    let answer = lab.run("COMMAND DOCS");
-    let Ok(Some((Frame::Map(commands), _))) =
-        decode_reply(answer.as_bytes(), &ReplyLimits::default())
-    else {
-        panic!("{answer}");
-    };
-    assert!(commands.len() > 20);
-    let text = format!("{commands:?}");
-    // A usage line that breaks the rules leaves a bracket or dots in some name.
-    for odd in ["...", "[\"", "]\""] {
-        assert!(!text.contains(&format!("{odd}\"")), "{odd}");
+fn usage_lines_follow_the_rules_and_name_the_keys() {
+    let lab = Lab::new();
+    for (_, indexed) in lab.store.index.iter() {
+        let arguments = usage::parse(indexed.row.usage);
+        let all = flatten(&arguments);
+        for argument in &all {
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || "-:".contains(letter);
+            let is_plain = !argument.name.is_empty() && argument.name.chars().all(plain);
+            assert!(is_plain, "{}: {argument:?}", indexed.full_name);
+        }
+        let names_keys = all.iter().any(|argument| argument.kind() == "key");
+        let mut specs = indexed.row.keys.iter();
+        let has_keys = specs.any(|spec| !spec.flags.contains(&"not_key"));
+        assert_eq!(names_keys, has_keys, "{}", indexed.full_name);
     }
 }

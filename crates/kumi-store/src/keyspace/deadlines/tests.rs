@@ -277,3 +277,13 @@ fn equal_pairs_are_kept_and_removed_one_by_one() {
     assert!(!deadlines.remove(5, 5));
     assert_eq!(deadlines.len(), 2);
 }
+
+#[test]
+fn count_due_looks_across_chunks() {
+    let deadlines = filled((0..1_000).map(|deadline| (deadline, 7)));
+    for now in [0, 1, 127, 128, 500, 999, u64::MAX] {
+        let expected = 1_000.min(now.saturating_add(1));
+        assert_eq!(deadlines.count_due(now) as u64, expected, "{now}");
+    }
+    assert_eq!(Deadlines::new().count_due(u64::MAX), 0);
+}
