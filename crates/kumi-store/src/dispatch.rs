@@ -9,7 +9,8 @@ use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
 use crate::store::{Flow, Store};
 use kumi_resp::Args;
 
-/// Commands that act on a transaction instead of being queued in it.
+/// Commands that act on a transaction instead of being queued in it, by their full names: SLOWLOG
+/// RESET is not RESET.
 const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
 
 /// Commands a RESP2 client may send while subscribed.
@@ -145,8 +146,9 @@ impl Ctx<'_> {
         }
         let session = self.session();
         session.last_command = Some(id);
-        if let Some(multi) = &mut session.multi
-            && !NEVER_QUEUED.contains(&row.name)
+        if session.multi.is_some()
+            && !NEVER_QUEUED.contains(&&*self.store.index.get(id).full_name)
+            && let Some(multi) = &mut self.session().multi
         {
             let args = args.to_owned();
             multi.bytes += args.bytes();
@@ -180,10 +182,10 @@ impl Ctx<'_> {
         if denied && maxmemory != 0 && self.store.used_memory() as u64 > maxmemory {
             return Err(CommandError::OOM);
         }
-        if subscriber && !SUBSCRIBER_COMMANDS.contains(&row.name) {
+        let full_name = &*self.store.index.get(id).full_name;
+        if subscriber && !SUBSCRIBER_COMMANDS.contains(&full_name) {
             return Err(CommandError::new(format!(
-                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
-                self.store.index.get(id).full_name
+                "ERR Can't execute '{full_name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
             )));
         }
         if self.store.busy && !row.has(flag::ALLOW_BUSY) {

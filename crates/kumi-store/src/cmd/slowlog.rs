@@ -149,6 +149,23 @@ mod tests {
     }
 
     #[test]
+    fn reset_is_queued_and_kept_from_subscribers_although_it_is_named_like_another_command() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("MULTI", "+OK\r\n"),
+            ("SLOWLOG RESET", "+QUEUED\r\n"),
+            ("LATENCY RESET", "+QUEUED\r\n"),
+            ("EXEC", "*2\r\n+OK\r\n:0\r\n"),
+        ]);
+        lab.run("SUBSCRIBE a");
+        let refused = lab.run("SLOWLOG RESET");
+        assert!(
+            refused.starts_with("-ERR Can't execute 'slowlog|reset'"),
+            "{refused}"
+        );
+    }
+
+    #[test]
     fn wrong_counts_are_refused() {
         let refused = "-ERR count should be greater than or equal to -1\r\n";
         Lab::new().check(&[
