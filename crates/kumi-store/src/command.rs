@@ -29,6 +29,10 @@ pub(crate) mod flag {
     pub(crate) const ALLOW_BUSY: u32 = 1 << 15;
     pub(crate) const NO_ASYNC_LOADING: u32 = 1 << 16;
     pub(crate) const MOVABLE_KEYS: u32 = 1 << 17;
+    /// Not shown: acts on a transaction instead of being queued in it.
+    pub(crate) const UNQUEUED: u32 = 1 << 18;
+    /// Not shown: a RESP2 client may send it while subscribed.
+    pub(crate) const WHILE_SUBSCRIBED: u32 = 1 << 19;
 
     /// Wire names, in the order COMMAND INFO prints them.
     pub(crate) const NAMES: [(u32, &str); 17] = [

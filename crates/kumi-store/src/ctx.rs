@@ -18,7 +18,10 @@ pub(crate) struct Ctx<'a> {
     pub(crate) reply: Reply,
     /// The selected database.
     pub(crate) db: usize,
+    /// When the command began; a transaction's commands all begin when EXEC did.
     pub(crate) now: Now,
+    /// The last reading of the steady clock, from which durations are told.
+    clock_ns: u64,
     /// Inside EXEC: nothing may block.
     pub(crate) in_exec: bool,
     pub(crate) flow: Flow,
@@ -45,6 +48,7 @@ impl<'a> Ctx<'a> {
             reply,
             db,
             now,
+            clock_ns: now.mono_ns,
             in_exec: false,
             flow: Flow::Done,
             propagated: false,
@@ -112,7 +116,7 @@ impl<'a> Ctx<'a> {
     /// Runs one resolved command: the only caller of a row's function.
     pub(crate) fn call(&mut self, id: CommandId, args: Args<'_>) {
         let row = self.store.index.get(id).row;
-        let start_ns = self.now.mono_ns;
+        let start_ns = self.clock_ns;
         let mark = self.reply.len();
         let dirty_before = self.store.keyspace.dirty;
         self.propagated = false;
@@ -146,9 +150,13 @@ impl<'a> Ctx<'a> {
         start_ns: u64,
         result: &CommandResult,
     ) {
-        self.now = self.host.now();
-        self.store.now = self.now;
-        let duration_ns = self.now.mono_ns.saturating_sub(start_ns);
+        let end = self.host.now();
+        self.clock_ns = end.mono_ns;
+        if !self.in_exec {
+            self.now = end;
+            self.store.now = end;
+        }
+        let duration_ns = end.mono_ns.saturating_sub(start_ns);
         self.store.record_call(id, duration_ns, result.is_err());
         if self.store.latency.threshold_ms != 0 {
             let event = if flags & flag::FAST != 0 {

@@ -9,23 +9,6 @@ use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
 use crate::store::{Flow, Store};
 use kumi_resp::Args;
 
-/// Commands that act on a transaction instead of being queued in it, by their full names: SLOWLOG
-/// RESET is not RESET.
-const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
-
-/// Commands a RESP2 client may send while subscribed.
-const SUBSCRIBER_COMMANDS: [&str; 9] = [
-    "ping",
-    "subscribe",
-    "psubscribe",
-    "ssubscribe",
-    "unsubscribe",
-    "punsubscribe",
-    "sunsubscribe",
-    "quit",
-    "reset",
-];
-
 impl Store {
     /// Executes one request of a session.
     ///
@@ -146,14 +129,14 @@ impl Ctx<'_> {
         }
         let session = self.session();
         session.last_command = Some(id);
-        if session.multi.is_some()
-            && !NEVER_QUEUED.contains(&&*self.store.index.get(id).full_name)
-            && let Some(multi) = &mut self.session().multi
+        if let Some(multi) = &mut session.multi
+            && !row.has(flag::UNQUEUED)
         {
             let args = args.to_owned();
             multi.bytes += args.bytes();
             multi.flags |= row.flags;
             multi.commands.push((id, args));
+            multi.queued += 1;
             return self.reply.simple("QUEUED");
         }
         self.call(id, args);
@@ -176,14 +159,16 @@ impl Ctx<'_> {
                 "ERR Command not allowed inside a transaction",
             ));
         }
+        let in_transaction = session.multi.is_some();
         let subscriber = session.in_subscribe_mode();
         let maxmemory = self.store.config.settings().maxmemory_bytes;
-        let denied = (row.flags | queued_flags) & flag::DENYOOM != 0;
+        // Queueing takes memory too, whatever is queued.
+        let denied = (row.flags | queued_flags) & flag::DENYOOM != 0
+            || in_transaction && !row.has(flag::UNQUEUED);
         if denied && maxmemory != 0 && self.store.used_memory() as u64 > maxmemory {
             return Err(CommandError::OOM);
         }
-        let full_name = &*self.store.index.get(id).full_name;
-        if subscriber && !SUBSCRIBER_COMMANDS.contains(&full_name) {
+        if subscriber && !row.has(flag::WHILE_SUBSCRIBED) {
             return Err(CommandError::new(format!(
                 "ERR Can't execute '{full_name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
             )));
@@ -217,11 +202,9 @@ impl Ctx<'_> {
             is_exec = self.store.index.get(id).row.name == "exec";
         }
         if is_exec {
-            let text = [
-                b"EXECABORT Transaction discarded because of: ",
-                error.as_bytes(),
-            ]
-            .concat();
+            let reason = error.as_bytes();
+            let reason = reason.strip_prefix(b"ERR ").unwrap_or(reason);
+            let text = [b"EXECABORT Transaction discarded because of: ", reason].concat();
             self.store.discard_transaction(self.session);
             return self.reply.error(&text);
         }

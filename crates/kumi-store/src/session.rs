@@ -74,20 +74,13 @@ pub(crate) struct Blocked {
 #[derive(Debug, Default)]
 pub(crate) struct Multi {
     pub(crate) commands: Vec<(CommandId, OwnedArgs)>,
+    /// How many commands were queued; EXEC takes them out, and still shows their number.
+    pub(crate) queued: usize,
     /// A queued command was refused: EXEC answers EXECABORT.
     pub(crate) refused: bool,
     /// Flags of all queued commands together.
     pub(crate) flags: u32,
     pub(crate) bytes: usize,
-}
-
-/// A key under WATCH.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WatchedKey {
-    pub(crate) db: usize,
-    pub(crate) key: Box<[u8]>,
-    /// It had expired, but was not yet removed, when WATCH was called.
-    pub(crate) was_expired: bool,
 }
 
 /// Names subscribed to, of the three kinds.
@@ -138,7 +131,8 @@ pub(crate) struct Session {
     pub(crate) no_touch: bool,
     pub(crate) reply_mode: ReplyMode,
     pub(crate) multi: Option<Multi>,
-    pub(crate) watched: Vec<WatchedKey>,
+    /// Keys under WATCH, with their databases.
+    pub(crate) watched: BTreeSet<(usize, Box<[u8]>)>,
     /// A watched key changed: EXEC answers null.
     pub(crate) watch_broken: bool,
     pub(crate) subscriptions: Subscriptions,
@@ -183,7 +177,7 @@ impl Session {
             no_touch: false,
             reply_mode: ReplyMode::On,
             multi: None,
-            watched: Vec::new(),
+            watched: BTreeSet::new(),
             watch_broken: false,
             subscriptions: Subscriptions::default(),
             blocked: None,

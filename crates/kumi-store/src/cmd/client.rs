@@ -7,6 +7,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::session::{BlockedOn, Class, ReplyMode, Session, SessionKey};
 use crate::store::{Effect, Flow, Pause, Store};
 use kumi_resp::{Args, Protocol, encode};
+use std::collections::BTreeMap;
 
 const OWN: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;
 const ADMIN: u32 = flag::ADMIN | OWN;
@@ -183,27 +184,28 @@ fn info(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let mut kind = None;
-    let mut ids: Option<Vec<u64>> = None;
+    let mut sessions: Vec<&Session> = ctx.store.sessions.iter().collect();
+    sessions.sort_by_key(|session| session.id);
     match args.get(2) {
         None => {}
         Some(option) if option.eq_ignore_ascii_case(b"TYPE") && args.len() == 4 => {
-            kind = Some(client_type(&args[3])?)
+            let kind = client_type(&args[3])?;
+            sessions.retain(|session| kind.includes(session));
         }
         Some(option) if option.eq_ignore_ascii_case(b"ID") && args.len() > 3 => {
-            let parsed: Option<Vec<u64>> = args.iter().skip(3).map(client_id).collect();
-            ids = Some(parsed.ok_or(CommandError::fixed("ERR Invalid client ID"))?);
+            // As asked: in that order, and as often.
+            let by_id: BTreeMap<i64, &Session> = sessions
+                .iter()
+                .map(|session| (session.id.cast_signed(), *session))
+                .collect();
+            let ids = args.iter().skip(3).map(parse::integer);
+            let ids: Vec<i64> = ids
+                .collect::<Result<_, _>>()
+                .map_err(|_| CommandError::fixed("ERR Invalid client ID"))?;
+            sessions = ids.iter().filter_map(|id| by_id.get(id).copied()).collect();
         }
         Some(_) => return Err(CommandError::SYNTAX),
     }
-    let mut sessions: Vec<&Session> = ctx
-        .store
-        .sessions
-        .iter()
-        .filter(|session| kind.is_none_or(|kind| kind.includes(session)))
-        .filter(|session| ids.as_ref().is_none_or(|ids| ids.contains(&session.id)))
-        .collect();
-    sessions.sort_by_key(|session| session.id);
     let mut text = Vec::new();
     for session in sessions {
         text.extend(ctx.store.describe(session));
@@ -369,7 +371,7 @@ fn no_touch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn pause(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if args.len() > 4 {
-        return Err(CommandError::arity("client|pause"));
+        return Err(help::wrong_subcommand_arity(args));
     }
     let writes_only = match args.get(3) {
         None => false,
@@ -436,7 +438,7 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         }
     };
     if args.len() > 4 {
-        return Err(CommandError::arity("client|unblock"));
+        return Err(help::wrong_subcommand_arity(args));
     }
     let id = parse::integer(&args[2])?;
     let target = u64::try_from(id)
@@ -520,16 +522,12 @@ impl Store {
     pub(crate) fn describe(&self, session: &Session) -> Vec<u8> {
         let now_ms = self.now.unix_ms();
         let multi = session.multi.as_ref();
-        let queued = multi.map_or(-1, |multi| {
-            i64::try_from(multi.commands.len()).unwrap_or(i64::MAX)
-        });
+        let queued = multi.map_or(-1, |multi| i64::try_from(multi.queued).unwrap_or(i64::MAX));
         let command = session
             .last_command
             .map_or("NULL", |id| &self.index.get(id).full_name);
         let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
         let events = if session.pending() > 0 { "rw" } else { "r" };
-        let held =
-            size_of::<Session>() + session.out.capacity() + session.input.used + session.input.free;
         let mut line = format!(
             "id={} addr={} laddr={} fd={} name=",
             session.id, session.peer.addr, session.peer.laddr, session.peer.fd

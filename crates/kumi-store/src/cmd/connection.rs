@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "ping",
         arity: -1,
-        flags: flag::FAST,
+        flags: flag::FAST | flag::WHILE_SUBSCRIBED,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "1.0.0",
@@ -81,7 +81,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "quit",
         arity: -1,
-        flags: BEFORE_AUTH,
+        flags: BEFORE_AUTH | flag::UNQUEUED | flag::WHILE_SUBSCRIBED,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "1.0.0",
@@ -93,7 +93,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "reset",
         arity: 1,
-        flags: BEFORE_AUTH,
+        flags: BEFORE_AUTH | flag::UNQUEUED | flag::WHILE_SUBSCRIBED,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "6.2.0",

@@ -318,7 +318,9 @@ fn swapdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             .filter(|&index| index < databases)
             .ok_or(CommandError::DB_OUT_OF_RANGE)
     };
-    ctx.store.keyspace.swap(known(first)?, known(second)?);
+    let now_ms = ctx.now.unix_ms();
+    let (first, second) = (known(first)?, known(second)?);
+    ctx.store.keyspace.swap(first, second, now_ms);
     ctx.dirty(1);
     ctx.reply.ok();
     Ok(())
@@ -385,7 +387,10 @@ fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -
     if !known {
         return Err(CommandError::SYNTAX);
     }
-    let removed = databases.map(|db| ctx.store.keyspace.flush(db)).sum();
+    let now_ms = ctx.now.unix_ms();
+    let removed = databases
+        .map(|db| ctx.store.keyspace.flush(db, now_ms))
+        .sum();
     ctx.dirty(removed);
     // Recorded even if there was nothing to delete: a replica may hold something.
     ctx.propagate_as(args);

@@ -5,14 +5,15 @@
 
 use crate::command::{Command, Group, KeySpec, flag};
 use crate::ctx::Ctx;
-use crate::error::CommandResult;
+use crate::error::{CommandError, CommandResult};
 use crate::glob;
 use crate::pubsub::Kind;
 use crate::session::{ReplyMode, Subscriptions};
 use kumi_resp::{Args, encode};
 use std::collections::BTreeSet;
 
-const SUBSCRIBE: u32 = flag::PUBSUB | flag::NOSCRIPT | flag::LOADING | flag::STALE;
+const SUBSCRIBE: u32 =
+    flag::PUBSUB | flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::WHILE_SUBSCRIBED;
 const PUBLISH: u32 = flag::PUBSUB | flag::LOADING | flag::STALE | flag::FAST | flag::MAY_REPLICATE;
 const INSPECT: u32 = flag::PUBSUB | flag::LOADING | flag::STALE;
 
@@ -216,6 +217,11 @@ fn punsubscribe(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn ssubscribe(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if ctx.in_exec {
+        return Err(CommandError::fixed(
+            "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client",
+        ));
+    }
     subscribe_to(ctx, Kind::ShardChannel, args)
 }
 

@@ -10,6 +10,7 @@ use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::glob;
+use crate::keyspace::Entry;
 use crate::number::{format_u64, parse_cursor};
 use kumi_resp::{Args, encode};
 
@@ -66,11 +67,10 @@ fn scan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let options = Options::parse(args.tail(2))?;
     // The next cursor comes before the keys, and is known only after them.
     let (mut shown, mut encoded) = (0, Vec::new());
-    let next = ctx.keys().scan(cursor, options.count, |entry| {
-        if options.shows(entry.key(), type_name(entry)) {
-            encode::bulk(&mut encoded, entry.key());
-            shown += 1;
-        }
+    let wanted = |entry: &Entry| options.shows(entry.key(), type_name(entry));
+    let next = ctx.keys().scan(cursor, options.count, wanted, |entry| {
+        encode::bulk(&mut encoded, entry.key());
+        shown += 1;
     });
     ctx.reply.array(2);
     ctx.reply.bulk(&*format_u64(next));

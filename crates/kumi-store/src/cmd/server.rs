@@ -174,7 +174,8 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             _ => return Err(CommandError::SYNTAX),
         }
     }
-    if save && nosave || abort && args.len() > 2 {
+    let besides_abort = save || nosave || request != ShutdownRequest::default();
+    if save && nosave || abort && besides_abort {
         return Err(CommandError::SYNTAX);
     }
     if abort {

@@ -3,10 +3,10 @@
 //! Queueing itself happens in dispatch, after the checks every command passes: what could not run
 //! outside a transaction is refused at once and dooms the transaction.
 
-use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::command::{Command, CommandId, Group, KeySpec, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::session::{Multi, SessionKey, WatchedKey};
+use crate::session::{Multi, SessionKey};
 use crate::store::Store;
 use kumi_resp::{Args, OwnedArgs};
 
@@ -15,7 +15,7 @@ const FLAGS: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::FAST | f
 pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "multi",
-        flags: FLAGS,
+        flags: FLAGS | flag::UNQUEUED,
         categories: category::TRANSACTION,
         group: Group::Transactions,
         since: "1.2.0",
@@ -25,7 +25,7 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "exec",
-        flags: flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::SKIP_SLOWLOG,
+        flags: flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::SKIP_SLOWLOG | flag::UNQUEUED,
         categories: category::TRANSACTION,
         group: Group::Transactions,
         since: "1.2.0",
@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "discard",
-        flags: FLAGS,
+        flags: FLAGS | flag::UNQUEUED,
         categories: category::TRANSACTION,
         group: Group::Transactions,
         since: "2.0.0",
@@ -48,7 +48,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "watch",
         arity: -2,
-        flags: FLAGS,
+        flags: FLAGS | flag::UNQUEUED,
         categories: category::TRANSACTION,
         keys: &[KeySpec::rest(1, &["RO"])],
         group: Group::Transactions,
@@ -82,34 +82,40 @@ fn multi(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn exec(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    if ctx.session().multi.is_none() {
-        return Err(CommandError::fixed("ERR EXEC without MULTI"));
-    }
     let expired = ctx.watched_key_expired();
     let watch_broken = ctx.session().watch_broken || expired;
-    let multi = ctx.session().multi.take().unwrap_or_default();
+    let Some(multi) = &mut ctx.session().multi else {
+        return Err(CommandError::fixed("ERR EXEC without MULTI"));
+    };
+    // The session counts as being in its transaction until the last command has run.
+    let (commands, refused) = (std::mem::take(&mut multi.commands), multi.refused);
     let key = ctx.session;
     ctx.store.unwatch_all(key);
-    if multi.refused {
-        return Err(CommandError::fixed(
+    let result = if refused {
+        Err(CommandError::fixed(
             "EXECABORT Transaction discarded because of previous errors.",
-        ));
-    }
-    if watch_broken {
+        ))
+    } else if watch_broken {
         ctx.reply.null_array();
-        return Ok(());
-    }
+        Ok(())
+    } else {
+        run_queued(ctx, &commands);
+        Ok(())
+    };
+    ctx.session().multi = None;
+    result
+}
+
+fn run_queued(ctx: &mut Ctx<'_>, commands: &[(CommandId, OwnedArgs)]) {
     let records_before = ctx.store.keyspace.propagation.len();
     let db_before = ctx.db;
     ctx.in_exec = true;
-    ctx.reply.array(multi.commands.len());
-    for (id, args) in &multi.commands {
-        ctx.session().last_command = Some(*id);
+    ctx.reply.array(commands.len());
+    for (id, args) in commands {
         ctx.call(*id, args.as_args());
     }
     ctx.in_exec = false;
     ctx.wrap_records(records_before, db_before);
-    Ok(())
 }
 
 fn discard(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
@@ -128,19 +134,11 @@ fn watch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let (session, db) = (ctx.session, ctx.db);
     for key in args.iter().skip(1) {
-        let known = ctx
-            .session()
-            .watched
-            .iter()
-            .any(|watched| watched.db == db && *watched.key == *key);
-        if !known {
-            let was_expired = ctx.keys().is_expired_in_place(key);
-            ctx.session().watched.push(WatchedKey {
-                db,
-                key: key.into(),
-                was_expired,
-            });
-            ctx.store.keyspace.watchers.add(db, key, session);
+        let watched = &mut ctx.session().watched;
+        if watched.insert((db, key.into())) {
+            let expired = ctx.keys().is_expired_in_place(key);
+            let watchers = &mut ctx.store.keyspace.watchers;
+            watchers.add(db, key, session, expired);
         }
     }
     ctx.reply.ok();
@@ -157,16 +155,14 @@ fn unwatch(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 impl Ctx<'_> {
     /// A watched key's deadline passed since WATCH, although the key is still in the table.
     fn watched_key_expired(&mut self) -> bool {
-        let now_ms = self.now.unix_ms();
-        let Some(session) = self.store.sessions.get(self.session) else {
+        let (now_ms, key) = (self.now.unix_ms(), self.session);
+        let Some(session) = self.store.sessions.get(key) else {
             return false;
         };
         let keyspace = &mut self.store.keyspace;
-        session.watched.iter().any(|watched| {
-            !watched.was_expired
-                && keyspace
-                    .keys(watched.db, now_ms, false)
-                    .is_expired_in_place(&watched.key)
+        session.watched.iter().any(|(db, name)| {
+            !keyspace.watchers.was_expired(*db, name, key)
+                && keyspace.keys(*db, now_ms, false).is_expired_in_place(name)
         })
     }
 
@@ -197,8 +193,8 @@ impl Store {
             return;
         };
         session.watch_broken = false;
-        for watched in std::mem::take(&mut session.watched) {
-            self.keyspace.watchers.remove(watched.db, &watched.key, key);
+        for (db, name) in std::mem::take(&mut session.watched) {
+            self.keyspace.watchers.remove(db, &name, key);
         }
     }
 }

@@ -417,7 +417,9 @@ impl<'a> Keys<'a> {
 
     #[inline]
     fn touch_watchers(&mut self, key: &[u8]) {
-        self.keyspace.watchers.touch(self.db, key);
+        let Keyspace { dbs, watchers, .. } = &mut *self.keyspace;
+        let table = &dbs[self.db].table;
+        watchers.touch(self.db, key, || table.find(table.hash(key), key).is_some());
     }
 }
 

@@ -267,8 +267,8 @@ impl Keyspace {
     }
 
     /// Empties a database and says how many keys it held.
-    pub(crate) fn flush(&mut self, db: usize) -> usize {
-        self.break_watches(db, None);
+    pub(crate) fn flush(&mut self, db: usize, now_ms: u64) -> usize {
+        self.break_watches(db, None, now_ms);
         let seed = self.seed;
         let old = std::mem::replace(&mut self.dbs[db], Db::new(seed));
         let removed = old.table.len();
@@ -280,30 +280,31 @@ impl Keyspace {
     }
 
     /// Exchanges two databases, as SWAPDB does; their watched keys count as changed.
-    pub(crate) fn swap(&mut self, first: usize, second: usize) {
+    pub(crate) fn swap(&mut self, first: usize, second: usize, now_ms: u64) {
         if first == second {
             return;
         }
-        self.break_watches(first, Some(second));
-        self.break_watches(second, Some(first));
+        self.break_watches(first, Some(second), now_ms);
+        self.break_watches(second, Some(first), now_ms);
         self.dbs.swap(first, second);
     }
 
-    /// Breaks the watches on keys of `db` that exist there or in the database about to replace it.
-    fn break_watches(&mut self, db: usize, replacement: Option<usize>) {
-        let exists = |db: usize, key: &[u8]| {
-            let table = &self.dbs[db].table;
-            table.find(table.hash(key), key).is_some()
+    /// Breaks the watches on keys of `db` that change when another database, or none, takes its
+    /// place.
+    fn break_watches(&mut self, db: usize, replacement: Option<usize>, now_ms: u64) {
+        let Self { dbs, watchers, .. } = self;
+        let find = |db: usize, key: &[u8]| {
+            let table = &dbs[db].table;
+            Some(table.at(table.find(table.hash(key), key)?))
         };
-        let broken = self
-            .watchers
-            .in_db(db)
-            .filter(|(key, _)| {
-                exists(db, key) || replacement.is_some_and(|other| exists(other, key))
-            })
-            .flat_map(|(_, sessions)| sessions.iter().copied())
-            .collect();
-        self.watchers.mark_broken(broken);
+        let will = |key: &[u8]| match replacement.and_then(|other| find(other, key)) {
+            None => watch::Now::Absent,
+            Some(entry) if entry.deadline().is_some_and(|deadline| now_ms >= deadline) => {
+                watch::Now::Expired
+            }
+            Some(_) => watch::Now::Present,
+        };
+        watchers.replace_db(db, |key| find(db, key).is_some(), will);
     }
 
     /// The earliest deadline at which active expiry has work.
@@ -368,7 +369,7 @@ impl Keyspace {
     fn after_expiry(&mut self, db: usize, entry: Entry) {
         self.stats.expired += 1;
         self.notify(db, NotifyFlags::EXPIRED, "expired", entry.key());
-        self.watchers.touch(db, entry.key());
+        self.watchers.touch(db, entry.key(), || false);
         if self.propagation.is_on() {
             let verb: &[u8] = if self.lazy_expire { b"UNLINK" } else { b"DEL" };
             self.propagation

@@ -2,13 +2,32 @@
 //!
 //! The keyspace touches a key on every change; the touch only marks the watchers here as broken.
 //! The store carries the marks over to the sessions, since it owns them.
+//!
+//! A key that had expired when WATCH was called, but was not yet removed, is a key that is not
+//! there: its removal changes nothing and breaks no watch.
 
 use crate::session::SessionKey;
 use std::collections::BTreeMap;
 
+#[derive(Debug)]
+struct Watch {
+    session: SessionKey,
+    /// The key stands in the table although its time had passed when the watch began.
+    expired: bool,
+}
+
+/// What became of a watched key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Now {
+    Absent,
+    /// In the table, with a deadline that has passed.
+    Expired,
+    Present,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    keys: BTreeMap<(usize, Box<[u8]>), Vec<SessionKey>>,
+    keys: BTreeMap<(usize, Box<[u8]>), Vec<Watch>>,
     broken: Vec<SessionKey>,
 }
 
@@ -17,39 +36,73 @@ impl Watchers {
         self.keys.is_empty()
     }
 
-    pub(crate) fn add(&mut self, db: usize, key: &[u8], session: SessionKey) {
-        self.keys.entry((db, key.into())).or_default().push(session);
+    pub(crate) fn add(&mut self, db: usize, key: &[u8], session: SessionKey, expired: bool) {
+        let watches = self.keys.entry((db, key.into())).or_default();
+        watches.push(Watch { session, expired });
     }
 
     pub(crate) fn remove(&mut self, db: usize, key: &[u8], session: SessionKey) {
         let place = (db, key.into());
-        if let Some(sessions) = self.keys.get_mut(&place) {
-            sessions.retain(|&other| other != session);
-            if sessions.is_empty() {
+        if let Some(watches) = self.keys.get_mut(&place) {
+            watches.retain(|watch| watch.session != session);
+            if watches.is_empty() {
                 self.keys.remove(&place);
             }
         }
     }
 
-    /// `key` changed.
-    pub(crate) fn touch(&mut self, db: usize, key: &[u8]) {
+    /// Whether the key had expired in its place when `session` began to watch it.
+    pub(crate) fn was_expired(&self, db: usize, key: &[u8], session: SessionKey) -> bool {
+        self.keys.get(&(db, key.into())).is_some_and(|watches| {
+            watches
+                .iter()
+                .any(|watch| watch.session == session && watch.expired)
+        })
+    }
+
+    /// `key` changed, and may be gone now.
+    pub(super) fn touch(&mut self, db: usize, key: &[u8], exists: impl FnOnce() -> bool) {
         if self.keys.is_empty() {
             return;
         }
-        if let Some(sessions) = self.keys.get(&(db, key.into())) {
-            self.broken.extend_from_slice(sessions);
+        let Some(watches) = self.keys.get_mut(&(db, key.into())) else {
+            return;
+        };
+        let exists = exists();
+        for watch in watches {
+            if watch.expired && !exists {
+                watch.expired = false;
+            } else {
+                self.broken.push(watch.session);
+            }
         }
     }
 
-    /// The watched keys of a database, with their watchers.
-    pub(crate) fn in_db(&self, db: usize) -> impl Iterator<Item = (&[u8], &[SessionKey])> {
-        self.keys
-            .range((db, Box::default())..(db + 1, Box::default()))
-            .map(|((_, key), sessions)| (&**key, sessions.as_slice()))
-    }
-
-    pub(crate) fn mark_broken(&mut self, sessions: Vec<SessionKey>) {
-        self.broken.extend(sessions);
+    /// The whole database is replaced: `was` says whether a key stood in it, `will` what stands in
+    /// its place.
+    pub(super) fn replace_db(
+        &mut self,
+        db: usize,
+        was: impl Fn(&[u8]) -> bool,
+        will: impl Fn(&[u8]) -> Now,
+    ) {
+        let watched = self
+            .keys
+            .range_mut((db, Box::default())..(db + 1, Box::default()));
+        for ((_, key), watches) in watched {
+            let (was, will) = (was(key), will(key));
+            if !was && will == Now::Absent {
+                continue;
+            }
+            for watch in watches {
+                match (was && watch.expired, will) {
+                    (true, Now::Absent) => watch.expired = false,
+                    (true, Now::Expired) => {}
+                    (false, Now::Expired) if !was => watch.expired = true,
+                    _ => self.broken.push(watch.session),
+                }
+            }
+        }
     }
 
     /// Sessions whose watched keys changed since the last call.

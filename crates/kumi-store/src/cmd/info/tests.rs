@@ -269,7 +269,7 @@ fn data_moves_memory_keyspace_and_persistence() {
     );
     let info = fields(&mut lab, "memory");
     assert_ne!(info["used_memory_dataset_perc"], "0.00%");
-    lab.store.keyspace.flush(0);
+    lab.store.keyspace.flush(0, 0);
     assert!(number(&mut lab, "used_memory") < full);
     assert!(number(&mut lab, "used_memory_peak") >= full);
     let info = fields(&mut lab, "everything");

@@ -3,11 +3,13 @@
 use super::{Entry, Found, Keys};
 
 impl Keys<'_> {
-    /// Visits about `count` live entries from `cursor` on; answers where to go on, 0 at the end.
+    /// Visits the live ones among about `count` entries from `cursor` on that are `wanted`;
+    /// answers where to go on, 0 at the end. An expired entry that is wanted is removed.
     pub(crate) fn scan(
         &mut self,
         mut cursor: u64,
         count: u64,
+        wanted: impl Fn(&Entry) -> bool,
         mut visit: impl FnMut(&Entry),
     ) -> u64 {
         let mut due = Vec::new();
@@ -18,6 +20,9 @@ impl Keys<'_> {
                 .table
                 .scan(cursor, &mut |entry: &Entry| {
                     seen += 1;
+                    if !wanted(entry) {
+                        return;
+                    }
                     if self.now_ms >= entry.deadline().unwrap_or(u64::MAX) {
                         due.push(Box::<[u8]>::from(entry.key()));
                     } else {
