@@ -173,7 +173,7 @@ fn push_section(out: &mut String, section: &Section) {
                 .map(|server| row.sample(server).map_or(String::from("-"), cell)),
         );
         if compared {
-            line.push(row.ratio(OURS).map_or(String::new(), |ratio| number(ratio)));
+            line.push(row.ratio(OURS).map_or(String::new(), number));
         }
         if let Some((goal, met)) = row.verdict() {
             line.extend([

@@ -4,7 +4,7 @@ use crate::pubsub::Kind;
 use crate::session::SessionKey;
 use crate::slowlog::{self, SlowEntry};
 use crate::store::Store;
-use kumi_resp::{Args, Protocol, encode};
+use kumi_resp::{Args, encode};
 
 impl Store {
     /// Publishes to a channel's subscribers and to matching patterns; answers how many got it.
@@ -100,13 +100,6 @@ impl Store {
             addr,
             name,
         });
-    }
-
-    /// The protocol a session speaks.
-    pub(crate) fn protocol_of(&self, key: SessionKey) -> Protocol {
-        self.sessions
-            .get(key)
-            .map_or(Protocol::Resp2, |session| session.protocol)
     }
 }
 

@@ -8,8 +8,6 @@
 //! Short numbers go through 128-bit integers. Long ones, or those with large exponents, go through [`Natural`], whose
 //! size is bounded by [`TEXT_MAX`].
 
-#![allow(dead_code)]
-
 use crate::number::{FloatText, Format, Rounded, Significand, format_u64, shift_rounded};
 
 /// Texts of this many bytes or more are refused. It is what the longest number in the format needs, and some.

@@ -4,8 +4,6 @@
 //! Floats follow the C library's `strtod` over the whole text. Nothing here trims, guesses or rounds an integer, and
 //! no locale takes part.
 
-#![allow(dead_code)]
-
 use std::ops::Deref;
 
 /// An integer in its one canonical form: no plus, no leading zero, no `-0`, no space, within 64 bits.
@@ -14,14 +12,6 @@ pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
         [b'0'] => Some(0),
         [b'-', digits @ ..] => 0i64.checked_sub_unsigned(canonical_digits(digits)?),
         digits => i64::try_from(canonical_digits(digits)?).ok(),
-    }
-}
-
-/// An unsigned integer in its one canonical form.
-pub(crate) fn parse_u64(text: &[u8]) -> Option<u64> {
-    match text {
-        [b'0'] => Some(0),
-        digits => canonical_digits(digits),
     }
 }
 
@@ -42,57 +32,6 @@ pub(crate) fn parse_cursor(text: &[u8]) -> Option<u64> {
     } else {
         value
     })
-}
-
-/// An amount of memory in bytes: digits and one of the units `b`, `k` (1000), `kb` (1024), `m`, `mb`, `g`, `gb`, in
-/// either case. No digits are zero, as in Redis. What exceeds 64 bits is refused, where Redis would silently take
-/// some other amount.
-pub(crate) fn parse_memory(text: &[u8]) -> Option<u64> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (digits, unit) = text.split_at(digits);
-    let scale: u64 = match unit.to_ascii_lowercase().as_slice() {
-        b"" | b"b" => 1,
-        b"k" => 1000,
-        b"kb" => 1 << 10,
-        b"m" => 1000 * 1000,
-        b"mb" => 1 << 20,
-        b"g" => 1000 * 1000 * 1000,
-        b"gb" => 1 << 30,
-        _ => return None,
-    };
-    digits_u64(digits)?.checked_mul(scale)
-}
-
-/// A double as `strtod` reads it, in decimal, hexadecimal or as an infinity. Refuses what is not a number, what is
-/// too large for a double, and what is not zero but too small for one.
-pub(crate) fn parse_f64(text: &[u8]) -> Option<f64> {
-    match FloatText::scan(text)? {
-        FloatText::Nan => None,
-        FloatText::Infinity { negative } => Some(if negative {
-            f64::NEG_INFINITY
-        } else {
-            f64::INFINITY
-        }),
-        FloatText::Decimal {
-            integer, fraction, ..
-        } => {
-            let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-            let is_zero = integer.iter().chain(fraction).all(|&digit| digit == b'0');
-            (value.is_finite() && (value != 0.0 || is_zero)).then_some(value)
-        }
-        FloatText::Hexadecimal {
-            negative,
-            significand,
-        } => {
-            let magnitude = match significand.round(&DOUBLE) {
-                Rounded::Overflow => return None,
-                Rounded::Zero if !significand.is_zero() => return None,
-                Rounded::Zero => 0.0,
-                Rounded::Finite { mantissa, exponent } => double_from(mantissa, exponent),
-            };
-            Some(if negative { -magnitude } else { magnitude })
-        }
-    }
 }
 
 /// The decimal digits of an integer, on the stack.
@@ -247,12 +186,6 @@ pub(crate) struct Format {
     pub(crate) max_exponent: i64,
 }
 
-const DOUBLE: Format = Format {
-    precision: 53,
-    min_exponent: -1074,
-    max_exponent: 971,
-};
-
 /// What is left of a number in a format.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rounded {
@@ -319,19 +252,6 @@ pub(crate) fn shift_rounded(bits: u128, shift: i64, sticky: bool) -> u128 {
     let rest = bits & (half | (half - 1));
     let up = rest > half || (rest == half && (sticky || kept & 1 == 1));
     kept + u128::from(up)
-}
-
-/// Builds the double `mantissa * 2^exponent` out of what rounding to [`DOUBLE`] gave.
-fn double_from(mantissa: u64, exponent: i64) -> f64 {
-    const FRACTION_BITS: u32 = 52;
-    let is_normal = mantissa >> FRACTION_BITS != 0;
-    let biased = if is_normal {
-        (exponent - DOUBLE.min_exponent + 1).unsigned_abs()
-    } else {
-        0
-    };
-    let fraction = mantissa & ((1 << FRACTION_BITS) - 1);
-    f64::from_bits((biased << FRACTION_BITS) | fraction)
 }
 
 fn split_sign(text: &[u8]) -> (bool, &[u8]) {

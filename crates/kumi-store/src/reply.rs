@@ -28,10 +28,6 @@ impl Reply {
         self.out
     }
 
-    pub(crate) fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
     pub(crate) fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
@@ -100,10 +96,6 @@ impl Reply {
         encode::set(&mut self.out, self.protocol, len);
     }
 
-    pub(crate) fn push(&mut self, len: usize) {
-        encode::push(&mut self.out, self.protocol, len);
-    }
-
     pub(crate) fn double(&mut self, value: f64) {
         encode::double(&mut self.out, self.protocol, value);
     }
@@ -122,21 +114,11 @@ impl Reply {
         Deferred(self.out.len())
     }
 
+    /// Puts the header of an array where it was deferred. That moves what follows by a few bytes:
+    /// cheaper than a list of buffers for every reply that does not defer.
     pub(crate) fn finish_array(&mut self, deferred: Deferred, len: usize) {
-        self.insert_header(deferred, |header, _| encode::array(header, len));
-    }
-
-    pub(crate) fn finish_map(&mut self, deferred: Deferred, len: usize) {
-        self.insert_header(deferred, |header, protocol| {
-            encode::map(header, protocol, len)
-        });
-    }
-
-    /// Moves what follows by the header's few bytes: a copy of the reply's tail, cheaper than a
-    /// list of buffers for every reply that does not defer.
-    fn insert_header(&mut self, deferred: Deferred, write: impl FnOnce(&mut Vec<u8>, Protocol)) {
         let mut header = Vec::with_capacity(16);
-        write(&mut header, self.protocol);
+        encode::array(&mut header, len);
         self.out.splice(deferred.0..deferred.0, header);
     }
 }

@@ -271,10 +271,6 @@ impl Sessions {
         self.slots.iter().filter_map(Option::as_deref)
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
-        self.slots.iter_mut().filter_map(Option::as_deref_mut)
-    }
-
     pub(crate) fn by_id(&self, id: u64) -> Option<&Session> {
         self.iter().find(|session| session.id == id)
     }

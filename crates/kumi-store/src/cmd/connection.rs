@@ -292,7 +292,8 @@ mod tests {
 
     fn with_password() -> Lab {
         let mut lab = Lab::new();
-        lab.store
+        let _changes = lab
+            .store
             .config
             .set_many(&[(b"requirepass", b"secret")], Origin::Startup)
             .expect("a valid directive");

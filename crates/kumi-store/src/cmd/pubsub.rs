@@ -472,7 +472,8 @@ mod tests {
     #[test]
     fn keyspace_events_come_before_keyevents() {
         let mut lab = Lab::new();
-        lab.store
+        let _changes = lab
+            .store
             .config
             .set_many(
                 &[(b"notify-keyspace-events", b"KEA")],

@@ -16,8 +16,6 @@
 //! It is a multiset and holds no keys: it cannot tell two keys of the same hash and deadline apart, does not know
 //! whether a key still exists, and reads no clock. The keyspace answers for all of that.
 
-#![allow(dead_code)]
-
 use std::collections::BTreeMap;
 
 /// The most records a chunk holds. A full chunk is 2 KiB, which a single operation may have to move.
@@ -61,10 +59,6 @@ impl Deadlines {
     /// How many records there are.
     pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// The heap memory in use. The part that belongs to the map's nodes is an estimate.
@@ -150,11 +144,6 @@ impl Deadlines {
                 return;
             }
         }
-    }
-
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
     }
 
     /// No bound is low enough: either there is no chunk, or the ones below the first have been emptied.

@@ -96,14 +96,6 @@ impl<'a> Keys<'a> {
         self.keyspace
     }
 
-    pub(crate) fn db(&self) -> usize {
-        self.db
-    }
-
-    pub(crate) fn now_ms(&self) -> u64 {
-        self.now_ms
-    }
-
     /// A value for reading.
     pub(crate) fn read(&mut self, key: &[u8]) -> Option<ValueRef<'_>> {
         self.look(key, Look::Read).map(Entry::value)

@@ -255,13 +255,6 @@ impl Entry {
         })
     }
 
-    /// Frees the entry, and gives back its boxed value if it has one, so that the caller decides
-    /// where it is dropped.
-    #[allow(dead_code, reason = "for values that are freed on another thread")]
-    pub(crate) fn into_boxed(mut self) -> Option<Value> {
-        self.take_boxed()
-    }
-
     /// The same value, deadline and clock under another key. A boxed value moves without being
     /// copied.
     pub(crate) fn with_key(mut self, key: &[u8]) -> Entry {

@@ -95,24 +95,6 @@ impl Segment {
         self.len
     }
 
-    /// Reads from both cache lines of the bucket this hash is at home in. Nothing waits for what
-    /// comes back.
-    #[inline]
-    #[allow(dead_code, reason = "for the front's batches")]
-    pub(super) fn warm_bucket(&self, hash: u64) {
-        let bucket = &self.buckets[home(hash)];
-        black_box((bucket.links, bucket.slots[SLOTS - 1].is_some()));
-    }
-
-    /// Reads from the entry that probably has this hash.
-    #[inline]
-    #[allow(dead_code, reason = "for the front's batches")]
-    pub(super) fn warm_entry(&self, hash: u64) {
-        let bucket = &self.buckets[home(hash)];
-        let candidates = bucket.matching(tag(hash)) & !bucket.links;
-        black_box(bucket.entries(candidates).next().map(Entry::access_clock));
-    }
-
     /// The place of the entry with this hash that `is_it` accepts.
     #[inline]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(&Entry) -> bool) -> Option<Place> {

@@ -99,7 +99,10 @@ fn an_old_boxed_value_comes_back_to_whoever_replaces_it() {
             .replace_value(NewValue::Boxed(Value::Bytes(vec![3])))
             .is_none()
     );
-    assert!(matches!(entry.into_boxed(), Some(Value::Bytes(bytes)) if bytes == [3]));
+    assert_eq!(
+        entry.value_bytes_mut().map(|bytes| bytes.clone()),
+        Some(vec![3])
+    );
 }
 
 #[test]

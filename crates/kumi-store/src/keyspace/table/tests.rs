@@ -23,8 +23,8 @@ impl Table {
     fn put_until(&mut self, key: u32, value: i64, deadline: Option<u64>) {
         let key = key.to_be_bytes();
         let hash = self.hash(&key);
-        match self.get_mut(hash, &key) {
-            Some(entry) => assert!(entry.set_int(value)),
+        match self.find(hash, &key) {
+            Some(position) => assert!(self.at_mut(position).set_int(value)),
             None => self.insert_new(hash, Entry::new(&key, NewValue::Int(value), deadline, 0)),
         }
     }
@@ -39,7 +39,8 @@ impl Table {
     }
 
     fn delete(&mut self, key: u32) -> Option<Entry> {
-        self.remove(self.hash(&key.to_be_bytes()), &key.to_be_bytes())
+        let position = self.find(self.hash(&key.to_be_bytes()), &key.to_be_bytes())?;
+        Some(self.remove_at(position))
     }
 
     fn assert_sound(&self) {
@@ -242,7 +243,7 @@ fn a_write_stamps_its_segment_and_a_read_does_not() {
     let epoch = table.begin_epoch();
     table.value(1);
     table.delete(1_000_000);
-    assert!(table.get_mut(table.hash(b"none"), b"none").is_none());
+    assert!(table.find(table.hash(b"none"), b"none").is_none());
     table.scan(0, &mut |entry| entry.set_access_clock(1));
     assert_eq!(
         table.segments_older_than(epoch),
@@ -296,14 +297,9 @@ fn random_finds_the_last_key_of_a_table_with_colliding_hashes() {
 }
 
 #[test]
-fn iteration_meets_every_entry_once_and_warming_changes_nothing() {
+fn iteration_meets_every_entry_once() {
     let mut table = Table::new((8, 9));
     (0..5000).for_each(|key| table.put(key, 0));
-    table.warm(
-        &(0..6000_u32)
-            .map(|key| table.hash(&key.to_be_bytes()))
-            .collect::<Vec<_>>(),
-    );
     let mut met: Vec<u32> = table.iter().map(number).collect();
     met.sort_unstable();
     assert!(met.into_iter().eq(0..5000));
