@@ -80,10 +80,6 @@ pub(crate) struct StoreArgs {
     /// Do not pin server and client to different cores
     #[arg(long)]
     pub(crate) no_pin: bool,
-
-    /// Run everything without transparent huge pages, which redis-server always does
-    #[arg(long)]
-    pub(crate) no_huge_pages: bool,
 }
 
 impl StoreArgs {

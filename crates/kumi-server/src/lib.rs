@@ -28,7 +28,7 @@ pub use config_file::{LoadConfigError, load_file};
 pub use embedded::{EmbedError, Embedded, embedded, embedded_with};
 pub use listen::{ListenError, Listeners};
 pub use log::LogControl;
-pub use program::{Program, ProgramError};
+pub use program::{Program, ProgramError, prepare_process};
 pub use server::{ServerConfig, ServerError, run};
 pub use shutdown::Shutdown;
 pub use startup::main_from_args;

@@ -64,6 +64,7 @@ impl Program {
         let logs_to_file = matches!(target, Target::File(_));
         let log = log::install(target, config.settings().loglevel);
         log::install_panic_hook();
+        prepare_process(config.settings());
         let server = ServerConfig {
             config,
             file,
@@ -97,6 +98,27 @@ impl Program {
         run(self.server, listeners, &shutdown)?;
         Ok(())
     }
+}
+
+/// Puts directives into effect that concern the whole process. A program that embeds a server
+/// decides these things for itself, so only a program that is the server calls this.
+pub fn prepare_process(settings: &Settings) {
+    if settings.disable_huge_pages
+        && let Err(error) = disable_huge_pages()
+    {
+        tracing::warn!("cannot turn transparent huge pages off: {error}");
+    }
+}
+
+/// The first touch of a huge page clears two megabytes, in the middle of whatever command did it.
+#[cfg(target_os = "linux")]
+fn disable_huge_pages() -> io::Result<()> {
+    Ok(rustix::thread::disable_transparent_huge_pages(true)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn disable_huge_pages() -> io::Result<()> {
+    Ok(())
 }
 
 /// Makes `dir` the working directory and notes its absolute path.

@@ -39,6 +39,8 @@ const SEED: u64 = 0x6b75_6d69;
 
 /// Grows a keyspace as asked and says what it took.
 pub(crate) fn run(args: &EngineRunArgs) -> Result<()> {
+    // The process is to the engine what kumi-server's is.
+    kumi_server::prepare_process(Config::new().settings());
     let steps = match args.load {
         EngineLoad::Empty => empty(args.keys),
         EngineLoad::Plain | EngineLoad::Ttl => grow(args.keys, args.load)?,

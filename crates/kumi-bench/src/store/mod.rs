@@ -11,7 +11,7 @@ mod workloads;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -41,9 +41,6 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
         false => Vec::new(),
     };
     raise_open_files();
-    if args.no_huge_pages {
-        disable_huge_pages().context("cannot turn huge pages off")?;
-    }
     let stage = Stage::new(args.no_pin)?;
     let mut report = Report::default();
     describe(&stage, &contenders, &mut report);
@@ -95,17 +92,6 @@ fn describe(stage: &Stage, contenders: &[Contender], report: &mut Report) {
             "the load average was {load:.1} at the start: other work may disturb these figures"
         ));
     }
-}
-
-/// Every process started from here inherits this.
-#[cfg(target_os = "linux")]
-fn disable_huge_pages() -> std::io::Result<()> {
-    Ok(rustix::thread::disable_transparent_huge_pages(true)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn disable_huge_pages() -> std::io::Result<()> {
-    Err(std::io::ErrorKind::Unsupported.into())
 }
 
 /// Ten thousand connections need as many descriptors; servers inherit the limit.

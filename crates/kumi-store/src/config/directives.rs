@@ -294,7 +294,7 @@ pub const TABLE: &[Directive] = &[
     row("bgsave-cpulist", TEXT, "", FIXED, Inert(SNAPSHOTS)).alias("bgsave_cpulist"),
     row("oom-score-adj", Kind::Choice(&["no", "yes", "relative", "absolute"]), "no", SET, Inert(PROCESS)).settled(|v| Ok(if v.index() == 2 { Value::Choice(1) } else { v })),
     row("oom-score-adj-values", Kind::Special(Special::OomScores), "0 200 800", SET, Inert(PROCESS)),
-    row("disable-thp", BOOL, "yes", FIXED, Inert("nothing forks, so huge pages cost no copies")),
+    row("disable-thp", BOOL, "yes", FIXED, Live(|s, v| s.disable_huge_pages = v.is_yes())),
     row("ignore-warnings", TEXT, "", SET, Inert("none of the warnings it names exist")),
     row("shutdown-timeout", int(0, I32), "10", SET, Inert("a shutdown waits for no replicas")),
     row("shutdown-on-sigint", SHUTDOWN, "default", SET, Refused { when: asks_to_save, why: NO_SAVE_ON_SIGNAL }).settled(save_or_nosave),

@@ -72,6 +72,8 @@ pub struct Settings {
     pub lazyfree_server_del: bool,
     /// Expired values are freed in the background.
     pub lazyfree_expire: bool,
+    /// Transparent huge pages are turned off for the process.
+    pub disable_huge_pages: bool,
     /// What the log tells.
     pub loglevel: LogLevel,
     /// Path of the log; none means standard output.
@@ -197,6 +199,7 @@ impl Settings {
             lazyfree_user_flush: false,
             lazyfree_server_del: false,
             lazyfree_expire: false,
+            disable_huge_pages: true,
             loglevel: LogLevel::Notice,
             logfile: None,
             pidfile: None,
