@@ -169,6 +169,7 @@ impl Ctx<'_> {
             return Err(CommandError::OOM);
         }
         if subscriber && !row.has(flag::WHILE_SUBSCRIBED) {
+            let full_name = &self.store.index.get(id).full_name;
             return Err(CommandError::new(format!(
                 "ERR Can't execute '{full_name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
             )));

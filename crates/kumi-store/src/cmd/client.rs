@@ -476,11 +476,10 @@ enum ClientType {
 impl ClientType {
     fn includes(self, session: &Session) -> bool {
         match self {
-            Self::Normal => !session.monitor && session.class() == Class::Normal,
-            Self::Pubsub => !session.monitor && session.class() == Class::Pubsub,
-            // A monitor is fed like a replica and is counted as one.
-            Self::Replica => session.monitor,
-            Self::Master => false,
+            Self::Normal => session.class() == Class::Normal,
+            Self::Pubsub => session.class() == Class::Pubsub,
+            // There are no replicas and no master yet; MONITOR clients are normal ones.
+            Self::Replica | Self::Master => false,
         }
     }
 }
