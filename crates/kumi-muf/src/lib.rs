@@ -1,5 +1,32 @@
 //! MUF: units call each other and keep state through readable Redis keys.
 //!
-//! [`core`] is the protocol as a state machine without I/O.
+//! A unit is a program with a name. It calls others (`request`, `gather`), answers (`serve`), keeps values (`keep`,
+//! `watch_keep`) and sees who is there (`units`). All of it is keys `MUF/UNIT/STATUS/ID` on a Redis server, so it can
+//! be watched, and taken part in, with nothing but `redis-cli`. `docs/muf.md` describes the protocol.
+//!
+//! Guarantees: a caller gets exactly one result, an answer or a typed error, never a hang and never two. A handler runs
+//! at least once unless its backend dies; it runs twice only after its lease lapsed or the server lost writes.
+//!
+//! [`Muf`] is the door. [`core`] is the protocol as a state machine without I/O, for other drivers and for tests.
 
+mod builder;
 pub mod core;
+mod discovery;
+mod driver;
+mod error;
+mod keep;
+mod muf;
+mod payload;
+mod request;
+mod serve;
+
+pub use crate::core::{Gathered, KeepEvent, NameError, Outcome};
+pub use builder::Builder;
+pub use discovery::Info;
+pub use driver::Stats;
+pub use error::Error;
+pub use keep::{Keep, KeepWatch, Owned};
+pub use muf::Muf;
+pub use payload::{Answer, IntoPayload, Json};
+pub use request::{Answers, BoxedFuture, Call, Gather};
+pub use serve::{IntoAnswer, Request, Serve, Service};

@@ -118,7 +118,7 @@ pub enum KeepEvent {
     },
     /// The snapshot is complete; what follows is live.
     Live,
-    /// Something may have been missed; a new snapshot follows, which shows what differs, and then [`KeepEvent::Live`].
+    /// Something may have been missed: forget what you know. All that is there follows, then [`KeepEvent::Live`].
     Gap,
 }
 

@@ -95,7 +95,11 @@ impl Requester {
         self.next += 1;
         let call_id = self.next;
         let deadline = now.plus(spec.timeout_ms);
-        let timer = now.plus(self.settings.first_look_ms).min(deadline);
+        let first_ms = self
+            .settings
+            .first_look_ms
+            .min(self.settings.poll_ms.unwrap_or(u64::MAX));
+        let timer = now.plus(first_ms).min(deadline);
         self.timers.set(timer, call_id);
         self.by_id.insert(spec.id.clone(), call_id);
         self.calls.insert(
@@ -355,13 +359,13 @@ impl Requester {
 
     /// Sets the next look: once per lease, and exactly when REQ's life or the call ends.
     fn schedule(&mut self, call_id: u64, now: Time) {
-        let lease_ms = self.settings.lease_ms();
+        let look_ms = self.settings.look_ms();
         let Some(call) = self.calls.get_mut(&call_id).filter(|call| !call.ending) else {
             return;
         };
         let mut at = match call.timer > now {
             true => call.timer,
-            false => now.plus(lease_ms),
+            false => now.plus(look_ms),
         };
         if let Some(req_deadline) = call
             .req_deadline

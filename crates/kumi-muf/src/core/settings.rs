@@ -31,6 +31,8 @@ pub struct Settings {
     pub answer_try_limit: u32,
     /// Pause before something that failed is tried again. It doubles up to the lease.
     pub retry_ms: u64,
+    /// The server sends no events: look and sweep this often instead.
+    pub poll_ms: Option<u64>,
     /// Make the unique part of IDs a hash tag, as a cluster needs it.
     pub cluster: bool,
     /// Write and read `.meta` side keys.
@@ -52,6 +54,7 @@ impl Default for Settings {
             attempt_limit: 10,
             answer_try_limit: 20,
             retry_ms: 100,
+            poll_ms: None,
             cluster: false,
             tracing: false,
         }
@@ -88,6 +91,13 @@ impl Settings {
 
     /// How often a backend sweeps for requests it was not told of.
     pub fn sweep_ms(&self) -> u64 {
-        (self.req_ttl_ms / 4).max(1)
+        (self.req_ttl_ms / 4)
+            .min(self.poll_ms.unwrap_or(u64::MAX))
+            .max(1)
+    }
+
+    /// How often a call looks at its keys after the first time: a claim cannot come and go unseen.
+    pub fn look_ms(&self) -> u64 {
+        self.lease_ms().min(self.poll_ms.unwrap_or(u64::MAX)).max(1)
     }
 }

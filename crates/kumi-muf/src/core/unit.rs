@@ -112,6 +112,11 @@ impl Core {
         self.watches.gap(watch, &mut self.out);
     }
 
+    /// Looks at all watched values again, where a server sends no events.
+    pub fn poll_watches(&mut self) {
+        self.watches.poll(&mut self.out);
+    }
+
     /// Ends a watch.
     pub fn cancel_watch(&mut self, watch: WatchId) {
         self.watches.cancel(watch);

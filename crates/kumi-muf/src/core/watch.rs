@@ -18,6 +18,9 @@ use super::output::{KeepEvent, Output, WatchId};
 /// How long after its PTTL a value is read to see whether it is gone.
 const EXPIRY_SLACK_MS: u64 = 2;
 
+/// How exactly it is known when a value ends: the way to the server and back, on a bad day.
+const EXPIRY_DOUBT_MS: u64 = 20;
+
 /// Which kept values: `unit/name`, both with `*` and `?` as wildcards.
 ///
 /// ```
@@ -62,6 +65,8 @@ impl std::str::FromStr for KeepPattern {
 #[derive(Debug)]
 struct Known {
     hash: u64,
+    /// When the read that showed it was sent. What an earlier read says is older.
+    sent: Time,
     /// When it should be gone, and is looked at.
     expires: Option<Time>,
 }
@@ -125,13 +130,31 @@ impl Watches {
 
     /// The watcher missed something; shows it what is there now.
     pub(crate) fn gap(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
-        if self.watches.get(&watch.0).is_some_and(|watch| watch.live) {
+        if let Some(entry) = self.watches.get_mut(&watch.0).filter(|entry| entry.live) {
+            entry.live = false;
+            // The watcher is to forget what it knows, so there is nothing to compare with.
+            entry.known.clear();
+            self.expiries.retain(|(_, owner, _)| *owner != watch.0);
             out.push_back(Output::Watched {
                 watch,
                 event: KeepEvent::Gap,
             });
         }
         self.snapshot(watch.0, out);
+    }
+
+    /// Takes a new snapshot of each watch, for want of events.
+    pub(crate) fn poll(&mut self, out: &mut VecDeque<Output>) {
+        let idle = |watch: &Watch| watch.found.is_none();
+        let watches: Vec<u64> = self
+            .watches
+            .iter()
+            .filter(|(_, watch)| idle(watch))
+            .map(|(id, _)| *id)
+            .collect();
+        for watch in watches {
+            self.snapshot(watch, out);
+        }
     }
 
     fn snapshot(&mut self, watch_id: u64, out: &mut VecDeque<Output>) {
@@ -240,6 +263,9 @@ impl Watches {
         };
         watch.reading = watch.reading.saturating_sub(1);
         if let Some((value, ttl)) = replies.ok().and_then(value_and_ttl) {
+            if watch.known.get(text).is_some_and(|known| known.sent > sent) {
+                return self.complete_if_done(watch_id, now, out);
+            }
             let before = watch.known.remove(text);
             if let Some(at) = before.as_ref().and_then(|known| known.expires) {
                 self.expiries.remove(&(at, watch_id, text.to_owned()));
@@ -252,7 +278,14 @@ impl Watches {
                     let hash = hasher.finish();
                     let ttl_ms = u64::try_from(ttl).ok();
                     let expires = ttl_ms.map(|ttl_ms| sent.plus(ttl_ms + EXPIRY_SLACK_MS));
-                    watch.known.insert(text.to_owned(), Known { hash, expires });
+                    watch.known.insert(
+                        text.to_owned(),
+                        Known {
+                            hash,
+                            sent,
+                            expires,
+                        },
+                    );
                     self.expiries
                         .extend(expires.map(|at| (at, watch_id, text.to_owned())));
                     let news = fresh || before.is_none_or(|known| known.hash != hash);
@@ -264,7 +297,11 @@ impl Watches {
                         ttl_ms,
                     })
                 }
-                None => before.map(|known| gone(&key, known.expires.is_none_or(|at| sent < at))),
+                None => {
+                    // Its end is known to a few milliseconds only; what is gone well before that was deleted.
+                    let early = |at: Time| now.plus(EXPIRY_DOUBT_MS) < at;
+                    before.map(|known| gone(&key, known.expires.is_none_or(early)))
+                }
             };
             out.extend(event.map(|event| Output::Watched {
                 watch: WatchId(watch_id),
@@ -313,11 +350,13 @@ impl Watches {
             watch.reading += 1;
             out.push_back(read(watch_id, &text, false, now));
         }
-        watch.live = true;
-        out.push_back(Output::Watched {
-            watch: WatchId(watch_id),
-            event: KeepEvent::Live,
-        });
+        if !watch.live {
+            watch.live = true;
+            out.push_back(Output::Watched {
+                watch: WatchId(watch_id),
+                event: KeepEvent::Live,
+            });
+        }
     }
 }
 

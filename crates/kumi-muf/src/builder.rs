@@ -1,0 +1,186 @@
+//! How a unit connects: times, limits, credentials, what to do without events.
+
+use std::time::Duration;
+
+use redis::{ConnectionInfo, IntoConnectionInfo};
+
+use crate::core::{Settings, UnitName};
+use crate::discovery::Info;
+use crate::driver::{self, Plan};
+use crate::{Error, Muf};
+
+/// Collects what [`Muf::connect`] leaves at its default.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), kumi_muf::Error> {
+/// use std::time::Duration;
+/// use kumi_muf::Muf;
+///
+/// let muf = Muf::builder("redis://127.0.0.1:6379/2", "web")
+///     .req_ttl(Duration::from_secs(5))
+///     .timeout(Duration::from_secs(10))
+///     .credentials("web", "secret")
+///     .payload_limit(64 * 1024)
+///     .connect()
+///     .await?;
+/// assert_eq!(muf.unit(), "web");
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `connect`"]
+pub struct Builder {
+    url: String,
+    unit: String,
+    credentials: Option<(Option<String>, String)>,
+    settings: Settings,
+    connect_timeout: Duration,
+    response_timeout: Duration,
+    poll: Option<Duration>,
+    discovery: bool,
+    version: String,
+    heartbeat: Duration,
+}
+
+impl Builder {
+    pub(crate) fn new(url: &str, unit: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            unit: unit.to_owned(),
+            credentials: None,
+            settings: Settings::default(),
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(5),
+            poll: None,
+            discovery: true,
+            version: String::new(),
+            heartbeat: Duration::from_secs(5),
+        }
+    }
+
+    /// Life of a request that nobody has claimed. 10 s by default.
+    pub fn req_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.req_ttl_ms = millis(ttl);
+        self
+    }
+
+    /// Life of an answer. 30 s by default.
+    pub fn answer_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.answer_ttl_ms = millis(ttl);
+        self
+    }
+
+    /// Life of a kept value; `None` is for ever. A day by default.
+    pub fn keep_ttl(mut self, ttl: Option<Duration>) -> Self {
+        self.settings.keep_ttl_ms = ttl.map(millis);
+        self
+    }
+
+    /// How long a call waits for its answer. 30 s by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout_ms = millis(timeout);
+        self
+    }
+
+    /// Largest payload, of requests, answers and kept values. 1 MiB by default.
+    pub fn payload_limit(mut self, limit_bytes: usize) -> Self {
+        self.settings.payload_limit_bytes = limit_bytes;
+        self
+    }
+
+    /// User and password, instead of those in the URL.
+    pub fn credentials(mut self, user: &str, password: &str) -> Self {
+        self.credentials = Some((Some(user.to_owned()), password.to_owned()));
+        self
+    }
+
+    /// The password of the default user, instead of what is in the URL.
+    pub fn password(mut self, password: &str) -> Self {
+        self.credentials = Some((None, password.to_owned()));
+        self
+    }
+
+    /// How long one attempt to connect may take. 5 s by default.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long a command may go without a reply before it counts as lost. 5 s by default.
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
+    /// Where the server sends no keyspace events and may not be told to, look this often instead of failing.
+    pub fn poll_every(mut self, period: Duration) -> Self {
+        self.poll = Some(period);
+        self
+    }
+
+    /// Whether this unit tells of itself at `KEEP/_info` and `KEEP/_stats`. On by default.
+    pub fn discovery(mut self, on: bool) -> Self {
+        self.discovery = on;
+        self
+    }
+
+    /// The version that discovery shows.
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = version.to_owned();
+        self
+    }
+
+    /// How often this unit says that it lives. It counts as gone after three times that. 5 s by default.
+    pub fn heartbeat(mut self, period: Duration) -> Self {
+        self.heartbeat = period.max(Duration::from_millis(10));
+        self
+    }
+
+    /// Write and read tracing side keys (`KEEP/<ID>.meta`). Off by default: values stay headerless, commands stay few.
+    pub fn tracing(mut self, on: bool) -> Self {
+        self.settings.tracing = on;
+        self
+    }
+
+    /// Connects and subscribes. When this returns, the unit can call and be called.
+    ///
+    /// Dropping the future closes what was opened.
+    pub async fn connect(self) -> Result<Muf, Error> {
+        let unit = UnitName::new(&self.unit)?;
+        let info = self.connection_info()?;
+        let discovery = self.discovery.then(|| Info::of(&unit, &self.version));
+        let plan = Plan {
+            info,
+            unit: unit.clone(),
+            settings: self.settings,
+            connect_timeout: self.connect_timeout,
+            response_timeout: self.response_timeout,
+            poll: self.poll,
+            discovery,
+            heartbeat: self.heartbeat,
+        };
+        let (wires, settings) = driver::start(plan).await?;
+        Ok(Muf::new(unit, wires, settings))
+    }
+
+    fn connection_info(&self) -> Result<ConnectionInfo, Error> {
+        let info = self
+            .url
+            .as_str()
+            .into_connection_info()
+            .map_err(Error::Connect)?;
+        let Some((user, password)) = &self.credentials else {
+            return Ok(info);
+        };
+        let mut redis = info.redis_settings().clone().set_password(password);
+        if let Some(user) = user {
+            redis = redis.set_username(user);
+        }
+        Ok(info.set_redis_settings(redis))
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis())
+        .unwrap_or(u64::MAX)
+        .max(1)
+}

@@ -1,0 +1,51 @@
+//! Discovery: each unit tells of itself at `KEEP/_info`, which expires three heartbeats after it died.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::core::UnitName;
+
+/// What a unit says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Info {
+    /// Its name.
+    #[serde(default)]
+    pub unit: String,
+    /// The patterns it serves.
+    #[serde(default)]
+    pub services: Vec<String>,
+    /// What it calls its version.
+    #[serde(default)]
+    pub version: String,
+    /// When it connected, in seconds since 1970.
+    #[serde(default)]
+    pub since: u64,
+}
+
+impl Info {
+    pub(crate) fn of(unit: &UnitName, version: &str) -> Self {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        Self {
+            unit: unit.as_str().to_owned(),
+            services: Vec::new(),
+            version: version.to_owned(),
+            since,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Bytes {
+        serde_json::to_vec(self).unwrap_or_default().into()
+    }
+
+    /// Reads what a unit wrote. The key says who it is, whatever the value claims.
+    pub(crate) fn read(unit: &str, value: &[u8]) -> Option<Self> {
+        let mut info: Self = serde_json::from_slice(value).ok()?;
+        info.unit = unit.to_owned();
+        Some(info)
+    }
+}

@@ -1,0 +1,162 @@
+//! What the handles of a unit ask of its engine, and what the engine's own tasks report. Plain messages.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::fleet::{Address, Topology};
+use super::node::Connected;
+use crate::Error;
+use crate::core::{
+    BackendCounters, CallError, Command, Gathered, KeepEvent, KeepPattern, OwnedId, Pattern,
+    Replies, SearchToken, ServiceId, Target, WatchId,
+};
+use crate::serve::AnyHandler;
+
+/// A number that a handle gives its call, so that it can take it back before the engine has seen it.
+pub(crate) type Ticket = u64;
+
+/// A call to be made.
+pub(crate) struct CallAsk {
+    pub(crate) ticket: Ticket,
+    pub(crate) target: Target,
+    pub(crate) payload: Bytes,
+    pub(crate) ttl_ms: Option<u64>,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) traceparent: Option<String>,
+    pub(crate) reply: oneshot::Sender<Result<Bytes, CallError>>,
+}
+
+/// A gather to be made.
+pub(crate) struct GatherAsk {
+    pub(crate) ticket: Ticket,
+    pub(crate) target: Target,
+    pub(crate) payload: Bytes,
+    pub(crate) timeout_ms: u64,
+    pub(crate) count: Option<usize>,
+    pub(crate) quiet_ms: Option<u64>,
+    /// Bounded by the number of backends; ends when the gather does.
+    pub(crate) answers: mpsc::UnboundedSender<Result<Gathered, CallError>>,
+}
+
+/// A service to be started.
+pub(crate) struct ServeAsk {
+    pub(crate) pattern: Pattern,
+    pub(crate) places: usize,
+    pub(crate) handler: Arc<dyn AnyHandler>,
+    pub(crate) reply: oneshot::Sender<ServiceId>,
+}
+
+/// A watch to be started.
+pub(crate) struct WatchAsk {
+    pub(crate) pattern: KeepPattern,
+    pub(crate) events: mpsc::Sender<KeepEvent>,
+    pub(crate) reply: oneshot::Sender<WatchId>,
+}
+
+/// What a unit did so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Calls that were begun.
+    pub calls: u64,
+    /// Calls that ended with an answer, ERR included.
+    pub answers: u64,
+    /// Calls that wait.
+    pub pending: u64,
+    /// Handlers that were started.
+    pub started: u64,
+    /// Requests that were answered.
+    pub answered: u64,
+    /// Requests taken over from other backends.
+    pub takeovers: u64,
+    /// Requests found by sweeps.
+    pub swept: u64,
+    /// Times that subscriptions were made anew.
+    pub reconnects: u64,
+}
+
+impl Stats {
+    pub(super) fn with(mut self, backend: BackendCounters, pending: usize) -> Self {
+        self.pending = pending as u64;
+        self.started = backend.started;
+        self.answered = backend.answered;
+        self.takeovers = backend.takeovers;
+        self.swept = backend.swept;
+        self
+    }
+}
+
+/// What a handle wants.
+pub(crate) enum Ask {
+    Call(CallAsk),
+    Gather(GatherAsk),
+    Serve(ServeAsk),
+    Drain {
+        service: ServiceId,
+        done: oneshot::Sender<()>,
+    },
+    Watch(WatchAsk),
+    Own {
+        id: String,
+        value: Bytes,
+        ttl_ms: u64,
+        reply: oneshot::Sender<OwnedId>,
+    },
+    ChangeOwned {
+        owned: OwnedId,
+        value: Bytes,
+    },
+    Run {
+        commands: Vec<Command>,
+        reply: oneshot::Sender<Replies>,
+    },
+    Search {
+        pattern: String,
+        reply: oneshot::Sender<Vec<String>>,
+    },
+    Stats(oneshot::Sender<Stats>),
+    Close(oneshot::Sender<()>),
+}
+
+/// What a handle that was dropped takes back. These never wait for room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Withdrawal {
+    Ticket(Ticket),
+    Watch(WatchId),
+    Owned(OwnedId),
+}
+
+/// What one of the engine's tasks found out.
+pub(super) enum Report {
+    /// A connection was tried. `version` is that of the patterns it subscribed to.
+    Connected {
+        address: Address,
+        version: u64,
+        result: Result<Connected, Error>,
+        failures: u32,
+    },
+    /// A node that was asked for a sign of life gave none.
+    Silent { address: Address, generation: u64 },
+    /// The cluster was asked for its slots.
+    Topology(Option<Topology>),
+    /// All connected nodes were subscribed to one more pattern.
+    Subscribed(After),
+    /// A task ended that had nothing to say.
+    Nothing,
+}
+
+/// What a subscription was for.
+pub(super) enum After {
+    Serve(ServeAsk),
+    Watch(WatchId),
+    Nothing,
+}
+
+/// Keys that a search found.
+pub(super) struct Found {
+    pub(super) token: SearchToken,
+    pub(super) keys: Vec<String>,
+    pub(super) done: bool,
+}

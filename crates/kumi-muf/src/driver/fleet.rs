@@ -1,0 +1,245 @@
+//! Which node has which slot, and which nodes are connected. A single server is a fleet of one.
+//!
+//! It does not connect by itself: the engine has that done by tasks, and puts the result here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use redis::aio::{MultiplexedConnection, PubSubSink};
+use redis::{Value, cmd, from_redis_value};
+use tokio::sync::oneshot;
+
+use super::encode::slot;
+use crate::core::Command;
+
+/// Slots of a Redis Cluster.
+const SLOTS: usize = 16_384;
+
+/// `host:port` of a node, or nothing for the single server of the URL.
+pub(super) type Address = Arc<str>;
+
+/// A node that belongs to the fleet.
+pub(super) struct Node {
+    /// Counts connections: what an older one says is ignored.
+    pub(super) generation: u64,
+    pub(super) up: Option<Up>,
+}
+
+/// A connected node.
+pub(super) struct Up {
+    pub(super) commands: MultiplexedConnection,
+    pub(super) sink: PubSubSink,
+    /// Dropped with the node, which ends the stream of its pushes.
+    pub(super) _stop: oneshot::Sender<()>,
+}
+
+/// All nodes.
+#[derive(Default)]
+pub(super) struct Fleet {
+    pub(super) nodes: HashMap<Address, Node>,
+    /// Owner of each slot; empty on a single server.
+    slots: Vec<Option<Address>>,
+}
+
+impl Fleet {
+    pub(super) fn is_cluster(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// Takes a new map of slots; nodes that it does not name are dropped. Returns nodes that have to be connected.
+    pub(super) fn adopt(&mut self, topology: Topology) -> Vec<Address> {
+        self.slots = topology.slots;
+        self.nodes
+            .retain(|address, _| topology.primaries.contains(address));
+        let missing: Vec<Address> = topology
+            .primaries
+            .into_iter()
+            .filter(|address| !self.nodes.contains_key(address))
+            .collect();
+        for address in &missing {
+            self.nodes.insert(
+                address.clone(),
+                Node {
+                    generation: 0,
+                    up: None,
+                },
+            );
+        }
+        missing
+    }
+
+    pub(super) fn all_up(&self) -> bool {
+        self.nodes.values().all(|node| node.up.is_some())
+    }
+
+    pub(super) fn none_up(&self) -> bool {
+        self.nodes.values().all(|node| node.up.is_none())
+    }
+
+    /// Any connected node, to ask about the others.
+    pub(super) fn any(&self) -> Option<MultiplexedConnection> {
+        self.nodes
+            .values()
+            .find_map(|node| node.up.as_ref())
+            .map(|up| up.commands.clone())
+    }
+
+    /// All connected nodes.
+    pub(super) fn connections(&self) -> Vec<MultiplexedConnection> {
+        self.nodes
+            .values()
+            .filter_map(|node| node.up.as_ref())
+            .map(|up| up.commands.clone())
+            .collect()
+    }
+
+    pub(super) fn sinks(&self) -> Vec<PubSubSink> {
+        self.nodes
+            .values()
+            .filter_map(|node| node.up.as_ref())
+            .map(|up| up.sink.clone())
+            .collect()
+    }
+
+    /// The node that has `key`.
+    pub(super) fn owner(&self, key: &str) -> Option<(Address, MultiplexedConnection)> {
+        let address = match self.slots.get(usize::from(slot(key))) {
+            Some(owner) => owner.clone()?,
+            None => self.nodes.keys().next()?.clone(),
+        };
+        self.at(&address).map(|commands| (address, commands))
+    }
+
+    /// The node at `address`.
+    pub(super) fn at(&self, address: &str) -> Option<MultiplexedConnection> {
+        Some(self.nodes.get(address)?.up.as_ref()?.commands.clone())
+    }
+
+    /// Whether all keys of a pipeline live on one node for certain. Those of a bare ID on a cluster do not.
+    pub(super) fn is_together(&self, commands: &[Command]) -> bool {
+        if !self.is_cluster() {
+            return true;
+        }
+        let mut slots = commands
+            .iter()
+            .flat_map(super::encode::keys)
+            .map(|key| slot(key));
+        let first = slots.next();
+        slots.all(|slot| Some(slot) == first)
+    }
+}
+
+/// What a cluster says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Topology {
+    pub(super) primaries: Vec<Address>,
+    pub(super) slots: Vec<Option<Address>>,
+}
+
+impl Topology {
+    /// A single server.
+    pub(super) fn single() -> Self {
+        Self {
+            primaries: vec![Address::from("")],
+            slots: Vec::new(),
+        }
+    }
+
+    /// Asks a node. `None` if it is not part of a cluster; `host` stands in where a node does not know its own name.
+    pub(super) async fn ask(
+        commands: &mut MultiplexedConnection,
+        host: &str,
+    ) -> Result<Option<Self>, redis::RedisError> {
+        match cmd("CLUSTER")
+            .arg("SLOTS")
+            .query_async::<Value>(commands)
+            .await
+        {
+            Ok(value) => Ok(Some(Self::read(value, host))),
+            Err(error)
+                if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() =>
+            {
+                Err(error)
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// ```text
+    /// [[first slot, last slot, [host, port, id, ...] of the primary, replicas...], ...]
+    /// ```
+    fn read(value: Value, host: &str) -> Self {
+        let mut topology = Self {
+            primaries: Vec::new(),
+            slots: vec![None; SLOTS],
+        };
+        let Value::Array(ranges) = value else {
+            return topology;
+        };
+        for range in ranges {
+            let Value::Array(range) = range else { continue };
+            let [
+                Value::Int(first),
+                Value::Int(last),
+                Value::Array(primary),
+                ..,
+            ] = &range[..]
+            else {
+                continue;
+            };
+            let [name, Value::Int(port), ..] = &primary[..] else {
+                continue;
+            };
+            let name: String = from_redis_value(name.clone()).unwrap_or_default();
+            let name = if name.is_empty() || name == "?" {
+                host
+            } else {
+                &name
+            };
+            let address = Address::from(format!("{name}:{port}"));
+            if !topology.primaries.contains(&address) {
+                topology.primaries.push(address.clone());
+            }
+            for slot in *first..=*last {
+                if let Some(owner) = usize::try_from(slot)
+                    .ok()
+                    .and_then(|slot| topology.slots.get_mut(slot))
+                {
+                    *owner = Some(address.clone());
+                }
+            }
+        }
+        topology.primaries.sort_unstable();
+        topology
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_read_from_what_a_node_says() {
+        let primary = |host: &str, port| {
+            Value::Array(vec![
+                Value::BulkString(host.into()),
+                Value::Int(port),
+                Value::BulkString("id".into()),
+            ])
+        };
+        let range =
+            |first, last, node| Value::Array(vec![Value::Int(first), Value::Int(last), node]);
+        let value = Value::Array(vec![
+            range(0, 9, primary("a", 1)),
+            range(10, 16_383, primary("", 2)),
+            Value::Int(3),
+        ]);
+        let topology = Topology::read(value, "here");
+        assert_eq!(
+            topology.primaries,
+            [Address::from("a:1"), Address::from("here:2")]
+        );
+        assert_eq!(topology.slots[9].as_deref(), Some("a:1"));
+        assert_eq!(topology.slots[16_383].as_deref(), Some("here:2"));
+    }
+}

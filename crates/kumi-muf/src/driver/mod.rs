@@ -1,0 +1,123 @@
+//! The driver: what the core wants, done with tokio and the `redis` crate.
+//!
+//! `engine.rs` is the one task that owns the core; `flight.rs` sends its commands, `pushes.rs` keeps nodes connected
+//! and subscribed, `search.rs` scans. `node.rs` makes connections, `fleet.rs` knows who has which slot, `encode.rs`
+//! translates. Protocol decisions are not made here.
+
+mod ask;
+mod encode;
+mod engine;
+mod fleet;
+mod flight;
+mod node;
+mod pushes;
+mod search;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+pub use ask::Stats;
+pub(crate) use ask::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdrawal};
+use engine::{Engine, Start};
+use fleet::Topology;
+use node::Route;
+
+use crate::Error;
+use crate::core::{Settings, UnitName};
+use crate::discovery::Info;
+
+/// Asks that wait for the engine. Whoever comes later waits for room.
+const ASK_LIMIT: usize = 1_024;
+
+/// Events every unit needs: channels per key, strings, expiry.
+const FLAGS: &str = "K$x";
+
+/// What a builder collected.
+pub(crate) struct Plan {
+    pub(crate) info: redis::ConnectionInfo,
+    pub(crate) unit: UnitName,
+    pub(crate) settings: Settings,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
+    pub(crate) poll: Option<Duration>,
+    pub(crate) discovery: Option<Info>,
+    pub(crate) heartbeat: Duration,
+}
+
+/// The two ways to an engine.
+#[derive(Clone)]
+pub(crate) struct Wires {
+    pub(crate) asks: mpsc::Sender<Ask>,
+    pub(crate) back: mpsc::UnboundedSender<Withdrawal>,
+}
+
+/// Connects to all nodes, and starts the engine once all of them are subscribed to.
+pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
+    let Plan {
+        info,
+        unit,
+        mut settings,
+        connect_timeout,
+        response_timeout,
+        poll,
+        discovery,
+        heartbeat,
+    } = plan;
+    let may_poll = poll.is_some();
+    let name = unit.as_str().to_owned();
+    let route = Arc::new(Route {
+        info,
+        unit: name,
+        connect_timeout,
+        response_timeout,
+        may_poll,
+    });
+    let mut first = route.commands(None).await?;
+    let topology = Topology::ask(&mut first, &route.host())
+        .await
+        .map_err(Error::Connect)?;
+    settings.cluster = topology.is_some();
+    let topology = topology.unwrap_or_else(Topology::single);
+
+    // RES and ERR in one pattern: the three letters of each, in order.
+    let patterns: BTreeSet<String> = [format!("MUF/{unit}/[RE][ER][SR]/*")].into();
+    let prefix = route.channel_prefix();
+    let channels: Vec<String> = patterns
+        .iter()
+        .map(|glob| format!("{prefix}{glob}"))
+        .collect();
+    let mut connected = Vec::new();
+    for address in &topology.primaries {
+        let node = Some(&**address).filter(|address| !address.is_empty());
+        connected.push((
+            address.clone(),
+            route.connect(node, &channels, FLAGS).await?,
+        ));
+    }
+    if connected.iter().any(|(_, node)| !node.told) {
+        settings.poll_ms = poll.map(|poll| poll.as_millis().max(1) as u64);
+        tracing::info!("the server sends no keyspace events; polling");
+    }
+
+    let start = Start {
+        unit,
+        settings: settings.clone(),
+        route,
+        patterns,
+        flags: FLAGS,
+        info: discovery,
+        heartbeat,
+    };
+    let mut engine = Engine::new(start);
+    engine.fleet.adopt(topology);
+    for (address, node) in connected {
+        engine.node_up(&address, node);
+    }
+    let (asks, asked) = mpsc::channel(ASK_LIMIT);
+    let (back, withdrawn) = mpsc::unbounded_channel();
+    tokio::spawn(engine.run(asked, withdrawn));
+    Ok((Wires { asks, back }, settings))
+}

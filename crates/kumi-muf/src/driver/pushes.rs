@@ -1,0 +1,328 @@
+//! Keeping nodes connected and subscribed, and following a cluster's topology.
+//!
+//! A node is usable only while both its connections are. When either breaks, or a ping gets no answer, the node is
+//! dropped and connected anew, with a pause that grows; then the core is told, and reads again what it may have missed.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt, stream};
+use redis::Msg;
+use redis::aio::{MultiplexedConnection, PubSubSink};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::ask::{After, Report};
+use super::engine::Engine;
+use super::fleet::{Address, Topology, Up};
+use super::node::{Connected, ensure_events};
+
+/// First pause before a node is connected again. It doubles up to a second.
+const RETRY_FIRST: Duration = Duration::from_millis(20);
+const RETRY_DOUBLINGS: u32 = 6;
+
+/// How often a node is asked for a sign of life, and how long it may take.
+const PING_EVERY: Duration = Duration::from_secs(3);
+const PING_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a node's push connection said.
+pub(super) enum Pushed {
+    Message(Msg),
+    Ended(Address, u64),
+}
+
+impl Engine {
+    pub(super) fn pushed(&mut self, pushed: Pushed) {
+        match pushed {
+            Pushed::Ended(address, generation) => self.node_down(&address, generation),
+            Pushed::Message(message) => {
+                let now = self.now();
+                let key = message
+                    .get_channel_name()
+                    .split_once("__:")
+                    .map_or("", |(_, key)| key);
+                if let Ok(event) = std::str::from_utf8(message.get_payload_bytes()) {
+                    self.core.handle_push(key, event, now);
+                }
+            }
+        }
+    }
+
+    /// Puts a connected node to use.
+    pub(super) fn node_up(&mut self, address: &Address, connected: Connected) {
+        let Some(node) = self.fleet.nodes.get_mut(address) else {
+            return;
+        };
+        node.generation += 1;
+        let generation = node.generation;
+        let Connected {
+            commands,
+            sink,
+            pushes,
+            ..
+        } = connected;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let ended = stream::once(std::future::ready(Pushed::Ended(
+            address.clone(),
+            generation,
+        )));
+        self.pushes.push(
+            pushes
+                .map(Pushed::Message)
+                .take_until(stopped)
+                .chain(ended)
+                .boxed(),
+        );
+        self.tasks.spawn(watch_over(
+            address.clone(),
+            generation,
+            commands.clone(),
+            sink.clone(),
+        ));
+        node.up = Some(Up {
+            commands,
+            sink,
+            _stop: stop,
+        });
+        tracing::info!(node = %address, "subscribed");
+        if self.fleet.all_up() || self.stats.reconnects > 0 {
+            self.stats.reconnects += 1;
+            let now = self.now();
+            self.core.handle_subscribed(now);
+        }
+    }
+
+    pub(super) fn node_down(&mut self, address: &Address, generation: u64) {
+        let Some(node) = self.fleet.nodes.get_mut(address) else {
+            return;
+        };
+        if node.generation != generation || node.up.take().is_none() {
+            return;
+        }
+        tracing::info!(node = %address, "connection lost");
+        if self.fleet.none_up() {
+            self.core.handle_unsubscribed();
+        }
+        self.connect(address.clone(), 0);
+        self.refresh_topology(true);
+    }
+
+    /// Connects a node, after a pause if it was tried before.
+    pub(super) fn connect(&mut self, address: Address, failures: u32) {
+        let (route, flags, version) = (self.route.clone(), self.flags, self.version);
+        let patterns = self.channels();
+        self.tasks.spawn(async move {
+            if failures > 0 {
+                sleep(RETRY_FIRST * 2u32.pow(failures.min(RETRY_DOUBLINGS))).await;
+            }
+            let result = route.connect(name(&address), &patterns, flags).await;
+            match result {
+                Ok(connected) => Report::Connected {
+                    address,
+                    version,
+                    result: Ok(connected),
+                    failures,
+                },
+                Err(error) => Report::Connected {
+                    address,
+                    version,
+                    result: Err(error),
+                    failures: failures + 1,
+                },
+            }
+        });
+    }
+
+    /// One of our tasks has something to say.
+    pub(super) fn reported(&mut self, report: Report) {
+        match report {
+            Report::Connected {
+                address,
+                result: Err(error),
+                failures,
+                ..
+            } => {
+                tracing::debug!(node = %address, %error, "cannot connect");
+                if self.fleet.nodes.contains_key(&address) {
+                    self.connect(address, failures);
+                    self.refresh_topology(true);
+                }
+            }
+            Report::Connected {
+                address,
+                version,
+                result: Ok(connected),
+                ..
+            } if version == self.version => {
+                self.node_up(&address, connected);
+            }
+            Report::Connected {
+                address,
+                result: Ok(mut connected),
+                failures,
+                ..
+            } => {
+                // There are more patterns now than when it began.
+                let (patterns, version, flags) = (self.channels(), self.version, self.flags);
+                self.tasks.spawn(async move {
+                    ensure_events(&mut connected.commands, flags).await;
+                    for pattern in patterns {
+                        if let Err(error) = connected.sink.psubscribe(pattern).await {
+                            let result = Err(crate::Error::Connect(error));
+                            return Report::Connected {
+                                address,
+                                version,
+                                result,
+                                failures: failures + 1,
+                            };
+                        }
+                    }
+                    Report::Connected {
+                        address,
+                        version,
+                        result: Ok(connected),
+                        failures,
+                    }
+                });
+            }
+            Report::Silent {
+                address,
+                generation,
+            } => self.node_down(&address, generation),
+            Report::Topology(topology) => {
+                self.refreshing = false;
+                for address in topology
+                    .map(|topology| self.fleet.adopt(topology))
+                    .unwrap_or_default()
+                {
+                    self.connect(address, 0);
+                }
+            }
+            Report::Subscribed(After::Serve(ask)) => self.serve(ask),
+            Report::Subscribed(After::Watch(watch)) => self.core.watch_ready(watch),
+            Report::Subscribed(After::Nothing) | Report::Nothing => {}
+        }
+    }
+
+    /// Subscribes all nodes to more patterns over keys, then does what they were for. A node that fails here is
+    /// dropped by its watch, and subscribed to everything when it comes back.
+    pub(super) fn subscribe(&mut self, globs: Vec<String>, after: After) {
+        let prefix = self.route.channel_prefix();
+        let news: Vec<String> = globs
+            .into_iter()
+            .filter(|glob| self.patterns.insert(glob.clone()))
+            .collect();
+        if !news.is_empty() {
+            self.version += 1;
+        }
+        let (sinks, connections, flags) =
+            (self.fleet.sinks(), self.fleet.connections(), self.flags);
+        self.tasks.spawn(async move {
+            for mut connection in connections {
+                ensure_events(&mut connection, flags).await;
+            }
+            for mut sink in sinks {
+                for glob in &news {
+                    let _ = sink.psubscribe(format!("{prefix}{glob}")).await;
+                }
+            }
+            Report::Subscribed(after)
+        });
+    }
+
+    pub(super) fn unsubscribe(&mut self, glob: &str) {
+        self.patterns.remove(glob);
+        let channel = format!("{}{glob}", self.route.channel_prefix());
+        let sinks = self.fleet.sinks();
+        self.tasks.spawn(async move {
+            for mut sink in sinks {
+                let _ = sink.punsubscribe(&channel).await;
+            }
+            Report::Nothing
+        });
+    }
+
+    /// Subscribes to the answers of all services: other backends answer too.
+    pub(super) fn watch_answers(&mut self) {
+        let globs = self
+            .services
+            .values()
+            .map(|served| format!("MUF/*/[RE][ER][SR]/{}", served.pattern.id_glob()));
+        let globs = globs.collect();
+        self.subscribe(globs, After::Nothing);
+    }
+
+    /// Patterns as channels of keyspace events.
+    fn channels(&self) -> Vec<String> {
+        let prefix = self.route.channel_prefix();
+        self.patterns
+            .iter()
+            .map(|glob| format!("{prefix}{glob}"))
+            .collect()
+    }
+
+    /// Asks the cluster who has which slot: at once when something is wrong, else now and then.
+    pub(super) fn refresh_topology(&mut self, wrong: bool) {
+        let due = wrong || !self.fleet.all_up() || self.rng.u8(..) < 26;
+        if !self.fleet.is_cluster() || self.refreshing || !due {
+            return;
+        }
+        self.refreshing = true;
+        let (route, known) = (self.route.clone(), self.fleet.any());
+        let addresses: Vec<Address> = self.fleet.nodes.keys().cloned().collect();
+        self.tasks.spawn(async move {
+            if wrong {
+                sleep(Duration::from_millis(50)).await;
+            }
+            let asking = async {
+                if let Some(mut connection) = known
+                    && let Ok(Some(topology)) = Topology::ask(&mut connection, &route.host()).await
+                {
+                    return Some(topology);
+                }
+                for address in addresses.iter().map(Some).chain([None]) {
+                    let Ok(mut connection) = route.commands(address.and_then(name)).await else {
+                        continue;
+                    };
+                    if let Ok(Some(topology)) = Topology::ask(&mut connection, &route.host()).await
+                    {
+                        return Some(topology);
+                    }
+                }
+                None
+            };
+            let topology = asking
+                .await
+                .filter(|topology| !topology.primaries.is_empty());
+            Report::Topology(topology)
+        });
+    }
+}
+
+/// The single server of the URL has no name.
+fn name(address: &Address) -> Option<&str> {
+    Some(&**address).filter(|address| !address.is_empty())
+}
+
+/// Pings both connections of a node until one does not answer.
+async fn watch_over(
+    address: Address,
+    generation: u64,
+    mut commands: MultiplexedConnection,
+    mut sink: PubSubSink,
+) -> Report {
+    let ping = redis::cmd("PING");
+    loop {
+        sleep(PING_EVERY).await;
+        let pushes = timeout(PING_PATIENCE, sink.ping::<redis::Value>())
+            .map(|done| matches!(done, Ok(Ok(_))))
+            .await;
+        let replies = timeout(PING_PATIENCE, commands.send_packed_command(&ping))
+            .map(|done| matches!(done, Ok(Ok(_))));
+        if !pushes || !replies.await {
+            return Report::Silent {
+                address,
+                generation,
+            };
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Searching the keyspace with SCAN, on every primary. Never KEYS, and never in a hurry unless somebody waits.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, cmd};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+
+use super::ask::{Found, Report};
+use super::engine::Engine;
+use crate::core::SearchToken;
+
+/// Keys that one SCAN looks at.
+const SCAN_COUNT: usize = 1_000;
+
+/// A search that nobody waits for leaves the server at least this many times what it took.
+const PACE: u32 = 10;
+const PACE_FLOOR: Duration = Duration::from_millis(2);
+
+impl Engine {
+    /// Searches for the core. The keys go to it in batches.
+    pub(super) fn search(&mut self, token: SearchToken, pattern: String, paced: bool) {
+        let (connections, found) = (self.fleet.connections(), self.found.0.clone());
+        self.tasks.spawn(async move {
+            for mut connection in connections {
+                let mut cursor = 0u64;
+                loop {
+                    let began = Instant::now();
+                    let Ok((next, keys)) = scan(&mut connection, cursor, &pattern).await else {
+                        break;
+                    };
+                    if !keys.is_empty()
+                        && found
+                            .send(Found {
+                                token,
+                                keys,
+                                done: false,
+                            })
+                            .await
+                            .is_err()
+                    {
+                        return Report::Nothing;
+                    }
+                    cursor = next;
+                    if cursor == 0 {
+                        break;
+                    }
+                    if paced {
+                        sleep((began.elapsed() * PACE).max(PACE_FLOOR)).await;
+                    }
+                }
+            }
+            let _ = found
+                .send(Found {
+                    token,
+                    keys: Vec::new(),
+                    done: true,
+                })
+                .await;
+            Report::Nothing
+        });
+    }
+
+    /// Searches for a handle, which gets all keys at once.
+    pub(super) fn search_for_handle(
+        &mut self,
+        pattern: String,
+        reply: oneshot::Sender<Vec<String>>,
+    ) {
+        let connections = self.fleet.connections();
+        self.tasks.spawn(async move {
+            let mut all = Vec::new();
+            for mut connection in connections {
+                let mut cursor = 0u64;
+                while let Ok((next, keys)) = scan(&mut connection, cursor, &pattern).await {
+                    all.extend(keys);
+                    cursor = next;
+                    if cursor == 0 || reply.is_closed() {
+                        break;
+                    }
+                }
+            }
+            all.sort_unstable();
+            all.dedup();
+            let _ = reply.send(all);
+            Report::Nothing
+        });
+    }
+}
+
+/// One step. Keys that are not text are not ours.
+async fn scan(
+    connection: &mut MultiplexedConnection,
+    cursor: u64,
+    pattern: &str,
+) -> RedisResult<(u64, Vec<String>)> {
+    let mut step = cmd("SCAN");
+    step.arg(cursor)
+        .arg("MATCH")
+        .arg(pattern)
+        .arg("COUNT")
+        .arg(SCAN_COUNT);
+    let (next, keys): (u64, Vec<Vec<u8>>) = step.query_async(connection).await?;
+    Ok((
+        next,
+        keys.into_iter()
+            .filter_map(|key| String::from_utf8(key).ok())
+            .collect(),
+    ))
+}

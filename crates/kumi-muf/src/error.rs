@@ -1,0 +1,83 @@
+//! What can go wrong for a user of this crate, with whose fault it is and whether anything changed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::core::{CallError, NameError};
+
+/// Everything that a method of this crate can fail with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name, target or pattern is not one. The caller's fault; nothing was sent.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A payload is larger than the limit set when connecting. The caller's fault; nothing was sent.
+    #[error("a payload of {size_bytes} bytes is over the limit of {limit_bytes}")]
+    TooLarge {
+        /// How large it is.
+        size_bytes: usize,
+        /// How large it may be.
+        limit_bytes: usize,
+    },
+    /// A value could not be written as JSON. The caller's fault; nothing was sent.
+    #[error("the value cannot be written as JSON")]
+    Encode(#[source] serde_json::Error),
+    /// An answer is not what the caller asked to read it as. The request has run.
+    #[error("the answer is not {wanted}")]
+    Decode {
+        /// What was wanted.
+        wanted: &'static str,
+        /// What came.
+        payload: Bytes,
+    },
+    /// Nobody claimed the request while it lived. No backend that claims has run it.
+    #[error("no backend claimed the request while it lived")]
+    NoResponder,
+    /// A backend claimed the request and did not answer in time. It may still be running there.
+    #[error("claimed by {claimant}, which did not answer in time")]
+    HandlerTimeout {
+        /// The unit that claimed it last.
+        claimant: String,
+    },
+    /// The backend ran the request and answered ERR.
+    #[error("the backend answered with an error: {}", String::from_utf8_lossy(.0))]
+    Remote(Bytes),
+    /// The server could not be reached until the deadline. The request may have run.
+    #[error("the server could not be reached before the deadline")]
+    Disconnected,
+    /// The server refused the command, with this text. Nothing changed.
+    #[error("the server refused: {0}")]
+    Refused(String),
+    /// The URL cannot be read, or the server did not let us in.
+    #[error("cannot connect")]
+    Connect(#[source] redis::RedisError),
+    /// The server did not answer in time while connecting.
+    #[error("no connection within {0:?}")]
+    ConnectTimeout(Duration),
+    /// The server does not tell of changes, and we may not make it.
+    #[error(
+        "the server sends no keyspace events and CONFIG is not allowed: set notify-keyspace-events to at least {need}, \
+         or allow polling when connecting"
+    )]
+    Notifications {
+        /// The flags it has to have.
+        need: String,
+    },
+    /// This unit was closed.
+    #[error("this unit is closed")]
+    Closed,
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NoResponder => Error::NoResponder,
+            CallError::HandlerTimeout { claimant } => Error::HandlerTimeout { claimant },
+            CallError::Remote(payload) => Error::Remote(payload),
+            CallError::Disconnected => Error::Disconnected,
+            CallError::Refused(text) => Error::Refused(text),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Kept values: written once, owned by a live unit, read, and watched.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use crate::core::{
+    Command, KeepEvent, NameError, OwnedId, Status, WatchId, check_name, is_reserved_keep, key,
+};
+use crate::driver::{Ask, Withdrawal};
+use crate::request::{BoxedFuture, millis};
+use crate::{Error, IntoPayload, Muf};
+
+/// A value that is being kept. `await` writes it.
+#[must_use = "a value is written when it is awaited"]
+pub struct Keep {
+    pub(crate) muf: Muf,
+    pub(crate) id: Result<String, NameError>,
+    pub(crate) value: Result<Bytes, Error>,
+    pub(crate) ttl_ms: Option<u64>,
+}
+
+impl Keep {
+    /// How long it stays.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl_ms = Some(millis(ttl));
+        self
+    }
+
+    /// It stays until somebody deletes it.
+    pub fn forever(mut self) -> Self {
+        self.ttl_ms = None;
+        self
+    }
+
+    /// Writes it, and refreshes it before it expires, for as long as the returned handle and this process live.
+    /// A value without a TTL cannot tell that its unit died, so it gets the default of a day.
+    pub async fn owned(self) -> Result<Owned, Error> {
+        let (id, value) = (self.id?, self.muf.checked(self.value?)?);
+        let ttl_ms = self.ttl_ms.unwrap_or(86_400_000);
+        let (reply, owned) = tokio::sync::oneshot::channel();
+        self.muf
+            .ask(Ask::Own {
+                id,
+                value,
+                ttl_ms,
+                reply,
+            })
+            .await?;
+        let id = owned.await.map_err(|_| Error::Closed)?;
+        Ok(Owned { muf: self.muf, id })
+    }
+
+    async fn write(self) -> Result<(), Error> {
+        let (id, value) = (self.id?, self.muf.checked(self.value?)?);
+        let key = key(self.muf.unit(), Status::Keep, &id);
+        let set = Command::Set {
+            key,
+            value,
+            ttl_ms: self.ttl_ms,
+            only_new: false,
+        };
+        self.muf.run(vec![set]).await.map(|_| ())
+    }
+}
+
+/// If the future is dropped, the value may have been written or not.
+impl IntoFuture for Keep {
+    type Output = Result<(), Error>;
+    type IntoFuture = BoxedFuture<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.write())
+    }
+}
+
+/// Checks a name that a user wants to keep a value under.
+pub(crate) fn user_keep_name(id: &str) -> Result<String, NameError> {
+    check_name(id)?;
+    match is_reserved_keep(id) {
+        true => Err(NameError::Reserved(id.to_owned())),
+        false => Ok(id.to_owned()),
+    }
+}
+
+/// A kept value that this process refreshes. Dropping it stops that; the value then lives out its TTL.
+pub struct Owned {
+    muf: Muf,
+    id: OwnedId,
+}
+
+impl Owned {
+    /// Changes the value.
+    pub async fn set(&self, value: impl IntoPayload) -> Result<(), Error> {
+        let value = self.muf.checked(value.into_payload()?)?;
+        self.muf
+            .ask(Ask::ChangeOwned {
+                owned: self.id,
+                value,
+            })
+            .await
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _ = self.muf.wires().back.send(Withdrawal::Owned(self.id));
+    }
+}
+
+/// A watch over kept values: a snapshot, [`KeepEvent::Live`], then what changes.
+pub struct KeepWatch {
+    pub(crate) muf: Muf,
+    pub(crate) id: WatchId,
+    pub(crate) events: mpsc::Receiver<KeepEvent>,
+}
+
+impl KeepWatch {
+    /// The next thing to see; none when the unit was closed. Nothing is lost if the future is dropped.
+    ///
+    /// A watcher that is too slow loses events, is told so by [`KeepEvent::Gap`], and shown what is there then.
+    pub async fn next(&mut self) -> Option<KeepEvent> {
+        self.events.recv().await
+    }
+}
+
+impl Drop for KeepWatch {
+    fn drop(&mut self) {
+        let _ = self.muf.wires().back.send(Withdrawal::Watch(self.id));
+    }
+}

@@ -1,0 +1,360 @@
+//! [`Muf`]: the handle of a connected unit, and the paved road to everything else.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep};
+
+use crate::core::{
+    Command, KeepPattern, Key, Reply, Settings, Status, Target, UnitName, check_name, key,
+};
+use crate::discovery::Info;
+use crate::driver::{Ask, Stats, WatchAsk, Wires};
+use crate::keep::{Keep, KeepWatch, user_keep_name};
+use crate::request::{Call, Gather};
+use crate::serve::{IntoAnswer, Request, Serve};
+use crate::{Answer, Builder, Error, IntoPayload};
+
+/// Events that a watcher may be behind before it is told that it missed some.
+const WATCH_LIMIT: usize = 1_024;
+
+/// How long a command of a handle (not a call) is tried while the server is away.
+const PATIENCE: Duration = Duration::from_secs(5);
+const RETRY: Duration = Duration::from_millis(50);
+
+/// A connected unit. Cheap to clone; the connection ends with the last clone.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), kumi_muf::Error> {
+/// use kumi_muf::{Json, Muf, Request};
+///
+/// let backend = Muf::connect("redis://127.0.0.1:6379", "thumbs").await?;
+/// let service = backend
+///     .serve("thumb.*", |request: Request| async move {
+///         let name = request.text()?.to_owned();
+///         Ok::<_, kumi_muf::Error>(format!("thumbnail of {name}"))
+///     })
+///     .concurrency(8)
+///     .await?;
+///
+/// let web = Muf::connect("redis://127.0.0.1:6379", "web").await?;
+/// let answer = web.request("thumb.resize", "cat.png").await?;
+/// assert_eq!(answer.text()?, "thumbnail of cat.png");
+///
+/// service.drain().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Muf {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    unit: UnitName,
+    wires: Wires,
+    settings: Settings,
+    tickets: AtomicU64,
+}
+
+impl Muf {
+    /// Connects `unit` to the server at `url` (`redis://`, `rediss://` with the feature `tls`, `unix://`), with the
+    /// defaults of [`Builder`]. A server that is part of a cluster is recognised; the URL may name any of its nodes.
+    pub async fn connect(url: &str, unit: &str) -> Result<Self, Error> {
+        Self::builder(url, unit).connect().await
+    }
+
+    /// Connects with other times and limits.
+    pub fn builder(url: &str, unit: &str) -> Builder {
+        Builder::new(url, unit)
+    }
+
+    pub(crate) fn new(unit: UnitName, wires: Wires, settings: Settings) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                unit,
+                wires,
+                settings,
+                tickets: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// This unit's name.
+    pub fn unit(&self) -> &str {
+        self.inner.unit.as_str()
+    }
+
+    /// Whether the server sends no events, so that this unit polls.
+    pub fn is_polling(&self) -> bool {
+        self.inner.settings.poll_ms.is_some()
+    }
+
+    /// Calls one of the backends of `service.method`. Exactly one result comes: its answer, or an error that says what
+    /// happened.
+    pub fn request(&self, target: &str, payload: impl IntoPayload) -> Call {
+        Call {
+            muf: self.clone(),
+            target: Target::new(target).map_err(Error::from),
+            payload: payload.into_payload(),
+            ttl: None,
+            timeout: None,
+            traceparent: None,
+        }
+    }
+
+    /// Calls all backends of `service.method`, and collects their answers.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let answers = muf.gather("cache.size", "").quiet(Duration::from_millis(200)).await?;
+    /// for answer in &answers {
+    ///     println!("{}: {:?}", answer.backend, answer.result);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn gather(&self, target: &str, payload: impl IntoPayload) -> Gather {
+        Gather {
+            muf: self.clone(),
+            target: Target::new(target).map_err(Error::from),
+            payload: payload.into_payload(),
+            timeout: Duration::from_secs(2),
+            count: None,
+            quiet: None,
+        }
+    }
+
+    /// Serves requests: `service.method`, `service.*`, or `*` for everything, bare IDs too.
+    ///
+    /// A panic, and an error that the handler returns, become ERR.
+    pub fn serve<F, Work>(&self, pattern: &str, handler: F) -> Serve
+    where
+        F: Fn(Request) -> Work + Send + Sync + 'static,
+        Work: Future<Output: IntoAnswer> + Send + 'static,
+    {
+        Serve::plain(self.clone(), pattern, handler)
+    }
+
+    /// Serves with state that all handlers share.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// let counter = AtomicU64::new(0);
+    /// muf.serve_with("count.next", counter, |counter, _request| async move {
+    ///     Ok::<_, kumi_muf::Error>(counter.fetch_add(1, Ordering::Relaxed).to_string())
+    /// })
+    /// .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn serve_with<S, F, Work>(&self, pattern: &str, state: S, handler: F) -> Serve
+    where
+        S: Send + Sync + 'static,
+        F: Fn(Arc<S>, Request) -> Work + Send + Sync + 'static,
+        Work: Future<Output: IntoAnswer> + Send + 'static,
+    {
+        let state = Arc::new(state);
+        Serve::plain(self.clone(), pattern, move |request| {
+            handler(state.clone(), request)
+        })
+    }
+
+    /// Serves JSON: the handler gets a value and returns one. What cannot be read is answered with ERR.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// muf.serve_json("sum.add", |numbers: Vec<i64>| async move {
+    ///     Ok::<i64, String>(numbers.iter().sum())
+    /// })
+    /// .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn serve_json<In, Out, E, F, Work>(&self, pattern: &str, handler: F) -> Serve
+    where
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+        E: Display + Send + 'static,
+        F: Fn(In) -> Work + Send + Sync + 'static,
+        Work: Future<Output = Result<Out, E>> + Send + 'static,
+    {
+        Serve::json(self.clone(), pattern, handler)
+    }
+
+    /// Keeps a value under this unit's name: for the default TTL, another, or for ever; or refreshed while we live.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// muf.keep("temperature", "21.5").await?;
+    /// let status = muf.keep("status", "ready").ttl(std::time::Duration::from_secs(6)).owned().await?;
+    /// status.set("busy").await?;
+    /// assert_eq!(muf.read_keep(muf.unit(), "temperature").await?.expect("kept").text()?, "21.5");
+    /// # Ok(()) }
+    /// ```
+    pub fn keep(&self, id: &str, value: impl IntoPayload) -> Keep {
+        Keep {
+            muf: self.clone(),
+            id: user_keep_name(id),
+            value: value.into_payload(),
+            ttl_ms: self.inner.settings.keep_ttl_ms,
+        }
+    }
+
+    /// Reads a kept value of any unit.
+    pub async fn read_keep(&self, unit: &str, id: &str) -> Result<Option<Answer>, Error> {
+        check_name(unit)?;
+        check_name(id)?;
+        let values = self.read_many(vec![key(unit, Status::Keep, id)]).await?;
+        Ok(values.into_iter().next().flatten().map(Answer::from))
+    }
+
+    /// Watches kept values: `unit/name`, both with `*` and `?` as wildcards.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// use kumi_muf::KeepEvent;
+    ///
+    /// let mut watch = muf.watch_keep("sensor-*/temperature").await?;
+    /// while let Some(event) = watch.next().await {
+    ///     match event {
+    ///         KeepEvent::Value { unit, value, .. } => println!("{unit}: {value:?}"),
+    ///         KeepEvent::Deleted { unit, .. } | KeepEvent::Expired { unit, .. } => println!("{unit}: gone"),
+    ///         KeepEvent::Gap => println!("something may have been missed"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn watch_keep(&self, pattern: &str) -> Result<KeepWatch, Error> {
+        let pattern: KeepPattern = pattern.parse()?;
+        let (sender, events) = mpsc::channel(WATCH_LIMIT);
+        let (reply, begun) = oneshot::channel();
+        self.ask(Ask::Watch(WatchAsk {
+            pattern,
+            events: sender,
+            reply,
+        }))
+        .await?;
+        let id = begun.await.map_err(|_| Error::Closed)?;
+        Ok(KeepWatch {
+            muf: self.clone(),
+            id,
+            events,
+        })
+    }
+
+    /// Who is there: all units that said so within three heartbeats, by name.
+    pub async fn units(&self) -> Result<Vec<Info>, Error> {
+        let (reply, found) = oneshot::channel();
+        self.ask(Ask::Search {
+            pattern: "MUF/*/KEEP/_info".into(),
+            reply,
+        })
+        .await?;
+        let keys = found.await.map_err(|_| Error::Closed)?;
+        let mut units = Vec::new();
+        for text in keys {
+            let Some(unit) = Key::parse(&text)
+                .filter(|key| key.id == "_info")
+                .map(|key| key.unit.to_owned())
+            else {
+                continue;
+            };
+            let value = self
+                .read_many(vec![text])
+                .await?
+                .into_iter()
+                .next()
+                .flatten();
+            units.extend(value.and_then(|value| Info::read(&unit, &value)));
+        }
+        Ok(units)
+    }
+
+    /// What this unit did so far.
+    pub async fn stats(&self) -> Result<Stats, Error> {
+        let (reply, stats) = oneshot::channel();
+        self.ask(Ask::Stats(reply)).await?;
+        stats.await.map_err(|_| Error::Closed)
+    }
+
+    /// Drains all services, then disconnects. Calls that wait fail with [`Error::Closed`].
+    ///
+    /// If the future is dropped, closing goes on.
+    pub async fn close(self) -> Result<(), Error> {
+        let (reply, closed) = oneshot::channel();
+        self.ask(Ask::Close(reply)).await?;
+        closed.await.map_err(|_| Error::Closed)
+    }
+
+    pub(crate) fn wires(&self) -> Wires {
+        self.inner.wires.clone()
+    }
+
+    pub(crate) fn ticket(&self) -> u64 {
+        self.inner.tickets.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<(), Error> {
+        self.inner
+            .wires
+            .asks
+            .send(ask)
+            .await
+            .map_err(|_| Error::Closed)
+    }
+
+    pub(crate) fn checked(&self, payload: Bytes) -> Result<Bytes, Error> {
+        let limit_bytes = self.inner.settings.payload_limit_bytes;
+        match payload.len() {
+            size_bytes if size_bytes > limit_bytes => Err(Error::TooLarge {
+                size_bytes,
+                limit_bytes,
+            }),
+            _ => Ok(payload),
+        }
+    }
+
+    /// Runs commands that may be repeated, until they are answered or patience ends.
+    pub(crate) async fn run(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let (reply, ran) = oneshot::channel();
+            self.ask(Ask::Run {
+                commands: commands.clone(),
+                reply,
+            })
+            .await?;
+            match ran.await.map_err(|_| Error::Closed)? {
+                Ok(replies) => match replies.iter().find_map(refusal) {
+                    Some(text) => return Err(Error::Refused(text)),
+                    None => return Ok(replies),
+                },
+                Err(_) if Instant::now() >= until => return Err(Error::Disconnected),
+                Err(_) => sleep(RETRY).await,
+            }
+        }
+    }
+
+    async fn read_many(&self, keys: Vec<String>) -> Result<Vec<Option<Bytes>>, Error> {
+        match self.run(vec![Command::Values(keys)]).await?.pop() {
+            Some(Reply::Values(values)) => Ok(values),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+fn refusal(reply: &Reply) -> Option<String> {
+    match reply {
+        Reply::Refused(text) => Some(text.clone()),
+        _ => None,
+    }
+}

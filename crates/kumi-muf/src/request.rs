@@ -1,0 +1,207 @@
+//! Making a call, and gathering from all.
+
+use std::collections::VecDeque;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::core::{CallError, Gathered, Target};
+use crate::driver::{Ask, CallAsk, GatherAsk, Ticket, Wires, Withdrawal};
+use crate::{Answer, Error, Muf};
+
+/// A boxed future, as `IntoFuture` needs to name one.
+pub type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A call that is being described. `await` makes it.
+#[must_use = "a call is made when it is awaited"]
+pub struct Call {
+    pub(crate) muf: Muf,
+    pub(crate) target: Result<Target, Error>,
+    pub(crate) payload: Result<Bytes, Error>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) traceparent: Option<String>,
+}
+
+impl Call {
+    /// How long the request lives while nobody claims it. Never longer than the timeout.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// How long to wait for the answer.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// A W3C `traceparent` for the tracing side key. Without `Builder::tracing` it is not sent.
+    pub fn traceparent(mut self, traceparent: &str) -> Self {
+        self.traceparent = Some(traceparent.to_owned());
+        self
+    }
+
+    async fn send(self) -> Result<Answer, Error> {
+        let (target, payload) = (self.target?, self.muf.checked(self.payload?)?);
+        // The guard comes first, so that it goes last: the engine must find the receiver gone when it hears of it.
+        let guard = Guard {
+            wires: self.muf.wires(),
+            ticket: self.muf.ticket(),
+            armed: true,
+        };
+        let (reply, answered) = oneshot::channel();
+        let ask = CallAsk {
+            ticket: guard.ticket,
+            target,
+            payload,
+            ttl_ms: self.ttl.map(millis),
+            timeout_ms: self.timeout.map(millis),
+            traceparent: self.traceparent,
+            reply,
+        };
+        self.muf.ask(Ask::Call(ask)).await?;
+        let result = answered.await.map_err(|_| Error::Closed)?;
+        guard.disarm();
+        Ok(Answer::from(result?))
+    }
+}
+
+/// Dropping the future forgets the call here. Its request stays until it expires, and a backend may run it.
+impl IntoFuture for Call {
+    type Output = Result<Answer, Error>;
+    type IntoFuture = BoxedFuture<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}
+
+/// A gather that is being described. `await` collects all answers; [`Gather::start`] gives them one by one.
+#[must_use = "a gather is made when it is awaited or started"]
+pub struct Gather {
+    pub(crate) muf: Muf,
+    pub(crate) target: Result<Target, Error>,
+    pub(crate) payload: Result<Bytes, Error>,
+    pub(crate) timeout: Duration,
+    pub(crate) count: Option<usize>,
+    pub(crate) quiet: Option<Duration>,
+}
+
+impl Gather {
+    /// When to end at the latest. 2 s by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// End when this many have answered.
+    pub fn count(mut self, count: usize) -> Self {
+        self.count = Some(count);
+        self
+    }
+
+    /// End when nobody has answered for this long after the first answer.
+    pub fn quiet(mut self, quiet: Duration) -> Self {
+        self.quiet = Some(quiet);
+        self
+    }
+
+    /// Asks, and gives answers as they come.
+    pub async fn start(self) -> Result<Answers, Error> {
+        let (target, payload) = (self.target?, self.muf.checked(self.payload?)?);
+        let guard = Guard {
+            wires: self.muf.wires(),
+            ticket: self.muf.ticket(),
+            armed: true,
+        };
+        let (answers, coming) = mpsc::unbounded_channel();
+        let ask = GatherAsk {
+            ticket: guard.ticket,
+            target,
+            payload,
+            timeout_ms: millis(self.timeout),
+            count: self.count,
+            quiet_ms: self.quiet.map(millis),
+            answers,
+        };
+        self.muf.ask(Ask::Gather(ask)).await?;
+        Ok(Answers {
+            coming,
+            guard: Some(guard),
+            _muf: self.muf,
+        })
+    }
+
+    async fn collect(self) -> Result<Vec<Gathered>, Error> {
+        let mut answers = self.start().await?;
+        let mut all = VecDeque::new();
+        while let Some(answer) = answers.next().await {
+            all.push_back(answer?);
+        }
+        Ok(all.into())
+    }
+}
+
+impl IntoFuture for Gather {
+    type Output = Result<Vec<Gathered>, Error>;
+    type IntoFuture = BoxedFuture<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.collect())
+    }
+}
+
+/// Answers of a gather as they come. Dropping it ends the gather here; backends that were asked answer all the same.
+pub struct Answers {
+    coming: mpsc::UnboundedReceiver<Result<Gathered, CallError>>,
+    guard: Option<Guard>,
+    /// The engine lives as long as there is a handle.
+    _muf: Muf,
+}
+
+impl Answers {
+    /// The next answer; none when the gather is over. Nothing is lost if the future is dropped.
+    pub async fn next(&mut self) -> Option<Result<Gathered, Error>> {
+        match self.coming.recv().await {
+            Some(answer) => Some(answer.map_err(Error::from)),
+            None => {
+                if let Some(guard) = self.guard.take() {
+                    guard.disarm();
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Takes a call back when its future is dropped before the answer.
+struct Guard {
+    wires: Wires,
+    ticket: Ticket,
+    armed: bool,
+}
+
+impl Guard {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.armed {
+            // An engine that is gone has nothing to forget.
+            let _ = self.wires.back.send(Withdrawal::Ticket(self.ticket));
+        }
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis())
+        .unwrap_or(u64::MAX)
+        .max(1)
+}

@@ -1,0 +1,7 @@
+//! MUF on real servers: interop with redis-cli, broken connections, restarts, dead backends, slow watchers, a cluster.
+
+mod basics;
+mod cluster;
+mod faults;
+mod interop;
+mod support;
