@@ -67,5 +67,7 @@ impl Host for FuzzHost {
         self.wait(time);
     }
 
-    fn serve_others(&mut self, _: &mut Store) {}
+    fn serve_others(&mut self, _: &mut Store) -> bool {
+        false
+    }
 }
