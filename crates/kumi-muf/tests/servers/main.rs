@@ -2,6 +2,7 @@
 
 mod basics;
 mod cluster;
+mod examples;
 mod faults;
 mod interop;
 mod support;
