@@ -31,6 +31,8 @@ pub(crate) mod flag {
     pub(crate) const MOVABLE_KEYS: u32 = 1 << 17;
     /// Not shown: acts on a transaction instead of being queued in it.
     pub(crate) const UNQUEUED: u32 = 1 << 18;
+    /// Not shown: ends a transaction, so it is let through even when memory is short.
+    pub(crate) const ENDS_TRANSACTION: u32 = 1 << 20;
     /// Not shown: a RESP2 client may send it while subscribed.
     pub(crate) const WHILE_SUBSCRIBED: u32 = 1 << 19;
 

@@ -47,8 +47,14 @@ impl Store {
         let (db, touch) = (session.db, !session.no_touch);
         let mut ctx = Ctx::new(self, host, key, reply, db, touch);
         match ctx.store.index.resolve(args) {
-            Ok(id) => ctx.admit_and_run(id, args),
-            Err((id, error)) => ctx.refuse(id, &error),
+            Ok(id) => {
+                ctx.session().last_command = Some(id);
+                ctx.admit_and_run(id, args);
+            }
+            Err((id, error)) => {
+                ctx.session().last_command = id;
+                ctx.refuse(id, &error);
+            }
         }
         let (reply, flow) = (ctx.reply, ctx.flow);
         self.put_back(key, reply, mark, sent);
@@ -127,9 +133,7 @@ impl Ctx<'_> {
                 deadline_ms: None,
             });
         }
-        let session = self.session();
-        session.last_command = Some(id);
-        if let Some(multi) = &mut session.multi
+        if let Some(multi) = &mut self.session().multi
             && !row.has(flag::UNQUEUED)
         {
             let args = args.to_owned();
@@ -164,7 +168,7 @@ impl Ctx<'_> {
         let maxmemory = self.store.config.settings().maxmemory_bytes;
         // Queueing takes memory too, whatever is queued.
         let denied = (row.flags | queued_flags) & flag::DENYOOM != 0
-            || in_transaction && !row.has(flag::UNQUEUED);
+            || in_transaction && !row.has(flag::ENDS_TRANSACTION);
         if denied && maxmemory != 0 && self.store.used_memory() as u64 > maxmemory {
             return Err(CommandError::OOM);
         }
@@ -196,22 +200,26 @@ impl Ctx<'_> {
 
     /// Answers an error for a command that did not run. Inside MULTI this dooms the transaction.
     fn refuse(&mut self, id: Option<CommandId>, error: &CommandError) {
-        self.store.stats.count_error(error.code());
-        let mut is_exec = false;
         if let Some(id) = id {
             self.store.stats.commands[usize::from(id.0)].rejected += 1;
-            is_exec = self.store.index.get(id).row.name == "exec";
+            if self.store.index.get(id).row.name == "exec" {
+                return self.abort_exec(error);
+            }
         }
-        if is_exec {
-            let reason = error.as_bytes();
-            let reason = reason.strip_prefix(b"ERR ").unwrap_or(reason);
-            let text = [b"EXECABORT Transaction discarded because of: ", reason].concat();
-            self.store.discard_transaction(self.session);
-            return self.reply.error(&text);
-        }
+        self.store.stats.count_error(error.code());
         if let Some(multi) = &mut self.session().multi {
             multi.refused = true;
         }
         self.reply.error(error.as_bytes());
+    }
+
+    /// An EXEC that may not run ends its transaction, and says why.
+    fn abort_exec(&mut self, error: &CommandError) {
+        let reason = error.as_bytes();
+        let reason = reason.strip_prefix(b"ERR ").unwrap_or(reason);
+        let text = [b"EXECABORT Transaction discarded because of: ", reason].concat();
+        self.store.stats.count_error(b"EXECABORT");
+        self.store.discard_transaction(self.session);
+        self.reply.error(&text);
     }
 }

@@ -261,9 +261,8 @@ fn kill(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             ctx.session().closing = true;
             ctx.flow = Flow::Close;
         } else {
-            if let Some(session) = ctx.store.sessions.get_mut(key) {
-                session.closing = true;
-            }
+            // It is gone for everybody from now on; only its socket waits for the front.
+            ctx.store.disconnect(key);
             ctx.store.effect(Effect::Close(key));
         }
     }
@@ -427,6 +426,9 @@ fn reply(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if args.len() > 4 {
+        return Err(help::wrong_subcommand_arity(args));
+    }
     let with_error = match args.get(3) {
         None => false,
         Some(reason) if reason.eq_ignore_ascii_case(b"TIMEOUT") => false,
@@ -437,9 +439,6 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             ));
         }
     };
-    if args.len() > 4 {
-        return Err(help::wrong_subcommand_arity(args));
-    }
     let id = parse::integer(&args[2])?;
     let target = u64::try_from(id)
         .ok()
@@ -526,7 +525,8 @@ impl Store {
             .last_command
             .map_or("NULL", |id| &self.index.get(id).full_name);
         let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
-        let events = if session.pending() > 0 { "rw" } else { "r" };
+        // A half-sent reply is what makes the front wait for room in the socket.
+        let events = if session.sent > 0 { "rw" } else { "r" };
         let mut line = format!(
             "id={} addr={} laddr={} fd={} name=",
             session.id, session.peer.addr, session.peer.laddr, session.peer.fd

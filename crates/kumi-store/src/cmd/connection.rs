@@ -15,6 +15,9 @@ use kumi_resp::{Args, Protocol};
 const BEFORE_AUTH: u32 =
     flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::FAST | flag::NO_AUTH | flag::ALLOW_BUSY;
 
+/// QUIT and RESET work in every state of a connection.
+const LEAVING: u32 = BEFORE_AUTH | flag::UNQUEUED | flag::ENDS_TRANSACTION | flag::WHILE_SUBSCRIBED;
+
 pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "ping",
@@ -81,7 +84,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "quit",
         arity: -1,
-        flags: BEFORE_AUTH | flag::UNQUEUED | flag::WHILE_SUBSCRIBED,
+        flags: LEAVING,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "1.0.0",
@@ -93,7 +96,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "reset",
         arity: 1,
-        flags: BEFORE_AUTH | flag::UNQUEUED | flag::WHILE_SUBSCRIBED,
+        flags: LEAVING,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "6.2.0",

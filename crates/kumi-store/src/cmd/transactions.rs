@@ -25,7 +25,12 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "exec",
-        flags: flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::SKIP_SLOWLOG | flag::UNQUEUED,
+        flags: flag::NOSCRIPT
+            | flag::LOADING
+            | flag::STALE
+            | flag::SKIP_SLOWLOG
+            | flag::UNQUEUED
+            | flag::ENDS_TRANSACTION,
         categories: category::TRANSACTION,
         group: Group::Transactions,
         since: "1.2.0",
@@ -36,7 +41,7 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "discard",
-        flags: FLAGS | flag::UNQUEUED,
+        flags: FLAGS | flag::UNQUEUED | flag::ENDS_TRANSACTION,
         categories: category::TRANSACTION,
         group: Group::Transactions,
         since: "2.0.0",
