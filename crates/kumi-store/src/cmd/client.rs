@@ -689,6 +689,18 @@ mod tests {
     }
 
     #[test]
+    fn no_evict_and_no_touch_are_shown_until_reset() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("CLIENT NO-EVICT on", "+OK\r\n"),
+            ("CLIENT NO-TOUCH on", "+OK\r\n"),
+        ]);
+        assert!(lab.run("CLIENT INFO").contains(" flags=eT "));
+        lab.run("RESET");
+        assert!(lab.run("CLIENT INFO").contains(" flags=N "));
+    }
+
+    #[test]
     fn replies_can_be_turned_off_and_skipped() {
         Lab::new().check(&[
             ("CLIENT REPLY SKIP", ""),
