@@ -73,7 +73,11 @@ fn check(seed: u64) -> Result<Tally, String> {
 }
 
 fn guarantees(world: &World) -> Result<(), String> {
+    if let Some(violation) = world.violations.first() {
+        return Err(violation.clone());
+    }
     let quiet = world.plan.weather == Weather::Calm;
+    let remembered = world.plan.weather == Weather::Amnesia;
     for caller in world.callers.values() {
         let name = &caller.request;
         let wanted = usize::from(!caller.cancelled);
@@ -97,6 +101,26 @@ fn guarantees(world: &World) -> Result<(), String> {
                 return Err(format!(
                     "{name} ended {} ms after its deadline",
                     at - caller.deadline
+                ));
+            }
+            // Whoever forgot the request was told again: somebody ran it, or is still running it.
+            let told = caller.deadline - caller.began >= 15_000;
+            if remembered
+                && told
+                && matches!(
+                    result,
+                    Err(CallError::NoResponder | CallError::Disconnected)
+                )
+            {
+                return Err(format!(
+                    "{name} ended in {result:?} although the server came back"
+                ));
+            }
+            // A push that was lost is made up for by the next look, once per lease.
+            let answered_at = world.server.answered_at.get(name);
+            if quiet && answered_at.is_some_and(|answered_at| *at > answered_at + 2_500) {
+                return Err(format!(
+                    "{name} was answered long before its caller was told at {at}"
                 ));
             }
             let patient = caller.deadline >= at + 3_000;

@@ -51,9 +51,18 @@ pub(crate) enum Weather {
     Calm,
     /// One backend dies or pauses at one exact step.
     Aimed,
+    /// The server forgets and restarts; programs and pushes are well.
+    Amnesia,
     /// Everything at once.
     Storm,
 }
+
+const WEATHERS: [Weather; 4] = [
+    Weather::Calm,
+    Weather::Aimed,
+    Weather::Amnesia,
+    Weather::Storm,
+];
 
 /// A run, decided by its seed.
 #[derive(Debug, Clone)]
@@ -63,6 +72,8 @@ pub(crate) struct Plan {
     pub(crate) frontends: usize,
     pub(crate) backends: usize,
     pub(crate) calls: usize,
+    /// Handlers at a time per backend.
+    pub(crate) places: usize,
     /// Of 256.
     pub(crate) push_loss: u8,
     /// Of 256.
@@ -76,12 +87,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed ^ 0x6b75_6d69);
-        let weather = [
-            Weather::Calm,
-            Weather::Aimed,
-            Weather::Storm,
-            Weather::Storm,
-        ][(seed % 4) as usize];
+        let weather = WEATHERS[(seed % 4) as usize];
         let (frontends, backends) = (rng.usize(1..=2), rng.usize(1..=3));
         let mut plan = Self {
             seed,
@@ -89,6 +95,8 @@ impl Plan {
             frontends,
             backends,
             calls: rng.usize(2..=8),
+            // Few enough that requests have to wait.
+            places: 2,
             push_loss: if rng.bool() { 0 } else { rng.u8(..100) },
             push_copies: if rng.bool() { 0 } else { rng.u8(..100) },
             late_push_ms: 300,
@@ -110,6 +118,19 @@ impl Plan {
                     after: rng.bool(),
                     fault,
                 });
+            }
+            Weather::Amnesia => {
+                plan.places = 8;
+                plan.push_loss = 0;
+                for _ in 0..rng.usize(1..4) {
+                    let (loses, down_ms) = (rng.u8(..4) > 0, rng.u64(10..1_000));
+                    let fault = match rng.u8(..4) {
+                        0 => Fault::Save,
+                        1 => Fault::LoseWrites,
+                        _ => Fault::Restart { down_ms, loses },
+                    };
+                    plan.faults.push((rng.u64(..5_000), fault));
+                }
             }
             Weather::Storm => {
                 plan.latency_ms = [30, 30, 1_000, 4_000][rng.usize(..4)];

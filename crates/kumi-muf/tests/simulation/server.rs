@@ -149,7 +149,7 @@ impl Server {
         }
     }
 
-    fn value(&mut self, key: &str, now: u64) -> Option<&Bytes> {
+    pub(crate) fn value(&mut self, key: &str, now: u64) -> Option<&Bytes> {
         if self.keys.get(key)?.expires.is_some_and(|at| at <= now) {
             self.keys.remove(key);
             return None;

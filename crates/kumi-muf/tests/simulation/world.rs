@@ -8,16 +8,13 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use bytes::Bytes;
 use kumi_muf::core::{
-    CallError, CallId, CallSpec, Core, GatherId, GatherSpec, Gathered, JobId, Key, Lost, Op,
-    Outcome, Output, Pattern, Reply, RequestId, SearchToken, Settings, Status, Target, Time,
+    CallError, CallId, CallSpec, Command, Core, GatherId, GatherSpec, Gathered, JobId, Key, Lost,
+    Op, Outcome, Output, Pattern, Reply, RequestId, SearchToken, Settings, Status, Target, Time,
     UnitName, ulid,
 };
 
 use crate::plan::{Fault, Plan, Tally};
 use crate::server::Server;
-
-/// Handlers at a time per backend: few enough that requests have to wait.
-const PLACES: usize = 2;
 
 #[derive(Debug)]
 enum Event {
@@ -117,6 +114,7 @@ pub(crate) struct Caller {
     pub(crate) request: String,
     pub(crate) payload: Bytes,
     pub(crate) cancelled: bool,
+    pub(crate) began: u64,
     pub(crate) deadline: u64,
     pub(crate) results: Vec<(u64, Result<Bytes, CallError>)>,
 }
@@ -134,6 +132,8 @@ pub(crate) struct World {
     pub(crate) gathers: BTreeMap<(usize, GatherId), Heard>,
     pub(crate) runs: HashMap<String, Vec<Run>>,
     pub(crate) tally: Tally,
+    /// What a unit did that it must never do.
+    pub(crate) violations: Vec<String>,
     rng: fastrand::Rng,
     events: BinaryHeap<Reverse<(u64, u64)>>,
     bodies: HashMap<u64, Event>,
@@ -151,6 +151,7 @@ impl World {
             gathers: BTreeMap::new(),
             runs: HashMap::new(),
             tally: Tally::default(),
+            violations: Vec::new(),
             rng: fastrand::Rng::with_seed(plan.seed),
             events: BinaryHeap::new(),
             bodies: HashMap::new(),
@@ -185,7 +186,7 @@ impl World {
             if is_backend {
                 world.units[index]
                     .core
-                    .serve(Pattern::All, PLACES, Time(world.now));
+                    .serve(Pattern::All, world.plan.places, Time(world.now));
             }
             let at = world.now + world.rng.u64(..200);
             world.at(at, Event::Subscribe { unit: index });
@@ -378,6 +379,7 @@ impl World {
                     request,
                     payload,
                     cancelled,
+                    began: self.now,
                     deadline,
                     results: Vec::new(),
                 },
@@ -506,7 +508,45 @@ impl World {
         }
     }
 
+    /// An answer may leave a backend only while the server holds its claim. What is on its way may still be late.
+    fn check_answer(&mut self, unit: usize, op: &Op) {
+        let Some(Command::Set {
+            key: text,
+            only_new: true,
+            ..
+        }) = op.commands.first()
+        else {
+            return;
+        };
+        let Some(key) =
+            Key::parse(text).filter(|key| matches!(key.status, Status::Res | Status::Err))
+        else {
+            return;
+        };
+        if key.id.contains("~all~")
+            || self.server.lost_writes_at.is_some()
+            || self.units[unit].paused.is_some()
+        {
+            return;
+        }
+        let claim = format!("MUF/{}/KEEP/{}.claim", key.unit, key.id);
+        let holder = self
+            .server
+            .value(&claim, self.now)
+            .map(|value| String::from_utf8_lossy(value).into_owned());
+        let name = self.units[unit].name.as_str();
+        if holder
+            .as_ref()
+            .is_none_or(|holder| holder.split('~').next() != Some(name))
+        {
+            self.violations.push(format!(
+                "{name} answers {text}, which {holder:?} has claimed"
+            ));
+        }
+    }
+
     fn send(&mut self, unit: usize, op: Op) {
+        self.check_answer(unit, &op);
         self.next += 1;
         let number = self.next;
         let at = (self.now + self.latency()).max(self.units[unit].link_free_at);
@@ -691,7 +731,7 @@ impl World {
     }
 
     fn revive(&mut self, unit: usize) {
-        let rng = self.rng.fork();
+        let (rng, places) = (self.rng.fork(), self.plan.places);
         let entry = &mut self.units[unit];
         if entry.alive {
             return;
@@ -700,7 +740,7 @@ impl World {
         entry.paused = None;
         entry.wake_at = None;
         entry.core = Core::new(entry.name.clone(), &entry.life.to_string(), settings(), rng);
-        entry.core.serve(Pattern::All, PLACES, Time(self.now));
+        entry.core.serve(Pattern::All, places, Time(self.now));
         self.subscribe(unit);
     }
 
