@@ -32,16 +32,17 @@ export KUMI_TEST_RUN="$$-$RANDOM$RANDOM"
 export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 started=$SECONDS
 
+# Only builtins here: a helper program would carry the mark too.
 marked_processes() {
-    local environ pid
+    local environ pid variable variables
     for environ in /proc/[0-9]*/environ; do
         pid=${environ#/proc/}
         pid=${pid%/environ}
-        # $BASHPID: this runs in a subshell, which carries the mark too.
         [[ $pid != "$$" && $pid != "$BASHPID" ]] || continue
-        if tr '\0' '\n' 2>/dev/null <"$environ" | grep -qxF "KUMI_TEST_RUN=$KUMI_TEST_RUN"; then
-            echo "$pid"
-        fi
+        { mapfile -d '' -t variables <"$environ"; } 2>/dev/null || continue
+        for variable in "${variables[@]}"; do
+            [[ $variable != "KUMI_TEST_RUN=$KUMI_TEST_RUN" ]] || echo "$pid"
+        done
     done
 }
 
@@ -49,16 +50,13 @@ marked_processes() {
 finish() {
     local status=$? left
     trap - EXIT
-    left=$(marked_processes | xargs -r -n1 sh -c 'test -d /proc/$0 && echo $0' | tr '\n' ' ')
-    if [[ -n ${left// /} ]]; then
+    mapfile -t left < <(marked_processes)
+    if [[ ${#left[@]} -gt 0 ]]; then
         echo "test.sh: still running, ended now:" >&2
-        # shellcheck disable=SC2086 # a list of process ids
-        ps -o pid=,args= -p "${left// /,}" >&2 || true
-        # shellcheck disable=SC2086
-        kill $left 2>/dev/null || true
+        ps -o pid=,args= -p "${left[*]}" >&2 || true
+        kill "${left[@]}" 2>/dev/null || true
         sleep 1
-        # shellcheck disable=SC2086
-        kill -KILL $left 2>/dev/null || true
+        kill -KILL "${left[@]}" 2>/dev/null || true
         [[ $status -ne 0 ]] || status=1
     fi
     if [[ $status -eq 0 ]]; then
