@@ -1,6 +1,6 @@
 //! The longest engine step while the keyspace grows.
 //!
-//! Each run is a process of its own (see [`engine`](super::engine)), because a second run in the
+//! Each run is a process of its own (see [`engine`]), because a second run in the
 //! same one would find the memory of the first already mapped. Every call into the engine is timed
 //! by its thread's CPU clock: a preempted thread does not look slow, a table that rehashes at once
 //! does. What that clock cannot tell from work is an interrupt, or a virtual machine that lost its

@@ -21,7 +21,7 @@ use super::requester::{CallSpec, Requester};
 use super::settings::Settings;
 use super::watch::{KeepPattern, Watches};
 
-/// The state machine of one unit. See the [module](self) for the order of calls.
+/// The state machine of one unit. The top of this file has the order of calls.
 #[derive(Debug)]
 pub struct Core {
     unit: UnitName,
