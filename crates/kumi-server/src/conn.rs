@@ -126,9 +126,10 @@ impl Input {
     /// end of a long argument must not move all of it once more.
     pub(crate) fn reserve(&mut self) {
         let step = self.bytes.len().max(MAX_RESERVE_BYTES);
-        if self.free() < self.need.min(step) {
-            self.bytes
-                .reserve_exact(self.need.clamp(OWN_BUFFER_BYTES, step));
+        // A read into no room at all would look like the end of the stream.
+        let need = self.need.clamp(1, step);
+        if self.free() < need {
+            self.bytes.reserve_exact(need.max(OWN_BUFFER_BYTES));
         }
     }
 
@@ -230,6 +231,14 @@ mod tests {
             need,
             ..Input::default()
         }
+    }
+
+    #[test]
+    fn a_full_buffer_gets_room_even_when_nothing_says_how_much_is_missing() {
+        let mut input = partial(64, 64, 0);
+        assert_eq!(input.free(), 0);
+        input.reserve();
+        assert!(input.free() > 0);
     }
 
     #[test]

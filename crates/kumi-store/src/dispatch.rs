@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::host::{Host, Now};
 use crate::reply::Reply;
 use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
-use crate::store::{Flow, Store};
+use crate::store::{Effect, Flow, Store};
 use kumi_resp::Args;
 
 impl Store {
@@ -51,6 +51,7 @@ impl Store {
                 ctx.session().last_command = Some(id);
                 ctx.admit_and_run(id, args);
             }
+            Err((None, _)) if is_http(args) => ctx.close_http(),
             Err((id, error)) => {
                 ctx.session().last_command = id;
                 ctx.refuse(id, &error);
@@ -86,36 +87,31 @@ impl Store {
         self.list_output(key);
     }
 
-    /// Ends CLIENT PAUSE: commands that waited run now, in the order of their sessions.
+    /// Ends CLIENT PAUSE: commands that were held run now, in the order they came.
     pub(crate) fn end_pause(&mut self, host: &mut dyn Host) {
         self.pause = None;
         self.keyspace.expiry_frozen = false;
-        let waiting: Vec<SessionKey> = self
-            .sessions
-            .iter()
-            .filter(|session| {
-                matches!(
-                    &session.blocked,
-                    Some(Blocked {
-                        on: BlockedOn::Pause(_),
-                        ..
-                    })
-                )
-            })
-            .map(|session| session.key)
-            .collect();
-        for key in waiting {
+        for key in std::mem::take(&mut self.held) {
+            let held = self
+                .sessions
+                .get(key)
+                .and_then(|session| session.blocked.as_ref());
+            if !held.is_some_and(|blocked| matches!(blocked.on, BlockedOn::Pause(_))) {
+                continue;
+            }
             let Some(Blocked {
                 on: BlockedOn::Pause(args),
                 ..
-            }) = self.unblock(key)
+            }) = self.end_wait(key)
             else {
                 continue;
             };
             let now = self.now;
             match self.execute(key, args.as_args(), now, host) {
-                Flow::Done | Flow::Blocked => {}
-                Flow::Close => self.effect(crate::store::Effect::CloseAfterFlush(key)),
+                Flow::Done => self.effect(Effect::Resume(key)),
+                // It waits for something else now, or for another pause.
+                Flow::Blocked => {}
+                Flow::Close => self.effect(Effect::CloseAfterFlush(key)),
             }
         }
     }
@@ -141,9 +137,37 @@ impl Ctx<'_> {
             multi.flags |= row.flags;
             multi.commands.push((id, args));
             multi.queued += 1;
-            return self.reply.simple("QUEUED");
+            let bytes = multi.bytes;
+            return self.answer_queued(bytes);
         }
         self.call(id, args);
+    }
+
+    /// What a transaction queues counts as input that waits, and has the same limit.
+    fn answer_queued(&mut self, bytes: usize) {
+        if bytes > self.store.config.settings().query_buffer_limit_bytes {
+            tracing::warn!(bytes, "closing a client whose transaction is too large");
+            self.store.stats.query_limit_disconnections += 1;
+            self.session().closing = true;
+            self.store.effect(Effect::Close(self.session));
+            self.flow = Flow::Close;
+            return;
+        }
+        self.reply.simple("QUEUED");
+    }
+
+    /// A browser that was tricked into talking to the server gets nothing, and no second line.
+    fn close_http(&mut self) {
+        let session = self.session();
+        session.closing = true;
+        let (conn_id, client) = (session.id, session.peer.addr.clone());
+        tracing::warn!(
+            conn_id,
+            %client,
+            "Possible SECURITY ATTACK detected: a client speaks HTTP. It is closed, and nothing more of what it sent runs."
+        );
+        self.store.effect(Effect::Close(self.session));
+        self.flow = Flow::Close;
     }
 
     /// Everything that can stop a well-formed command before it runs.
@@ -164,6 +188,7 @@ impl Ctx<'_> {
             ));
         }
         let in_transaction = session.multi.is_some();
+        let monitor = session.monitor;
         let subscriber = session.in_subscribe_mode();
         let maxmemory = self.store.config.settings().maxmemory_bytes;
         // Queueing takes memory too, whatever is queued.
@@ -177,6 +202,12 @@ impl Ctx<'_> {
             return Err(CommandError::new(format!(
                 "ERR Can't execute '{full_name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
             )));
+        }
+        const KEYSPACE: u32 = flag::WRITE | flag::READONLY | flag::MAY_REPLICATE;
+        if monitor && (row.flags | queued_flags) & KEYSPACE != 0 {
+            return Err(CommandError::fixed(
+                "ERR Replica can't interact with the keyspace",
+            ));
         }
         if self.store.busy && !row.has(flag::ALLOW_BUSY) {
             return Err(CommandError::fixed(
@@ -221,5 +252,95 @@ impl Ctx<'_> {
         self.store.stats.count_error(b"EXECABORT");
         self.store.discard_transaction(self.session);
         self.reply.error(&text);
+    }
+}
+
+/// The first words of an HTTP request that reach a Redis port when a browser is made to send it
+/// one: the method, and the first header a browser does not leave out.
+fn is_http(args: Args<'_>) -> bool {
+    args[0].eq_ignore_ascii_case(b"POST") || args[0].eq_ignore_ascii_case(b"Host:")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::{Effect, Flow};
+    use crate::testing::Lab;
+
+    #[test]
+    fn http_is_closed_without_an_answer() {
+        for line in ["POST / HTTP/1.1", "host: example"] {
+            let mut lab = Lab::new();
+            assert_eq!(lab.run(line), "");
+            assert_eq!(lab.last_flow, Flow::Close);
+            assert_eq!(lab.run("SET a 1"), "", "nothing more runs after {line:?}");
+        }
+    }
+
+    #[test]
+    fn a_held_command_that_is_held_again_is_not_lost() {
+        let mut lab = Lab::new();
+        let (second, third) = (lab.connect(), lab.connect());
+        lab.check(&[("CLIENT PAUSE 600 ALL", "+OK\r\n")]);
+        assert_eq!(lab.run_as(second, "CLIENT PAUSE 600 ALL"), "");
+        assert_eq!(lab.run_as(third, "SET lost 1"), "");
+        lab.advance_ms(600);
+        assert_eq!(lab.received(second), "+OK\r\n");
+        assert_eq!(lab.received(third), "", "held by the second pause");
+        let resumed = |lab: &mut Lab| {
+            let effects = lab.effects().into_iter();
+            let resumes = effects.filter_map(|effect| match effect {
+                Effect::Resume(key) => Some(key),
+                _ => None,
+            });
+            resumes.collect::<Vec<_>>()
+        };
+        assert_eq!(resumed(&mut lab), [second]);
+        lab.advance_ms(600);
+        assert_eq!(lab.received(third), "+OK\r\n");
+        assert_eq!(resumed(&mut lab), [third]);
+        lab.check(&[("GET lost", "$1\r\n1\r\n")]);
+    }
+
+    #[test]
+    fn held_commands_run_in_the_order_they_came() {
+        let mut lab = Lab::new();
+        let (low, high) = (lab.connect(), lab.connect());
+        lab.check(&[("CLIENT PAUSE 400 WRITE", "+OK\r\n")]);
+        assert_eq!(lab.run_as(high, "SET order first"), "");
+        assert_eq!(lab.run_as(low, "SET order second"), "");
+        lab.advance_ms(400);
+        lab.check(&[("GET order", "$6\r\nsecond\r\n")]);
+    }
+
+    #[test]
+    fn a_transaction_has_the_limit_of_waiting_input() {
+        let mut lab = Lab::new();
+        lab.configure("client-query-buffer-limit", "1mb");
+        lab.check(&[("MULTI", "+OK\r\n")]);
+        let (client, value) = (lab.client, vec![b'x'; 400_000]);
+        for _ in 0..2 {
+            assert_eq!(lab.send(client, &[b"SET", b"a", &value]), "+QUEUED\r\n");
+        }
+        assert_eq!(lab.send(client, &[b"SET", b"a", &value]), "");
+        assert_eq!(lab.last_flow, Flow::Close);
+    }
+
+    #[test]
+    fn a_monitor_may_not_touch_the_keyspace() {
+        let mut lab = Lab::new();
+        lab.check(&[("MONITOR", "+OK\r\n")]);
+        assert!(
+            lab.run("GET a")
+                .contains("-ERR Replica can't interact with the keyspace\r\n")
+        );
+    }
+
+    #[test]
+    fn a_clock_set_back_does_not_put_housekeeping_off() {
+        let mut lab = Lab::new();
+        lab.host.now.unix_us -= 3_600_000_000;
+        lab.advance_ms(1);
+        let ahead_ms = lab.store.next_deadline() - lab.host.now.unix_ms();
+        assert!(ahead_ms <= 100, "{ahead_ms} ms");
     }
 }

@@ -17,7 +17,7 @@ use crate::session::{Blocked, BlockedOn, Class, InputUse, Peer, Session, Session
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 use kumi_resp::{Limits, ProtocolError, encode};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// How a request left its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ const SWEEP_MS: u64 = 1000;
 /// A slice of active expiry ends after this long.
 const EXPIRY_SLICE_NS: u64 = 1_000_000;
 /// What a client may have waiting before it has authenticated.
-const UNAUTHENTICATED_OUTPUT_BYTES: u64 = 1024;
+const UNAUTHENTICATED_OUTPUT_BYTES: u64 = 17 * 1024;
 
 /// The engine.
 #[derive(Debug)]
@@ -96,6 +96,8 @@ pub struct Store {
     /// Commands at least this slow are logged; copied from the configuration.
     pub(crate) slow_ns: u64,
     pub(crate) blocked: usize,
+    /// Sessions with a command held back by a pause, in the order they came.
+    pub(crate) held: VecDeque<SessionKey>,
     with_output: Vec<SessionKey>,
     /// Empty output buffers, so that idle sessions hold none and busy ones share warm memory.
     pub(crate) spare_outputs: Vec<Vec<u8>>,
@@ -130,6 +132,7 @@ impl Store {
             busy: false,
             slow_ns: u64::MAX,
             blocked: 0,
+            held: VecDeque::new(),
             with_output: Vec::new(),
             spare_outputs: Vec::new(),
             effects: Vec::new(),
@@ -340,7 +343,9 @@ impl Store {
         [wait, pause, self.keyspace.next_deadline()]
             .into_iter()
             .flatten()
-            .fold(self.next_housekeeping_ms, u64::min)
+            // A wall clock that was set back must not make the loop sleep until it has caught up.
+            .fold(self.now.unix_ms() + HOUSEKEEPING_MS, u64::min)
+            .min(self.next_housekeeping_ms)
     }
 
     /// Does what is due: a slice of expiry, waits that ended, the end of a pause, housekeeping.
@@ -353,7 +358,7 @@ impl Store {
             self.end_pause(host);
         }
         self.expire_slice(host);
-        if now_ms >= self.next_housekeeping_ms {
+        if is_due(self.next_housekeeping_ms, HOUSEKEEPING_MS, now_ms) {
             self.next_housekeeping_ms = now_ms + HOUSEKEEPING_MS;
             self.housekeeping(now_ms, host.event_loop());
         }
@@ -391,7 +396,7 @@ impl Store {
             .sample(self.stats.total_commands, now_ms);
         self.stats.input_rate.sample(self.stats.bytes_in, now_ms);
         self.stats.output_rate.sample(self.stats.bytes_out, now_ms);
-        if now_ms >= self.next_sweep_ms {
+        if is_due(self.next_sweep_ms, SWEEP_MS, now_ms) {
             self.next_sweep_ms = now_ms + SWEEP_MS;
             self.sweep_sessions(now_ms);
         }
@@ -541,6 +546,9 @@ impl Store {
 
     /// Leaves a session waiting.
     pub(crate) fn block(&mut self, key: SessionKey, blocked: Blocked) {
+        if matches!(blocked.on, BlockedOn::Pause(_)) {
+            self.held.push_back(key);
+        }
         if let Some(deadline) = blocked.deadline_ms {
             self.wait_deadlines.insert((deadline, key));
         }
@@ -550,12 +558,18 @@ impl Store {
         }
     }
 
-    /// Ends a session's wait; the caller writes the answer.
+    /// Ends a session's wait, and has its input decoded again; the caller writes the answer.
     pub(crate) fn unblock(&mut self, key: SessionKey) -> Option<Blocked> {
+        let blocked = self.end_wait(key)?;
+        self.effects.push(Effect::Resume(key));
+        Some(blocked)
+    }
+
+    /// Ends a session's wait, and leaves its input alone.
+    pub(crate) fn end_wait(&mut self, key: SessionKey) -> Option<Blocked> {
         let blocked = self.sessions.get_mut(key)?.blocked.take()?;
         self.blocked -= 1;
         self.forget_wait(key, &blocked);
-        self.effects.push(Effect::Resume(key));
         Some(blocked)
     }
 
@@ -584,4 +598,10 @@ impl Store {
             self.list_output(key);
         }
     }
+}
+
+/// Whether periodic work is due. A next time that lies further ahead than the period means that
+/// the wall clock was set back.
+fn is_due(next_ms: u64, period_ms: u64, now_ms: u64) -> bool {
+    now_ms >= next_ms || next_ms - now_ms > period_ms
 }
