@@ -22,6 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure kumi-server beside redis-server, and valkey-server where there is one
     Store(StoreArgs),
+    /// Measure MUF calls, on kumi-server and on redis-server, beside NATS request/reply
+    Muf(MufArgs),
     /// Hold idle connections until standard input closes (started by `store` itself)
     #[command(hide = true)]
     IdleClient(IdleClientArgs),
@@ -87,6 +89,38 @@ impl StoreArgs {
     pub(crate) fn wants(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
     }
+}
+
+/// What `muf` takes.
+#[derive(Debug, Args)]
+pub(crate) struct MufArgs {
+    /// Fewer and shorter runs: a rough picture in less than a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Interleaved runs per load, of which the median counts [default: 5, or 3 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<NonZeroUsize>,
+
+    /// How long one run should last [default: 3, or 1 with --quick]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<f64>,
+
+    /// The kumi-server to measure [default: built from this workspace]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kumi_server: Option<PathBuf>,
+
+    /// The redis-server to measure too
+    #[arg(long, default_value = "redis-server", value_name = "PATH")]
+    pub(crate) redis_server: PathBuf,
+
+    /// The nats-server to compare with
+    #[arg(long, default_value = "nats-server", value_name = "PATH")]
+    pub(crate) nats_server: PathBuf,
+
+    /// Do not pin servers and clients to different cores
+    #[arg(long)]
+    pub(crate) no_pin: bool,
 }
 
 /// What the idle client takes.

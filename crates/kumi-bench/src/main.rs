@@ -7,6 +7,7 @@
 mod args;
 mod children;
 mod cores;
+mod muf;
 mod procfs;
 mod progress;
 mod report;
@@ -27,6 +28,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Store(args) => store::run(&args),
+        Command::Muf(args) => muf::run(&args),
         Command::IdleClient(args) => store::idle::hold_connections(&args),
         Command::EngineRun(args) => store::engine::run(&args),
     };

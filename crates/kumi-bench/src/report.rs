@@ -1,13 +1,13 @@
 //! What was measured, as a table to read and as lines to parse.
 //!
-//! A figure line is `figure name=N server=S value=V unit=U min=A max=B runs=R`, followed by `ratio_vs_redis=` for every
-//! server but redis, and by `goal=` and `met=` where the project set itself one. Values hold no spaces.
+//! A figure line is `figure name=N server=S value=V unit=U min=A max=B runs=R`, followed by `ratio_vs_redis=` (or
+//! whichever server is the reference) for every other server, and by `goal=` and `met=` where the project set itself one. Values hold no spaces.
 
 use std::fmt::{self, Write};
 
 use crate::stats::Sample;
 
-/// The server everything is compared with.
+/// The server everything is compared with, unless a report names another.
 const REFERENCE: &str = "redis";
 /// The server the goals are for.
 const OURS: &str = "kumi";
@@ -19,6 +19,7 @@ pub(crate) enum Goal {
     AtLeast(f64),
     /// As a multiple of the reference server's figure.
     RatioAtMost(f64),
+    RatioAtLeast(f64),
 }
 
 impl Goal {
@@ -27,6 +28,7 @@ impl Goal {
             Goal::AtMost(limit) => Some(value <= limit),
             Goal::AtLeast(limit) => Some(value >= limit),
             Goal::RatioAtMost(limit) => ratio.map(|ratio| ratio <= limit),
+            Goal::RatioAtLeast(limit) => ratio.map(|ratio| ratio >= limit),
         }
     }
 }
@@ -37,6 +39,7 @@ impl fmt::Display for Goal {
             Goal::AtMost(limit) => write!(f, "<={}", number(limit)),
             Goal::AtLeast(limit) => write!(f, ">={}", number(limit)),
             Goal::RatioAtMost(limit) => write!(f, "ratio<={limit:.3}"),
+            Goal::RatioAtLeast(limit) => write!(f, "ratio>={limit:.3}"),
         }
     }
 }
@@ -85,15 +88,15 @@ impl Row {
     }
 
     /// A server's median as a multiple of the reference's.
-    fn ratio(&self, server: &str) -> Option<f64> {
-        let reference = self.sample(REFERENCE)?.median();
+    fn ratio(&self, server: &str, reference: &str) -> Option<f64> {
+        let compared = self.sample(reference)?.median();
         let own = self.sample(server)?.median();
-        (server != REFERENCE && reference > 0.0).then(|| own / reference)
+        (server != reference && compared > 0.0).then(|| own / compared)
     }
 
-    fn verdict(&self) -> Option<(Goal, bool)> {
+    fn verdict(&self, reference: &str) -> Option<(Goal, bool)> {
         let goal = self.goal?;
-        let met = goal.met(self.sample(OURS)?.median(), self.ratio(OURS))?;
+        let met = goal.met(self.sample(OURS)?.median(), self.ratio(OURS, reference))?;
         Some((goal, met))
     }
 }
@@ -105,13 +108,29 @@ struct Section {
 }
 
 /// Everything one run of the bench has to say.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Report {
+    reference: &'static str,
     sections: Vec<Section>,
     notes: Vec<String>,
 }
 
+impl Default for Report {
+    fn default() -> Report {
+        Report::against(REFERENCE)
+    }
+}
+
 impl Report {
+    /// A report that compares everything with this server.
+    pub(crate) fn against(reference: &'static str) -> Report {
+        Report {
+            reference,
+            sections: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     pub(crate) fn section(&mut self, title: impl Into<String>, rows: Vec<Row>) {
         self.sections.push(Section {
             title: title.into(),
@@ -127,7 +146,7 @@ impl Report {
     pub(crate) fn tables(&self) -> String {
         let mut out = String::new();
         for section in &self.sections {
-            push_section(&mut out, section);
+            push_section(&mut out, section, self.reference);
         }
         for note in &self.notes {
             push_line(&mut out, &format!("note: {note}"));
@@ -139,27 +158,33 @@ impl Report {
         let mut out = String::new();
         for row in self.sections.iter().flat_map(|section| &section.rows) {
             for (server, sample) in &row.cells {
-                push_line(&mut out, &figure(row, server, sample));
+                push_line(&mut out, &figure(row, server, sample, self.reference));
             }
         }
         out
     }
 }
 
-fn push_section(out: &mut String, section: &Section) {
+fn push_section(out: &mut String, section: &Section, reference: &str) {
     let mut servers: Vec<&str> = Vec::new();
     for (server, _) in section.rows.iter().flat_map(|row| &row.cells) {
         if !servers.contains(server) {
             servers.push(server);
         }
     }
-    let compared = section.rows.iter().any(|row| row.ratio(OURS).is_some());
-    let aimed = section.rows.iter().any(|row| row.verdict().is_some());
+    let compared = section
+        .rows
+        .iter()
+        .any(|row| row.ratio(OURS, reference).is_some());
+    let aimed = section
+        .rows
+        .iter()
+        .any(|row| row.verdict(reference).is_some());
 
     let mut header: Vec<String> = vec![String::new(), "unit".to_owned()];
     header.extend(servers.iter().map(|server| (*server).to_owned()));
     if compared {
-        header.push(format!("{OURS}/{REFERENCE}"));
+        header.push(format!("{OURS}/{reference}"));
     }
     if aimed {
         header.extend(["goal".to_owned(), String::new()]);
@@ -173,9 +198,9 @@ fn push_section(out: &mut String, section: &Section) {
                 .map(|server| row.sample(server).map_or(String::from("-"), cell)),
         );
         if compared {
-            line.push(row.ratio(OURS).map_or(String::new(), number));
+            line.push(row.ratio(OURS, reference).map_or(String::new(), number));
         }
-        if let Some((goal, met)) = row.verdict() {
+        if let Some((goal, met)) = row.verdict(reference) {
             line.extend([
                 goal.to_string(),
                 if met { "met" } else { "MISSED" }.to_owned(),
@@ -228,7 +253,7 @@ fn cell(sample: &Sample) -> String {
     }
 }
 
-fn figure(row: &Row, server: &str, sample: &Sample) -> String {
+fn figure(row: &Row, server: &str, sample: &Sample, reference: &str) -> String {
     let mut line = format!(
         "figure name={} server={server} value={} unit={} min={} max={} runs={}",
         row.name,
@@ -239,10 +264,10 @@ fn figure(row: &Row, server: &str, sample: &Sample) -> String {
         sample.len(),
     );
     // Writing to a String cannot fail.
-    if let Some(ratio) = row.ratio(server) {
-        let _ = write!(line, " ratio_vs_redis={ratio:.3}");
+    if let Some(ratio) = row.ratio(server, reference) {
+        let _ = write!(line, " ratio_vs_{reference}={ratio:.3}");
     }
-    if let Some((goal, met)) = row.verdict().filter(|_| server == OURS) {
+    if let Some((goal, met)) = row.verdict(reference).filter(|_| server == OURS) {
         let _ = write!(line, " goal={goal} met={}", if met { "yes" } else { "no" });
     }
     line
@@ -291,17 +316,18 @@ mod tests {
 
     #[test]
     fn goals_are_judged_by_the_median() {
-        let met = |goal| row(goal).verdict().unwrap().1;
+        let met = |goal| row(goal).verdict(REFERENCE).unwrap().1;
         assert!(met(Goal::AtMost(0.9)) && !met(Goal::AtMost(0.89)));
         assert!(met(Goal::AtLeast(0.9)) && !met(Goal::AtLeast(0.91)));
         assert!(met(Goal::RatioAtMost(0.5)) && !met(Goal::RatioAtMost(0.49)));
+        assert!(met(Goal::RatioAtLeast(0.5)) && !met(Goal::RatioAtLeast(0.51)));
     }
 
     #[test]
     fn a_ratio_goal_without_the_reference_stays_open() {
         let mut alone = Row::new("n", "l", "us").goal(Some(Goal::RatioAtMost(1.0)));
         alone.add("kumi", Sample::single(1.0));
-        assert_eq!(alone.verdict(), None);
+        assert_eq!(alone.verdict(REFERENCE), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod growth;
 pub(crate) mod idle;
 mod lag;
 mod memory;
-mod servers;
+pub(crate) mod servers;
 mod workloads;
 
 use std::fs;
@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::args::{Part, Plan, StoreArgs};
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::store::servers::{Contender, Stage};
+use crate::store::servers::{Contender, Kind, Stage};
 
 /// A load average above this at the start is worth a word.
 const BUSY_LOAD: f64 = 0.5;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
         false => PathBuf::new(),
     };
     let contenders = match wanted.iter().any(|&part| part != Part::Growth) {
-        true => servers::contenders(args, &progress)?,
+        true => contenders(args, &progress)?,
         false => Vec::new(),
     };
     raise_open_files();
@@ -73,8 +73,18 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     Ok(())
 }
 
+/// Ours, redis-server, and valkey-server if it can be found.
+fn contenders(args: &StoreArgs, progress: &Progress) -> Result<Vec<Contender>> {
+    let kumi_server = args.kumi_server.as_deref();
+    let mut contenders = servers::contenders(kumi_server, &args.redis_server, progress)?;
+    if let Some(valkey) = servers::on_path(&args.valkey_server) {
+        contenders.push(Contender::new("valkey", Kind::Redis, valkey));
+    }
+    Ok(contenders)
+}
+
 /// Says under which circumstances the figures came to be.
-fn describe(stage: &Stage, contenders: &[Contender], report: &mut Report) {
+pub(crate) fn describe(stage: &Stage, contenders: &[Contender], report: &mut Report) {
     for contender in contenders {
         report.note(format!("{}: {}", contender.name(), contender.version()));
     }

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use crate::args::StoreArgs;
 use crate::children::{Child, Nursery};
 use crate::cores::Cores;
 use crate::procfs::{self, CpuTime};
@@ -76,19 +75,30 @@ impl Stage {
     }
 }
 
+/// How a server is started and greeted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// Takes redis-server's flags and answers PING.
+    Redis,
+    /// Takes nats-server's, and says INFO by itself.
+    Nats,
+}
+
 /// A server program that takes part.
 #[derive(Clone, Debug)]
 pub(crate) struct Contender {
     name: &'static str,
+    kind: Kind,
     program: PathBuf,
     version: String,
 }
 
 impl Contender {
-    fn new(name: &'static str, program: PathBuf) -> Contender {
+    pub(crate) fn new(name: &'static str, kind: Kind, program: PathBuf) -> Contender {
         let version = version_line(&program);
         Contender {
             name,
+            kind,
             program,
             version,
         }
@@ -96,6 +106,10 @@ impl Contender {
 
     pub(crate) fn name(&self) -> &'static str {
         self.name
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
     }
 
     pub(crate) fn version(&self) -> &str {
@@ -121,11 +135,17 @@ impl Contender {
         let output = File::create(&log).context("cannot make a log file")?;
         let address = free_address()?;
         let mut command = Command::new(&self.program);
+        match self.kind {
+            Kind::Redis => command
+                .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+                .arg("--dir")
+                .arg(&directory),
+            Kind::Nats => command
+                .args(["--addr", "127.0.0.1"])
+                .current_dir(&directory),
+        };
         command
-            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
             .args(["--port", &address.port().to_string()])
-            .arg("--dir")
-            .arg(&directory)
             .stdin(Stdio::null())
             .stdout(output.try_clone().context("cannot share a log file")?)
             .stderr(output);
@@ -138,7 +158,7 @@ impl Contender {
             address,
             name: self.name,
         };
-        server.wait_until_ready(&log)?;
+        server.wait_until_ready(self.kind, &log)?;
         Ok(server)
     }
 }
@@ -167,7 +187,7 @@ impl Server {
         procfs::resident_bytes(self.child.pid())
     }
 
-    fn wait_until_ready(&self, log: &Path) -> Result<()> {
+    fn wait_until_ready(&self, kind: Kind, log: &Path) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < START_LIMIT {
             if let Some(status) = self.child.ended()? {
@@ -176,34 +196,43 @@ impl Server {
                     last_words(log)
                 );
             }
-            let answer = Connection::open(self.address)
-                .and_then(|mut connection| connection.command(&[b"PING"]));
-            if answer.is_ok_and(|line| line == b"+PONG") {
+            let greeting = Connection::open(self.address).and_then(|mut connection| match kind {
+                Kind::Redis => connection.command(&[b"PING"]),
+                Kind::Nats => connection.reply(),
+            });
+            let expected: &[u8] = match kind {
+                Kind::Redis => b"+PONG",
+                Kind::Nats => b"INFO ",
+            };
+            if greeting.is_ok_and(|line| line.starts_with(expected)) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(20));
         }
         bail!(
-            "it did not answer PING within {} s; its last words: {}",
+            "it did not answer within {} s; its last words: {}",
             START_LIMIT.as_secs(),
             last_words(log)
         )
     }
 }
 
-/// The servers of this run: ours, redis-server, and valkey-server if it can be found.
-pub(crate) fn contenders(args: &StoreArgs, progress: &Progress) -> Result<Vec<Contender>> {
-    let kumi = match &args.kumi_server {
+/// The servers of every run: ours, and redis-server.
+pub(crate) fn contenders(
+    kumi_server: Option<&Path>,
+    redis_server: &Path,
+    progress: &Progress,
+) -> Result<Vec<Contender>> {
+    let kumi = match kumi_server {
         Some(path) => find_program(path, "check --kumi-server")?,
         None => build_kumi_server(progress)?,
     };
     let hint = "install Debian's redis-server package, or name one with --redis-server";
-    let redis = find_program(&args.redis_server, hint)?;
-    let mut contenders = vec![Contender::new("kumi", kumi), Contender::new("redis", redis)];
-    if let Some(valkey) = on_path(&args.valkey_server) {
-        contenders.push(Contender::new("valkey", valkey));
-    }
-    Ok(contenders)
+    let redis = find_program(redis_server, hint)?;
+    Ok(vec![
+        Contender::new("kumi", Kind::Redis, kumi),
+        Contender::new("redis", Kind::Redis, redis),
+    ])
 }
 
 /// Builds kumi-server into the target directory this program runs from, so that what is measured is what the sources
@@ -250,7 +279,7 @@ pub(crate) fn find_program(program: &Path, hint: &str) -> Result<PathBuf> {
 }
 
 /// A program given by path, or by name and then looked for on PATH.
-fn on_path(program: &Path) -> Option<PathBuf> {
+pub(crate) fn on_path(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return program.is_file().then(|| program.to_owned());
     }
