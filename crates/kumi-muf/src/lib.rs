@@ -1,7 +1,7 @@
 //! MUF: units call each other and keep state through readable Redis keys.
 //!
 //! A unit is a program with a name. It calls others (`request`, `gather`), answers (`serve`), keeps values (`keep`,
-//! `watch_keep`) and sees who is there (`units`). All of it is keys `MUF/UNIT/STATUS/ID` on a Redis server, so it can
+//! `watch_keep`) and sees who is there (`units`) and what goes on (`tap`). All of it is keys `MUF/UNIT/STATUS/ID` on a Redis server, so it can
 //! be watched, and taken part in, with nothing but `redis-cli`. `docs/muf.md` describes the protocol.
 //!
 //! Guarantees: a caller gets exactly one result, an answer or a typed error, never a hang and never two. A handler runs
@@ -19,6 +19,7 @@ mod muf;
 mod payload;
 mod request;
 mod serve;
+mod tap;
 
 pub use crate::core::{Gathered, KeepEvent, NameError, Outcome};
 pub use builder::Builder;
@@ -30,3 +31,4 @@ pub use muf::Muf;
 pub use payload::{Answer, IntoPayload, Json};
 pub use request::{Answers, BoxedFuture, Call, Gather};
 pub use serve::{IntoAnswer, Request, Serve, Service};
+pub use tap::{KeyEvent, Tap, Traffic};

@@ -20,6 +20,7 @@ use crate::driver::{Ask, Stats, WatchAsk, Wires};
 use crate::keep::{Keep, KeepWatch, user_keep_name};
 use crate::request::{Call, Gather};
 use crate::serve::{IntoAnswer, Request, Serve};
+use crate::tap::{TAP_LIMIT, Tap};
 use crate::{Answer, Builder, Error, IntoPayload};
 
 /// Events that a watcher may be behind before it is told that it missed some.
@@ -279,6 +280,32 @@ impl Muf {
         Ok(units)
     }
 
+    /// Shows the requests, claims and answers of all units from now on.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// use kumi_muf::Traffic;
+    ///
+    /// let mut tap = muf.tap().await?;
+    /// while let Some(traffic) = tap.next().await {
+    ///     if let Traffic::Key(seen) = traffic? {
+    ///         println!("{} {} {}: {:?}", seen.unit, seen.status.as_str(), seen.id, seen.value);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn tap(&self) -> Result<Tap, Error> {
+        if self.is_polling() {
+            // Nothing would ever be seen.
+            return Err(Error::Notifications { need: "K$x".into() });
+        }
+        let (events, seen) = mpsc::channel(TAP_LIMIT);
+        let (reply, begun) = oneshot::channel();
+        self.ask(Ask::Tap { events, reply }).await?;
+        begun.await.map_err(|_| Error::Closed)?;
+        Ok(Tap::new(self.clone(), seen))
+    }
+
     /// What this unit did so far.
     pub async fn stats(&self) -> Result<Stats, Error> {
         let (reply, stats) = oneshot::channel();
@@ -344,7 +371,7 @@ impl Muf {
         }
     }
 
-    async fn read_many(&self, keys: Vec<String>) -> Result<Vec<Option<Bytes>>, Error> {
+    pub(crate) async fn read_many(&self, keys: Vec<String>) -> Result<Vec<Option<Bytes>>, Error> {
         match self.run(vec![Command::Values(keys)]).await?.pop() {
             Some(Reply::Values(values)) => Ok(values),
             _ => Ok(Vec::new()),

@@ -13,6 +13,7 @@ use crate::core::{
     Replies, SearchToken, ServiceId, Target, WatchId,
 };
 use crate::serve::AnyHandler;
+use crate::tap::Traffic;
 
 /// A number that a handle gives its call, so that it can take it back before the engine has seen it.
 pub(crate) type Ticket = u64;
@@ -116,6 +117,11 @@ pub(crate) enum Ask {
         pattern: String,
         reply: oneshot::Sender<Vec<String>>,
     },
+    Tap {
+        events: mpsc::Sender<Traffic>,
+        /// Told once all nodes are subscribed to.
+        reply: oneshot::Sender<()>,
+    },
     Stats(oneshot::Sender<Stats>),
     Close(oneshot::Sender<()>),
 }
@@ -151,6 +157,7 @@ pub(super) enum Report {
 pub(super) enum After {
     Serve(ServeAsk),
     Watch(WatchId),
+    Tap(oneshot::Sender<()>),
     Nothing,
 }
 

@@ -24,6 +24,7 @@ use super::fleet::Fleet;
 use super::flight::{Landed, Passenger};
 use super::node::Route;
 use super::pushes::Pushed;
+use super::taps::Taps;
 use crate::core::{
     CallError, CallId, CallSpec, Core, GatherId, GatherSpec, Gathered, JobId, KeepEvent,
     KeepPattern, Outcome, Output, OwnedId, Pattern, RequestId, ServiceId, Settings, Time, UnitName,
@@ -31,6 +32,7 @@ use crate::core::{
 };
 use crate::discovery::Info;
 use crate::serve::{AnyHandler, Request};
+use crate::tap::TAP_GLOB;
 
 /// Things of one kind handled in one turn, before the others get theirs.
 const TURN_LIMIT: usize = 256;
@@ -69,6 +71,7 @@ pub(super) struct Engine {
     pub(super) watches_answers: bool,
     pub(super) stats: Stats,
     pub(super) services: HashMap<ServiceId, Served>,
+    pub(super) taps: Taps,
     handlers: JoinSet<Outcome>,
     running: HashMap<tokio::task::Id, JobId>,
     calls: HashMap<CallId, (Ticket, oneshot::Sender<Result<Bytes, CallError>>)>,
@@ -123,6 +126,7 @@ impl Engine {
             watches_answers: false,
             stats: Stats::default(),
             services: HashMap::new(),
+            taps: Taps::default(),
             handlers: JoinSet::new(),
             running: HashMap::new(),
             calls: HashMap::new(),
@@ -272,6 +276,10 @@ impl Engine {
             Ask::ChangeOwned { owned, value } => self.core.change_owned(owned, value, now),
             Ask::Run { commands, reply } => self.launch(Passenger::Handle(reply), commands),
             Ask::Search { pattern, reply } => self.search_for_handle(pattern, reply),
+            Ask::Tap { events, reply } => {
+                self.taps.add(events);
+                self.subscribe(vec![TAP_GLOB.to_owned()], After::Tap(reply));
+            }
             Ask::Stats(reply) => {
                 let _ = reply.send(self.current_stats());
             }

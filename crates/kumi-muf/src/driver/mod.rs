@@ -1,7 +1,7 @@
 //! The driver: what the core wants, done with tokio and the `redis` crate.
 //!
 //! `engine.rs` is the one task that owns the core; `flight.rs` sends its commands, `pushes.rs` keeps nodes connected
-//! and subscribed, `search.rs` scans. `node.rs` makes connections, `fleet.rs` knows who has which slot, `encode.rs`
+//! and subscribed, `search.rs` scans, `taps.rs` shows onlookers what goes on. `node.rs` makes connections, `fleet.rs` knows who has which slot, `encode.rs`
 //! translates. Protocol decisions are not made here.
 
 mod ask;
@@ -12,6 +12,7 @@ mod flight;
 mod node;
 mod pushes;
 mod search;
+mod taps;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -15,6 +15,7 @@ use super::ask::{After, Report};
 use super::engine::Engine;
 use super::fleet::{Address, Topology, Up};
 use super::node::{Connected, ensure_events};
+use crate::tap::TAP_GLOB;
 
 /// First pause before a node is connected again. It doubles up to a second.
 const RETRY_FIRST: Duration = Duration::from_millis(20);
@@ -40,9 +41,17 @@ impl Engine {
                     .get_channel_name()
                     .split_once("__:")
                     .map_or("", |(_, key)| key);
-                if let Ok(event) = std::str::from_utf8(message.get_payload_bytes()) {
-                    self.core.handle_push(key, event, now);
+                let Ok(event) = std::str::from_utf8(message.get_payload_bytes()) else {
+                    return;
+                };
+                // A push for the onlookers is one too many for the core, which has patterns of its own.
+                if self.taps.are_used() && is_for_taps(&message) {
+                    if self.taps.show(key, event) {
+                        self.unsubscribe(TAP_GLOB);
+                    }
+                    return;
                 }
+                self.core.handle_push(key, event, now);
             }
         }
     }
@@ -88,6 +97,7 @@ impl Engine {
             self.stats.reconnects += 1;
             let now = self.now();
             self.core.handle_subscribed(now);
+            self.taps.gap();
         }
     }
 
@@ -199,6 +209,9 @@ impl Engine {
             }
             Report::Subscribed(After::Serve(ask)) => self.serve(ask),
             Report::Subscribed(After::Watch(watch)) => self.core.watch_ready(watch),
+            Report::Subscribed(After::Tap(reply)) => {
+                let _ = reply.send(());
+            }
             Report::Subscribed(After::Nothing) | Report::Nothing => {}
         }
     }
@@ -296,6 +309,12 @@ impl Engine {
             Report::Topology(topology)
         });
     }
+}
+
+/// Whether the pattern that brought it is the onlookers'.
+fn is_for_taps(message: &Msg) -> bool {
+    let pattern = message.get_pattern::<String>();
+    pattern.is_ok_and(|pattern| pattern.ends_with(&format!("__:{TAP_GLOB}")))
 }
 
 /// The single server of the URL has no name.

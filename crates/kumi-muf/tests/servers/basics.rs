@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use kumi_muf::{Error, Json, KeepEvent, Request};
+use kumi_muf::{Error, Json, KeepEvent, Request, Traffic};
 
 use crate::support::Server;
 
@@ -391,4 +391,41 @@ async fn tracing_travels_beside_the_request() {
         .await
         .expect("an answer");
     assert_eq!(answer.text().expect("text"), parent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tap_shows_request_claim_and_answer_of_other_units_once_each() {
+    for server in Server::each() {
+        let looker = server.unit("looker").await;
+        let mut tap = looker.tap().await.expect("a tap");
+        let backend = server.unit("echo").await;
+        backend
+            .serve("echo.*", |request: Request| async move {
+                Ok::<_, Error>(request.payload().clone())
+            })
+            .await
+            .expect("a service");
+        let web = server.unit("web").await;
+        web.request("echo.say", "hi").await.expect("an answer");
+        let mut seen = Vec::new();
+        while seen.len() < 4 {
+            let next = tokio::time::timeout(Duration::from_secs(20), tap.next());
+            match next.await.expect("no hang").expect("open").expect("read") {
+                Traffic::Key(event) => {
+                    let kind = match event.id.ends_with(".claim") {
+                        true => "claim",
+                        false => event.status.as_str(),
+                    };
+                    let value = event.value.unwrap_or_default();
+                    let value = String::from_utf8_lossy(&value).into_owned();
+                    seen.push(format!("{} {kind} {} {value}", event.unit, event.event));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(seen[0], "web REQ set hi");
+        assert!(seen[1].starts_with("web claim set echo~"), "{seen:?}");
+        assert_eq!(seen[2], "web RES set hi");
+        assert_eq!(seen[3], "web REQ expired ");
+    }
 }

@@ -1,0 +1,94 @@
+//! Onlookers: every push of their pattern goes to each of them, or is made up for by a gap.
+
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::tap::{KeyEvent, Traffic};
+
+/// All taps of a unit.
+#[derive(Default)]
+pub(super) struct Taps {
+    onlookers: Vec<Onlooker>,
+    /// There was one at some time, so pushes of their pattern may still come.
+    used: bool,
+}
+
+struct Onlooker {
+    events: mpsc::Sender<Traffic>,
+    /// It owes a gap, because it was not read fast enough or the connection was lost.
+    missed: bool,
+}
+
+impl Taps {
+    pub(super) fn add(&mut self, events: mpsc::Sender<Traffic>) {
+        self.used = true;
+        self.onlookers.push(Onlooker {
+            events,
+            missed: false,
+        });
+    }
+
+    pub(super) fn are_used(&self) -> bool {
+        self.used
+    }
+
+    /// Shows a push to all. True if it was the last one's last.
+    pub(super) fn show(&mut self, key: &str, event: &str) -> bool {
+        if self.onlookers.is_empty() {
+            return false;
+        }
+        let Some(event) = KeyEvent::of(key, event, Instant::now()) else {
+            return false;
+        };
+        self.onlookers.retain_mut(|onlooker| onlooker.tell(&event));
+        self.onlookers.is_empty()
+    }
+
+    /// Pushes may have been lost.
+    pub(super) fn gap(&mut self) {
+        for onlooker in &mut self.onlookers {
+            onlooker.missed = onlooker.events.try_send(Traffic::Gap).is_err();
+        }
+    }
+}
+
+impl Onlooker {
+    /// False if it has gone.
+    fn tell(&mut self, event: &KeyEvent) -> bool {
+        if self.missed {
+            self.missed = self.events.try_send(Traffic::Gap).is_err();
+        }
+        if !self.missed {
+            let sent = self.events.try_send(Traffic::Key(event.clone()));
+            self.missed = matches!(sent, Err(TrySendError::Full(_)));
+        }
+        !self.events.is_closed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_onlooker_gets_a_gap_for_what_it_missed() {
+        let (events, mut seen) = mpsc::channel(2);
+        let mut taps = Taps::default();
+        taps.add(events);
+        for id in ["a", "b", "c", "d"] {
+            assert!(!taps.show(&format!("MUF/web/REQ/{id}"), "set"));
+        }
+        let mut next = || match seen.try_recv() {
+            Ok(Traffic::Key(event)) => event.id,
+            Ok(Traffic::Gap) => "gap".into(),
+            Err(_) => "nothing".into(),
+        };
+        assert_eq!([next(), next(), next()], ["a", "b", "nothing"]);
+        taps.show("MUF/web/REQ/e", "set");
+        assert_eq!([next(), next(), next()], ["gap", "e", "nothing"]);
+        drop(seen);
+        assert!(taps.show("MUF/web/REQ/f", "set"));
+    }
+}
