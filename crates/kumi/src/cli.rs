@@ -51,6 +51,12 @@ pub(crate) enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Call units, be one, and watch them: MUF from the shell
+    ///
+    /// Units are programs that call each other and keep values through readable keys on a Redis server. docs/muf.md
+    /// describes the protocol. 'kumi muf help COMMAND' says more about each command.
+    #[command(after_long_help = crate::muf::EXIT_CODES)]
+    Muf(crate::muf::MufOptions),
     /// Print a completion script for a shell
     ///
     /// For bash, put it where bash-completion looks:

@@ -5,6 +5,7 @@
 mod banner;
 mod cli;
 mod exit;
+mod muf;
 mod up;
 
 use clap::{CommandFactory, Parser};
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
         return kumi_server::main_from_args(args.into_iter().skip(2));
     }
     match perform(Cli::parse_from(args)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("kumi: {failure}");
             failure.exit_code()
@@ -33,10 +34,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(cli: Cli) -> Result<(), Failure> {
-    match cli.task {
+fn perform(cli: Cli) -> Result<ExitCode, Failure> {
+    let done = match cli.task {
         None => up::run(&cli.up),
         Some(Task::Up(options)) => up::run(&options),
+        Some(Task::Muf(options)) => return Ok(muf::run(options)),
         Some(Task::Server { args }) => Err(Failure::usage(format!(
             "'server' has to be the first word: kumi server {}",
             args.join(" ")
@@ -46,7 +48,8 @@ fn perform(cli: Cli) -> Result<(), Failure> {
             clap_complete::generate(shell, &mut Cli::command(), "kumi", &mut script);
             print(&script)
         }
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Writes to standard output. A reader that has seen enough and left is no failure.

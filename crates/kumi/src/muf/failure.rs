@@ -1,0 +1,120 @@
+//! Why a `kumi muf` command ends other than well, what it says, and the exit code that tells a script which it was.
+
+use kumi_muf::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// The table of exit codes as `--help` shows it. A test compares it with [`Failure::code`].
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed in another way
+  2  the command line makes no sense, or a name or payload cannot be sent
+  4  the backend answered with an error; its payload is on standard error
+  5  no backend claimed the request while it lived
+  6  a backend claimed the request and did not answer in time
+  7  the server cannot be reached
+  8  no such value is kept
+
+KUMI_URL is the server's URL where --url does not name one.";
+
+/// Nothing runs any more when one of these is returned.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The command line parsed, but asks for something that cannot be.
+    Usage(String),
+    /// What the unit said.
+    Muf(Error),
+    /// The kept value that was asked for is not there.
+    Missing(String),
+    /// Whatever else the system came up with.
+    Other(anyhow::Error),
+}
+
+impl Failure {
+    pub(super) fn io(doing: &str, error: io::Error) -> Self {
+        Failure::Other(anyhow::Error::new(error).context(doing.to_owned()))
+    }
+
+    /// Writes it to standard error. A backend's error is its payload and nothing else, so that a script can read it.
+    pub(super) fn tell(&self) {
+        let text = match self {
+            Failure::Muf(Error::Remote(payload)) => {
+                let mut bytes = payload.to_vec();
+                if !bytes.ends_with(b"\n") {
+                    bytes.push(b'\n');
+                }
+                // Who closed standard error does not want to know.
+                let _ = io::stderr().write_all(&bytes);
+                return;
+            }
+            Failure::Usage(text) => text.clone(),
+            Failure::Missing(key) => format!("nothing is kept at {key}"),
+            Failure::Muf(error) => chain(error),
+            Failure::Other(error) => format!("{error:#}"),
+        };
+        let _ = writeln!(io::stderr(), "kumi: {text}");
+    }
+
+    pub(super) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Missing(_) => 8,
+            Failure::Other(_) => 1,
+            Failure::Muf(error) => match error {
+                Error::Name(_) | Error::TooLarge { .. } | Error::Encode(_) => 2,
+                Error::Remote(_) => 4,
+                Error::NoResponder => 5,
+                Error::HandlerTimeout { .. } => 6,
+                Error::Disconnected | Error::ConnectTimeout(_) | Error::Connect(_) => 7,
+                _ => 1,
+            },
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Muf(error)
+    }
+}
+
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_stands_in_the_table() {
+        let failures = [
+            Failure::Usage("x".into()),
+            Failure::Missing("x".into()),
+            Failure::Other(anyhow::anyhow!("x")),
+            Error::Remote("x".into()).into(),
+            Error::NoResponder.into(),
+            Error::HandlerTimeout {
+                claimant: "x".into(),
+            }
+            .into(),
+            Error::Disconnected.into(),
+            Error::Closed.into(),
+        ];
+        for failure in failures {
+            let row = format!("\n  {}  ", failure.code());
+            assert!(EXIT_CODES.contains(&row), "no row for {failure:?}");
+        }
+    }
+}

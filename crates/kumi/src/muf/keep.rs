@@ -1,0 +1,112 @@
+//! `kumi muf keep`: writes, reads or watches kept values.
+
+use super::failure::Failure;
+use super::options::{KeepOptions, payload};
+use super::terminal::{self, Colour, Terminal};
+use super::{POLL, nameless, visitor};
+use kumi_muf::KeepEvent;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+pub(super) async fn run(url: &str, options: KeepOptions) -> Result<(), Failure> {
+    if let Some(pattern) = &options.watch {
+        return watch(url, pattern, &Terminal::new(options.output)).await;
+    }
+    // The parser lets nothing through that lacks them.
+    let (unit, id) = (
+        options.unit.unwrap_or_default(),
+        options.id.unwrap_or_default(),
+    );
+    if options.get {
+        return read(url, &unit, &id).await;
+    }
+    let value = payload(options.value)?;
+    let muf = visitor(url, &unit).poll_every(POLL).connect().await?;
+    let mut keep = muf.keep(&id, value);
+    if let Some(ttl) = options.ttl {
+        keep = keep.ttl(ttl);
+    } else if options.forever {
+        keep = keep.forever();
+    }
+    Ok(keep.await?)
+}
+
+async fn read(url: &str, unit: &str, id: &str) -> Result<(), Failure> {
+    let muf = visitor(url, &nameless()).poll_every(POLL).connect().await?;
+    match muf.read_keep(unit, id).await? {
+        Some(value) => terminal::write(value.bytes()),
+        None => Err(Failure::Missing(format!("MUF/{unit}/KEEP/{id}"))),
+    }
+}
+
+async fn watch(url: &str, pattern: &str, terminal: &Terminal) -> Result<(), Failure> {
+    let muf = visitor(url, &nameless()).connect().await?;
+    let mut watch = muf.watch_keep(pattern).await?;
+    while let Some(event) = watch.next().await {
+        let line = match terminal.is_json {
+            true => json(&event),
+            false => text(&event, terminal),
+        };
+        if let Some(line) = line {
+            terminal::say(&line)?;
+        }
+    }
+    Ok(())
+}
+
+fn json(event: &KeepEvent) -> Option<String> {
+    let mut object = Map::new();
+    let mut about = |kind: &str, of: Option<(&String, &String)>| {
+        object.insert("kind".into(), kind.into());
+        if let Some((unit, id)) = of {
+            object.insert("unit".into(), unit.as_str().into());
+            object.insert("id".into(), id.as_str().into());
+        }
+    };
+    match event {
+        KeepEvent::Value {
+            unit,
+            id,
+            value,
+            ttl_ms,
+        } => {
+            about("value", Some((unit, id)));
+            terminal::put(&mut object, "value", value);
+            object.insert("ttl_ms".into(), (*ttl_ms).into());
+        }
+        KeepEvent::Deleted { unit, id } => about("deleted", Some((unit, id))),
+        KeepEvent::Expired { unit, id } => about("expired", Some((unit, id))),
+        KeepEvent::Live => about("live", None),
+        KeepEvent::Gap => about("gap", None),
+        _ => return None,
+    }
+    Some(Value::from(object).to_string())
+}
+
+fn text(event: &KeepEvent, terminal: &Terminal) -> Option<String> {
+    let name = |unit: &str, id: &str| terminal.paint(Colour::Cyan, &format!("{unit}/{id}"));
+    let dim = |text: &str| terminal.paint(Colour::Dim, text);
+    Some(match event {
+        KeepEvent::Value {
+            unit,
+            id,
+            value,
+            ttl_ms,
+        } => {
+            let life = match ttl_ms {
+                Some(ms) => format!("{:?}", Duration::from_secs(ms.div_ceil(1_000))),
+                None => "for ever".into(),
+            };
+            let value = terminal::quoted(value);
+            format!("{} = {value}  {}", name(unit, id), dim(&life))
+        }
+        KeepEvent::Deleted { unit, id } => format!("{} {}", name(unit, id), dim("deleted")),
+        KeepEvent::Expired { unit, id } => format!("{} {}", name(unit, id), dim("expired")),
+        KeepEvent::Live => dim("that is all there is; what follows is live"),
+        KeepEvent::Gap => terminal.paint(
+            Colour::Yellow,
+            "something may have been missed; all there is follows",
+        ),
+        _ => return None,
+    })
+}

@@ -1,0 +1,258 @@
+//! The command line of `kumi muf`, and how its small languages (durations, payloads) are read.
+
+use super::failure::{EXIT_CODES, Failure};
+use clap::{Args, Subcommand, ValueEnum};
+use std::io::Read;
+use std::time::Duration;
+
+/// Options of every command, and the command.
+#[derive(Debug, Args)]
+pub(crate) struct MufOptions {
+    /// The server: redis://[user:password@]host[:port][/db] or unix:///path [default: KUMI_URL, else
+    /// redis://127.0.0.1:6379]
+    #[arg(long, value_name = "URL", global = true)]
+    pub(super) url: Option<String>,
+    #[command(subcommand)]
+    pub(super) task: MufTask,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum MufTask {
+    /// Call a service and print its answer
+    ///
+    /// The answer's bytes go to standard output as they are. A request that fails says why on standard error, and
+    /// with its exit code.
+    #[command(after_long_help = format!("{CALL_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Call(CallOptions),
+    /// Be a backend: answer requests with a program in any language
+    ///
+    /// Ctrl-c and SIGTERM stop it after it has answered what it has taken; a second one stops it at once.
+    #[command(after_long_help = format!("{SERVE_NOTES}\n\n{EXIT_CODES}"))]
+    Serve(ServeOptions),
+    /// Show requests, claims and answers of all units as they happen
+    ///
+    /// On a terminal, lines for people; otherwise JSON lines with a "kind": watching (once, when nothing will be
+    /// missed any more), request, claim, answer, error, unanswered, gap.
+    #[command(after_long_help = EXIT_CODES)]
+    Watch(WatchOptions),
+    /// Keep, read or watch values
+    #[command(
+        override_usage = "kumi muf keep [OPTIONS] <UNIT> <ID> <VALUE>\n       \
+                          kumi muf keep [OPTIONS] <UNIT> <ID> --get\n       \
+                          kumi muf keep [OPTIONS] --watch <PATTERN>",
+        after_long_help = EXIT_CODES
+    )]
+    Keep(KeepOptions),
+    /// List the units that are there
+    #[command(after_long_help = EXIT_CODES)]
+    Units(UnitsOptions),
+}
+
+const CALL_EXAMPLES: &str = "\
+Examples:
+  kumi muf call web thumb.resize @cat.png --timeout 2s > small.png
+  kumi muf call web sum.add '[1, 2]' --json
+  date | kumi muf call web echo.say -";
+
+const SERVE_NOTES: &str = "\
+Examples:
+  kumi muf serve 'text.upper' --exec 'tr a-z A-Z'
+  kumi muf serve '*' --pipe ./backend.py --concurrency 1
+
+With --exec, sh runs the command once per request. The payload is its standard input, its standard output is the
+answer (RES). If it ends with another exit code than 0, its standard error is the answer (ERR). Its environment has
+MUF_ID (the request's ID), MUF_METHOD (service.method; empty for a bare ID), MUF_UNIT (who asks) and MUF_ATTEMPT
+(1, or more if the request may have run before).
+
+With --pipe, sh runs the command once. Each request is a line of JSON on its standard input:
+  {\"id\": 7, \"request\": \"a.b~01J...\", \"method\": \"a.b\", \"unit\": \"web\", \"attempt\": 1, \"payload\": \"text\"}
+and it writes a line for each to its standard output, in any order, with the same id:
+  {\"id\": 7, \"payload\": \"text\"}  or  {\"id\": 7, \"error\": \"text\"}
+A payload that is not UTF-8 text is in payload_base64 instead, both ways. A payload that is another kind of JSON value
+is answered as JSON text. method is null for a bare ID. When standard input ends, the program should end; if it ends
+by itself, so does 'serve', with exit code 1.";
+
+#[derive(Debug, Args)]
+pub(super) struct CallOptions {
+    /// The unit that asks, as backends and onlookers will see it
+    pub(super) unit: String,
+    /// What is asked for
+    #[arg(value_name = "SERVICE.METHOD")]
+    pub(super) target: String,
+    /// Text, @file, or - for standard input; @@ for text that begins with @ [default: nothing]
+    pub(super) payload: Option<String>,
+    /// Send and expect JSON; both are checked
+    #[arg(long, conflicts_with = "text")]
+    pub(super) json: bool,
+    /// Expect text, and end it with a newline
+    #[arg(long)]
+    pub(super) text: bool,
+    /// How long to wait for the answer, such as 2s or 500ms [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) timeout: Option<Duration>,
+    /// How long the request lives while nobody claims it; at most the timeout [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) ttl: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ServeOptions {
+    /// service.method, 'service.*', or '*' for everything, bare IDs too
+    pub(super) pattern: String,
+    /// Run a shell command for each request
+    #[arg(
+        long,
+        value_name = "CMD",
+        required_unless_present = "pipe",
+        conflicts_with = "pipe"
+    )]
+    pub(super) exec: Option<String>,
+    /// Run one shell command that answers all requests, line by line
+    #[arg(long, value_name = "CMD")]
+    pub(super) pipe: Option<String>,
+    /// The backend's name [default: the service and the process id]
+    #[arg(long, value_name = "NAME")]
+    pub(super) unit: Option<String>,
+    /// Requests that are worked on at a time
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) concurrency: u16,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WatchOptions {
+    /// Show payloads whole, instead of their beginnings
+    #[arg(long)]
+    pub(super) full: bool,
+    /// How to show it
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub(super) output: Form,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct KeepOptions {
+    /// Whose value it is
+    #[arg(required_unless_present = "watch")]
+    pub(super) unit: Option<String>,
+    /// The value's name
+    #[arg(required_unless_present = "watch")]
+    pub(super) id: Option<String>,
+    /// Text, @file, or - for standard input; @@ for text that begins with @
+    #[arg(required_unless_present_any = ["get", "watch"])]
+    pub(super) value: Option<String>,
+    /// How long it stays, such as 90s, 15m or 24h [default: 24h]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["get", "watch"])]
+    pub(super) ttl: Option<Duration>,
+    /// It stays until somebody deletes it
+    #[arg(long, conflicts_with_all = ["ttl", "get", "watch"])]
+    pub(super) forever: bool,
+    /// Print the value
+    #[arg(long, conflicts_with_all = ["value", "watch"])]
+    pub(super) get: bool,
+    /// Show what is kept and every change of it: 'unit/name', with * and ? in both
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["unit", "id", "value"])]
+    pub(super) watch: Option<String>,
+    /// How to show what is watched
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub(super) output: Form,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UnitsOptions {
+    /// How to show them
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub(super) output: Form,
+}
+
+/// For whom output is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// Text on a terminal, JSON otherwise
+    Auto,
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Reads `2s`, `500ms`, `15m`, `24h`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    const WRONG: &str = "expected a time such as 500ms, 2s, 15m or 24h";
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match &text[digits.len()..] {
+        "ms" => 1,
+        "s" | "" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(WRONG),
+    };
+    let number: u64 = digits.parse().map_err(|_| WRONG)?;
+    match number.checked_mul(unit_ms) {
+        Some(0) => Err("has to be longer than nothing"),
+        Some(ms) => Ok(Duration::from_millis(ms)),
+        None => Err(WRONG),
+    }
+}
+
+/// Reads a payload as it stands on a command line.
+pub(super) fn payload(text: Option<String>) -> Result<Vec<u8>, Failure> {
+    let Some(text) = text else {
+        return Ok(Vec::new());
+    };
+    if text == "-" {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().read_to_end(&mut bytes);
+        return match read {
+            Ok(_) => Ok(bytes),
+            Err(error) => Err(Failure::io("reading standard input", error)),
+        };
+    }
+    match text.strip_prefix('@') {
+        Some(rest) if rest.starts_with('@') => Ok(rest.as_bytes().to_vec()),
+        Some(file) => std::fs::read(file)
+            .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}"))),
+        None => Ok(text.into_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let check = |text, ms: Option<u64>| {
+            assert_eq!(duration(text).ok(), ms.map(Duration::from_millis), "{text}");
+        };
+        check("500ms", Some(500));
+        check("2s", Some(2_000));
+        check("2", Some(2_000));
+        check("15m", Some(900_000));
+        check("24h", Some(86_400_000));
+        for nonsense in [
+            "",
+            "s",
+            "0s",
+            "-1s",
+            "2 s",
+            "2x",
+            "1.5s",
+            "99999999999999999h",
+        ] {
+            check(nonsense, None);
+        }
+    }
+
+    #[test]
+    fn a_payload_is_text_unless_it_says_otherwise() {
+        let check = |text: Option<&str>, bytes: &[u8]| {
+            assert_eq!(payload(text.map(str::to_owned)).unwrap(), bytes, "{text:?}");
+        };
+        check(None, b"");
+        check(Some("hello"), b"hello");
+        check(Some("@@home"), b"@home");
+        assert!(matches!(
+            payload(Some("@/no/such/file".into())),
+            Err(Failure::Usage(_))
+        ));
+    }
+}

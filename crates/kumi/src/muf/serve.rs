@@ -1,0 +1,123 @@
+//! `kumi muf serve`: a backend made of somebody else's program.
+
+use super::exec;
+use super::failure::Failure;
+use super::options::ServeOptions;
+use super::pipe::Program;
+use kumi_muf::{Muf, Request, Service};
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+pub(super) async fn run(url: &str, options: ServeOptions) -> Result<(), Failure> {
+    let mut stop = Stop::new()?;
+    let unit = options
+        .unit
+        .clone()
+        .unwrap_or_else(|| default_unit(&options.pattern));
+    let muf = Muf::builder(url, &unit)
+        .version(kumi_store::KUMI_VERSION)
+        .connect()
+        .await?;
+    let mut program = match &options.pipe {
+        Some(command) => Some(Program::start(command)?),
+        None => None,
+    };
+    let service = start(&muf, &options, program.as_ref()).await?;
+    eprintln!("kumi: serving {} as {unit}", options.pattern);
+    let ended = tokio::select! {
+        () = stop.asked() => false,
+        () = ended(&mut program) => true,
+    };
+    let drained = async {
+        service.drain().await?;
+        // Closing waits until the last answers are written.
+        muf.close().await?;
+        match program {
+            Some(program) if !ended => program.stop().await,
+            _ => {}
+        }
+        Ok(())
+    };
+    tokio::select! {
+        drained = drained => match drained {
+            Ok(()) if ended => Err(Failure::Other(anyhow::anyhow!("the program has ended"))),
+            other => other,
+        },
+        () = stop.asked() => Err(Failure::Other(anyhow::anyhow!("stopped before all was answered"))),
+    }
+}
+
+async fn start(
+    muf: &Muf,
+    options: &ServeOptions,
+    program: Option<&Program>,
+) -> Result<Service, Failure> {
+    let serve = match program {
+        Some(program) => {
+            let pipe = program.pipe.clone();
+            muf.serve(&options.pattern, move |request: Request| {
+                let pipe = pipe.clone();
+                async move { pipe.answer(&request).await }
+            })
+        }
+        None => {
+            let command: Arc<str> = options.exec.as_deref().unwrap_or_default().into();
+            muf.serve(&options.pattern, move |request: Request| {
+                let command = command.clone();
+                async move { exec::answer(&command, &request).await }
+            })
+        }
+    };
+    Ok(serve.concurrency(options.concurrency.into()).await?)
+}
+
+/// Waits for the end of a program, or for ever if there is none.
+async fn ended(program: &mut Option<Program>) {
+    match program {
+        Some(program) => program.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// `thumb.*` becomes `thumb-4711`: two backends of a service on one machine differ.
+fn default_unit(pattern: &str) -> String {
+    let service = pattern.split(['.', '*']).next().unwrap_or_default();
+    let service = if service.is_empty() { "all" } else { service };
+    format!("{service}-{}", std::process::id())
+}
+
+/// Ctrl-c and SIGTERM, each of them as often as it comes.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Stop {
+    fn new() -> Result<Self, Failure> {
+        let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", error));
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+        })
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_is_named_after_its_service() {
+        let pid = std::process::id();
+        assert_eq!(default_unit("thumb.*"), format!("thumb-{pid}"));
+        assert_eq!(default_unit("thumb.resize"), format!("thumb-{pid}"));
+        assert_eq!(default_unit("*"), format!("all-{pid}"));
+    }
+}

@@ -1,0 +1,116 @@
+//! Standard output: for people in colour, for programs as JSON lines.
+
+use super::base64;
+use super::failure::Failure;
+use super::options::Form;
+use serde_json::{Map, Value};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+/// The colours that are used, as terminals number them.
+#[derive(Clone, Copy)]
+pub(super) enum Colour {
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+/// How things are shown, decided once.
+pub(super) struct Terminal {
+    pub(super) is_json: bool,
+    coloured: bool,
+}
+
+impl Terminal {
+    pub(super) fn new(form: Form) -> Self {
+        let is_terminal = io::stdout().is_terminal();
+        // https://no-color.org: set and not empty means no.
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|kind| kind == "dumb");
+        Self {
+            is_json: match form {
+                Form::Auto => !is_terminal,
+                Form::Text => false,
+                Form::Json => true,
+            },
+            coloured: is_terminal && !refused,
+        }
+    }
+
+    pub(super) fn paint(&self, colour: Colour, text: &str) -> String {
+        let code = match colour {
+            Colour::Dim => 2,
+            Colour::Red => 31,
+            Colour::Green => 32,
+            Colour::Yellow => 33,
+            Colour::Cyan => 36,
+        };
+        match self.coloured {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// Writes a line at once.
+pub(super) fn say(line: &str) -> Result<(), Failure> {
+    write(format!("{line}\n").as_bytes())
+}
+
+/// Writes bytes at once. A reader that has seen enough and left ends the program, and is no failure.
+pub(super) fn write(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Failure::io("writing to standard output", error)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Puts bytes into a JSON object: as they are if they are text, in Base64 under another name if not.
+pub(super) fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => object.insert(name.into(), text.into()),
+        Err(_) => object.insert(format!("{name}_base64"), base64::encode(bytes).into()),
+    };
+}
+
+/// Bytes on one line of a terminal: nothing in them moves the cursor.
+pub(super) fn quoted(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text
+            .chars()
+            .flat_map(|c| -> Box<dyn Iterator<Item = char>> {
+                match c.is_control() {
+                    true => Box::new(c.escape_default()),
+                    false => Box::new(std::iter::once(c)),
+                }
+            })
+            .collect(),
+        Err(_) => bytes.escape_ascii().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_quoted_moves_the_cursor() {
+        assert_eq!(quoted(b"caf\xc3\xa9 \"x\""), "café \"x\"");
+        assert_eq!(quoted(b"a\nb\x1b[2J"), "a\\nb\\u{1b}[2J");
+        assert_eq!(quoted(b"\xff\n"), "\\xff\\n");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_base64() {
+        let mut object = Map::new();
+        put(&mut object, "payload", b"hi");
+        put(&mut object, "value", b"\xff");
+        assert_eq!(
+            Value::from(object).to_string(),
+            r#"{"payload":"hi","value_base64":"/w=="}"#
+        );
+    }
+}

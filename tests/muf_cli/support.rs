@@ -1,0 +1,228 @@
+//! Servers and running `kumi muf` commands, each of its own and gone with its test.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take before the test fails. Only a failing test ever waits that long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server on a Unix socket. Dropping it ends it.
+pub(crate) struct Server {
+    child: Child,
+    directory: TempDir,
+}
+
+impl Server {
+    /// A redis-server, and `kumi server`, which takes the same words.
+    pub(crate) fn each() -> [Server; 2] {
+        let mut kumi = Command::new(env!("CARGO_BIN_EXE_kumi"));
+        kumi.arg("server");
+        [Self::redis(), Self::start(kumi)]
+    }
+
+    pub(crate) fn redis() -> Server {
+        Self::start(Command::new("redis-server"))
+    }
+
+    fn start(mut program: Command) -> Server {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut child = program
+            .args(["--port", "0", "--save", "", "--unixsocket"])
+            .arg(directory.path().join("s"))
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{program:?}: {error}"));
+        let log = lines(child.stdout.take().expect("it is piped"));
+        until(&log, "eady to accept connections");
+        Server { child, directory }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("unix://{}/s", self.directory.path().display())
+    }
+
+    /// `kumi muf` for this server, with more words to come.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kumi"));
+        command.arg("muf").args(words).env("KUMI_URL", self.url());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
+        self.run_with(words, b"")
+    }
+
+    /// Runs a command with this as its standard input.
+    pub(crate) fn run_with(&self, words: &[&str], input: &[u8]) -> Output {
+        let mut child = self
+            .command(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kumi is built");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        // A command that does not read its input is none the worse for it.
+        let _ = stdin.write_all(input);
+        drop(stdin);
+        child.wait_with_output().expect("it is our child")
+    }
+
+    /// Runs a command that has to succeed, and answers what it printed.
+    #[track_caller]
+    pub(crate) fn printed(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Runs a command that has to fail, and compares its exit code and part of what it says.
+    #[track_caller]
+    pub(crate) fn fails(&self, words: &[&str], code: i32, text: &str) {
+        let output = self.run(words);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
+        assert!(error.contains(text), "{words:?}: no {text:?} in {error:?}");
+        assert_eq!(output.stdout, b"", "{words:?}");
+    }
+
+    /// Starts `kumi muf serve` and waits until it serves.
+    pub(crate) fn serve(&self, words: &[&str]) -> Running {
+        let words: Vec<&str> = [&["serve"], words].concat();
+        let mut child = self
+            .command(&words)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kumi is built");
+        let lines = lines(child.stderr.take().expect("it is piped"));
+        until(&lines, "serving");
+        Running { child, lines }
+    }
+
+    /// Starts a command that goes on printing.
+    pub(crate) fn watch(&self, words: &[&str]) -> Running {
+        let mut child = self
+            .command(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kumi is built");
+        let lines = lines(child.stdout.take().expect("it is piped"));
+        Running { child, lines }
+    }
+
+    /// What `redis-cli` prints.
+    pub(crate) fn cli(&self, words: &[&str]) -> String {
+        let output = Command::new("redis-cli")
+            .arg("-s")
+            .arg(self.directory.path().join("s"))
+            .args(words)
+            .output()
+            .expect("redis-cli is installed");
+        String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Ends the server before its time.
+    pub(crate) fn kill(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A command in the background. Dropping it kills it.
+pub(crate) struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub(crate) fn next(&self) -> String {
+        next(&self.lines)
+    }
+
+    /// Reads on until a line holds this text.
+    pub(crate) fn until(&self, text: &str) -> String {
+        until(&self.lines, text)
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let line = self.next();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs and is ours");
+    }
+
+    /// Sends a signal, and answers the exit code; none if it was killed.
+    pub(crate) fn stop(&mut self, signal: Signal) -> Option<i32> {
+        self.signal(signal);
+        self.ended()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                return status.code();
+            }
+            assert!(started.elapsed() < PATIENCE, "still running");
+            // There is no portable way to wait for a child with a limit; nothing depends on how long this takes.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Lines of a program, read on a thread so that waiting for one can end.
+fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            // The pipe is read on, so that the program is never held up.
+            let _ = sender.send(line);
+        }
+    });
+    receiver
+}
+
+#[track_caller]
+fn next(lines: &Receiver<String>) -> String {
+    lines.recv_timeout(PATIENCE).expect("another line in time")
+}
+
+#[track_caller]
+fn until(lines: &Receiver<String>, text: &str) -> String {
+    loop {
+        let line = next(lines);
+        if line.contains(text) {
+            return line;
+        }
+    }
+}
