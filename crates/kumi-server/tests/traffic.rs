@@ -328,6 +328,21 @@ fn input_behind_a_paused_command_waits_until_the_pause_ends() {
 }
 
 #[test]
+fn a_long_pipeline_behind_a_paused_command_is_kept() {
+    let server = embedded().unwrap();
+    let mut control = connect(&server);
+    assert_eq!(control.line("CLIENT PAUSE 100000 WRITE"), "OK");
+    let mut client = connect(&server);
+    let value = "v".repeat(100);
+    for number in 0..6000 {
+        client.send(&format!("SET key:{number} {value}\r\n"));
+    }
+    assert_eq!(control.line("CLIENT UNPAUSE"), "OK");
+    client.expect(&"+OK\r\n".repeat(6000));
+    assert_eq!(control.line("DBSIZE"), "6000");
+}
+
+#[test]
 fn a_paused_client_that_leaves_is_forgotten() {
     let server = embedded().unwrap();
     let mut control = connect(&server);

@@ -186,6 +186,7 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             "ERR SHUTDOWN SAVE is not possible: there are no snapshots on disk yet. Use SHUTDOWN NOSAVE",
         ));
     }
+    tracing::info!("User requested shutdown...");
     ctx.store.effect(Effect::Shutdown(request));
     // The connection ends without an answer, and what was sent behind the command never runs.
     ctx.session().closing = true;
