@@ -134,6 +134,8 @@ fn stop(front: &mut Front, store: &mut Store) -> io::Result<()> {
         // The command SHUTDOWN has said so itself.
         tracing::info!("User requested shutdown...");
     }
+    // Whoever connected before the request to stop is still taken in.
+    front.turn(store, Duration::ZERO)?;
     front.listeners.clear();
     let at_once = front.shutdown_request.is_some_and(|request| request.now);
     let start_ns = front.clock.read().mono_ns;
