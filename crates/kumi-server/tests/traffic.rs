@@ -335,10 +335,10 @@ fn a_long_pipeline_behind_a_paused_command_is_kept() {
     let mut client = connect(&server);
     let value = "v".repeat(100);
     for number in 0..6000 {
-        client.send(&format!("SET key:{number} {value}\r\n"));
+        client.send(format!("SET key:{number} {value}\r\n"));
     }
     assert_eq!(control.line("CLIENT UNPAUSE"), "OK");
-    client.expect(&"+OK\r\n".repeat(6000));
+    client.expect("+OK\r\n".repeat(6000));
     assert_eq!(control.line("DBSIZE"), "6000");
 }
 
