@@ -1,0 +1,1 @@
+//! Membership: which nodes form the cluster, and which of them are alive.

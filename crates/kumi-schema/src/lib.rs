@@ -1,0 +1,1 @@
+//! KDL schemas of Unison protocols: parsed, checked, and turned into Rust and TypeScript.

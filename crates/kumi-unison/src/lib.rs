@@ -1,0 +1,1 @@
+//! Unison: typed requests and events over QUIC, and in memory.
