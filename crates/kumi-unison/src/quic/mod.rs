@@ -1,0 +1,1 @@
+//! Unison over QUIC: the server, the client and their streams.

@@ -1,0 +1,1 @@
+//! Certificates and trust for QUIC connections.
