@@ -297,6 +297,16 @@ fn a_client_without_the_password_is_held_short() {
     ]));
     client.send(bytes);
     client.expect("+OK\r\n+OK\r\n");
+    // Answers that pile up without the password end the connection; a moderate batch does not.
+    let refusal = "-NOAUTH Authentication required.\r\n";
+    let mut client = connect(&server);
+    client.send("PING\r\n".repeat(100));
+    client.expect(&refusal.repeat(100));
+    let mut flood = connect(&server);
+    flood.send("PING\r\n".repeat(5_000));
+    assert!(flood.read_to_end().len() < refusal.len() * 5_000);
+    client.send("PING\r\n");
+    client.expect(refusal);
 }
 
 #[test]

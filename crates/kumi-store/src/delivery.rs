@@ -58,6 +58,7 @@ impl Store {
         ];
         for (kind, names) in kinds {
             for name in names {
+                session.uncount_name(&name);
                 self.pubsub.remove(kind, &name, key);
             }
         }

@@ -136,6 +136,8 @@ pub(crate) struct Session {
     /// A watched key changed: EXEC answers null.
     pub(crate) watch_broken: bool,
     pub(crate) subscriptions: Subscriptions,
+    /// Bytes of the names it watches and subscribes to, here and in the store's books.
+    pub(crate) name_bytes: usize,
     pub(crate) blocked: Option<Blocked>,
     /// No more commands run; the connection closes once the output is flushed.
     pub(crate) closing: bool,
@@ -180,6 +182,7 @@ impl Session {
             watched: BTreeSet::new(),
             watch_broken: false,
             subscriptions: Subscriptions::default(),
+            name_bytes: 0,
             blocked: None,
             closing: false,
             out: Vec::new(),
@@ -209,13 +212,40 @@ impl Session {
     /// What the session keeps on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         let queued = self.multi.as_ref().map_or(0, |multi| multi.bytes);
-        size_of::<Self>() + self.out.capacity() + self.input.used + self.input.free + queued
+        let held = match &self.blocked {
+            Some(Blocked {
+                on: BlockedOn::Pause(args),
+                ..
+            }) => args.bytes(),
+            _ => 0,
+        };
+        let texts = self.name.capacity() + self.lib_name.capacity() + self.lib_version.capacity();
+        let buffers = self.out.capacity() + self.input.used + self.input.free;
+        size_of::<Self>() + buffers + queued + held + texts + self.name_bytes
+    }
+
+    /// A name came into the session's set and the store's book.
+    pub(crate) fn count_name(&mut self, name: &[u8]) {
+        self.name_bytes += booked_bytes(name);
+    }
+
+    /// It left both.
+    pub(crate) fn uncount_name(&mut self, name: &[u8]) {
+        self.name_bytes -= booked_bytes(name);
     }
 
     /// In RESP2 a subscribed client may only manage its subscriptions.
     pub(crate) fn in_subscribe_mode(&self) -> bool {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
     }
+}
+
+/// What a watched or subscribed name takes in its two books: its bytes, a fat pointer and its share
+/// of a tree node in each, and the list of those who asked for it.
+fn booked_bytes(name: &[u8]) -> usize {
+    const PER_BOOK: usize = 32;
+    const ASKERS: usize = 64;
+    2 * (name.len() + PER_BOOK) + ASKERS
 }
 
 /// All sessions, by slot and by client id.

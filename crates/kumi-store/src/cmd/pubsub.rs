@@ -282,6 +282,7 @@ fn subscribe_to(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandResult 
     let key = ctx.session;
     for name in args.iter().skip(1) {
         if names_of(&mut ctx.session().subscriptions, kind).insert(name.into()) {
+            ctx.session().count_name(name);
             ctx.store.pubsub.add(kind, name, key);
         }
         confirm(ctx, kind, words(kind).0, Some(name));
@@ -304,6 +305,7 @@ fn unsubscribe_from(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandRes
     }
     for name in names {
         if names_of(&mut ctx.session().subscriptions, kind).remove(&name) {
+            ctx.session().uncount_name(&name);
             ctx.store.pubsub.remove(kind, &name, key);
         }
         confirm(ctx, kind, words(kind).1, Some(&name));

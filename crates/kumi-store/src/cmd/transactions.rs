@@ -139,8 +139,8 @@ fn watch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let (session, db) = (ctx.session, ctx.db);
     for key in args.iter().skip(1) {
-        let watched = &mut ctx.session().watched;
-        if watched.insert((db, key.into())) {
+        if ctx.session().watched.insert((db, key.into())) {
+            ctx.session().count_name(key);
             let expired = ctx.keys().is_expired_in_place(key);
             let watchers = &mut ctx.store.keyspace.watchers;
             watchers.add(db, key, session, expired);
@@ -199,6 +199,7 @@ impl Store {
         };
         session.watch_broken = false;
         for (db, name) in std::mem::take(&mut session.watched) {
+            session.uncount_name(&name);
             self.keyspace.watchers.remove(db, &name, key);
         }
     }

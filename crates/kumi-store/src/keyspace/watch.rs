@@ -27,33 +27,42 @@ pub(super) enum Now {
 
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    keys: BTreeMap<(usize, Box<[u8]>), Vec<Watch>>,
+    /// By database, then by key, so that a key is looked up without a copy of it. Nothing empty is
+    /// kept.
+    dbs: BTreeMap<usize, BTreeMap<Box<[u8]>, Vec<Watch>>>,
     broken: Vec<SessionKey>,
 }
 
 impl Watchers {
     pub(crate) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.dbs.is_empty()
     }
 
     pub(crate) fn add(&mut self, db: usize, key: &[u8], session: SessionKey, expired: bool) {
-        let watches = self.keys.entry((db, key.into())).or_default();
+        let keys = self.dbs.entry(db).or_default();
+        let watches = keys.entry(key.into()).or_default();
         watches.push(Watch { session, expired });
     }
 
     pub(crate) fn remove(&mut self, db: usize, key: &[u8], session: SessionKey) {
-        let place = (db, key.into());
-        if let Some(watches) = self.keys.get_mut(&place) {
+        let Some(keys) = self.dbs.get_mut(&db) else {
+            return;
+        };
+        if let Some(watches) = keys.get_mut(key) {
             watches.retain(|watch| watch.session != session);
             if watches.is_empty() {
-                self.keys.remove(&place);
+                keys.remove(key);
             }
+        }
+        if keys.is_empty() {
+            self.dbs.remove(&db);
         }
     }
 
     /// Whether the key had expired in its place when `session` began to watch it.
     pub(crate) fn was_expired(&self, db: usize, key: &[u8], session: SessionKey) -> bool {
-        self.keys.get(&(db, key.into())).is_some_and(|watches| {
+        let watches = self.dbs.get(&db).and_then(|keys| keys.get(key));
+        watches.is_some_and(|watches| {
             watches
                 .iter()
                 .any(|watch| watch.session == session && watch.expired)
@@ -62,10 +71,11 @@ impl Watchers {
 
     /// `key` changed, and may be gone now.
     pub(super) fn touch(&mut self, db: usize, key: &[u8], exists: impl FnOnce() -> bool) {
-        if self.keys.is_empty() {
+        if self.dbs.is_empty() {
             return;
         }
-        let Some(watches) = self.keys.get_mut(&(db, key.into())) else {
+        let keys = self.dbs.get_mut(&db);
+        let Some(watches) = keys.and_then(|keys| keys.get_mut(key)) else {
             return;
         };
         let exists = exists();
@@ -86,10 +96,7 @@ impl Watchers {
         was: impl Fn(&[u8]) -> bool,
         will: impl Fn(&[u8]) -> Now,
     ) {
-        let watched = self
-            .keys
-            .range_mut((db, Box::default())..(db + 1, Box::default()));
-        for ((_, key), watches) in watched {
+        for (key, watches) in self.dbs.get_mut(&db).into_iter().flatten() {
             let (was, will) = (was(key), will(key));
             if !was && will == Now::Absent {
                 continue;

@@ -287,6 +287,33 @@ fn data_moves_memory_keyspace_and_persistence() {
 }
 
 #[test]
+fn watched_and_subscribed_names_count_as_memory_until_they_are_given_up() {
+    let mut lab = Lab::new();
+    let used = |lab: &mut Lab| -> u64 {
+        fields(lab, "memory")["used_memory"]
+            .parse()
+            .expect("a number")
+    };
+    let name = "n".repeat(10_000);
+    let before = used(&mut lab);
+    for (take, give_up) in [
+        ("WATCH", "UNWATCH"),
+        ("SUBSCRIBE", "UNSUBSCRIBE"),
+        ("PSUBSCRIBE", "PUNSUBSCRIBE"),
+        ("SSUBSCRIBE", "SUNSUBSCRIBE"),
+    ] {
+        lab.run("HELLO 3");
+        lab.run(&format!("{take} {name}"));
+        lab.run(&format!("{take} {name}"));
+        let with = used(&mut lab);
+        assert!(with > before + 20_000, "{take}: {before} {with}");
+        lab.run(give_up);
+        let after = used(&mut lab);
+        assert!(after < before + 15_000, "{give_up}: {before} {after}");
+    }
+}
+
+#[test]
 fn expiry_is_counted() {
     use crate::keyspace::{Expiry, NewValue};
     let mut lab = Lab::new();
