@@ -1,7 +1,7 @@
 //! Bytes that reach sessions other than the one that runs: published messages, MONITOR's feed.
 
 use crate::pubsub::Kind;
-use crate::session::SessionKey;
+use crate::session::{ReplyMode, SessionKey};
 use crate::slowlog::{self, SlowEntry};
 use crate::store::Store;
 use kumi_resp::{Args, encode};
@@ -80,7 +80,9 @@ impl Store {
             quote(&mut line, arg);
         }
         for key in self.monitors.clone() {
-            if let Some(session) = self.sessions.get_mut(key) {
+            if let Some(session) = self.sessions.get_mut(key)
+                && session.reply_mode != ReplyMode::Off
+            {
                 encode::simple(&mut session.out, &line);
                 self.list_output(key);
             }

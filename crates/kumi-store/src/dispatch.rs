@@ -72,7 +72,10 @@ impl Store {
             ReplyMode::Off => reply.cut_back(mark),
             ReplyMode::SkipThis => {
                 reply.cut_back(mark);
-                session.reply_mode = ReplyMode::On;
+                // A command that waits has its answer before it.
+                if session.blocked.is_none() {
+                    session.reply_mode = ReplyMode::On;
+                }
             }
         }
         let mut out = reply.into_inner();
@@ -173,10 +176,10 @@ impl Ctx<'_> {
     /// Everything that can stop a well-formed command before it runs.
     fn admit(&mut self, id: CommandId) -> Result<(), CommandError> {
         let row = self.store.index.get(id).row;
-        let session = self.session();
-        if !session.authenticated && !row.has(flag::NO_AUTH) {
+        if !row.has(flag::NO_AUTH) && !self.store.is_trusted(self.session) {
             return Err(CommandError::NO_AUTH);
         }
+        let session = self.session();
         let queued_flags = if row.name == "exec" {
             session.multi.as_ref().map_or(0, |multi| multi.flags)
         } else {

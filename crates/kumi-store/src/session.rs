@@ -224,6 +224,18 @@ impl Session {
         size_of::<Self>() + buffers + queued + held + texts + self.name_bytes
     }
 
+    /// Whether the answer of a wait that ends now is wanted. The command it belongs to is over.
+    pub(crate) fn takes_late_answer(&mut self) -> bool {
+        match self.reply_mode {
+            ReplyMode::On | ReplyMode::SkipNext => true,
+            ReplyMode::Off => false,
+            ReplyMode::SkipThis => {
+                self.reply_mode = ReplyMode::On;
+                false
+            }
+        }
+    }
+
     /// A name came into the session's set and the store's book.
     pub(crate) fn count_name(&mut self, name: &[u8]) {
         self.name_bytes += booked_bytes(name);

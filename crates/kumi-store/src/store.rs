@@ -202,12 +202,16 @@ impl Store {
         let settings = self.config.settings();
         Limits {
             max_bulk_len: settings.proto_max_bulk_len,
-            authenticated: self
-                .sessions
-                .get(key)
-                .is_none_or(|session| session.authenticated),
+            authenticated: self.is_trusted(key),
             ..Limits::default()
         }
+    }
+
+    /// Whether a session may do more than authenticate: it has, or no password is asked for now.
+    pub(crate) fn is_trusted(&self, key: SessionKey) -> bool {
+        let session = self.sessions.get(key);
+        session.is_none_or(|session| session.authenticated)
+            || self.config.settings().requirepass.is_none()
     }
 
     /// Tells what was read for a session and what still waits in its buffer.
@@ -465,6 +469,7 @@ impl Store {
     }
 
     fn check_output_limit(&mut self, key: SessionKey, now_ms: u64) {
+        let requires_password = self.config.settings().requirepass.is_some();
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
@@ -475,7 +480,9 @@ impl Store {
             Class::Pubsub => limits.pubsub,
         };
         let over_hard = limit.hard_bytes != 0 && pending > limit.hard_bytes
-            || !session.authenticated && pending > UNAUTHENTICATED_OUTPUT_BYTES;
+            || requires_password
+                && !session.authenticated
+                && pending > UNAUTHENTICATED_OUTPUT_BYTES;
         let mut over_soft = false;
         if limit.soft_bytes != 0 && pending > limit.soft_bytes {
             let since_ms = *session.soft_limit_since_ms.get_or_insert(now_ms);
@@ -593,7 +600,9 @@ impl Store {
 
     /// The answer of a wait that ended by time.
     pub(crate) fn answer_timeout(&mut self, key: SessionKey, on: &BlockedOn) {
-        if let (BlockedOn::Replicas, Some(session)) = (on, self.sessions.get_mut(key)) {
+        if let (BlockedOn::Replicas, Some(session)) = (on, self.sessions.get_mut(key))
+            && session.takes_late_answer()
+        {
             encode::integer(&mut session.out, 0);
             self.list_output(key);
         }

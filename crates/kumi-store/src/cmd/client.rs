@@ -387,6 +387,9 @@ fn pause(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let timeout_ms =
         u64::try_from(timeout_ms).map_err(|_| CommandError::fixed("ERR timeout is negative"))?;
     let until_ms = ctx.now.unix_ms().saturating_add(timeout_ms);
+    if i64::try_from(until_ms).is_err() {
+        return Err(CommandError::fixed("ERR timeout is out of range"));
+    }
     // A second pause only ever makes the first one longer and stricter.
     let (until_ms, writes_only) = match ctx.store.pause {
         Some(old) => (old.until_ms.max(until_ms), old.writes_only && writes_only),
@@ -570,12 +573,15 @@ impl Store {
     }
 
     fn answer_unblocked(&mut self, key: SessionKey) {
-        if let Some(session) = self.sessions.get_mut(key) {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        self.stats.count_error(b"UNBLOCKED");
+        if session.takes_late_answer() {
             encode::error(
                 &mut session.out,
                 "UNBLOCKED client unblocked via CLIENT UNBLOCK",
             );
-            self.stats.count_error(b"UNBLOCKED");
             self.list_output(key);
         }
     }
@@ -607,6 +613,7 @@ fn flag_letters(session: &Session) -> String {
 #[cfg(test)]
 mod tests {
     use crate::keyspace::{Expiry, NewValue};
+    use crate::session::SessionKey;
     use crate::store::{Effect, Flow};
     use crate::testing::Lab;
 
@@ -715,6 +722,49 @@ mod tests {
     }
 
     #[test]
+    fn answers_that_come_late_are_skipped_too() {
+        let mut lab = Lab::new();
+        for (mode, rest) in [("SKIP", "+PONG\r\n"), ("OFF", "")] {
+            let waiting = lab.connect();
+            lab.run_as(waiting, &format!("CLIENT REPLY {mode}"));
+            assert_eq!(lab.run_as(waiting, "WAIT 1 100"), "");
+            lab.advance_ms(200);
+            assert_eq!(lab.received(waiting), "", "{mode}: after the timeout");
+            assert_eq!(lab.run_as(waiting, "PING"), rest);
+
+            lab.run_as(waiting, &format!("CLIENT REPLY {mode}"));
+            assert_eq!(lab.run_as(waiting, "WAIT 1 0"), "");
+            let id = waiting_id(&mut lab, waiting);
+            lab.check(&[(&format!("CLIENT UNBLOCK {id} ERROR"), ":1\r\n")]);
+            assert_eq!(lab.received(waiting), "", "{mode}: after UNBLOCK");
+            assert_eq!(lab.run_as(waiting, "PING"), rest);
+
+            lab.check(&[("CLIENT PAUSE 300 WRITE", "+OK\r\n")]);
+            lab.run_as(waiting, &format!("CLIENT REPLY {mode}"));
+            assert_eq!(lab.run_as(waiting, "SET held 1"), "");
+            lab.advance_ms(400);
+            assert_eq!(lab.received(waiting), "", "{mode}: after the pause");
+            assert_eq!(lab.run_as(waiting, "PING"), rest);
+        }
+        lab.check(&[("GET held", "$1\r\n1\r\n")]);
+    }
+
+    fn waiting_id(lab: &mut Lab, key: SessionKey) -> u64 {
+        lab.store.sessions.get(key).expect("connected").id
+    }
+
+    #[test]
+    fn a_monitor_that_wants_no_answers_gets_no_lines() {
+        let mut lab = Lab::new();
+        let monitor = lab.connect();
+        assert_eq!(lab.run_as(monitor, "MONITOR"), "+OK\r\n");
+        lab.run_as(monitor, "CLIENT REPLY OFF");
+        lab.received(monitor);
+        lab.run("PING");
+        assert_eq!(lab.received(monitor), "");
+    }
+
+    #[test]
     fn a_pause_holds_writes_until_it_ends() {
         let mut lab = Lab::new();
         let other = lab.connect();
@@ -768,6 +818,10 @@ mod tests {
                 "-ERR timeout is not an integer or out of range\r\n",
             ),
             ("CLIENT PAUSE -1", "-ERR timeout is negative\r\n"),
+            (
+                "CLIENT PAUSE 9223372036854775807",
+                "-ERR timeout is out of range\r\n",
+            ),
             (
                 "CLIENT PAUSE 1 x",
                 "-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n",

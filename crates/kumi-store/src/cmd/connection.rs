@@ -167,7 +167,7 @@ fn hello(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if let Some((user, password)) = credentials {
         authenticate(ctx, user, password)?;
     }
-    if !ctx.session().authenticated {
+    if !ctx.store.is_trusted(ctx.session) {
         return Err(CommandError::fixed(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
         ));
@@ -379,6 +379,21 @@ mod tests {
             ("AUTH secret", "+OK\r\n"),
             ("AUTH a b c", "-ERR syntax error\r\n"),
         ]);
+    }
+
+    #[test]
+    fn a_password_taken_away_frees_who_had_none_until_it_is_back() {
+        let mut lab = with_password();
+        let late = lab.connect();
+        lab.check(&[
+            ("AUTH secret", "+OK\r\n"),
+            ("CONFIG SET requirepass \"\"", "+OK\r\n"),
+        ]);
+        assert_eq!(lab.run_as(late, "GET a"), "$-1\r\n");
+        lab.check(&[("CONFIG SET requirepass other", "+OK\r\n")]);
+        let refused = "-NOAUTH Authentication required.\r\n";
+        assert_eq!(lab.run_as(late, "GET a"), refused);
+        lab.check(&[("GET a", "$-1\r\n")]);
     }
 
     #[test]
