@@ -142,7 +142,7 @@ pub(crate) enum Purpose {
     WatchRead {
         watch: u64,
         key: String,
-        fresh: bool,
+        number: u64,
         sent: Time,
     },
     /// An owned value's TTL was extended.

@@ -208,11 +208,11 @@ impl Core {
             Purpose::WatchRead {
                 watch,
                 key,
-                fresh,
+                number,
                 sent,
             } => {
                 self.watches
-                    .read(watch, &key, fresh, sent, replies, now, out);
+                    .read(watch, &key, number, sent, replies, now, out);
             }
             Purpose::OwnedRefresh { owned } => self.owner.refreshed(owned, replies, now, out),
             // A lost write is made up for by the next refresh, which finds the key gone.

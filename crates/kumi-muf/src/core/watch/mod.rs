@@ -1,8 +1,13 @@
 //! Watching kept values: a snapshot, then what changes, and a `Gap` whenever something may have been missed.
 //!
-//! An event of the server only says which key to read, except that it is gone. A value's end is timed here, from its
-//! PTTL, and read once more before it is reported: servers expire keys when they get round to it. Values that the
-//! protocol keeps for itself are not shown.
+//! An event of the server only says which key to read, except that it is gone. What is read is told only if it differs
+//! from what was told last: events and reads travel on two connections, so two events close together (a refresh and a
+//! change, say) may both find the later value. A value's end is timed here, from its PTTL, and read once more before it
+//! is reported: servers expire keys when they get round to it. Values that the protocol keeps for itself are not shown.
+
+mod pattern;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,10 +15,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use bytes::Bytes;
 
 use super::command::{Command, Op, Purpose, Replies, Reply, Search, SearchToken, Time, Token};
-use super::glob::Glob;
 use super::key::{Key, Status};
-use super::name::{NameError, is_reserved_keep};
 use super::output::{KeepEvent, Output, WatchId};
+
+pub use pattern::KeepPattern;
 
 /// How long after its PTTL a value is read to see whether it is gone.
 const EXPIRY_SLACK_MS: u64 = 2;
@@ -21,52 +26,11 @@ const EXPIRY_SLACK_MS: u64 = 2;
 /// How exactly it is known when a value ends: the way to the server and back, on a bad day.
 const EXPIRY_DOUBT_MS: u64 = 20;
 
-/// Which kept values: `unit/name`, both with `*` and `?` as wildcards.
-///
-/// ```
-/// use kumi_muf::core::KeepPattern;
-///
-/// let pattern: KeepPattern = "sensor-*/temperature".parse()?;
-/// assert!(pattern.matches("sensor-3", "temperature"));
-/// assert!(!pattern.matches("sensor-3", "_info"));
-/// # Ok::<(), kumi_muf::core::NameError>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeepPattern {
-    unit: Glob,
-    id: Glob,
-}
-
-impl KeepPattern {
-    /// Whether a value is shown.
-    pub fn matches(&self, unit: &str, id: &str) -> bool {
-        self.unit.matches(unit) && self.id.matches(id) && !is_reserved_keep(id)
-    }
-
-    /// The glob for the server, over keys.
-    pub fn key_glob(&self) -> String {
-        format!("MUF/{}/KEEP/{}", self.unit, self.id)
-    }
-}
-
-impl std::str::FromStr for KeepPattern {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        let wrong = || NameError::NotWatchPattern(text.to_owned());
-        let (unit, id) = text.split_once('/').ok_or_else(wrong)?;
-        Ok(Self {
-            unit: Glob::new(unit).ok_or_else(wrong)?,
-            id: Glob::new(id).ok_or_else(wrong)?,
-        })
-    }
-}
-
 #[derive(Debug)]
 struct Known {
     hash: u64,
-    /// When the read that showed it was sent. What an earlier read says is older.
-    sent: Time,
+    /// Of the read that showed it. What an earlier read says is older.
+    number: u64,
     /// When it should be gone, and is looked at.
     expires: Option<Time>,
 }
@@ -82,7 +46,41 @@ struct Watch {
     /// The search is over, reads are on their way.
     searched: bool,
     reading: usize,
+    /// How many reads were sent: their numbers.
+    reads: u64,
+    /// Keys that went while reads were on their way, with the last read sent before that was known. What such a read
+    /// says may be older than the end. Empty whenever nothing is being read.
+    ended: HashMap<String, u64>,
     live: bool,
+}
+
+impl Watch {
+    /// Reads a value and when it ends.
+    fn read(&mut self, watch: u64, key: &str, now: Time) -> Output {
+        self.reading += 1;
+        self.reads += 1;
+        let commands = vec![
+            Command::Values(vec![key.to_owned()]),
+            Command::TimeToLive(key.to_owned()),
+        ];
+        let purpose = Purpose::WatchRead {
+            watch,
+            key: key.to_owned(),
+            number: self.reads,
+            sent: now,
+        };
+        Output::Run(Op {
+            token: Token(purpose),
+            commands,
+        })
+    }
+
+    /// Whether something newer is known than what this read says.
+    fn is_outdated(&self, key: &str, number: u64) -> bool {
+        let known = self.known.get(key);
+        known.is_some_and(|known| known.number > number)
+            || self.ended.get(key).is_some_and(|last| number <= *last)
+    }
 }
 
 /// All watches of a unit.
@@ -103,6 +101,8 @@ impl Watches {
             found: None,
             searched: false,
             reading: 0,
+            reads: 0,
+            ended: HashMap::new(),
             live: false,
         };
         self.watches.insert(self.next, watch);
@@ -196,8 +196,7 @@ impl Watches {
                     .as_mut()
                     .is_some_and(|found| found.insert(text.clone()))
             {
-                watch.reading += 1;
-                out.push_back(read(watch_id, text, false, now));
+                out.push_back(watch.read(watch_id, text, now));
             }
         }
         if done {
@@ -226,6 +225,9 @@ impl Watches {
                     if let Some(found) = &mut watch.found {
                         found.remove(text);
                     }
+                    if watch.reading > 0 {
+                        watch.ended.insert(text.to_owned(), watch.reads);
+                    }
                     if let Some(known) = watch.known.remove(text) {
                         if let Some(at) = known.expires {
                             self.expiries.remove(&(at, watch_id, text.to_owned()));
@@ -237,22 +239,18 @@ impl Watches {
                         });
                     }
                 }
-                _ => {
-                    watch.reading += 1;
-                    let fresh = !matches!(event, "expire" | "persist");
-                    out.push_back(read(watch_id, text, fresh, now));
-                }
+                _ => out.push_back(watch.read(watch_id, text, now)),
             }
         }
     }
 
-    /// A value was read. `fresh` shows it even if it is what it was: somebody set it.
+    /// A value was read.
     #[expect(clippy::too_many_arguments, reason = "they are one reply taken apart")]
     pub(crate) fn read(
         &mut self,
         watch_id: u64,
         text: &str,
-        fresh: bool,
+        number: u64,
         sent: Time,
         replies: Replies,
         now: Time,
@@ -263,7 +261,7 @@ impl Watches {
         };
         watch.reading = watch.reading.saturating_sub(1);
         if let Some((value, ttl)) = replies.ok().and_then(value_and_ttl) {
-            if watch.known.get(text).is_some_and(|known| known.sent > sent) {
+            if watch.is_outdated(text, number) {
                 return self.complete_if_done(watch_id, now, out);
             }
             let before = watch.known.remove(text);
@@ -282,13 +280,13 @@ impl Watches {
                         text.to_owned(),
                         Known {
                             hash,
-                            sent,
+                            number,
                             expires,
                         },
                     );
                     self.expiries
                         .extend(expires.map(|at| (at, watch_id, text.to_owned())));
-                    let news = fresh || before.is_none_or(|known| known.hash != hash);
+                    let news = before.is_none_or(|known| known.hash != hash);
                     let (unit, id) = (key.unit.to_owned(), key.id.to_owned());
                     news.then_some(KeepEvent::Value {
                         unit,
@@ -298,6 +296,9 @@ impl Watches {
                     })
                 }
                 None => {
+                    if watch.reading > 0 {
+                        watch.ended.insert(text.to_owned(), number);
+                    }
                     // Its end is known to a few milliseconds only; what is gone well before that was deleted.
                     let early = |at: Time| now.plus(EXPIRY_DOUBT_MS) < at;
                     before.map(|known| gone(&key, known.expires.is_none_or(early)))
@@ -321,8 +322,7 @@ impl Watches {
                 return;
             };
             if let Some(watch) = self.watches.get_mut(&watch_id) {
-                watch.reading += 1;
-                out.push_back(read(watch_id, &text, false, now));
+                out.push_back(watch.read(watch_id, &text, now));
             }
         }
     }
@@ -332,7 +332,11 @@ impl Watches {
         let Some(watch) = self.watches.get_mut(&watch_id) else {
             return;
         };
-        if !watch.searched || watch.reading > 0 {
+        if watch.reading > 0 {
+            return;
+        }
+        watch.ended.clear();
+        if !watch.searched {
             return;
         }
         let Some(found) = watch.found.take() else {
@@ -347,8 +351,7 @@ impl Watches {
         missing.sort_unstable();
         // A key set while the search ran may have escaped it, but then its push made it known: read those again.
         for text in missing {
-            watch.reading += 1;
-            out.push_back(read(watch_id, &text, false, now));
+            out.push_back(watch.read(watch_id, &text, now));
         }
         if !watch.live {
             watch.live = true;
@@ -358,22 +361,6 @@ impl Watches {
             });
         }
     }
-}
-
-fn read(watch: u64, key: &str, fresh: bool, now: Time) -> Output {
-    let commands = vec![
-        Command::Values(vec![key.to_owned()]),
-        Command::TimeToLive(key.to_owned()),
-    ];
-    Output::Run(Op {
-        token: Token(Purpose::WatchRead {
-            watch,
-            key: key.to_owned(),
-            fresh,
-            sent: now,
-        }),
-        commands,
-    })
 }
 
 fn value_and_ttl(mut replies: Vec<Reply>) -> Option<(Option<Bytes>, i64)> {
