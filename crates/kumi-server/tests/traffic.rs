@@ -12,6 +12,7 @@ use kumi_store::config::Origin;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 fn server(directives: &[(&str, &str)]) -> Embedded {
     let mut config = Config::new();
@@ -318,6 +319,20 @@ fn an_idle_client_is_closed_after_the_timeout() {
     assert_eq!(idle.line("PING"), "PONG");
     assert_eq!(idle.read_to_end(), b"");
     assert_eq!(subscriber.line("PING"), "pong,", "subscribers may be idle");
+}
+
+#[test]
+fn a_client_that_sends_slowly_is_not_idle() {
+    let server = server(&[("timeout", "2")]);
+    let mut slow = connect(&server);
+    slow.send("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$24\r\n");
+    // Six seconds in all, and never half a second of silence.
+    for _ in 0..24 {
+        slow.send("x");
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    slow.send("\r\n");
+    slow.expect("+OK\r\n");
 }
 
 #[test]

@@ -222,6 +222,10 @@ impl Store {
         self.stats.recent_input_bytes.note(input.used, now_s);
         if let Some(session) = self.sessions.get_mut(key) {
             session.bytes_in += read as u64;
+            // A slow sender or reader is not idle.
+            if read > 0 {
+                session.last_active_ms = self.now.unix_ms();
+            }
             session.input = input;
         }
     }
@@ -295,6 +299,9 @@ impl Store {
         };
         session.listed = false;
         session.bytes_out += count as u64;
+        if count > 0 {
+            session.last_active_ms = self.now.unix_ms();
+        }
         session.sent = (session.sent + count).min(session.out.len());
         if session.sent == session.out.len() {
             session.sent = 0;

@@ -215,7 +215,7 @@ pub const TABLE: &[Directive] = &[
     row("client-output-buffer-limit", Kind::Special(Special::OutputLimits), "normal 0 0 0 replica 256mb 64mb 60 pubsub 32mb 8mb 60", SET, Live(|s, v| if let Value::OutputLimits(limits) = v { s.output_limits = *limits })),
     row("client-query-buffer-limit", memory(MIB, I64), "1gb", SET, Live(|s, v| s.query_buffer_limit_bytes = v.number())),
     row("proto-max-bulk-len", memory(MIB, I64), "512mb", SET, Live(|s, v| s.proto_max_bulk_len = v.number())),
-    row("max-message-size", memory(0, I64), "0", SET, Live(|s, v| s.max_message_size = v.number())),
+    row("max-message-size", memory(0, I64), "0", SET, Live(|s, v| s.max_message_size = v.number())).settled(room_for_a_request),
     row("max-keys", int(0, I64), "0", SET, Live(|s, v| s.max_keys = v.number())),
     row("max-value-size", memory(0, I64), "0", SET, Live(|s, v| s.max_value_size = v.number())),
     row("maxmemory-clients", Kind::Integer { min: -100, max: I64, unit: Unit::PercentOrMemory }, "0", SET, Inert("clients are bounded one by one, not together")),
@@ -428,6 +428,15 @@ pub const TABLE: &[Directive] = &[
     row("tls-session-cache-size", int(0, I32), "20480", SET, Inert(TLS)),
     row("tls-session-cache-timeout", int(0, I32), "300", SET, Inert(TLS)),
 ];
+
+/// A limit that no request fits in could not be lifted again by CONFIG SET.
+fn room_for_a_request(value: Value) -> Result<Value, &'static str> {
+    const SHORTEST: u64 = 512;
+    match value.number::<u64>() {
+        1..SHORTEST => Err("argument must be 0 (no limit) or at least 512 bytes"),
+        _ => Ok(value),
+    }
+}
 
 /// `save` and `nosave` exclude each other.
 fn save_or_nosave(value: Value) -> Result<Value, &'static str> {

@@ -406,3 +406,15 @@ fn secrets_are_known_by_any_name() {
     assert!(Config::is_sensitive(b"RequirePass"));
     assert!(!Config::is_sensitive(b"port") && !Config::is_sensitive(b"nosuch"));
 }
+
+#[test]
+fn a_message_limit_leaves_room_to_be_lifted() {
+    check_reason(
+        "max-message-size",
+        "511",
+        "argument must be 0 (no limit) or at least 512 bytes",
+    );
+    check_shown("max-message-size", "0", "0");
+    check_shown("max-message-size", "512", "512");
+    check_shown("max-message-size", "1gb", "1073741824");
+}
