@@ -26,6 +26,7 @@ impl Front {
         facts.config_file = path(self.config.file.as_deref());
         facts.os = os();
         facts.allocator = self.config.allocator.clone();
+        facts.supervised = self.config.supervised;
         facts.multiplexing = if cfg!(target_os = "linux") {
             "epoll".into()
         } else {

@@ -23,6 +23,7 @@ mod server;
 mod shutdown;
 mod signals;
 mod startup;
+mod supervise;
 
 pub use config_file::{LoadConfigError, load_file};
 pub use embedded::{EmbedError, Embedded, embedded, embedded_with};

@@ -6,6 +6,7 @@ use crate::log::{self, Target};
 use crate::server::{ServerConfig, ServerError, run};
 use crate::shutdown::Shutdown;
 use crate::signals::SignalWatch;
+use crate::supervise::Supervisor;
 use kumi_store::config::{ConfigError, Origin, Settings};
 use kumi_store::{Config, KUMI_VERSION, REDIS_VERSION};
 use std::ffi::OsStr;
@@ -70,6 +71,7 @@ impl Program {
             file,
             log,
             allocator: "mimalloc".into(),
+            supervised: false,
         };
         Ok(Self {
             server,
@@ -81,7 +83,7 @@ impl Program {
     ///
     /// # Errors
     /// An address cannot be listened on, or the server failed later.
-    pub fn run(self, ready: impl FnOnce(&Listeners, &Settings)) -> Result<(), ProgramError> {
+    pub fn run(mut self, ready: impl FnOnce(&Listeners, &Settings)) -> Result<(), ProgramError> {
         introduce(&self.server.config, self.server.file.as_deref());
         let settings = self.server.config.settings();
         let listeners = Listeners::open(settings)?;
@@ -95,8 +97,16 @@ impl Program {
         let shutdown = Shutdown::new();
         let _signals = SignalWatch::start(shutdown.clone()).map_err(ProgramError::Signals)?;
         ready(&listeners, settings);
-        run(self.server, listeners, &shutdown)?;
-        Ok(())
+        let supervisor = Supervisor::find(settings.supervised);
+        if let Some(supervisor) = &supervisor {
+            supervisor.ready();
+            self.server.supervised = true;
+        }
+        let served = run(self.server, listeners, &shutdown);
+        if let Some(supervisor) = &supervisor {
+            supervisor.stopping();
+        }
+        Ok(served?)
     }
 }
 

@@ -33,6 +33,8 @@ pub struct ServerConfig {
     pub log: Option<LogControl>,
     /// What INFO calls the memory allocator, which is the program's choice and not the library's.
     pub allocator: String,
+    /// Whether a supervisor was told that the server is ready, as INFO shows.
+    pub supervised: bool,
 }
 
 impl From<Config> for ServerConfig {
@@ -42,6 +44,7 @@ impl From<Config> for ServerConfig {
             file: None,
             log: None,
             allocator: "libc".into(),
+            supervised: false,
         }
     }
 }

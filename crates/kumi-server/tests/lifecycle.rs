@@ -4,11 +4,12 @@
 
 mod common;
 
-use common::{Client, Process, free_port, request, run_to_end};
-use rustix::process::Signal;
+use common::{Client, PATIENCE, Process, binary, free_port, request, run_to_end};
+use rustix::process::{Pid, Signal};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -225,6 +226,39 @@ fn sigterm_and_sigint_end_the_server_with_everything_answered() {
 }
 
 #[test]
+fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
+    for mode in ["systemd", "auto"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let supervisor = UnixDatagram::bind(&path).unwrap();
+        supervisor.set_read_timeout(Some(PATIENCE)).unwrap();
+        let heard = || {
+            let mut state = [0; 200];
+            let len = supervisor.recv(&mut state).unwrap();
+            String::from_utf8_lossy(&state[..len]).into_owned()
+        };
+        let socket = dir.path().join("s");
+        let mut child = binary()
+            .args(["--port", "0", "--supervised", mode, "--unixsocket"])
+            .arg(&socket)
+            .env("NOTIFY_SOCKET", &path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(heard().starts_with("READY=1\n"));
+        let info = Client::unix(&socket).line("INFO server");
+        assert!(info.contains("process_supervised:systemd"), "{info}");
+        rustix::process::kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        assert_eq!(heard(), "STOPPING=1\n");
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    // Asked for, and nobody there: it says so and runs.
+    let server = Process::start(&["--supervised", "systemd"]);
+    let warned = |line: &String| line.contains("NOTIFY_SOCKET is not set");
+    assert!(server.log.iter().any(warned), "{:#?}", server.log);
+}
+
+#[test]
 fn requests_that_arrived_before_the_signal_are_answered() {
     let mut server = Process::start(&[]);
     let mut client = server.connect();
@@ -287,7 +321,7 @@ fn the_file_the_input_and_the_flags_are_read_in_that_order() {
         "kumi.conf",
         "port 0\nunixsocket wrong\nrequirepass none\ninclude conf.d/*.conf\n",
     );
-    let mut child = common::binary()
+    let mut child = binary()
         .args([&file, "--unixsocket", "s", "-"])
         .current_dir(dir.path())
         .stdin(Stdio::piped())
@@ -359,7 +393,7 @@ fn debians_own_file_loads() {
 #[test]
 fn the_log_goes_where_logfile_says_and_survives_a_rotation() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = common::binary()
+    let mut child = binary()
         .args([
             "--port",
             "0",

@@ -60,6 +60,8 @@ pub struct HostFacts {
     pub os: String,
     /// Name of the memory allocator.
     pub allocator: String,
+    /// Whether a supervisor was told that the server is ready.
+    pub supervised: bool,
     /// Name of the readiness interface.
     pub multiplexing: String,
     /// Addresses listened on, as INFO's listener lines show them.

@@ -32,7 +32,8 @@ pub fn free_port() -> u16 {
 /// The built `kumi-server`.
 pub fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kumi-server"));
-    command.stdin(Stdio::null());
+    // A supervisor of the tests is not one of the server.
+    command.stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
     command
 }
 

@@ -8,7 +8,7 @@
 //! Defaults are Redis's, with two exceptions: `bind` is the loopback, so that a server started without a thought is
 //! not open to the world, and `save` is empty, because there are no snapshots to promise.
 
-use super::settings::{Access, BindAddress, LogLevel, Settings};
+use super::settings::{Access, BindAddress, LogLevel, Settings, Supervision};
 use super::special::{
     Special, announced_hostname, announced_node_name, any_text, append_directory, append_file,
     database_file, title_template,
@@ -282,7 +282,7 @@ pub const TABLE: &[Directive] = &[
     row("dir", TEXT, ".", GUARDED, Live(|s, v| s.dir = v.bytes().to_vec())),
     row("pidfile", TEXT, "", FIXED, Live(|s, v| s.pidfile = v.optional_bytes())),
     row("daemonize", BOOL, "no", FIXED, Inert("kumi-server stays in the foreground; let a supervisor or the shell put it into the background")),
-    row("supervised", Kind::Choice(&["upstart", "systemd", "auto", "no"]), "no", FIXED, Inert("the supervisor is not told when the server is ready; start it as a simple service")),
+    row("supervised", Kind::Choice(&["upstart", "systemd", "auto", "no"]), "no", FIXED, Live(|s, v| s.supervised = Supervision::from_index(v.index()))),
     row("always-show-logo", BOOL, "no", FIXED, Inert("there is no logo")),
     row("set-proc-title", BOOL, "yes", FIXED, Inert(PROCESS)),
     row("proc-title-template", Kind::Text(title_template), "{title} {listen-addr} {server-mode}", SET, Inert(PROCESS)),

@@ -35,7 +35,7 @@ pub use file::{
 };
 pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
-pub use settings::{Access, BindAddress, LogLevel, Settings};
+pub use settings::{Access, BindAddress, LogLevel, Settings, Supervision};
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
 pub use value::{Kind, Unit, Value};
 

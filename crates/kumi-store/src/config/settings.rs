@@ -82,6 +82,8 @@ pub struct Settings {
     pub pidfile: Option<Vec<u8>>,
     /// Working directory.
     pub dir: Vec<u8>,
+    /// Who is told when the server is ready.
+    pub supervised: Supervision,
 }
 
 /// An address of `bind`.
@@ -113,6 +115,29 @@ impl Access {
 
     pub(super) fn from_index(index: usize) -> Self {
         [Access::No, Access::Yes, Access::Local]
+            .get(index)
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// Who supervises the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Supervision {
+    /// Upstart.
+    Upstart,
+    /// systemd, with a service of `Type=notify`.
+    Systemd,
+    /// Whoever is found.
+    Auto,
+    /// Nobody.
+    #[default]
+    No,
+}
+
+impl Supervision {
+    pub(super) fn from_index(index: usize) -> Self {
+        [Self::Upstart, Self::Systemd, Self::Auto, Self::No]
             .get(index)
             .copied()
             .unwrap_or_default()
@@ -201,6 +226,7 @@ impl Settings {
             lazyfree_expire: false,
             disable_huge_pages: true,
             loglevel: LogLevel::Notice,
+            supervised: Supervision::No,
             logfile: None,
             pidfile: None,
             dir: Vec::new(),

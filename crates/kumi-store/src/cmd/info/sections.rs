@@ -97,7 +97,8 @@ impl<'a> Page<'a> {
         self.field("atomicvar_api", "c11-builtin");
         self.field("gcc_version", "0.0.0");
         self.field("process_id", facts.process_id);
-        self.field("process_supervised", "no");
+        let supervised = if facts.supervised { "systemd" } else { "no" };
+        self.field("process_supervised", supervised);
         self.field("run_id", run_id);
         self.field("tcp_port", facts.tcp_port);
         self.field("server_time_usec", self.now.unix_us);
