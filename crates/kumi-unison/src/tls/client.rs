@@ -1,0 +1,250 @@
+//! Which servers a client believes, and what it shows of itself.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use quinn::crypto::rustls::QuicClientConfig;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::server::roots_in;
+use super::verify::{Belief, BeliefVerifier, Shown};
+use super::{ALPN, ClusterKey, Credentials, Fingerprint, TlsError, TrustStore, provider};
+
+/// A client's side of TLS.
+#[derive(Clone)]
+pub struct ClientTls {
+    trust: Trust,
+    /// What the client shows when it is asked.
+    credentials: Option<Credentials>,
+}
+
+#[derive(Clone)]
+enum Trust {
+    Believed(Belief),
+    FirstUse(TrustStore),
+    Authorities(Arc<RootCertStore>),
+}
+
+impl ClientTls {
+    /// Believes a server that shows one of these certificates; its name and dates do not matter.
+    pub fn pinned(pins: impl IntoIterator<Item = Fingerprint>) -> Result<ClientTls, TlsError> {
+        ClientTls::with(Trust::Believed(Belief::Pinned(pins.into_iter().collect())))
+    }
+
+    /// Believes what a server shows the first time, and from then on only that.
+    ///
+    /// A server is the host and port it is connected to by. It is recorded when the handshake is complete, so that a
+    /// certificate shown without its key leaves no trace.
+    pub fn trust_on_first_use(store: TrustStore) -> Result<ClientTls, TlsError> {
+        ClientTls::with(Trust::FirstUse(store))
+    }
+
+    /// Believes a certificate for the server's name that an authority of this PEM file signed.
+    pub fn ca_file(roots: impl AsRef<Path>) -> Result<ClientTls, TlsError> {
+        let roots = Arc::new(roots_in(roots.as_ref())?);
+        ClientTls::with(Trust::Authorities(roots))
+    }
+
+    /// Believes, and is, a member of the cluster that holds this key.
+    pub fn cluster(key: &ClusterKey) -> Result<ClientTls, TlsError> {
+        let credentials = key.credentials()?;
+        let belief = Belief::Key(ClusterKey::public_key(&credentials)?);
+        ClientTls::with(Trust::Believed(belief))?.with_credentials(credentials)
+    }
+
+    /// Believes anybody, on this machine only: connecting to an address that is not loopback is refused with
+    /// [`TlsError::NotLoopback`] before anything is sent.
+    pub fn danger_skip_verification_on_loopback() -> Result<ClientTls, TlsError> {
+        ClientTls::with(Trust::Believed(Belief::Anything))
+    }
+
+    fn with(trust: Trust) -> Result<ClientTls, TlsError> {
+        Ok(ClientTls {
+            trust,
+            credentials: None,
+        })
+    }
+
+    /// Shows these credentials to servers that ask (mutual TLS). Refused when they cannot be used.
+    pub fn with_credentials(mut self, credentials: Credentials) -> Result<ClientTls, TlsError> {
+        self.credentials = Some(credentials);
+        self.config("", &Shown::default())?;
+        Ok(self)
+    }
+
+    /// Prepares one connection to a host at an address.
+    pub(crate) fn attempt(
+        &self,
+        host: &str,
+        address: SocketAddr,
+    ) -> Result<(Attempt, Arc<QuicClientConfig>), TlsError> {
+        if matches!(self.trust, Trust::Believed(Belief::Anything)) && !is_loopback(address) {
+            return Err(TlsError::NotLoopback { address });
+        }
+        if ServerName::try_from(host).is_err() {
+            return Err(TlsError::ServerName {
+                name: host.to_owned(),
+            });
+        }
+        let shown = Shown::default();
+        let peer = peer_name(host, address.port());
+        let config = self.config(&peer, &shown)?;
+        let config = QuicClientConfig::try_from(config).map_err(|_| TlsError::NoInitialSuite)?;
+        let attempt = Attempt {
+            trust: self.trust.clone(),
+            peer,
+            shown,
+        };
+        Ok((attempt, Arc::new(config)))
+    }
+
+    fn config(&self, peer: &str, shown: &Shown) -> Result<ClientConfig, TlsError> {
+        let provider = provider();
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&[&rustls::version::TLS13])?;
+        let believing =
+            |belief: Belief| BeliefVerifier::new(belief, shown.clone(), provider.clone());
+        let verifier: Arc<dyn ServerCertVerifier> = match &self.trust {
+            Trust::Believed(belief) => believing(belief.clone()),
+            Trust::FirstUse(store) => believing(match store.known(peer) {
+                Some(known) => Belief::Pinned(vec![known]),
+                None => Belief::First,
+            }),
+            Trust::Authorities(roots) => {
+                WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone())
+                    .build()?
+            }
+        };
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match &self.credentials {
+            None => builder.with_no_client_auth(),
+            Some(Credentials { chain, key, .. }) => {
+                builder.with_client_auth_cert(chain.clone(), key.clone_key())?
+            }
+        };
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(config)
+    }
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let trust = match &self.trust {
+            Trust::Believed(Belief::Pinned(_)) => "pinned",
+            Trust::Believed(Belief::Key(_)) => "cluster key",
+            Trust::Believed(Belief::Anything | Belief::First) => "anybody on loopback",
+            Trust::FirstUse(_) => "first use",
+            Trust::Authorities(_) => "authorities",
+        };
+        f.debug_struct("ClientTls")
+            .field("trust", &trust)
+            .field("credentials", &self.credentials)
+            .finish()
+    }
+}
+
+/// One connection being made: what its verifier saw, for the verdict afterwards.
+pub(crate) struct Attempt {
+    trust: Trust,
+    peer: String,
+    shown: Shown,
+}
+
+impl Attempt {
+    /// Call once the handshake is complete: only then has the peer proved that it holds its certificate's key.
+    pub(crate) fn confirm(&self) -> Result<(), TlsError> {
+        match (&self.trust, self.shown.believed()) {
+            (Trust::FirstUse(store), Some(presented)) => store.remember(&self.peer, presented),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why the verifier refused the peer, after a handshake that failed; `None` when something else was the reason.
+    pub(crate) fn refusal(&self) -> Option<TlsError> {
+        let presented = self.shown.refused()?;
+        let peer = self.peer.clone();
+        match &self.trust {
+            Trust::Believed(Belief::Pinned(_)) => Some(TlsError::NotPinned { peer, presented }),
+            Trust::Believed(Belief::Key(_)) => Some(TlsError::OtherCluster { peer }),
+            Trust::FirstUse(store) => store.known(&peer).map(|known| TlsError::Changed {
+                peer,
+                presented,
+                known,
+            }),
+            Trust::Believed(Belief::First | Belief::Anything) | Trust::Authorities(_) => None,
+        }
+    }
+}
+
+/// `host:port`, with an IPv6 address in brackets.
+fn peer_name(host: &str, port: u16) -> String {
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+/// Whether an address cannot leave this machine; an IPv4 address written as IPv6 counts as what it is.
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verification_is_skipped_for_loopback_only() {
+        let tls = ClientTls::danger_skip_verification_on_loopback().unwrap();
+        let check = |address: &str, expected: bool| {
+            let address: SocketAddr = address.parse().unwrap();
+            let outcome = tls.attempt("localhost", address);
+            assert_eq!(outcome.is_ok(), expected, "{address}");
+            if let Err(error) = outcome {
+                assert!(matches!(error, TlsError::NotLoopback { .. }));
+            }
+        };
+        check("127.0.0.1:1", true);
+        check("127.8.9.10:1", true);
+        check("[::1]:1", true);
+        check("[::ffff:127.0.0.1]:1", true);
+        check("[::ffff:192.0.2.1]:1", false);
+        check("192.0.2.1:1", false);
+        check("0.0.0.0:1", false);
+        check("[::]:1", false);
+        check("[2001:db8::1]:1", false);
+    }
+
+    #[test]
+    fn names_and_addresses_are_names_and_nothing_else_is() {
+        let tls = ClientTls::pinned([]).unwrap();
+        let address = "127.0.0.1:1".parse().unwrap();
+        for host in ["example.com", "127.0.0.1", "::1", "2001:db8::1"] {
+            assert!(tls.attempt(host, address).is_ok(), "{host}");
+        }
+        for host in ["", "a b", "[::1]", "exa_mple..com"] {
+            let error = tls.attempt(host, address).err();
+            assert!(matches!(error, Some(TlsError::ServerName { .. })), "{host}");
+        }
+    }
+
+    #[test]
+    fn debug_says_whom_it_trusts_and_nothing_else() {
+        let key = ClusterKey::from_secret(&[7; 32]).unwrap();
+        let text = format!("{:?}", ClientTls::cluster(&key).unwrap());
+        let credentials = key.credentials().unwrap();
+        assert_eq!(
+            text,
+            format!("ClientTls {{ trust: \"cluster key\", credentials: Some({credentials:?}) }}")
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! A secret every member of a cluster knows, as TLS sees it.
+//!
+//! From the secret both sides derive the same Ed25519 key, and with it the same certificate. A handshake proves that
+//! the peer holds the private key, and each side accepts that one public key and no other: whoever knows the secret
+//! is in, nobody else is, and no certificate has to be handed around. Members cannot be told apart by it, and a member
+//! cannot be put out without giving all others a new secret; where that matters, a CA is the better choice.
+//!
+//! ```text
+//! prk    = HKDF-Extract-SHA256(salt = "kumi unison/1 cluster", ikm = secret)
+//! seed   = HKDF-Expand-SHA256(prk, info = "kumi unison/1 cluster: ed25519 seed",   32 bytes)
+//! serial = HKDF-Expand-SHA256(prk, info = "kumi unison/1 cluster: certificate id", 16 bytes)
+//! ```
+//!
+//! The seed is the private key of RFC 8032. The certificate around it is self-signed, for the name `unison.cluster`,
+//! and only its public key is compared, so another implementation may build the rest of it differently.
+
+use std::fmt;
+
+use ring::hkdf;
+use ring::rand::{SecureRandom, SystemRandom};
+use rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
+use rustls::server::ParsedCertificate;
+
+use super::{Credentials, TlsError};
+
+/// Separates these keys from whatever else the same secret may be used for.
+const SALT: &[u8] = b"kumi unison/1 cluster";
+const SEED_LABEL: &[u8] = b"kumi unison/1 cluster: ed25519 seed";
+const SERIAL_LABEL: &[u8] = b"kumi unison/1 cluster: certificate id";
+/// The name in the certificate. Nobody resolves it.
+const NAME: &str = "unison.cluster";
+/// What precedes a seed in a PKCS#8 document of version 1 (RFC 8410): a sequence, the version, the algorithm, and
+/// the headers of two nested octet strings.
+const PKCS8_HEAD: [u8; 16] = [
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];
+
+/// A secret shared by all members of a cluster.
+///
+/// ```
+/// use kumi_unison::ClusterKey;
+/// let key = ClusterKey::from_secret(b"0123456789abcdef0123456789abcdef")?;
+/// assert_eq!(format!("{key:?}"), "ClusterKey(..)");
+/// assert!(ClusterKey::from_secret(b"short").is_err());
+/// # Ok::<(), kumi_unison::TlsError>(())
+/// ```
+#[derive(Clone)]
+pub struct ClusterKey {
+    prk: hkdf::Prk,
+}
+
+impl ClusterKey {
+    /// How short a secret may be. The derivation is fast, so it does not protect what people make up: take random
+    /// bytes, 32 of them.
+    pub const MIN_SECRET_BYTES: usize = 16;
+
+    /// Derives from the secret's bytes, taken as they are.
+    pub fn from_secret(secret: &[u8]) -> Result<ClusterKey, TlsError> {
+        if secret.len() < Self::MIN_SECRET_BYTES {
+            return Err(TlsError::WeakClusterSecret {
+                length: secret.len(),
+                at_least: Self::MIN_SECRET_BYTES,
+            });
+        }
+        let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(secret);
+        Ok(ClusterKey { prk })
+    }
+
+    /// A new random secret, to be handed to every member.
+    pub fn random_secret() -> Result<[u8; 32], TlsError> {
+        let mut secret = [0; 32];
+        SystemRandom::new()
+            .fill(&mut secret)
+            .map_err(|_| TlsError::Unusable(rustls::Error::FailedToGetRandomBytes))?;
+        Ok(secret)
+    }
+
+    /// What every member shows.
+    pub(super) fn credentials(&self) -> Result<Credentials, TlsError> {
+        let mut document = PKCS8_HEAD.to_vec();
+        document.extend(self.expand::<32>(SEED_LABEL)?);
+        let key = PrivatePkcs8KeyDer::from(document);
+        let pair = rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&key, &rcgen::PKCS_ED25519)?;
+
+        let mut params = rcgen::CertificateParams::new([NAME.to_owned()])?;
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, NAME);
+        let serial = self.expand::<16>(SERIAL_LABEL)?;
+        params.serial_number = Some(rcgen::SerialNumber::from_slice(&serial));
+        let certificate = params.self_signed(&pair)?;
+        Ok(Credentials::new(
+            certificate.der().clone(),
+            Vec::new(),
+            key.into(),
+        ))
+    }
+
+    /// The public key every member is known by.
+    pub(super) fn public_key(
+        credentials: &Credentials,
+    ) -> Result<SubjectPublicKeyInfoDer<'static>, TlsError> {
+        let leaf = ParsedCertificate::try_from(&credentials.chain[0])?;
+        Ok(leaf.subject_public_key_info())
+    }
+
+    fn expand<const LENGTH: usize>(&self, label: &[u8]) -> Result<[u8; LENGTH], TlsError> {
+        let mut bytes = [0; LENGTH];
+        self.prk
+            .expand(&[label], Length(LENGTH))
+            .and_then(|material| material.fill(&mut bytes))
+            .map_err(|_| TlsError::Unusable(rustls::Error::General("HKDF refused".to_owned())))?;
+        Ok(bytes)
+    }
+}
+
+impl fmt::Debug for ClusterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClusterKey(..)")
+    }
+}
+
+/// How many bytes to expand to.
+struct Length(usize);
+
+impl hkdf::KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"correct horse battery staple, long";
+
+    #[test]
+    fn both_sides_derive_the_same_certificate() {
+        let [one, other] = [(); 2].map(|()| {
+            let key = ClusterKey::from_secret(SECRET).unwrap();
+            key.credentials().unwrap().fingerprint()
+        });
+        assert_eq!(one, other);
+    }
+
+    #[test]
+    fn another_secret_gives_another_public_key() {
+        let keys = [SECRET, b"another secret of enough bytes"].map(|secret| {
+            let key = ClusterKey::from_secret(secret).unwrap();
+            ClusterKey::public_key(&key.credentials().unwrap()).unwrap()
+        });
+        assert_ne!(keys[0], keys[1]);
+    }
+
+    /// Anchors the derivation for other implementations: computed by HKDF as drawn in this file's head.
+    #[test]
+    fn the_seed_is_what_hkdf_gives_for_the_labels() {
+        let key = ClusterKey::from_secret(SECRET).unwrap();
+        let seed: [u8; 32] = key.expand(SEED_LABEL).unwrap();
+        let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            hex,
+            "9920aed1994d3a18b193821d3b866f319ecf90d77e3b7c40407581930d158b40"
+        );
+    }
+
+    #[test]
+    fn random_secrets_differ() {
+        assert_ne!(
+            ClusterKey::random_secret().unwrap(),
+            ClusterKey::random_secret().unwrap()
+        );
+    }
+}

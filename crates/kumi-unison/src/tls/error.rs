@@ -1,0 +1,135 @@
+//! What can go wrong with certificates and keys.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::Fingerprint;
+
+/// Why a TLS decision could not be made, or why a peer was not believed. No text holds key material.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A PEM file could not be read or understood. The file's owner has to mend it; nothing was changed.
+    #[error("cannot read the PEM file {}", path.display())]
+    Pem {
+        /// The file that was named.
+        path: PathBuf,
+        /// What the reader said.
+        #[source]
+        source: rustls::pki_types::pem::Error,
+    },
+    /// A PEM file holds no certificate, so there is nothing to show or to trust.
+    #[error("there is no certificate in {}", path.display())]
+    NoCertificate {
+        /// The file that was named.
+        path: PathBuf,
+    },
+    /// Certificates and keys were read but cannot be used together, or not for this.
+    #[error("these certificates and keys cannot be used")]
+    Unusable(#[from] rustls::Error),
+    /// The client roots cannot be used to verify anybody.
+    #[error("these client roots cannot be used")]
+    ClientRoots(#[from] rustls::server::VerifierBuilderError),
+    /// A certificate could not be made, usually because a name in it is not a name.
+    #[error("cannot make a certificate")]
+    Generate(#[from] rcgen::Error),
+    /// The crypto provider has no suite QUIC can start with: a fault of the build.
+    #[error("the crypto provider lacks the suite QUIC starts with")]
+    NoInitialSuite,
+    /// A cluster secret is too short to be guessed by nobody.
+    #[error("a cluster secret needs at least {at_least} bytes, this one has {length}")]
+    WeakClusterSecret {
+        /// How long the secret was.
+        length: usize,
+        /// How long it has to be.
+        at_least: usize,
+    },
+    /// A fingerprint is not 32 bytes in hexadecimal.
+    #[error("a fingerprint is 64 hexadecimal digits, with or without colons")]
+    FingerprintSyntax,
+    /// Verification was switched off, but the server is not on this machine. Nothing was sent.
+    #[error("{address} is not a loopback address: verification cannot be skipped there")]
+    NotLoopback {
+        /// Where the connection would have gone.
+        address: SocketAddr,
+    },
+    /// A host name is neither a DNS name nor an address.
+    #[error("{name:?} is neither a DNS name nor an IP address")]
+    ServerName {
+        /// The name as given.
+        name: String,
+    },
+    /// The peer's certificate is not one of those pinned. Whoever answered is not who was meant, or was given a new
+    /// certificate; nothing was sent to it.
+    #[error("{peer} showed the certificate {presented}, which is not the pinned one")]
+    NotPinned {
+        /// Whom the connection was for.
+        peer: String,
+        /// What was shown.
+        presented: Fingerprint,
+    },
+    /// The peer had another certificate the first time. Remove its line from the trust store if that is intended.
+    #[error("{peer} showed the certificate {presented}, but {known} is on record for it")]
+    Changed {
+        /// Whom the connection was for.
+        peer: String,
+        /// What was shown.
+        presented: Fingerprint,
+        /// What the trust store holds.
+        known: Fingerprint,
+    },
+    /// The peer does not hold this cluster's key.
+    #[error("{peer} does not belong to this cluster")]
+    OtherCluster {
+        /// Whom the connection was for.
+        peer: String,
+    },
+    /// The peer did not believe this side, or the two have no protocol in common. Usually this side's certificate is
+    /// missing or not one the server was told to let in.
+    #[error("the peer ended the handshake with TLS alert {alert}: {reason}")]
+    Refused {
+        /// The alert's number, as in 116 for a certificate that is required and 120 for no common protocol.
+        alert: u8,
+        /// What QUIC says of it.
+        reason: String,
+    },
+    /// The trust store's file could not be read or written.
+    #[error("cannot use the trust store {}", path.display())]
+    StoreIo {
+        /// The store's file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The trust store's file could have been written by somebody else, so nothing in it can be believed.
+    #[error("others may write the trust store {}: its mode is {mode:o}, it has to be 600", path.display())]
+    StorePermissions {
+        /// The store's file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A line of the trust store is not `peer fingerprint`.
+    #[error("line {line} of the trust store {} is not `peer fingerprint`", path.display())]
+    StoreSyntax {
+        /// The store's file.
+        path: PathBuf,
+        /// Counted from one.
+        line: usize,
+    },
+    /// The trust store holds as many peers as it may.
+    #[error("the trust store is full at {limit} peers")]
+    StoreFull {
+        /// How many it holds at most.
+        limit: usize,
+    },
+}
+
+/// Two are equal when they say the same: what lies below cannot be compared.
+impl PartialEq for TlsError {
+    fn eq(&self, other: &TlsError) -> bool {
+        self.to_string() == other.to_string()
+    }
+}

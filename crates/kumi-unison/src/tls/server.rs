@@ -1,0 +1,130 @@
+//! What a server shows, and which clients it lets in.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quinn::crypto::rustls::QuicServerConfig;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+use super::credentials::certificates_in;
+use super::verify::{Belief, BeliefVerifier, Shown};
+use super::{ALPN, ClusterKey, Credentials, Fingerprint, TlsError, provider};
+
+/// A server's side of TLS.
+///
+/// ```
+/// use kumi_unison::{ClientTls, ServerTls};
+/// // A certificate that lives as long as the process; clients are told its fingerprint.
+/// let server = ServerTls::development(&["localhost", "127.0.0.1"])?;
+/// let client = ClientTls::pinned([server.fingerprint()])?;
+/// # let _ = client;
+/// # Ok::<(), kumi_unison::TlsError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    credentials: Credentials,
+    clients: Clients,
+}
+
+/// Who may connect.
+#[derive(Clone, Debug)]
+enum Clients {
+    Anybody,
+    Verified(Arc<dyn ClientCertVerifier>),
+}
+
+impl ServerTls {
+    /// Makes a certificate for these names now, and shows it for as long as this lives. Anybody may connect.
+    pub fn development(names: &[&str]) -> Result<ServerTls, TlsError> {
+        ServerTls::with(Credentials::development(names)?)
+    }
+
+    /// Shows the certificate of these PEM files. Anybody may connect.
+    pub fn from_pem_files(
+        chain: impl AsRef<Path>,
+        key: impl AsRef<Path>,
+    ) -> Result<ServerTls, TlsError> {
+        ServerTls::with(Credentials::from_pem_files(chain, key)?)
+    }
+
+    /// Shows these credentials. Anybody may connect. Refused when key and certificate do not belong together.
+    pub fn with(credentials: Credentials) -> Result<ServerTls, TlsError> {
+        let tls = ServerTls {
+            credentials,
+            clients: Clients::Anybody,
+        };
+        tls.quic_config()?;
+        Ok(tls)
+    }
+
+    /// Shows the cluster's certificate, and lets in only who holds the cluster's key.
+    pub fn cluster(key: &ClusterKey) -> Result<ServerTls, TlsError> {
+        let credentials = key.credentials()?;
+        let belief = Belief::Key(ClusterKey::public_key(&credentials)?);
+        Ok(ServerTls::with(credentials)?.admit(belief))
+    }
+
+    /// Lets in only clients whose certificate an authority of this PEM file signed (mutual TLS).
+    pub fn require_client_ca(mut self, roots: impl AsRef<Path>) -> Result<ServerTls, TlsError> {
+        let roots = Arc::new(roots_in(roots.as_ref())?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build()?;
+        self.clients = Clients::Verified(verifier);
+        Ok(self)
+    }
+
+    /// Lets in only clients that show one of these certificates.
+    pub fn require_client_pins(self, pins: impl IntoIterator<Item = Fingerprint>) -> ServerTls {
+        self.admit(Belief::Pinned(pins.into_iter().collect()))
+    }
+
+    fn admit(mut self, belief: Belief) -> ServerTls {
+        let verifier = BeliefVerifier::new(belief, Shown::default(), provider());
+        self.clients = Clients::Verified(verifier);
+        self
+    }
+
+    /// The fingerprint of the certificate clients will see.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.credentials.fingerprint()
+    }
+
+    /// The handshake's side of a QUIC endpoint.
+    pub(crate) fn quic_config(&self) -> Result<Arc<QuicServerConfig>, TlsError> {
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?;
+        let builder = match &self.clients {
+            Clients::Anybody => builder.with_no_client_auth(),
+            Clients::Verified(verifier) => builder.with_client_cert_verifier(verifier.clone()),
+        };
+        let Credentials { chain, key, .. } = &self.credentials;
+        let mut config = builder.with_single_cert(chain.clone(), key.clone_key())?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.send_tls13_tickets = 0;
+        let config = QuicServerConfig::try_from(config).map_err(|_| TlsError::NoInitialSuite)?;
+        Ok(Arc::new(config))
+    }
+}
+
+/// All authorities of a PEM file.
+pub(super) fn roots_in(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates_in(path)? {
+        roots.add(certificate)?;
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_another_certificate_is_refused() {
+        let [mut one, other] = [(); 2].map(|()| Credentials::development(&["localhost"]).unwrap());
+        one.key = other.key.clone_key();
+        let error = ServerTls::with(one).unwrap_err();
+        assert!(matches!(error, TlsError::Unusable(_)), "{error:?}");
+    }
+}

@@ -1,0 +1,185 @@
+//! The verifiers that are not about certificate authorities.
+//!
+//! All of them check the handshake's signature with the certificate's key, so a certificate somebody merely copied
+//! proves nothing. They differ in which certificate they believe. Names and dates in it are not looked at: who pins a
+//! certificate has already said whose it is.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved,
+    SignatureScheme,
+};
+
+use super::Fingerprint;
+
+/// Which certificates are believed.
+#[derive(Clone, Debug)]
+pub(super) enum Belief {
+    /// Exactly these.
+    Pinned(Vec<Fingerprint>),
+    /// Whichever comes; the caller records it once the handshake is complete.
+    First,
+    /// Every certificate with this key.
+    Key(SubjectPublicKeyInfoDer<'static>),
+    /// Every certificate; only for this machine.
+    Anything,
+}
+
+/// What a peer showed and whether it was believed, for whoever has to say why a handshake failed, or to record it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown(Arc<Mutex<Option<(Fingerprint, bool)>>>);
+
+impl Shown {
+    pub(super) fn believed(&self) -> Option<Fingerprint> {
+        self.get(true)
+    }
+
+    pub(super) fn refused(&self) -> Option<Fingerprint> {
+        self.get(false)
+    }
+
+    fn get(&self, wanted: bool) -> Option<Fingerprint> {
+        let shown = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.and_then(|(fingerprint, believed)| (believed == wanted).then_some(fingerprint))
+    }
+
+    fn set(&self, fingerprint: Fingerprint, believed: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((fingerprint, believed));
+    }
+}
+
+/// Verifies a server or a client by a [`Belief`].
+#[derive(Debug)]
+pub(super) struct BeliefVerifier {
+    belief: Belief,
+    shown: Shown,
+    provider: Arc<CryptoProvider>,
+}
+
+impl BeliefVerifier {
+    pub(super) fn new(belief: Belief, shown: Shown, provider: Arc<CryptoProvider>) -> Arc<Self> {
+        Arc::new(BeliefVerifier {
+            belief,
+            shown,
+            provider,
+        })
+    }
+
+    fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
+        let fingerprint = Fingerprint::of(certificate);
+        let believed = match &self.belief {
+            Belief::Pinned(pins) => pins.contains(&fingerprint),
+            Belief::Key(key) => {
+                ParsedCertificate::try_from(certificate)?.subject_public_key_info() == *key
+            }
+            Belief::First | Belief::Anything => true,
+        };
+        self.shown.set(fingerprint, believed);
+        if believed {
+            Ok(())
+        } else {
+            Err(CertificateError::ApplicationVerificationFailure.into())
+        }
+    }
+
+    fn check_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+/// QUIC has no TLS before 1.3, so a signature of an older version is a peer out of its mind.
+fn no_older_tls() -> Error {
+    PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into()
+}
+
+impl ServerCertVerifier for BeliefVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.check(end_entity)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(no_older_tls())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.check_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes()
+    }
+}
+
+impl ClientCertVerifier for BeliefVerifier {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.check(end_entity)?;
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(no_older_tls())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.check_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes()
+    }
+}
