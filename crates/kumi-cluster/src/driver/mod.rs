@@ -1,0 +1,1 @@
+//! Running the core over real connections.

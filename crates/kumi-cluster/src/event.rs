@@ -1,0 +1,156 @@
+//! What the cluster tells those who watch it.
+//!
+//! `ClusterEvent`s are for everybody; `MembershipEvent`s are notes for this node's own log and tests: things that were
+//! refused, recorded and survived.
+
+use crate::error::{EnvelopeError, MembershipError};
+use crate::identity::{Authority, NodeIdentity, NodeUid};
+use crate::quarantine::{QuarantineReason, ReasonText};
+use crate::snapshot::Member;
+use crate::status::NodeStatus;
+use crate::time::TimerInstant;
+use crate::topology::ClusterTopology;
+use alloc::sync::Arc;
+
+/// Something that happened in the cluster, as seen by this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClusterEvent {
+    /// The set of active members differs from the one told last.
+    TopologyUpdated {
+        /// The difference, and the hash of the set.
+        topology: Arc<ClusterTopology>,
+        /// All active members, sorted by authority.
+        members: Arc<[Member]>,
+        /// Lives that were not in the last set.
+        joined: Arc<[NodeIdentity]>,
+        /// Lives that went by their own will or by order.
+        left: Arc<[NodeIdentity]>,
+        /// Lives that were given up.
+        dead: Arc<[NodeIdentity]>,
+        /// Authorities that are quarantined at the moment.
+        blocked: Arc<[Authority]>,
+        /// When the window closed.
+        observed_at: TimerInstant,
+    },
+    /// One life of a node went from one status to another; every step is allowed by [`NodeStatus::may_become`].
+    MemberStatusChanged {
+        /// Which life.
+        node_id: NodeUid,
+        /// Of whom.
+        authority: Authority,
+        /// What it was; `None` when it was not known.
+        from: Option<NodeStatus>,
+        /// What it is.
+        to: NodeStatus,
+        /// When this node learned of it.
+        observed_at: TimerInstant,
+    },
+    /// Somebody is kept out, or was refused because it is kept out.
+    MemberQuarantined {
+        /// Who.
+        authority: Authority,
+        /// Which life; `None` when all of them are.
+        node_id: Option<NodeUid>,
+        /// Why.
+        reason: QuarantineReason,
+        /// When.
+        observed_at: TimerInstant,
+    },
+    /// A quarantine has ended.
+    QuarantineReleased {
+        /// Who may come back.
+        authority: Authority,
+        /// When.
+        observed_at: TimerInstant,
+    },
+    /// This node found out that the others have given it up.
+    SelfDowned {
+        /// Who it was.
+        identity: NodeIdentity,
+        /// Who it is now; `None` when it stopped instead.
+        successor: Option<NodeIdentity>,
+        /// What it found out.
+        reason: DownReason,
+        /// When.
+        observed_at: TimerInstant,
+    },
+    /// Two lives of one authority both keep answering: two nodes are configured with one address.
+    AuthorityConflict {
+        /// The address.
+        authority: Authority,
+        /// The life that counts.
+        current: NodeUid,
+        /// The one that should be gone.
+        other: NodeUid,
+        /// When.
+        observed_at: TimerInstant,
+    },
+    /// A peer of another cluster or without a common version; told once per peer.
+    PeerRefused {
+        /// From where.
+        authority: Authority,
+        /// Why.
+        reason: EnvelopeError,
+        /// When.
+        observed_at: TimerInstant,
+    },
+    /// A topology could not be applied to the cluster's state. The events around it are not affected.
+    TopologyApplyFailed {
+        /// Why.
+        reason: ReasonText,
+        /// When.
+        observed_at: TimerInstant,
+    },
+}
+
+/// Why a node is no longer who it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DownReason {
+    /// The others hold this life to be dead or removed.
+    Dead,
+    /// An operator has quarantined this authority.
+    Quarantined,
+    /// A later life of this authority has taken over. The node stops.
+    Superseded,
+    /// It heard nobody for so long that the others may have forgotten it. Its view starts afresh: members it forgets
+    /// get no status events, they are in `left` of its next topology.
+    Isolated,
+}
+
+/// A note for this node's own log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MembershipEvent {
+    /// Something from a peer or the caller was refused; the rest of it was applied.
+    Refused {
+        /// What and why.
+        error: MembershipError,
+    },
+    /// Our own suspicion of a subject began.
+    Accused {
+        /// The subject.
+        authority: Authority,
+    },
+    /// The detector heard an accused subject again; it was told, so that it refutes.
+    Reachable {
+        /// The subject.
+        authority: Authority,
+    },
+    /// This node spoke up against a suspicion.
+    Refuted {
+        /// The incarnation it now has.
+        incarnation: u64,
+    },
+    /// This node was late by this much, and moved its deadlines accordingly.
+    Late {
+        /// By how many microseconds.
+        late_us: u64,
+    },
+    /// A seed answered, and its snapshot was applied.
+    Joined {
+        /// The seed.
+        via: Authority,
+    },
+}

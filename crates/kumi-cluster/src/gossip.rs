@@ -1,0 +1,234 @@
+//! Which news are told next, and how often each is told.
+//!
+//! Every change that was really applied becomes a rumour. It is handed on a bounded number of times, about
+//! `4 log10 N`, which reaches everybody but a few of a million; comparing tables finds the rest. The rumours told least
+//! so far go first, the newest of them first. A rumour that comes back from somebody else counts as told: where
+//! everybody knows it already, it dies out early. When there is nothing to tell, nothing is sent.
+
+use crate::identity::Authority;
+use crate::table::Slot;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// What a rumour is about. There is one per subject: later news replace earlier ones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    Quarantine(Authority),
+    Member(Slot),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Priority {
+    told: u32,
+    /// Counts down, so that the newest comes first.
+    age: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rumor {
+    priority: Priority,
+    with_metadata: bool,
+}
+
+/// The queue of rumours.
+#[derive(Clone, Debug)]
+pub struct GossipEngine {
+    rumors: BTreeMap<Subject, Rumor>,
+    order: BTreeSet<(Priority, Subject)>,
+    next_age: u64,
+}
+
+impl Default for GossipEngine {
+    fn default() -> Self {
+        Self {
+            rumors: BTreeMap::new(),
+            order: BTreeSet::new(),
+            next_age: u64::MAX,
+        }
+    }
+}
+
+impl GossipEngine {
+    /// How often a rumour is told in a cluster of so many.
+    ///
+    /// ```
+    /// use kumi_cluster::GossipEngine;
+    ///
+    /// assert_eq!(GossipEngine::retransmissions(2), 2);
+    /// assert_eq!(GossipEngine::retransmissions(1000), 13);
+    /// ```
+    pub fn retransmissions(members: usize) -> u32 {
+        libm::ceil(4.0 * libm::log10(members as f64 + 1.0)).max(1.0) as u32
+    }
+
+    /// How many rumours are waiting. There is at most one per record and quarantine.
+    pub fn len(&self) -> usize {
+        self.rumors.len()
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.rumors.is_empty()
+    }
+
+    /// There is news about this subject. Metadata once due stays due until it was told often enough.
+    pub(crate) fn enqueue(&mut self, subject: Subject, with_metadata: bool) {
+        let before = self.remove(&subject);
+        let with_metadata = with_metadata || before.is_some_and(|rumor| rumor.with_metadata);
+        self.next_age -= 1;
+        let priority = Priority {
+            told: 0,
+            age: self.next_age,
+        };
+        self.insert(
+            subject,
+            Rumor {
+                priority,
+                with_metadata,
+            },
+        );
+    }
+
+    /// Somebody told us what we are still telling.
+    pub(crate) fn heard_again(&mut self, slot: Slot, limit: u32) {
+        self.told(&Subject::Member(slot), 1, limit);
+    }
+
+    /// Chooses what fits into `budget` bytes, and counts it as told to `peers`. Subjects without a length are gone.
+    pub(crate) fn fill(
+        &mut self,
+        mut budget: usize,
+        peers: u32,
+        limit: u32,
+        mut len_of: impl FnMut(&Subject, bool) -> Option<usize>,
+    ) -> Vec<(Subject, bool)> {
+        /// How many rumours that do not fit are passed over in search of one that does.
+        const MAX_PASSED_OVER: usize = 8;
+        let (mut chosen, mut gone, mut passed_over) = (Vec::new(), Vec::new(), 0);
+        for (_, subject) in &self.order {
+            let with_metadata = self
+                .rumors
+                .get(subject)
+                .is_some_and(|rumor| rumor.with_metadata);
+            match len_of(subject, with_metadata) {
+                None => gone.push(subject.clone()),
+                Some(len) if len <= budget => {
+                    budget -= len;
+                    chosen.push((subject.clone(), with_metadata));
+                }
+                Some(_) => passed_over += 1,
+            }
+            if passed_over > MAX_PASSED_OVER {
+                break;
+            }
+        }
+        for subject in &gone {
+            self.remove(subject);
+        }
+        for (subject, _) in &chosen {
+            self.told(subject, peers, limit);
+        }
+        chosen
+    }
+
+    pub(crate) fn forget(&mut self, subject: &Subject) {
+        self.remove(subject);
+    }
+
+    fn told(&mut self, subject: &Subject, times: u32, limit: u32) {
+        let Some(mut rumor) = self.remove(subject) else {
+            return;
+        };
+        rumor.priority.told += times;
+        if rumor.priority.told < limit {
+            self.insert(subject.clone(), rumor);
+        }
+    }
+
+    fn insert(&mut self, subject: Subject, rumor: Rumor) {
+        self.order.insert((rumor.priority, subject.clone()));
+        self.rumors.insert(subject, rumor);
+    }
+
+    fn remove(&mut self, subject: &Subject) -> Option<Rumor> {
+        let rumor = self.rumors.remove(subject)?;
+        self.order.remove(&(rumor.priority, subject.clone()));
+        Some(rumor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    impl Subject {
+        fn name(&self) -> &str {
+            match self {
+                Self::Quarantine(authority) => authority.as_str(),
+                Self::Member(_) => "",
+            }
+        }
+    }
+
+    fn subject(name: &str) -> Subject {
+        Subject::Quarantine(Authority::new(name).expect("valid"))
+    }
+
+    fn names(chosen: &[(Subject, bool)]) -> Vec<&str> {
+        let subjects = chosen.iter().map(|(subject, _)| subject);
+        subjects.map(Subject::name).collect()
+    }
+
+    #[test]
+    fn a_rumour_is_told_so_often_and_then_no_more() {
+        let mut engine = GossipEngine::default();
+        engine.enqueue(subject("a"), false);
+        let mut told = 0;
+        while !engine.is_empty() {
+            told += 3 * engine.fill(100, 3, 13, |_, _| Some(10)).len();
+        }
+        assert_eq!(told, 15);
+    }
+
+    #[test]
+    fn least_told_and_newest_go_first() {
+        let mut engine = GossipEngine::default();
+        engine.enqueue(subject("a"), false);
+        engine.enqueue(subject("b"), false);
+        assert_eq!(names(&engine.fill(10, 1, 9, |_, _| Some(10))), vec!["b"]);
+        assert_eq!(names(&engine.fill(10, 1, 9, |_, _| Some(10))), vec!["a"]);
+        engine.enqueue(subject("a"), false);
+        assert_eq!(
+            names(&engine.fill(20, 1, 9, |_, _| Some(10))),
+            vec!["a", "b"]
+        );
+    }
+
+    #[test]
+    fn later_news_replace_earlier_ones_and_keep_the_metadata_due() {
+        let mut engine = GossipEngine::default();
+        engine.enqueue(subject("a"), true);
+        engine.enqueue(subject("a"), false);
+        assert_eq!(engine.len(), 1);
+        assert_eq!(
+            engine.fill(99, 1, 9, |_, _| Some(1)),
+            vec![(subject("a"), true)]
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_waits_and_what_is_gone_is_dropped() {
+        let mut engine = GossipEngine::default();
+        for name in ["a", "b", "c"] {
+            engine.enqueue(subject(name), false);
+        }
+        let len_of = |one: &Subject, _| match one {
+            one if *one == subject("c") => None,
+            one if *one == subject("b") => Some(500),
+            _ => Some(10),
+        };
+        assert_eq!(names(&engine.fill(100, 1, 9, len_of)), vec!["a"]);
+        assert_eq!(engine.len(), 2);
+    }
+}

@@ -1,0 +1,177 @@
+//! What a member says about itself: roles, version, addresses of its services.
+//!
+//! The core carries the bytes and never acts on them. They are written here and read here; bytes that some other
+//! version wrote read as empty instead of failing, because a member's label is no reason to refuse the member.
+//!
+//! ```text
+//!   version: len u8, text | roles: count u8, (len u8, text)* | services: count u8, (len u8, name, len u8, address)*
+//! ```
+
+use crate::error::MembershipError;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The most metadata that travels with a record, in bytes.
+pub const MAX_METADATA_BYTES: usize = 512;
+
+/// Encoded metadata, cheap to clone.
+///
+/// ```
+/// use kumi_cluster::MemberMetadata;
+///
+/// let metadata = MemberMetadata::build("1.2.0", &["worker"], &[("http", "10.0.0.1:80")])?;
+/// assert_eq!(metadata.version(), "1.2.0");
+/// assert_eq!(metadata.roles(), ["worker"]);
+/// assert_eq!(metadata.services(), [("http", "10.0.0.1:80")]);
+/// # Ok::<(), kumi_cluster::MembershipError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberMetadata(Option<Arc<[u8]>>);
+
+/// What the bytes say once they are read.
+#[derive(Debug, Default)]
+struct Parsed<'a> {
+    version: &'a str,
+    roles: Vec<&'a str>,
+    services: Vec<(&'a str, &'a str)>,
+}
+
+impl MemberMetadata {
+    /// Nothing to say. Takes no memory of its own.
+    pub const EMPTY: Self = Self(None);
+
+    /// Writes metadata from its parts.
+    pub fn build(
+        version: &str,
+        roles: &[&str],
+        services: &[(&str, &str)],
+    ) -> Result<Self, MembershipError> {
+        let mut out = Vec::new();
+        put(&mut out, version)?;
+        out.push(count(roles.len())?);
+        for role in roles {
+            put(&mut out, role)?;
+        }
+        out.push(count(services.len())?);
+        for (name, address) in services {
+            put(&mut out, name)?;
+            put(&mut out, address)?;
+        }
+        Self::from_bytes(&out)
+    }
+
+    /// Takes bytes as they are.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MembershipError> {
+        if bytes.len() > MAX_METADATA_BYTES {
+            return Err(MembershipError::MetadataTooLarge { len: bytes.len() });
+        }
+        Ok(match bytes {
+            [] => Self::EMPTY,
+            bytes => Self(Some(bytes.into())),
+        })
+    }
+
+    /// The encoded bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The version of the program that the member runs.
+    pub fn version(&self) -> &str {
+        self.parsed().version
+    }
+
+    /// What the member is for.
+    pub fn roles(&self) -> Vec<&str> {
+        self.parsed().roles
+    }
+
+    /// Names of services and where they are reached.
+    pub fn services(&self) -> Vec<(&str, &str)> {
+        self.parsed().services
+    }
+
+    fn parsed(&self) -> Parsed<'_> {
+        parse(self.as_bytes()).unwrap_or_default()
+    }
+}
+
+impl Default for MemberMetadata {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl fmt::Debug for MemberMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemberMetadata({} bytes)", self.as_bytes().len())
+    }
+}
+
+fn put(out: &mut Vec<u8>, text: &str) -> Result<(), MembershipError> {
+    out.push(count(text.len())?);
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+fn count(len: usize) -> Result<u8, MembershipError> {
+    u8::try_from(len).map_err(|_| MembershipError::MetadataTooLarge { len })
+}
+
+fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
+    let (version, mut rest) = text(bytes)?;
+    let mut parsed = Parsed {
+        version,
+        ..Parsed::default()
+    };
+    let (&roles, after) = rest.split_first()?;
+    rest = after;
+    for _ in 0..roles {
+        let (role, after) = text(rest)?;
+        parsed.roles.push(role);
+        rest = after;
+    }
+    let (&services, after) = rest.split_first()?;
+    rest = after;
+    for _ in 0..services {
+        let (name, after) = text(rest)?;
+        let (address, after) = text(after)?;
+        parsed.services.push((name, address));
+        rest = after;
+    }
+    Some(parsed)
+}
+
+fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (&len, rest) = bytes.split_first()?;
+    let (text, rest) = rest.split_at_checked(usize::from(len))?;
+    Some((core::str::from_utf8(text).ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_past_the_limit_is_refused() {
+        let long = [b'x'; MAX_METADATA_BYTES + 1];
+        assert_eq!(
+            MemberMetadata::from_bytes(&long),
+            Err(MembershipError::MetadataTooLarge { len: 513 })
+        );
+        assert!(MemberMetadata::from_bytes(&long[1..]).is_ok());
+        let role = "r".repeat(200);
+        assert!(MemberMetadata::build("1", &[&role, &role, &role], &[]).is_err());
+    }
+
+    #[test]
+    fn foreign_bytes_read_as_nothing_said() {
+        for bytes in [&[9][..], &[1, 0xff, 0, 0], &[0, 3, 1], &[0, 0, 1, 1, b'a']] {
+            let metadata = MemberMetadata::from_bytes(bytes).expect("short");
+            assert_eq!(metadata.version(), "");
+            assert!(metadata.roles().is_empty() && metadata.services().is_empty());
+            assert_eq!(metadata.as_bytes(), bytes);
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Who may not take part for a while: the only source of that judgement.
+//!
+//! There are two kinds, and they are kept apart. The detector's quarantine follows every death and blocks that one uid:
+//! a restart is welcome at once. The operator's blocks the authority whatever its uid, and is gossiped with a version
+//! and the time that remains. A version that was seen once never counts again, so stale gossip cannot renew it; what
+//! has expired is remembered for a while only for that reason.
+
+use crate::identity::{Authority, NodeUid};
+use crate::time::{TimerInstant, millis};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+/// The longest text of a reason, in bytes after escaping.
+pub const MAX_REASON_BYTES: usize = 128;
+
+/// The longest quarantine. Whoever needs more changes the seed list.
+pub const MAX_QUARANTINE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Why somebody is quarantined. Text from outside is escaped and cut to a limit before it gets here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuarantineReason {
+    /// A quorum of monitors did not hear that uid.
+    Unreachable,
+    /// An operator said so.
+    Operator(ReasonText),
+}
+
+impl fmt::Display for QuarantineReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable => f.write_str("unreachable"),
+            Self::Operator(text) if text.as_str().is_empty() => f.write_str("by an operator"),
+            Self::Operator(text) => write!(f, "by an operator ({text})"),
+        }
+    }
+}
+
+/// Text that is safe to show: printable ASCII, at most [`MAX_REASON_BYTES`].
+///
+/// ```
+/// use kumi_cluster::ReasonText;
+///
+/// assert_eq!(ReasonText::escaped("disk\n\u{1b}[31m").as_str(), "disk\\n\\u{1b}[31m");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReasonText(Option<Arc<str>>);
+
+impl ReasonText {
+    /// Escapes whatever could not be shown, and cuts the rest off at a character.
+    pub fn escaped(raw: &str) -> Self {
+        let mut text = String::new();
+        for character in raw.chars() {
+            let plain = character == ' ' || character.is_ascii_graphic() && character != '\\';
+            let len = if plain {
+                1
+            } else {
+                character.escape_default().len()
+            };
+            if text.len() + len > MAX_REASON_BYTES {
+                break;
+            }
+            if plain {
+                text.push(character);
+            } else {
+                text.extend(character.escape_default());
+            }
+        }
+        Self((!text.is_empty()).then(|| text.into()))
+    }
+
+    /// Takes text that came over the wire only if somebody escaped it properly.
+    pub(crate) fn from_wire(text: &str) -> Option<Self> {
+        let shown = text
+            .bytes()
+            .all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if !shown || text.len() > MAX_REASON_BYTES {
+            return None;
+        }
+        Some(Self((!text.is_empty()).then(|| text.into())))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for ReasonText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A quarantine that is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QuarantineEntry {
+    /// Who is blocked.
+    pub authority: Authority,
+    /// Which life of it; `None` blocks all of them.
+    pub uid: Option<NodeUid>,
+    /// Why.
+    pub reason: QuarantineReason,
+    /// Until when.
+    pub expires_at: TimerInstant,
+}
+
+/// An operator's quarantine as it travels: with the time that remains, because clocks are not shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantineRumor {
+    /// Who is blocked.
+    pub authority: Authority,
+    /// Which order of an operator this is; a later one has the higher version.
+    pub version: u64,
+    /// How much longer, in milliseconds; 0 lifts it.
+    pub remaining_ms: u64,
+    /// What the operator said.
+    pub text: ReasonText,
+}
+
+/// An operator's order, in force or spent.
+#[derive(Clone, Debug)]
+struct Order {
+    version: u64,
+    text: ReasonText,
+    expires_at: TimerInstant,
+    /// When the version may be forgotten.
+    forget_at: TimerInstant,
+    /// Whether it has not been reported as released.
+    in_force: bool,
+}
+
+/// All quarantines of one node.
+///
+/// ```
+/// use core::time::Duration;
+/// use kumi_cluster::{Authority, NodeUid, QuarantineTable, TimerInstant};
+///
+/// let (authority, now) = (Authority::new("a:1")?, TimerInstant::ZERO);
+/// let mut table = QuarantineTable::new(100, Duration::from_secs(60));
+/// table.quarantine_uid(&authority, NodeUid::from_raw(3), Duration::from_secs(5), now);
+/// assert!(table.blocks(&authority, NodeUid::from_raw(3), now).is_some());
+/// assert!(table.blocks(&authority, NodeUid::from_raw(4), now).is_none(), "a restart is welcome");
+/// # Ok::<(), kumi_cluster::MembershipError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct QuarantineTable {
+    limit: usize,
+    /// How long a spent order is remembered.
+    memory: Duration,
+    detected: BTreeMap<Authority, (NodeUid, TimerInstant)>,
+    orders: BTreeMap<Authority, Order>,
+    /// No entry runs out before this; `None` when there is nothing to run out.
+    next_expiry: Option<TimerInstant>,
+}
+
+impl QuarantineTable {
+    /// A table of at most `limit` entries of each kind, which remembers spent orders for `memory`.
+    pub fn new(limit: usize, memory: Duration) -> Self {
+        Self {
+            limit,
+            memory,
+            detected: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            next_expiry: None,
+        }
+    }
+
+    /// Blocks one life of an authority. A later life replaces an earlier one, never the other way round; whether it is
+    /// new. Full tables take nothing: the tombstone of the record still refuses that uid.
+    pub fn quarantine_uid(
+        &mut self,
+        authority: &Authority,
+        uid: NodeUid,
+        ttl: Duration,
+        now: TimerInstant,
+    ) -> bool {
+        let known = self.detected.get(authority);
+        let later = known.is_none_or(|&(known, _)| known < uid);
+        if !later || (known.is_none() && self.detected.len() >= self.limit) {
+            return false;
+        }
+        self.detected.insert(authority.clone(), (uid, now + ttl));
+        self.expires(now + ttl);
+        true
+    }
+
+    /// Takes an operator's order in, from here or from gossip; whether it is news.
+    ///
+    /// Only a higher version is. One of no remaining time lifts the quarantine, or tells that it is over.
+    pub fn order(&mut self, rumor: &QuarantineRumor, now: TimerInstant) -> bool {
+        let known = self.orders.get(&rumor.authority);
+        let news = known.is_none_or(|known| rumor.version > known.version);
+        if !news || (known.is_none() && self.orders.len() >= self.limit) {
+            return false;
+        }
+        let remaining = Duration::from_millis(rumor.remaining_ms).min(MAX_QUARANTINE);
+        let order = Order {
+            version: rumor.version,
+            text: rumor.text.clone(),
+            expires_at: now + remaining,
+            forget_at: now + remaining + self.memory,
+            in_force: !remaining.is_zero(),
+        };
+        self.expires(if remaining.is_zero() {
+            order.forget_at
+        } else {
+            order.expires_at
+        });
+        self.orders.insert(rumor.authority.clone(), order);
+        true
+    }
+
+    /// Lifts what the detector blocked.
+    pub fn clear(&mut self, authority: &Authority) -> bool {
+        self.detected.remove(authority).is_some()
+    }
+
+    /// The quarantine that keeps this life of an authority out, the operator's first.
+    pub fn blocks(
+        &self,
+        authority: &Authority,
+        uid: NodeUid,
+        now: TimerInstant,
+    ) -> Option<QuarantineEntry> {
+        self.ordered(authority, now).or_else(|| {
+            let &(blocked, expires_at) = self.detected.get(authority)?;
+            (blocked == uid && now < expires_at)
+                .then(|| detected_entry(authority, blocked, expires_at))
+        })
+    }
+
+    /// The operator's quarantine of an authority.
+    pub fn ordered(&self, authority: &Authority, now: TimerInstant) -> Option<QuarantineEntry> {
+        let order = self.orders.get(authority)?;
+        (now < order.expires_at).then(|| ordered_entry(authority, order))
+    }
+
+    /// Lets go of what has run out, and returns what was released by that.
+    pub fn poll_expired(&mut self, now: TimerInstant) -> Vec<QuarantineEntry> {
+        if self.next_expiry.is_none_or(|at| now < at) {
+            return Vec::new();
+        }
+        let mut released = Vec::new();
+        self.detected.retain(|authority, &mut (uid, expires_at)| {
+            let over = now >= expires_at;
+            if over {
+                released.push(detected_entry(authority, uid, expires_at));
+            }
+            !over
+        });
+        for (authority, order) in &mut self.orders {
+            if order.in_force && now >= order.expires_at {
+                order.in_force = false;
+                released.push(ordered_entry(authority, order));
+            }
+        }
+        self.orders.retain(|_, order| now < order.forget_at);
+        self.next_expiry = self.earliest_after(now);
+        released
+    }
+
+    /// When [`QuarantineTable::poll_expired`] has something to do.
+    pub fn next_expiry(&self) -> Option<TimerInstant> {
+        self.next_expiry
+    }
+
+    /// What is in force, sorted by authority; an operator's entry hides the detector's.
+    pub fn snapshot(&self, now: TimerInstant) -> Vec<QuarantineEntry> {
+        let mut entries: BTreeMap<&Authority, QuarantineEntry> = BTreeMap::new();
+        for (authority, &(uid, expires_at)) in &self.detected {
+            if now < expires_at {
+                entries.insert(authority, detected_entry(authority, uid, expires_at));
+            }
+        }
+        for (authority, order) in &self.orders {
+            if now < order.expires_at {
+                entries.insert(authority, ordered_entry(authority, order));
+            }
+        }
+        entries.into_values().collect()
+    }
+
+    /// The operator's order for an authority as it travels now.
+    pub fn rumor(&self, authority: &Authority, now: TimerInstant) -> Option<QuarantineRumor> {
+        let order = self.orders.get(authority)?;
+        Some(travelling(authority, order, now))
+    }
+
+    /// All orders that are in force, as they travel now: for those who missed them.
+    pub fn rumors(&self, now: TimerInstant) -> Vec<QuarantineRumor> {
+        let orders = self.orders.iter();
+        let in_force = orders.filter(|(_, order)| now < order.expires_at);
+        in_force
+            .map(|(authority, order)| travelling(authority, order, now))
+            .collect()
+    }
+
+    /// The highest version of any order about this authority.
+    pub fn version_of(&self, authority: &Authority) -> u64 {
+        self.orders.get(authority).map_or(0, |order| order.version)
+    }
+
+    /// A number that differs, as good as always, when the orders in force differ.
+    pub(crate) fn digest(&self, now: TimerInstant) -> u64 {
+        let orders = self.orders.iter();
+        let in_force = orders.filter(|(_, order)| now < order.expires_at);
+        in_force.fold(0, |sum, (authority, order)| {
+            sum.wrapping_add(crate::hash::fold(authority.place(), order.version))
+        })
+    }
+
+    /// How many entries there are, spent ones included.
+    pub fn len(&self) -> usize {
+        self.detected.len() + self.orders.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn expires(&mut self, at: TimerInstant) {
+        self.next_expiry = Some(self.next_expiry.map_or(at, |next| next.min(at)));
+    }
+
+    fn earliest_after(&self, now: TimerInstant) -> Option<TimerInstant> {
+        let detected = self.detected.values().map(|&(_, at)| at);
+        let orders = self.orders.values().map(|order| {
+            if now < order.expires_at {
+                order.expires_at
+            } else {
+                order.forget_at
+            }
+        });
+        detected.chain(orders).min()
+    }
+}
+
+fn detected_entry(
+    authority: &Authority,
+    uid: NodeUid,
+    expires_at: TimerInstant,
+) -> QuarantineEntry {
+    QuarantineEntry {
+        authority: authority.clone(),
+        uid: Some(uid),
+        reason: QuarantineReason::Unreachable,
+        expires_at,
+    }
+}
+
+fn ordered_entry(authority: &Authority, order: &Order) -> QuarantineEntry {
+    QuarantineEntry {
+        authority: authority.clone(),
+        uid: None,
+        reason: QuarantineReason::Operator(order.text.clone()),
+        expires_at: order.expires_at,
+    }
+}
+
+fn travelling(authority: &Authority, order: &Order, now: TimerInstant) -> QuarantineRumor {
+    QuarantineRumor {
+        authority: authority.clone(),
+        version: order.version,
+        remaining_ms: millis(order.expires_at.saturating_since(now)),
+        text: order.text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

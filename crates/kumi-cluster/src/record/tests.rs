@@ -1,0 +1,182 @@
+//! The laws of merging, on small domains in which everything collides with everything.
+
+use super::*;
+use crate::status::NodeStatus::*;
+use alloc::vec;
+use proptest::prelude::*;
+
+fn authority() -> Authority {
+    Authority::new("a:1").expect("valid")
+}
+
+fn record(uid: u64, incarnation: u64, status: NodeStatus) -> MemberRecord {
+    MemberRecord {
+        authority: authority(),
+        uid: NodeUid::from_raw(uid),
+        incarnation,
+        status,
+        accusations: Accusations::NONE,
+        metadata_stamp: 0,
+        metadata: MemberMetadata::EMPTY,
+    }
+}
+
+fn merged(one: &MemberRecord, two: &MemberRecord) -> MemberRecord {
+    let mut result = one.clone();
+    result.merge(two);
+    result
+}
+
+prop_compose! {
+    /// Records as one life really produces them: while it lives it never goes back from Leaving, nor to Joining.
+    fn any_record()(
+        uid in 1..3u64,
+        incarnation in 1..4u64,
+        status in 0..6u8,
+        accusers in proptest::collection::btree_map(1..40u64, 1..5u16, 0..30),
+        stamp in 0..3u64,
+        text in 0..2u8,
+    ) -> MemberRecord {
+        // The rules of the subject: it joins at incarnation 1 and leaves at the last one.
+        let (incarnation, status) = match NodeStatus::from_code(status).expect("below 6") {
+            Joining => (1, Joining),
+            Leaving => (3, Leaving),
+            status => (incarnation, status),
+        };
+        let mut record = record(uid, incarnation, status);
+        if status == Suspect {
+            for (accuser, round) in accusers {
+                record.accusations.add(Accusation { accuser: NodeUid::from_raw(accuser), round });
+            }
+        }
+        record.metadata_stamp = stamp;
+        if stamp > 0 {
+            record.metadata = MemberMetadata::from_bytes(&[text]).expect("short");
+        }
+        record
+    }
+}
+
+proptest! {
+    #[test]
+    fn merging_is_idempotent(one in any_record()) {
+        let mut again = one.clone();
+        prop_assert_eq!(again.merge(&one), Merge::Unchanged);
+        prop_assert_eq!(again, one);
+    }
+
+    #[test]
+    fn merging_is_commutative(one in any_record(), two in any_record()) {
+        prop_assert_eq!(merged(&one, &two), merged(&two, &one));
+    }
+
+    #[test]
+    fn merging_is_associative(one in any_record(), two in any_record(), three in any_record()) {
+        let left = merged(&merged(&one, &two), &three);
+        let right = merged(&one, &merged(&two, &three));
+        prop_assert_eq!(left, right);
+    }
+
+    #[test]
+    fn nothing_brings_a_terminal_uid_back(one in any_record(), two in any_record()) {
+        let result = merged(&one, &two);
+        let both = [&one, &two].into_iter().filter(|record| record.uid == result.uid);
+        let terminal = both.clone().any(|record| record.status.is_terminal());
+        prop_assert_eq!(result.status.is_terminal(), terminal);
+        let incarnation = both.map(|record| record.incarnation).max();
+        prop_assert_eq!(Some(result.incarnation), incarnation);
+    }
+
+    #[test]
+    fn equal_digests_mean_equal_records(one in any_record(), two in any_record()) {
+        let same_text = one.metadata_stamp != two.metadata_stamp || one.metadata == two.metadata;
+        if same_text {
+            prop_assert_eq!(one == two, one.digest() == two.digest());
+        }
+    }
+}
+
+#[test]
+fn precedence_is_uid_then_terminal_then_incarnation_then_rank() {
+    let rising = [
+        record(1, 1, Joining),
+        record(1, 1, Up),
+        record(1, 1, Suspect),
+        record(1, 2, Up),
+        record(1, 2, Suspect),
+        record(1, 2, Leaving),
+        record(1, 1, Dead),
+        record(1, 1, Removed),
+        record(2, 1, Joining),
+        record(2, 1, Up),
+    ];
+    for (index, lower) in rising.iter().enumerate() {
+        for higher in &rising[index + 1..] {
+            let mut result = higher.clone();
+            result.merge(lower);
+            assert_eq!((result.uid, result.status), (higher.uid, higher.status));
+        }
+    }
+}
+
+#[test]
+fn a_step_back_is_refused_and_changes_nothing() {
+    for (from, to) in [
+        (Leaving, Up),
+        (Leaving, Suspect),
+        (Up, Joining),
+        (Suspect, Joining),
+    ] {
+        let mut known = record(1, 1, from);
+        let before = known.clone();
+        assert_eq!(
+            known.merge(&record(1, 2, to)),
+            Merge::Invalid,
+            "{from} to {to}"
+        );
+        assert_eq!(known, before);
+    }
+}
+
+#[test]
+fn accusers_belong_to_one_incarnation() {
+    let mut known = record(1, 1, Suspect);
+    for accuser in [5, 3] {
+        let accusation = Accusation {
+            accuser: NodeUid::from_raw(accuser),
+            round: 1,
+        };
+        known.accusations.add(accusation);
+    }
+    let standing: Vec<u64> = known.accusations.standing().map(NodeUid::raw).collect();
+    assert_eq!(standing, vec![3, 5]);
+    known.merge(&record(1, 2, Up));
+    assert_eq!((known.status, known.accusations.as_slice().len()), (Up, 0));
+}
+
+#[test]
+fn a_withdrawn_accusation_outweighs_the_earlier_one_in_any_order() {
+    let accusation = |round| Accusation {
+        accuser: NodeUid::from_raw(9),
+        round,
+    };
+    let (mut accused, mut withdrawn) = (record(1, 1, Suspect), record(1, 1, Suspect));
+    accused.accusations.add(accusation(1));
+    withdrawn.accusations.add(accusation(2));
+    for result in [merged(&accused, &withdrawn), merged(&withdrawn, &accused)] {
+        assert_eq!(result.accusations.standing().count(), 0);
+        assert_eq!(result.accusations.round_of(NodeUid::from_raw(9)), 2);
+    }
+}
+
+#[test]
+fn a_rumour_without_metadata_keeps_what_was_known() {
+    let mut known = record(1, 1, Up);
+    known.metadata_stamp = 1;
+    known.metadata = MemberMetadata::from_bytes(b"x").expect("short");
+    known.merge(&record(1, 2, Up));
+    assert_eq!(
+        (known.incarnation, known.metadata.as_bytes()),
+        (2, &b"x"[..])
+    );
+}

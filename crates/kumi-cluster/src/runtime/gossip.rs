@@ -1,0 +1,428 @@
+//! Telling news to a few, and comparing tables with one.
+//!
+//! Comparing goes in three steps at most. The first carries a digest and 64 shortened ones of the table's parts; when
+//! they agree, there is no second. The second carries the records of the parts that differ, and names the parts; the
+//! third carries back what its sender knows better.
+
+use super::clock::Now;
+use super::{MembershipRuntime, MembershipRuntimeState};
+use crate::codec::{MAX_ENVELOPE_BYTES, Message, Seen, encoded_len, encoded_rumor_len};
+use crate::gossip::Subject;
+use crate::identity::Authority;
+use crate::metadata::MemberMetadata;
+use crate::record::MemberRecord;
+use crate::snapshot::MembershipDelta;
+use crate::status::NodeStatus;
+use crate::table::{BUCKETS, Slot};
+use crate::transport::{Delivery, MAX_DATAGRAM_BYTES};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// How many datagrams one push may take per peer when there is much to tell.
+const MAX_PACKETS_PER_PUSH: usize = 8;
+/// What an envelope takes besides the records: header, summary and counts, generously.
+const ENVELOPE_OVERHEAD: usize = 64;
+/// How soon a comparison may follow another one that a peer's view gave rise to.
+const COMPARE_AGAIN: Duration = Duration::from_secs(1);
+
+impl MembershipRuntime {
+    /// There is something to tell: the push timer runs only then.
+    pub(super) fn wake_push(&mut self) {
+        if self.timers.push.is_none() && self.state == MembershipRuntimeState::Member {
+            let wait = self.rng.within(self.config.gossip_interval);
+            self.timers.push = Some(self.clock.last().own + wait);
+        }
+    }
+
+    pub(super) fn poll_push(&mut self, now: Now) {
+        if self.timers.push.is_none_or(|at| now.own < at) {
+            return;
+        }
+        self.timers.push = None;
+        if self.own.status != NodeStatus::Joining {
+            self.push(self.config.fanout, now);
+        }
+        if !self.engine.is_empty() {
+            self.timers.push = Some(now.own + self.config.gossip_interval);
+        }
+    }
+
+    /// Tells the most urgent news to so many random peers.
+    pub(super) fn push(&mut self, peers: usize, now: Now) {
+        let peers = self.random_peers(peers, None);
+        if peers.is_empty() {
+            return;
+        }
+        let name_len = self.config.cluster_name.len() + self.own.identity.authority.as_str().len();
+        let budget = MAX_DATAGRAM_BYTES.saturating_sub(ENVELOPE_OVERHEAD + name_len);
+        let limit = self.retransmissions();
+        for _ in 0..MAX_PACKETS_PER_PUSH {
+            let Self {
+                engine,
+                table,
+                quarantine,
+                ..
+            } = self;
+            let len_of = |subject: &Subject, with_metadata: bool| match subject {
+                Subject::Member(slot) => {
+                    let entry = table.entry(*slot)?;
+                    Some(encoded_len(&entry.record, with_metadata))
+                }
+                Subject::Quarantine(authority) => quarantine
+                    .rumor(authority, now.raw)
+                    .map(|rumor| encoded_rumor_len(&rumor)),
+            };
+            let chosen = engine.fill(budget, peers.len() as u32, limit, len_of);
+            if chosen.is_empty() {
+                return;
+            }
+            let delta = self.delta_of(&chosen, now);
+            let message = Message::Push {
+                seen: self.seen(),
+                delta,
+            };
+            let kind = message.kind();
+            let bytes = self.seal(message);
+            for peer in &peers {
+                self.send_bytes(peer, bytes.clone(), Delivery::Datagram, kind);
+            }
+        }
+    }
+
+    fn delta_of(&self, chosen: &[(Subject, bool)], now: Now) -> MembershipDelta {
+        let version = self.table.version();
+        let mut delta = MembershipDelta {
+            from_version: version,
+            to_version: version,
+            ..MembershipDelta::default()
+        };
+        for (subject, with_metadata) in chosen {
+            match subject {
+                Subject::Member(slot) => {
+                    let record = self.table.entry(*slot).map(|entry| entry.record.clone());
+                    delta.records.extend(
+                        record.map(|record| without_metadata_unless(*with_metadata, record)),
+                    );
+                }
+                Subject::Quarantine(authority) => delta
+                    .quarantines
+                    .extend(self.quarantine.rumor(authority, now.raw)),
+            }
+        }
+        delta
+    }
+
+    /// Distinct active peers, at random.
+    pub(super) fn random_peers(&mut self, count: usize, except: Option<Slot>) -> Vec<Authority> {
+        /// Draws per wanted peer before giving up: enough for all but tiny clusters, and those are listed instead.
+        const DRAWS: usize = 4;
+        let (own, active) = (self.own_slot(), self.table.active());
+        let excluded = |slot: Slot| Some(slot) == own || Some(slot) == except;
+        let mut chosen: Vec<Slot> = Vec::new();
+        if active.len() <= count * DRAWS {
+            let mut all: Vec<Slot> = active
+                .iter()
+                .copied()
+                .filter(|&slot| !excluded(slot))
+                .collect();
+            while chosen.len() < count && !all.is_empty() {
+                chosen.push(all.swap_remove(self.rng.below(all.len())));
+            }
+        } else {
+            for _ in 0..count * DRAWS {
+                let slot = active[self.rng.below(active.len())];
+                if !excluded(slot) && !chosen.contains(&slot) {
+                    chosen.push(slot);
+                }
+                if chosen.len() == count {
+                    break;
+                }
+            }
+        }
+        self.authorities(&chosen)
+    }
+
+    /// Now and then: compare with a random member, and knock at the door of somebody who is gone.
+    pub(super) fn poll_push_pull(&mut self, now: Now) {
+        if self.timers.push_pull.is_none_or(|at| now.own < at) {
+            return;
+        }
+        let interval = self.config.push_pull_interval;
+        // Spread by a quarter, so that nodes that started together do not stay together.
+        let wait = interval - interval / 8 + self.rng.within(interval / 4);
+        self.timers.push_pull = Some(now.own + wait);
+        if self.state == MembershipRuntimeState::Client {
+            self.observe(now);
+            return;
+        }
+        if self.own.status == NodeStatus::Joining {
+            return;
+        }
+        let peer = self.random_peers(1, None).pop();
+        let lost = self.lost_address();
+        for authority in [peer, lost].into_iter().flatten() {
+            self.compare(&authority, now);
+        }
+    }
+
+    /// An address at which nobody is active: a seed, somebody dead, or one from the address book.
+    fn lost_address(&mut self) -> Option<Authority> {
+        let gone = self.table.iter().map(|(_, entry)| &entry.record);
+        let gone = gone
+            .filter(|record| record.status.is_terminal())
+            .map(|record| &record.authority);
+        let seeds = self.seeds.iter().filter(|seed| !self.is_active(seed));
+        let candidates: BTreeSet<&Authority> = gone.chain(seeds).chain(self.book.iter()).collect();
+        let mut candidates: Vec<Authority> = candidates.into_iter().cloned().collect();
+        candidates.retain(|authority| *authority != self.own.identity.authority);
+        if candidates.is_empty() {
+            return None;
+        }
+        let index = self.rng.below(candidates.len());
+        Some(candidates.swap_remove(index))
+    }
+
+    pub(super) fn is_active(&self, authority: &Authority) -> bool {
+        let record = self.table.record(authority);
+        record.is_some_and(|record| record.status.is_active())
+    }
+
+    /// A peer's view of the ring differs: compare with it, but not with everybody at once.
+    pub(super) fn compare_soon(&mut self, authority: &Authority, now: Now) {
+        let member = self.state == MembershipRuntimeState::Member && self.config.gossip_enabled;
+        if member && now.own.saturating_since(self.compared_at) >= COMPARE_AGAIN {
+            self.compared_at = now.own;
+            self.compare(authority, now);
+        }
+    }
+
+    pub(super) fn compare(&mut self, authority: &Authority, now: Now) {
+        if !self.config.gossip_enabled {
+            return;
+        }
+        let message = Message::PullRequest {
+            seen: self.seen(),
+            observer: false,
+            bookmark: 0,
+            quarantines: self.quarantine.digest(now.raw),
+            buckets: self.short_buckets(),
+        };
+        self.send(authority, message, Delivery::Reliable);
+    }
+
+    fn short_buckets(&self) -> Box<[u32; BUCKETS]> {
+        let mut short = Box::new([0; BUCKETS]);
+        for (short, &bucket) in short.iter_mut().zip(self.table.buckets()) {
+            *short = (crate::hash::mix(bucket) >> 32) as u32;
+        }
+        short
+    }
+
+    pub(super) fn answer_pull(
+        &mut self,
+        peer: &Authority,
+        seen: Seen,
+        buckets: &[u32; BUCKETS],
+        quarantines: u64,
+        now: Now,
+    ) {
+        let member =
+            self.state == MembershipRuntimeState::Member && self.own.status != NodeStatus::Joining;
+        if !member || !self.config.gossip_enabled {
+            return;
+        }
+        let ours = self.short_buckets();
+        let pairs = ours.iter().zip(buckets).enumerate();
+        let wanted = pairs.fold(0, |wanted, (index, (ours, theirs))| {
+            wanted | u64::from(ours != theirs) << index
+        });
+        let orders_differ = quarantines != self.quarantine.digest(now.raw);
+        if wanted == 0 && !orders_differ && seen.digest == self.table.digest() {
+            return;
+        }
+        let delta = MembershipDelta {
+            from_version: self.table.version(),
+            to_version: self.table.version(),
+            records: self.bucket_records(wanted),
+            quarantines: if orders_differ {
+                self.quarantine.rumors(now.raw)
+            } else {
+                Vec::new()
+            },
+        };
+        // With no part that differs, one bit still asks for the peer's quarantines.
+        let wanted = if orders_differ { wanted | 1 } else { wanted };
+        let message = Message::PullReply {
+            seen: self.seen(),
+            wanted,
+            delta: fitting(delta),
+        };
+        self.send(peer, message, Delivery::Reliable);
+    }
+
+    pub(super) fn finish_pull(
+        &mut self,
+        peer: &Authority,
+        seen: Seen,
+        wanted: u64,
+        delta: &MembershipDelta,
+        now: Now,
+    ) {
+        if self.state == MembershipRuntimeState::Client {
+            self.observed(peer, seen, delta, now);
+            return;
+        }
+        let theirs: BTreeMap<&Authority, &MemberRecord> = delta
+            .records
+            .iter()
+            .map(|record| (&record.authority, record))
+            .collect();
+        // What is known here and not there, before their word is mixed in with it.
+        let better = |record: &&MemberRecord| match theirs.get(&record.authority) {
+            None => true,
+            Some(known) => {
+                let mut known = (*known).clone();
+                known.merge(record) != crate::record::Merge::Unchanged
+            }
+        };
+        let records: Vec<MemberRecord> = self
+            .table
+            .in_buckets(wanted)
+            .filter(better)
+            .cloned()
+            .collect();
+        self.learn_all(delta, now);
+        if wanted == 0
+            || self.state != MembershipRuntimeState::Member
+            || self.own.status == NodeStatus::Joining
+        {
+            return;
+        }
+        let quarantines = self.quarantine.rumors(now.raw);
+        if records.is_empty() && quarantines.is_empty() {
+            return;
+        }
+        let version = self.table.version();
+        let delta = MembershipDelta {
+            from_version: version,
+            to_version: version,
+            records,
+            quarantines,
+        };
+        let message = Message::PullReply {
+            seen: self.seen(),
+            wanted: 0,
+            delta: fitting(delta),
+        };
+        self.send(peer, message, Delivery::Reliable);
+    }
+
+    /// A client asks somebody for what is new since its bookmark there.
+    pub(super) fn observe(&mut self, now: Now) {
+        let peer = match self.random_peers(1, None).pop() {
+            // The seeds know more than a table that may have gone stale.
+            Some(peer) if !self.hears_nobody_for_long(now) => peer,
+            _ if self.seeds.is_empty() => return,
+            _ => self.seeds[self.rng.below(self.seeds.len())].clone(),
+        };
+        let slot = self.table.slot_of(&peer);
+        let bookmark = slot
+            .and_then(|slot| self.table.entry(slot))
+            .map_or(0, |entry| entry.peer_version);
+        let message = Message::PullRequest {
+            seen: self.seen(),
+            observer: true,
+            bookmark,
+            quarantines: 0,
+            buckets: Box::new([0; BUCKETS]),
+        };
+        self.send(&peer, message, Delivery::Reliable);
+    }
+
+    fn hears_nobody_for_long(&self, now: Now) -> bool {
+        now.own.saturating_since(self.heard_at.own) > self.config.push_pull_interval * 3
+    }
+
+    pub(super) fn answer_observer(&mut self, peer: &Authority, bookmark: u64, now: Now) {
+        if self.state != MembershipRuntimeState::Member || self.own.status == NodeStatus::Joining {
+            return;
+        }
+        if bookmark == 0 || bookmark > self.table.version() {
+            self.metrics.snapshots += 1;
+            self.metrics.gaps += u64::from(bookmark > 0);
+        }
+        let delta = MembershipDelta {
+            quarantines: self.quarantine.rumors(now.raw),
+            ..self.table.delta_since(bookmark)
+        };
+        let message = Message::PullReply {
+            seen: self.seen(),
+            wanted: 0,
+            delta: fitting(delta),
+        };
+        self.send(peer, message, Delivery::Reliable);
+    }
+
+    /// A client takes in what it was told. A snapshot also says who is no longer there.
+    fn observed(&mut self, peer: &Authority, seen: Seen, delta: &MembershipDelta, now: Now) {
+        self.learn_all(delta, now);
+        if delta.from_version == 0 {
+            let told: BTreeSet<&Authority> = delta
+                .records
+                .iter()
+                .map(|record| &record.authority)
+                .collect();
+            let stale = self.table.iter().map(|(_, entry)| &entry.record);
+            let stale = stale
+                .filter(|record| record.status.is_active() && !told.contains(&record.authority));
+            let stale: Vec<MemberRecord> = stale
+                .map(|record| super::learn::ended(record, NodeStatus::Removed))
+                .collect();
+            for record in &stale {
+                self.apply(record, now);
+            }
+        }
+        if let Some(slot) = self.table.slot_of(peer)
+            && let Some(entry) = self.table.entry_mut(slot)
+        {
+            entry.peer_version = seen.version;
+        }
+    }
+}
+
+fn without_metadata_unless(wanted: bool, record: MemberRecord) -> MemberRecord {
+    if wanted {
+        return record;
+    }
+    MemberRecord {
+        metadata_stamp: 0,
+        metadata: MemberMetadata::EMPTY,
+        ..record
+    }
+}
+
+/// As much of a delta as fits an envelope. The rest is still different the next time.
+pub(super) fn fitting(mut delta: MembershipDelta) -> MembershipDelta {
+    let mut room = MAX_ENVELOPE_BYTES - 1024;
+    delta
+        .quarantines
+        .truncate(crate::codec::MAX_DELTA_QUARANTINES);
+    for rumor in &delta.quarantines {
+        room = room.saturating_sub(encoded_rumor_len(rumor));
+    }
+    let fits = delta
+        .records
+        .iter()
+        .take(crate::codec::MAX_DELTA_RECORDS)
+        .take_while(|record| {
+            let len = encoded_len(record, true);
+            let fits = len <= room;
+            room = room.saturating_sub(len);
+            fits
+        });
+    let count = fits.count();
+    delta.records.truncate(count);
+    delta
+}

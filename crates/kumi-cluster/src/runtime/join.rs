@@ -1,0 +1,528 @@
+//! This node's own way through the cluster: arriving, answering suspicion, leaving, and coming back as somebody new.
+
+use super::clock::Now;
+use super::gossip::fitting;
+use super::{MAX_SEEDS, MembershipRuntime, MembershipRuntimeState};
+use crate::codec::{JoinRefusal, Message};
+use crate::error::{MembershipError, MembershipRuntimeError};
+use crate::event::{ClusterEvent, DownReason, MembershipEvent};
+use crate::gossip::GossipEngine;
+use crate::identity::{Authority, NodeIdentity, NodeUid};
+use crate::phi::PhiFailureDetector;
+use crate::record::{Accusations, MemberRecord};
+use crate::snapshot::MembershipDelta;
+use crate::status::NodeStatus;
+use crate::table::MembershipTable;
+use crate::time::TimerInstant;
+use crate::transport::Delivery;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// How many seeds are asked at a time.
+const SEEDS_AT_ONCE: usize = 3;
+/// After so many rounds without an answer a seed starts a cluster of its own; islands that meet later merge.
+const ROUNDS_BEFORE_ALONE: u32 = 3;
+/// The wait between two rounds grows up to so many times the configured one.
+const MAX_BACKOFF: u32 = 8;
+/// A refusal never keeps a joiner from asking for longer than this.
+const MAX_REFUSED_WAIT: Duration = Duration::from_secs(600);
+
+/// A node on its way in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Joining {
+    rounds: u32,
+    next_seed: usize,
+    /// It went above a later uid once, and does not do so again.
+    raised: bool,
+}
+
+impl MembershipRuntime {
+    /// Begins to take part. Without seeds, or with none but itself, this node is the first of its cluster and is Up at
+    /// once; otherwise it is once a seed has sent its snapshot.
+    pub fn start_member(
+        &mut self,
+        seeds: &[Authority],
+        now: TimerInstant,
+    ) -> Result<(), MembershipRuntimeError> {
+        let now = self.start(MembershipRuntimeState::Member, seeds, now)?;
+        self.own.status = NodeStatus::Joining;
+        self.publish_self(now);
+        self.timers.heartbeat = Some(now.own + self.rng.within(self.config.heartbeat_interval));
+        if self.config.gossip_enabled {
+            self.timers.push_pull = Some(now.own + self.rng.within(self.config.push_pull_interval));
+        }
+        let alone = self.other_seeds().next().is_none();
+        if alone || !self.config.gossip_enabled {
+            self.become_up(now);
+        } else {
+            self.joining = Some(Joining::default());
+            self.timers.join = Some(now.own);
+        }
+        Ok(())
+    }
+
+    /// Begins to watch, unseen.
+    pub fn start_client(
+        &mut self,
+        seeds: &[Authority],
+        now: TimerInstant,
+    ) -> Result<(), MembershipRuntimeError> {
+        let now = self.start(MembershipRuntimeState::Client, seeds, now)?;
+        self.timers.push_pull = Some(now.own);
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        state: MembershipRuntimeState,
+        seeds: &[Authority],
+        now: TimerInstant,
+    ) -> Result<Now, MembershipRuntimeError> {
+        if self.state != MembershipRuntimeState::Stopped {
+            return Err(MembershipRuntimeError::AlreadyStarted);
+        }
+        if self.superseded {
+            return Err(MembershipRuntimeError::Superseded);
+        }
+        let (now, _) = self.clock.advance(now, None);
+        if !self.table.is_empty() {
+            // It ran before: this is another life.
+            self.own.identity.uid = self.next_uid(None, now);
+            self.fresh_view();
+        }
+        self.state = state;
+        self.own.incarnation = 1;
+        self.heard_at = now;
+        self.seeds = seeds.iter().take(MAX_SEEDS).cloned().collect();
+        Ok(now)
+    }
+
+    fn other_seeds(&self) -> impl Iterator<Item = &Authority> {
+        self.seeds
+            .iter()
+            .filter(|seed| **seed != self.own.identity.authority)
+    }
+
+    /// Writes this node's own record as it is now.
+    pub(super) fn publish_self(&mut self, now: Now) {
+        let record = self.own_record();
+        self.apply(&record, now);
+    }
+
+    fn own_record(&self) -> MemberRecord {
+        let own = &self.own;
+        MemberRecord {
+            authority: own.identity.authority.clone(),
+            uid: own.identity.uid,
+            incarnation: own.incarnation,
+            status: own.status,
+            accusations: Accusations::NONE,
+            metadata_stamp: own.metadata_stamp,
+            metadata: own.metadata.clone(),
+        }
+    }
+
+    fn become_up(&mut self, now: Now) {
+        self.own.status = NodeStatus::Up;
+        self.joining = None;
+        self.timers.join = None;
+        self.publish_self(now);
+    }
+
+    pub(super) fn poll_join(&mut self, now: Now) {
+        let Some(mut joining) = self
+            .joining
+            .filter(|_| self.timers.join.is_some_and(|at| now.own >= at))
+        else {
+            return;
+        };
+        if let Some(entry) = self
+            .quarantine
+            .ordered(&self.own.identity.authority, now.raw)
+        {
+            // Asking before the quarantine is over would only be refused.
+            let wait = entry
+                .expires_at
+                .saturating_since(now.raw)
+                .min(MAX_REFUSED_WAIT);
+            self.timers.join = Some(now.own + wait + self.config.join_retry);
+            return;
+        }
+        let is_seed = self.seeds.contains(&self.own.identity.authority);
+        if is_seed && joining.rounds >= ROUNDS_BEFORE_ALONE {
+            self.become_up(now);
+            return;
+        }
+        for _ in 0..SEEDS_AT_ONCE {
+            let candidates = self.other_seeds().count();
+            let seed = self
+                .other_seeds()
+                .nth(joining.next_seed % candidates.max(1))
+                .cloned();
+            joining.next_seed += 1;
+            let Some(seed) = seed else {
+                break;
+            };
+            self.send(
+                &seed,
+                Message::Join {
+                    record: self.own_record(),
+                },
+                Delivery::Reliable,
+            );
+            if candidates == 1 {
+                break;
+            }
+        }
+        // Somebody who was a member before also knows others than the seeds.
+        for peer in self.random_peers(1, None) {
+            self.send(
+                &peer,
+                Message::Join {
+                    record: self.own_record(),
+                },
+                Delivery::Reliable,
+            );
+        }
+        joining.rounds = joining.rounds.saturating_add(1);
+        let backoff = (joining.rounds / 4).clamp(1, MAX_BACKOFF);
+        let wait = self.config.join_retry * backoff;
+        self.timers.join = Some(now.own + wait + self.rng.within(wait / 4));
+        self.joining = Some(joining);
+    }
+
+    pub(super) fn answer_join(&mut self, sender: &NodeIdentity, record: &MemberRecord, now: Now) {
+        let member =
+            self.state == MembershipRuntimeState::Member && self.own.status != NodeStatus::Joining;
+        if !member || record.identity() != *sender || !self.config.gossip_enabled {
+            return;
+        }
+        let known = self
+            .table
+            .record(&sender.authority)
+            .map(|known| (known.uid, known.status));
+        let refusal = if let Err(error) = self.admit(sender, now) {
+            let MembershipError::Quarantined {
+                ref reason,
+                remaining,
+                ..
+            } = error
+            else {
+                return;
+            };
+            let text = match reason {
+                crate::quarantine::QuarantineReason::Operator(text) => text.clone(),
+                crate::quarantine::QuarantineReason::Unreachable => return,
+            };
+            let remaining_ms = crate::time::millis(remaining);
+            self.refuse(error);
+            Some(JoinRefusal::Quarantined { remaining_ms, text })
+        } else {
+            match known {
+                Some((current, _)) if current > sender.uid => {
+                    Some(JoinRefusal::Superseded { current })
+                }
+                // The verdict was told already.
+                Some((current, status)) if current == sender.uid && status.is_terminal() => return,
+                None if self.table.len() >= self.config.max_members => Some(JoinRefusal::Full),
+                _ => None,
+            }
+        };
+        let message = match refusal {
+            Some(reason) => Message::JoinRefused { reason },
+            None => {
+                self.learn(record, now);
+                self.metrics.snapshots += 1;
+                let delta = fitting(self.full_delta(now));
+                Message::Welcome {
+                    seen: self.seen(),
+                    delta,
+                }
+            }
+        };
+        self.send(&sender.authority, message, Delivery::Reliable);
+    }
+
+    pub(super) fn welcomed(&mut self, via: &Authority, delta: &MembershipDelta, now: Now) {
+        self.learn_all(delta, now);
+        let blocked = self
+            .quarantine
+            .ordered(&self.own.identity.authority, now.raw)
+            .is_some();
+        if self.joining.is_some() && self.own.status == NodeStatus::Joining && !blocked {
+            self.note(MembershipEvent::Joined { via: via.clone() });
+            self.become_up(now);
+        }
+    }
+
+    pub(super) fn join_refused(&mut self, reason: &JoinRefusal, now: Now) {
+        if self.joining.is_none() {
+            return;
+        }
+        let authority = self.own.identity.authority.clone();
+        match reason {
+            JoinRefusal::Superseded { current } => self.hear_of_later_life(*current, now),
+            JoinRefusal::Quarantined { remaining_ms, text } => {
+                let remaining = Duration::from_millis(*remaining_ms).min(MAX_REFUSED_WAIT);
+                let reason = crate::quarantine::QuarantineReason::Operator(text.clone());
+                self.quarantine_event(ClusterEvent::MemberQuarantined {
+                    authority: authority.clone(),
+                    node_id: None,
+                    reason: reason.clone(),
+                    observed_at: now.raw,
+                });
+                self.refuse(MembershipError::Quarantined {
+                    authority,
+                    reason,
+                    remaining,
+                });
+                self.timers.join = Some(now.own + remaining + self.config.join_retry);
+            }
+            JoinRefusal::Full => {
+                self.refuse(MembershipError::TableFull {
+                    limit: self.config.max_members,
+                });
+            }
+        }
+    }
+
+    /// Somebody says something about this very authority; whether it changed anything.
+    pub(super) fn hear_about_self(&mut self, record: &MemberRecord, now: Now) -> bool {
+        let own = &mut self.own;
+        if record.uid > own.identity.uid {
+            self.hear_of_later_life(record.uid, now);
+            return true;
+        }
+        let leaving = matches!(own.status, NodeStatus::Leaving | NodeStatus::Removed);
+        if record.uid < own.identity.uid || leaving {
+            return false;
+        }
+        match record.status {
+            NodeStatus::Dead | NodeStatus::Removed => {
+                let ordered = self
+                    .quarantine
+                    .ordered(&record.authority, now.raw)
+                    .is_some();
+                self.downed(
+                    if ordered {
+                        DownReason::Quarantined
+                    } else {
+                        DownReason::Dead
+                    },
+                    now,
+                );
+                return true;
+            }
+            // An earlier run under this uid was leaving, which cannot be undone.
+            NodeStatus::Leaving if own.status == NodeStatus::Joining => {
+                self.downed(DownReason::Dead, now);
+                return true;
+            }
+            // Somebody who may says that this node is to leave.
+            NodeStatus::Leaving => {
+                own.incarnation = own.incarnation.max(record.incarnation);
+                self.begin_leave(now);
+                return true;
+            }
+            _ => {}
+        }
+        let foreign_text =
+            record.metadata_stamp >= own.metadata_stamp && record.metadata != own.metadata;
+        if foreign_text {
+            own.metadata_stamp = record.metadata_stamp.saturating_add(1);
+        }
+        let ahead = record.incarnation > own.incarnation || foreign_text;
+        let accused = record.status == NodeStatus::Suspect && record.incarnation >= own.incarnation;
+        (ahead || accused) && self.refute(record.incarnation, now)
+    }
+
+    /// Speaks up: this node is alive, in an incarnation above the one that is talked about.
+    pub(super) fn refute(&mut self, incarnation: u64, now: Now) -> bool {
+        let member = self.state == MembershipRuntimeState::Member;
+        let present = matches!(self.own.status, NodeStatus::Up | NodeStatus::Joining);
+        if !member || !present || incarnation < self.own.incarnation {
+            return false;
+        }
+        let Some(next) = incarnation.checked_add(1) else {
+            // Somebody made the number up; no incarnation is left, but there are other uids.
+            self.downed(DownReason::Dead, now);
+            return true;
+        };
+        self.own.incarnation = next;
+        self.metrics.refutations += 1;
+        self.note(MembershipEvent::Refuted { incarnation: next });
+        self.publish_self(now);
+        // The monitors hear it at once, and not only by rumour.
+        self.beat();
+        true
+    }
+
+    /// Another life of this authority began after this one.
+    fn hear_of_later_life(&mut self, current: NodeUid, now: Now) {
+        if current <= self.own.identity.uid {
+            return;
+        }
+        match &mut self.joining {
+            // A clock that runs behind: this is the later start, its uid is only the lower one.
+            Some(joining) if !joining.raised => {
+                joining.raised = true;
+                self.own.identity.uid = self.next_uid(Some(current), now);
+                self.publish_self(now);
+                self.timers.join = Some(now.own);
+            }
+            _ => {
+                self.superseded = true;
+                let identity = self.own.identity.clone();
+                self.member_event(ClusterEvent::SelfDowned {
+                    identity,
+                    successor: None,
+                    reason: DownReason::Superseded,
+                    observed_at: now.raw,
+                });
+                self.fall_silent();
+            }
+        }
+    }
+
+    pub(super) fn quarantined(&mut self, now: Now) {
+        self.downed(DownReason::Quarantined, now);
+    }
+
+    /// The others have given this life up. Its table is as good as it was, so a node that hears others goes on with it.
+    fn downed(&mut self, reason: DownReason, now: Now) {
+        let identity = self.own.identity.clone();
+        if !self.config.rejoin_when_downed {
+            self.member_event(ClusterEvent::SelfDowned {
+                identity,
+                successor: None,
+                reason,
+                observed_at: now.raw,
+            });
+            self.fall_silent();
+            return;
+        }
+        self.own.identity.uid = self.next_uid(None, now);
+        self.own.incarnation = 1;
+        self.own.metadata_stamp = 1;
+        self.own.status = NodeStatus::Joining;
+        let successor = Some(self.own.identity.clone());
+        self.member_event(ClusterEvent::SelfDowned {
+            identity,
+            successor,
+            reason,
+            observed_at: now.raw,
+        });
+        self.metrics.rebirths += 1;
+        self.watches.clear();
+        self.detector = PhiFailureDetector::new(self.config.phi());
+        self.publish_self(now);
+        let in_touch = !self.hears_nobody(now) && self.table.active_len() > 1;
+        let was_joining = self.joining.is_some();
+        if in_touch && !was_joining && reason == DownReason::Dead {
+            self.become_up(now);
+            return;
+        }
+        self.joining = Some(Joining::default());
+        self.timers.join = Some(now.own);
+    }
+
+    /// A node that heard nobody for half the life of a tombstone may have been forgotten, and may hold others to be
+    /// alive whose tombstones are gone. It starts afresh, as somebody new, and knocks at all the doors it knew.
+    pub(super) fn renew_if_isolated(&mut self, now: Now) {
+        let applies = self.state == MembershipRuntimeState::Member
+            && self.config.gossip_enabled
+            && self.joining.is_none()
+            && self.own.status == NodeStatus::Up
+            && self.table.active_len() > 1;
+        let silence = now.raw.saturating_since(self.heard_at.raw);
+        if !applies || silence <= self.config.dead_timeout / 2 {
+            return;
+        }
+        let identity = self.own.identity.clone();
+        let reason = DownReason::Isolated;
+        self.heard_at = now;
+        self.metrics.isolations += 1;
+        if !self.config.rejoin_when_downed {
+            self.member_event(ClusterEvent::SelfDowned {
+                identity,
+                successor: None,
+                reason,
+                observed_at: now.raw,
+            });
+            self.fall_silent();
+            return;
+        }
+        self.own.identity.uid = self.next_uid(None, now);
+        self.own.incarnation = 1;
+        self.own.metadata_stamp = 1;
+        let successor = Some(self.own.identity.clone());
+        self.member_event(ClusterEvent::SelfDowned {
+            identity,
+            successor,
+            reason,
+            observed_at: now.raw,
+        });
+        self.fresh_view();
+        self.publish_self(now);
+        self.timers.push_pull = Some(now.own);
+    }
+
+    /// Forgets everything but the addresses.
+    fn fresh_view(&mut self) {
+        let others = self
+            .table
+            .iter()
+            .map(|(_, entry)| entry.record.authority.clone());
+        let others: Vec<Authority> = others
+            .filter(|authority| *authority != self.own.identity.authority)
+            .collect();
+        others
+            .into_iter()
+            .for_each(|authority| self.book.insert(authority));
+        self.table = MembershipTable::new(self.config.max_members);
+        self.engine = GossipEngine::default();
+        self.detector = PhiFailureDetector::new(self.config.phi());
+        self.watches.clear();
+        self.timeouts.clear();
+        self.timeout_of.clear();
+        self.conflicts.clear();
+    }
+
+    /// A uid above every one this node ever had, and above `floor`.
+    fn next_uid(&mut self, floor: Option<NodeUid>, now: Now) -> NodeUid {
+        let clock = NodeUid::new(self.unix_ms(now), self.rng.word());
+        let own = self.own.identity.uid.successor();
+        let above = floor.and_then(NodeUid::successor);
+        [own, above].into_iter().flatten().fold(clock, NodeUid::max)
+    }
+
+    /// Leaves the cluster: Leaving is told at once, Removed after the grace, and then this node is stopped.
+    pub fn leave(&mut self, now: TimerInstant) -> Result<(), MembershipError> {
+        self.require_member()?;
+        let now = self.advance(now);
+        if matches!(self.own.status, NodeStatus::Leaving | NodeStatus::Removed) {
+            return Ok(());
+        }
+        self.begin_leave(now);
+        Ok(())
+    }
+
+    fn begin_leave(&mut self, now: Now) {
+        self.own.status = NodeStatus::Leaving;
+        self.joining = None;
+        self.timers.join = None;
+        self.timers.leave_ends = Some(now.own + self.config.leave_grace);
+        self.publish_self(now);
+    }
+
+    pub(super) fn poll_leave(&mut self, now: Now) {
+        if self.timers.leave_ends.is_none_or(|at| now.own < at) {
+            return;
+        }
+        self.own.status = NodeStatus::Removed;
+        self.publish_self(now);
+        // Nobody will remind the others later, so a few more are told than by an ordinary push.
+        self.push(self.config.fanout * 3, now);
+        self.fall_silent();
+    }
+}

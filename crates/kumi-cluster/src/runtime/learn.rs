@@ -1,0 +1,359 @@
+//! Taking in what others say about members, and the steps that members take by the passing of time.
+//!
+//! Every change goes through [`MembershipRuntime::learn`]: the merge decides, and only what was really changed becomes
+//! an event, a rumour, a quarantine or a timer.
+
+use super::clock::Now;
+use super::{MembershipRuntime, MembershipRuntimeState};
+use crate::error::MembershipError;
+use crate::event::ClusterEvent;
+use crate::gossip::{GossipEngine, Subject};
+use crate::identity::{Authority, NodeIdentity, NodeUid};
+use crate::quarantine::{QuarantineReason, QuarantineRumor};
+use crate::record::{Accusations, MemberRecord};
+use crate::snapshot::MembershipDelta;
+use crate::status::NodeStatus;
+use crate::table::{Applied, Slot};
+use alloc::vec::Vec;
+
+impl MembershipRuntime {
+    /// Takes in all of a delta; what cannot be applied is noted, and the rest goes on.
+    pub(super) fn learn_all(&mut self, delta: &MembershipDelta, now: Now) {
+        for rumor in &delta.quarantines {
+            self.learn_order(rumor, now);
+        }
+        for record in &delta.records {
+            self.learn(record, now);
+        }
+    }
+
+    /// Takes in one record; whether anything was new.
+    pub(super) fn learn(&mut self, record: &MemberRecord, now: Now) -> bool {
+        if self.state == MembershipRuntimeState::Stopped {
+            return false;
+        }
+        let own = record.authority == self.own.identity.authority;
+        if own && self.state == MembershipRuntimeState::Member {
+            return self.hear_about_self(record, now);
+        }
+        let blocked = record.status.is_active()
+            && self
+                .quarantine
+                .ordered(&record.authority, now.raw)
+                .is_some();
+        if blocked {
+            // An authority that an operator has put aside is known, but never active.
+            return self.apply(&ended(record, NodeStatus::Dead), now);
+        }
+        self.apply(record, now)
+    }
+
+    /// Merges a record and draws the consequences; whether anything changed.
+    pub(super) fn apply(&mut self, record: &MemberRecord, now: Now) -> bool {
+        let stamp = self
+            .table
+            .record(&record.authority)
+            .map_or(0, |known| known.metadata_stamp);
+        let applied = match self.table.apply(record) {
+            Ok(applied) => applied,
+            Err(error) => {
+                self.refuse(error);
+                return false;
+            }
+        };
+        let Some(slot) = self.table.slot_of(&record.authority) else {
+            return false;
+        };
+        match applied {
+            Applied::Known => {
+                let limit = self.retransmissions();
+                self.engine.heard_again(slot, limit);
+                return false;
+            }
+            Applied::Older { .. } => return false,
+            Applied::Invalid { from, to } => {
+                let authority = record.authority.clone();
+                self.refuse(MembershipError::InvalidTransition {
+                    authority,
+                    from,
+                    to,
+                });
+                return false;
+            }
+            Applied::Added => self.arrived(slot, now),
+            Applied::Advanced { from } => self.stepped(slot, from, now),
+            Applied::Superseded { uid, from } => {
+                let old = NodeIdentity {
+                    authority: record.authority.clone(),
+                    uid,
+                };
+                self.ended_life(&old, from, now);
+                self.arrived(slot, now);
+            }
+        }
+        self.spread(slot, stamp);
+        true
+    }
+
+    /// A life that was not known before.
+    fn arrived(&mut self, slot: Slot, now: Now) {
+        self.watches.forget(slot);
+        let Some(entry) = self.table.entry(slot) else {
+            return;
+        };
+        let record = &entry.record;
+        let (identity, status) = (record.identity(), record.status);
+        if status.is_active() {
+            self.book.remove(&identity.authority);
+            self.status_event(&identity, None, status, now);
+            self.topology.changed(now.own);
+        }
+        self.schedule(slot, status, now);
+    }
+
+    /// The same life, further on.
+    pub(super) fn stepped(&mut self, slot: Slot, from: NodeStatus, now: Now) {
+        let Some(entry) = self.table.entry(slot) else {
+            return;
+        };
+        let (identity, to) = (entry.record.identity(), entry.record.status);
+        if from == to {
+            return;
+        }
+        if from == NodeStatus::Joining && to == NodeStatus::Suspect {
+            self.status_event(&identity, Some(from), NodeStatus::Up, now);
+            self.status_event(&identity, Some(NodeStatus::Up), to, now);
+        } else {
+            self.status_event(&identity, Some(from), to, now);
+        }
+        match to {
+            NodeStatus::Dead => self.died(identity, now),
+            _ if from.is_active() => self.topology.changed(now.own),
+            _ => {}
+        }
+        self.schedule(slot, to, now);
+    }
+
+    /// A life that was given up: its uid does not come back.
+    fn died(&mut self, identity: NodeIdentity, now: Now) {
+        let NodeIdentity { authority, uid } = &identity;
+        let ttl = self.config.quarantine_ttl;
+        if self
+            .quarantine
+            .quarantine_uid(authority, *uid, ttl, now.raw)
+        {
+            self.quarantine_event(ClusterEvent::MemberQuarantined {
+                authority: authority.clone(),
+                node_id: Some(*uid),
+                reason: QuarantineReason::Unreachable,
+                observed_at: now.raw,
+            });
+        }
+        self.topology.died(identity, now.own);
+    }
+
+    /// An earlier life of an authority whose place was taken: Dead, then Removed, as far as it had not come.
+    fn ended_life(&mut self, old: &NodeIdentity, from: NodeStatus, now: Now) {
+        if old.uid == NodeUid::UNKNOWN {
+            // Only a placeholder of a static cluster.
+            return;
+        }
+        if from.is_active() {
+            self.status_event(old, Some(from), NodeStatus::Dead, now);
+            self.topology.died(old.clone(), now.own);
+        }
+        if from != NodeStatus::Removed {
+            self.status_event(old, Some(NodeStatus::Dead), NodeStatus::Removed, now);
+        }
+    }
+
+    /// Tells others about a changed record, unless it is one that is kept quiet.
+    pub(super) fn spread(&mut self, slot: Slot, stamp_before: u64) {
+        let Some(entry) = self.table.entry(slot) else {
+            return;
+        };
+        if entry.quiet || !self.config.gossip_enabled {
+            return;
+        }
+        let with_metadata = entry.record.metadata_stamp != stamp_before;
+        self.engine.enqueue(Subject::Member(slot), with_metadata);
+        self.wake_push();
+    }
+
+    pub(super) fn retransmissions(&self) -> u32 {
+        GossipEngine::retransmissions(self.table.active_len())
+    }
+
+    pub(super) fn status_event(
+        &mut self,
+        identity: &NodeIdentity,
+        from: Option<NodeStatus>,
+        to: NodeStatus,
+        now: Now,
+    ) {
+        self.member_event(ClusterEvent::MemberStatusChanged {
+            node_id: identity.uid,
+            authority: identity.authority.clone(),
+            from,
+            to,
+            observed_at: now.raw,
+        });
+    }
+
+    /// An operator's order, from here or from gossip.
+    pub(super) fn learn_order(&mut self, rumor: &QuarantineRumor, now: Now) {
+        if !self.quarantine.order(rumor, now.raw) {
+            return;
+        }
+        if self.config.gossip_enabled {
+            self.engine
+                .enqueue(Subject::Quarantine(rumor.authority.clone()), false);
+            self.wake_push();
+        }
+        let Some(entry) = self.quarantine.ordered(&rumor.authority, now.raw) else {
+            return;
+        };
+        self.quarantine_event(ClusterEvent::MemberQuarantined {
+            authority: entry.authority.clone(),
+            node_id: None,
+            reason: entry.reason,
+            observed_at: now.raw,
+        });
+        // The topology names who is blocked, but a quarantine alone is no change of it.
+        self.put_down(&entry.authority, now);
+    }
+
+    /// Ends the current life of an authority.
+    fn put_down(&mut self, authority: &Authority, now: Now) {
+        if *authority == self.own.identity.authority {
+            if self.state == MembershipRuntimeState::Member {
+                self.quarantined(now);
+            }
+            return;
+        }
+        let record = self.table.record(authority);
+        let Some(record) = record.filter(|record| record.status.is_active()) else {
+            return;
+        };
+        let verdict = ended(record, NodeStatus::Dead);
+        self.apply(&verdict, now);
+    }
+
+    /// When the status of a member changes by the passing of time alone.
+    fn schedule(&mut self, slot: Slot, status: NodeStatus, now: Now) {
+        if let Some(at) = self.timeout_of.remove(&slot) {
+            self.timeouts.remove(&(at, slot));
+        }
+        let config = &self.config;
+        let wait = match status {
+            NodeStatus::Joining => config.join_timeout,
+            NodeStatus::Leaving => config.leave_grace + config.suspect_timeout * 2,
+            NodeStatus::Dead | NodeStatus::Removed => config.dead_timeout,
+            NodeStatus::Up | NodeStatus::Suspect => return,
+        };
+        self.set_timeout(slot, wait, now);
+    }
+
+    fn set_timeout(&mut self, slot: Slot, wait: core::time::Duration, now: Now) {
+        let at = now.own + wait;
+        self.timeout_of.insert(slot, at);
+        self.timeouts.insert((at, slot));
+    }
+
+    pub(super) fn poll_timeouts(&mut self, now: Now) {
+        while let Some(&(at, slot)) = self.timeouts.first() {
+            if at > now.own {
+                break;
+            }
+            self.timeouts.remove(&(at, slot));
+            self.timeout_of.remove(&slot);
+            self.timed_out(slot, now);
+        }
+    }
+
+    fn timed_out(&mut self, slot: Slot, now: Now) {
+        let Some(entry) = self.table.entry(slot) else {
+            return;
+        };
+        let record = &entry.record;
+        if Some(slot) == self.own_slot() {
+            return;
+        }
+        match record.status {
+            NodeStatus::Joining => self.join_timed_out(slot, now),
+            NodeStatus::Leaving => {
+                let record = ended(record, NodeStatus::Removed);
+                self.apply(&record, now);
+            }
+            NodeStatus::Dead => self.remove_dead(slot, now),
+            NodeStatus::Removed => self.collect(slot),
+            NodeStatus::Up | NodeStatus::Suspect => {}
+        }
+    }
+
+    /// Somebody announced itself and never arrived. A node that is cut off itself does not judge, and neither does one
+    /// that heard the joiner lately.
+    fn join_timed_out(&mut self, slot: Slot, now: Now) {
+        let Some(entry) = self.table.entry(slot) else {
+            return;
+        };
+        let patience = self.config.join_timeout;
+        let heard = entry
+            .heard_at
+            .is_some_and(|at| now.raw.saturating_since(at) < patience);
+        if heard || self.hears_nobody(now) {
+            self.set_timeout(slot, patience, now);
+            return;
+        }
+        let record = ended(&entry.record, NodeStatus::Removed);
+        self.apply(&record, now);
+    }
+
+    /// Every node does this at its own time, so it is not worth a rumour.
+    fn remove_dead(&mut self, slot: Slot, now: Now) {
+        let Some(entry) = self.table.entry(slot) else {
+            return;
+        };
+        let (record, quiet) = (ended(&entry.record, NodeStatus::Removed), entry.quiet);
+        let identity = record.identity();
+        if self.table.apply(&record).is_ok() {
+            if !quiet {
+                self.status_event(&identity, Some(NodeStatus::Dead), NodeStatus::Removed, now);
+            }
+            self.schedule(slot, NodeStatus::Removed, now);
+        }
+    }
+
+    /// The tombstone has done its work; only the address is kept.
+    fn collect(&mut self, slot: Slot) {
+        self.engine.forget(&Subject::Member(slot));
+        self.watches.forget(slot);
+        if let Some(authority) = self.table.collect(slot) {
+            self.detector.forget(&authority);
+            self.conflicts.remove(&authority);
+            self.book.insert(authority);
+        }
+    }
+
+    /// The records that make up a snapshot, and the orders in force.
+    pub(super) fn full_delta(&self, now: Now) -> MembershipDelta {
+        MembershipDelta {
+            quarantines: self.quarantine.rumors(now.raw),
+            ..self.table.delta_since(0)
+        }
+    }
+
+    /// Records of the differing buckets.
+    pub(super) fn bucket_records(&self, wanted: u64) -> Vec<MemberRecord> {
+        self.table.in_buckets(wanted).cloned().collect()
+    }
+}
+
+/// The record as it is when its life is over.
+pub(super) fn ended(record: &MemberRecord, status: NodeStatus) -> MemberRecord {
+    MemberRecord {
+        status,
+        accusations: Accusations::NONE,
+        ..record.clone()
+    }
+}

@@ -1,0 +1,209 @@
+//! What this node is asked to do by its own side: a provider that knows of members, and an operator.
+
+use super::clock::Now;
+use super::learn::ended;
+use super::{MembershipRuntime, MembershipRuntimeState};
+use crate::error::MembershipError;
+use crate::event::ClusterEvent;
+use crate::identity::{Authority, NodeIdentity, NodeUid};
+use crate::metadata::MemberMetadata;
+use crate::quarantine::{QuarantineRumor, ReasonText};
+use crate::record::MemberRecord;
+use crate::status::NodeStatus;
+use crate::time::{TimerInstant, millis};
+use core::time::Duration;
+
+impl MembershipRuntime {
+    /// Takes a member in on behalf of a provider. In a static cluster it is Up at once, and its uid may be
+    /// [`NodeUid::UNKNOWN`] until it is heard.
+    pub fn handle_join(
+        &mut self,
+        identity: NodeIdentity,
+        metadata: MemberMetadata,
+        now: TimerInstant,
+    ) -> Result<(), MembershipError> {
+        self.require_member()?;
+        let now = self.advance(now);
+        self.admit(&identity, now)?;
+        let authority = identity.authority.clone();
+        if let Some(known) = self.table.record(&authority) {
+            if known.uid > identity.uid {
+                return Err(MembershipError::Superseded {
+                    authority,
+                    current: known.uid,
+                });
+            }
+            if known.uid == identity.uid && known.status.is_terminal() {
+                let (from, to) = (known.status, NodeStatus::Joining);
+                return Err(MembershipError::InvalidTransition {
+                    authority,
+                    from,
+                    to,
+                });
+            }
+        } else if self.table.len() >= self.config.max_members {
+            return Err(MembershipError::TableFull {
+                limit: self.config.max_members,
+            });
+        }
+        let status = if self.config.gossip_enabled {
+            NodeStatus::Joining
+        } else {
+            NodeStatus::Up
+        };
+        self.learn(&MemberRecord::new(identity, status, metadata), now);
+        Ok(())
+    }
+
+    /// Sends a member away; it hears of it by gossip and leaves. For this node itself it is [`Self::leave`].
+    pub fn handle_leave(
+        &mut self,
+        authority: &Authority,
+        now: TimerInstant,
+    ) -> Result<(), MembershipError> {
+        self.require_member()?;
+        if *authority == self.own.identity.authority {
+            return self.leave(now);
+        }
+        let now = self.advance(now);
+        let record = self
+            .table
+            .record(authority)
+            .filter(|record| record.status != NodeStatus::Removed);
+        let Some(record) = record else {
+            return Err(MembershipError::UnknownMember {
+                authority: authority.clone(),
+            });
+        };
+        if !record.status.may_become(NodeStatus::Leaving) {
+            let error = MembershipError::InvalidTransition {
+                authority: authority.clone(),
+                from: record.status,
+                to: NodeStatus::Leaving,
+            };
+            self.refuse(error.clone());
+            return Err(error);
+        }
+        let record = ended(record, NodeStatus::Leaving);
+        self.apply(&record, now);
+        Ok(())
+    }
+
+    /// A provider saw a sign of life of a member that this node watches.
+    pub fn handle_heartbeat(
+        &mut self,
+        authority: &Authority,
+        now: TimerInstant,
+    ) -> Result<(), MembershipError> {
+        self.require_member()?;
+        let now = self.advance(now);
+        let slot = self
+            .table
+            .slot_of(authority)
+            .filter(|_| self.is_active(authority));
+        let Some(slot) = slot else {
+            return Err(MembershipError::UnknownMember {
+                authority: authority.clone(),
+            });
+        };
+        if let Some(entry) = self.table.entry_mut(slot) {
+            entry.heard_at = Some(now.raw);
+        }
+        self.heard_subject(slot, None, now);
+        Ok(())
+    }
+
+    /// Keeps an authority out of the whole cluster for a while, whatever its uid, and ends its current life. The text is
+    /// escaped and capped.
+    pub fn quarantine(
+        &mut self,
+        authority: &Authority,
+        text: &str,
+        ttl: Duration,
+        now: TimerInstant,
+    ) -> Result<(), MembershipError> {
+        self.order(authority, ReasonText::escaped(text), ttl, now)
+    }
+
+    /// Lifts an operator's quarantine everywhere.
+    pub fn release(
+        &mut self,
+        authority: &Authority,
+        now: TimerInstant,
+    ) -> Result<(), MembershipError> {
+        self.order(authority, ReasonText::default(), Duration::ZERO, now)?;
+        self.quarantine.clear(authority);
+        Ok(())
+    }
+
+    fn order(
+        &mut self,
+        authority: &Authority,
+        text: ReasonText,
+        ttl: Duration,
+        now: TimerInstant,
+    ) -> Result<(), MembershipError> {
+        self.require_member()?;
+        let now = self.advance(now);
+        let known = self.quarantine.version_of(authority);
+        // Versions are made like uids, so that orders of two operators are told apart and the later one wins.
+        let version = NodeUid::new(self.unix_ms(now), self.rng.word()).raw();
+        let rumor = QuarantineRumor {
+            authority: authority.clone(),
+            version: version.max(known.saturating_add(1)),
+            remaining_ms: millis(ttl),
+            text,
+        };
+        self.learn_order(&rumor, now);
+        Ok(())
+    }
+
+    /// Says something else about this node from now on.
+    pub fn set_metadata(
+        &mut self,
+        metadata: MemberMetadata,
+        now: TimerInstant,
+    ) -> Result<(), MembershipError> {
+        self.require_member()?;
+        let now = self.advance(now);
+        if metadata != self.own.metadata {
+            self.own.metadata = metadata;
+            self.own.metadata_stamp += 1;
+            self.publish_self(now);
+        }
+        Ok(())
+    }
+
+    pub(super) fn require_member(&self) -> Result<(), MembershipError> {
+        match self.state {
+            MembershipRuntimeState::Member => Ok(()),
+            MembershipRuntimeState::Client => Err(MembershipError::ClientMayNot),
+            MembershipRuntimeState::Stopped => Err(MembershipError::NotStarted),
+        }
+    }
+
+    /// Whether a quarantine keeps this life out; if so, that is also told with the next outcome.
+    pub(super) fn admit(
+        &mut self,
+        identity: &NodeIdentity,
+        now: Now,
+    ) -> Result<(), MembershipError> {
+        let Some(entry) = self
+            .quarantine
+            .blocks(&identity.authority, identity.uid, now.raw)
+        else {
+            return Ok(());
+        };
+        self.quarantine_event(ClusterEvent::MemberQuarantined {
+            authority: entry.authority.clone(),
+            node_id: entry.uid,
+            reason: entry.reason.clone(),
+            observed_at: now.raw,
+        });
+        Err(MembershipError::Quarantined {
+            authority: entry.authority,
+            reason: entry.reason,
+            remaining: entry.expires_at.saturating_since(now.raw),
+        })
+    }
+}

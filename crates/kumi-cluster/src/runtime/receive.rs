@@ -1,0 +1,306 @@
+//! What arrives, message by message.
+//!
+//! Who speaks is looked at before what is said: a life that is over is told so, an earlier life is told about the later
+//! one, and a stranger is asked to compare tables.
+
+use super::clock::Now;
+use super::{Conflict, MembershipRuntime, MembershipRuntimeState};
+use crate::codec::{Envelope, Message};
+use crate::event::ClusterEvent;
+use crate::identity::{NodeIdentity, NodeUid};
+use crate::metadata::MemberMetadata;
+use crate::record::{Accusations, MemberRecord};
+use crate::status::NodeStatus;
+use crate::table::Slot;
+use crate::transport::Delivery;
+
+/// The most authorities that are looked at for conflicts.
+const MAX_CONFLICTS: usize = 64;
+/// So many words of an earlier life, while the later one is heard too, are a conflict.
+const CONFLICT_TIMES: u32 = 3;
+/// Every so many heartbeats a monitor that is none says so.
+const NOT_MY_MONITOR_EVERY: u64 = 4;
+
+/// What is known about whoever speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    /// A member in this very life.
+    Member(Slot),
+    /// This life is over.
+    Over(Slot),
+    /// A later life is known.
+    Earlier(Slot),
+    /// This life is not known yet.
+    Stranger,
+}
+
+impl MembershipRuntime {
+    pub(super) fn receive(&mut self, envelope: Envelope, now: Now) {
+        let Envelope {
+            sender, message, ..
+        } = envelope;
+        self.heard_at = now;
+        let speaker = self.speaker(&sender);
+        match speaker {
+            Speaker::Member(slot) => {
+                if let Some(entry) = self.table.entry_mut(slot) {
+                    entry.heard_at = Some(now.raw);
+                }
+            }
+            Speaker::Over(slot) => self.tell_verdict(slot, &sender),
+            Speaker::Earlier(slot) => {
+                self.tell_verdict(slot, &sender);
+                self.look_for_conflict(slot, sender.uid, now);
+            }
+            Speaker::Stranger => {}
+        }
+        let living = matches!(speaker, Speaker::Member(_));
+        match message {
+            Message::Heartbeat {
+                sequence,
+                incarnation,
+            } => {
+                self.heartbeat(&sender, speaker, sequence, incarnation, now);
+                return;
+            }
+            Message::HeartbeatAck {
+                suspected,
+                not_my_monitor,
+                ..
+            } => {
+                if let Some(incarnation) = suspected {
+                    self.refute(incarnation, now);
+                }
+                if not_my_monitor {
+                    self.compare_soon(&sender.authority, now);
+                }
+            }
+            Message::Probe { nonce } => {
+                let incarnation = self.own.incarnation;
+                let answers = self.state == MembershipRuntimeState::Member;
+                if answers && !matches!(speaker, Speaker::Over(_)) {
+                    self.send(
+                        &sender.authority,
+                        Message::ProbeAck { nonce, incarnation },
+                        Delivery::Datagram,
+                    );
+                }
+            }
+            Message::ProbeAck { nonce, incarnation } => {
+                self.hear_incarnation(speaker, incarnation, now);
+                self.probe_answered(nonce, &sender, now);
+            }
+            Message::ProbeRequest { nonce, target } => {
+                if living {
+                    self.relay_probe(&sender.authority, nonce, &target, now);
+                }
+            }
+            Message::ProbeReply {
+                nonce,
+                target,
+                incarnation,
+            } => {
+                let subject = self.speaker(&target);
+                self.hear_incarnation(subject, incarnation, now);
+                self.probe_answered(nonce, &target, now);
+            }
+            Message::Push { delta, .. } => self.learn_all(&delta, now),
+            Message::PullRequest {
+                observer,
+                bookmark,
+                quarantines,
+                buckets,
+                seen,
+            } => {
+                if observer {
+                    self.answer_observer(&sender.authority, bookmark, now);
+                } else {
+                    self.answer_pull(&sender.authority, seen, &buckets, quarantines, now);
+                }
+            }
+            Message::PullReply {
+                seen,
+                wanted,
+                delta,
+            } => {
+                self.finish_pull(&sender.authority, seen, wanted, &delta, now);
+            }
+            Message::Join { record } => self.answer_join(&sender, &record, now),
+            Message::Welcome { delta, .. } => self.welcomed(&sender.authority, &delta, now),
+            Message::JoinRefused { reason } => self.join_refused(&reason, now),
+            Message::Verdict { record } => {
+                self.learn(&record, now);
+            }
+        }
+        if let Speaker::Member(slot) = self.speaker(&sender) {
+            self.heard_subject(slot, None, now);
+        }
+    }
+
+    fn speaker(&self, sender: &NodeIdentity) -> Speaker {
+        let Some(slot) = self.table.slot_of(&sender.authority) else {
+            return Speaker::Stranger;
+        };
+        let Some(record) = self.table.entry(slot).map(|entry| &entry.record) else {
+            return Speaker::Stranger;
+        };
+        match sender.uid.cmp(&record.uid) {
+            core::cmp::Ordering::Less => Speaker::Earlier(slot),
+            core::cmp::Ordering::Greater => Speaker::Stranger,
+            core::cmp::Ordering::Equal if record.status.is_terminal() => Speaker::Over(slot),
+            core::cmp::Ordering::Equal => Speaker::Member(slot),
+        }
+    }
+
+    /// Tells whoever speaks what is known about it.
+    fn tell_verdict(&mut self, slot: Slot, sender: &NodeIdentity) {
+        let watching = self.state == MembershipRuntimeState::Client;
+        let Some(entry) = self.table.entry(slot).filter(|_| !watching) else {
+            return;
+        };
+        let record = MemberRecord {
+            metadata_stamp: 0,
+            metadata: MemberMetadata::EMPTY,
+            ..entry.record.clone()
+        };
+        self.send(
+            &sender.authority,
+            Message::Verdict { record },
+            Delivery::Datagram,
+        );
+    }
+
+    /// Two nodes with one address: both keep speaking.
+    fn look_for_conflict(&mut self, slot: Slot, other: NodeUid, now: Now) {
+        let Some(entry) = self.table.entry(slot) else {
+            return;
+        };
+        let recent = self.config.heartbeat_interval * 8;
+        let both = entry
+            .heard_at
+            .is_some_and(|at| now.raw.saturating_since(at) < recent);
+        let (authority, current) = (entry.record.authority.clone(), entry.record.uid);
+        if !both
+            || (self.conflicts.len() >= MAX_CONFLICTS && !self.conflicts.contains_key(&authority))
+        {
+            return;
+        }
+        let conflict = self
+            .conflicts
+            .entry(authority.clone())
+            .or_insert(Conflict { other, times: 0 });
+        if conflict.other != other {
+            *conflict = Conflict { other, times: 0 };
+        }
+        conflict.times = conflict.times.saturating_add(1);
+        if conflict.times == CONFLICT_TIMES {
+            self.member_event(ClusterEvent::AuthorityConflict {
+                authority,
+                current,
+                other,
+                observed_at: now.raw,
+            });
+        }
+    }
+
+    fn heartbeat(
+        &mut self,
+        sender: &NodeIdentity,
+        speaker: Speaker,
+        sequence: u64,
+        incarnation: u64,
+        now: Now,
+    ) {
+        if self.state != MembershipRuntimeState::Member {
+            return;
+        }
+        self.hear_incarnation(speaker, incarnation, now);
+        let slot = match speaker {
+            Speaker::Member(slot) => slot,
+            Speaker::Stranger if !self.config.gossip_enabled => {
+                self.adopt(sender, incarnation, now);
+                return;
+            }
+            Speaker::Stranger => {
+                self.not_my_monitor(sender, sequence);
+                return;
+            }
+            Speaker::Over(_) | Speaker::Earlier(_) => return,
+        };
+        if self.watches.contains(slot) {
+            self.heard_subject(slot, Some(sequence), now);
+        } else if self.config.gossip_enabled && !self.watches_next(slot) {
+            self.not_my_monitor(sender, sequence);
+        }
+        // The subject lifts a suspicion, nobody else: but it has to know of it.
+        let suspected = self
+            .table
+            .entry(slot)
+            .map(|entry| &entry.record)
+            .filter(|record| {
+                record.status == NodeStatus::Suspect && record.incarnation >= incarnation
+            });
+        if let Some(suspected) = suspected.map(|record| record.incarnation) {
+            let message = Message::HeartbeatAck {
+                sequence,
+                suspected: Some(suspected),
+                not_my_monitor: false,
+            };
+            self.send(&sender.authority, message, Delivery::Datagram);
+        }
+    }
+
+    /// Whether this node is a monitor as of the present ring, though its watches were not brought in line yet.
+    fn watches_next(&self, slot: Slot) -> bool {
+        self.own_slot()
+            .is_some_and(|own| self.monitor_slots(slot).contains(&own))
+    }
+
+    fn not_my_monitor(&mut self, sender: &NodeIdentity, sequence: u64) {
+        if sequence % NOT_MY_MONITOR_EVERY == 1 {
+            let message = Message::HeartbeatAck {
+                sequence,
+                suspected: None,
+                not_my_monitor: true,
+            };
+            self.send(&sender.authority, message, Delivery::Datagram);
+        }
+    }
+
+    /// In a static cluster a heartbeat is all there is to know a restarted member by.
+    fn adopt(&mut self, sender: &NodeIdentity, incarnation: u64, now: Now) {
+        let Some(known) = self.table.record(&sender.authority) else {
+            return;
+        };
+        let record = MemberRecord {
+            incarnation,
+            uid: sender.uid,
+            status: NodeStatus::Up,
+            accusations: Accusations::NONE,
+            ..known.clone()
+        };
+        self.learn(&record, now);
+    }
+
+    /// The subject itself says which incarnation it is in: above the suspected one, that is its refutation.
+    fn hear_incarnation(&mut self, speaker: Speaker, incarnation: u64, now: Now) {
+        let Speaker::Member(slot) = speaker else {
+            return;
+        };
+        let Some(record) = self.table.entry(slot).map(|entry| &entry.record) else {
+            return;
+        };
+        let refutes = matches!(record.status, NodeStatus::Up | NodeStatus::Suspect);
+        if refutes && incarnation > record.incarnation {
+            let record = MemberRecord {
+                incarnation,
+                status: NodeStatus::Up,
+                accusations: Accusations::NONE,
+                metadata_stamp: 0,
+                metadata: MemberMetadata::EMPTY,
+                ..record.clone()
+            };
+            self.learn(&record, now);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Views of the table that leave it: for readers, and for other nodes.
+
+use crate::identity::{Authority, NodeIdentity, NodeUid};
+use crate::metadata::MemberMetadata;
+use crate::quarantine::QuarantineRumor;
+use crate::record::MemberRecord;
+use crate::status::NodeStatus;
+use crate::time::TimerInstant;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// A member as readers see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Member {
+    /// Where it is reached.
+    pub authority: Authority,
+    /// Which life of it.
+    pub uid: NodeUid,
+    /// What it is.
+    pub status: NodeStatus,
+    /// Its incarnation.
+    pub incarnation: u64,
+    /// What it says about itself.
+    pub metadata: MemberMetadata,
+}
+
+impl Member {
+    pub(crate) fn of(record: &MemberRecord) -> Self {
+        Self {
+            authority: record.authority.clone(),
+            uid: record.uid,
+            status: record.status,
+            incarnation: record.incarnation,
+            metadata: record.metadata.clone(),
+        }
+    }
+
+    /// Authority and uid.
+    pub fn identity(&self) -> NodeIdentity {
+        NodeIdentity {
+            authority: self.authority.clone(),
+            uid: self.uid,
+        }
+    }
+}
+
+/// The active members at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MembershipSnapshot {
+    /// The position in the local log.
+    pub version: u64,
+    /// Active members, sorted by authority.
+    pub members: Arc<[Member]>,
+    /// The hash over their authorities, uids and statuses: equal on nodes that agree.
+    pub hash: u64,
+}
+
+/// One record with what this node alone knows about it: for operators and for tests.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MemberView<'a> {
+    /// The record, tombstones included.
+    pub record: &'a MemberRecord,
+    /// When this node last got anything from that very uid.
+    pub heard_at: Option<TimerInstant>,
+    /// Whether this node watches it.
+    pub watched: bool,
+}
+
+/// Changes of a table, as they travel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MembershipDelta {
+    /// The position in the sender's log after which the changes were made; 0 for a snapshot.
+    pub from_version: u64,
+    /// The position in the sender's log that they lead to.
+    pub to_version: u64,
+    /// The changed records.
+    pub records: Vec<MemberRecord>,
+    /// Operators' quarantines.
+    pub quarantines: Vec<QuarantineRumor>,
+}
+
+impl MembershipDelta {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.quarantines.is_empty()
+    }
+}

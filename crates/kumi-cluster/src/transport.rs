@@ -1,0 +1,113 @@
+//! What the core asks to be sent, and the contract of whoever sends it.
+//!
+//! The core never sends anything again because a transport failed: whatever matters is repeated by gossip, heartbeats
+//! and retries of their own.
+
+use crate::error::{EnvelopeError, GossipTransportError};
+use crate::identity::Authority;
+use crate::runtime::MembershipRuntime;
+use crate::runtime::MembershipRuntimeOutcome;
+use crate::time::TimerInstant;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// The most bytes in one datagram.
+pub const MAX_DATAGRAM_BYTES: usize = 1200;
+
+/// How a message wants to travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// At most [`MAX_DATAGRAM_BYTES`]; may be lost, doubled or overtaken.
+    Datagram,
+    /// Any size; arrives whole or not at all.
+    Reliable,
+}
+
+/// What a message is for; for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum MessageKind {
+    /// "I am here", to a monitor.
+    Heartbeat,
+    /// A monitor's answer, when there is something to say.
+    HeartbeatAck,
+    /// Direct and indirect probes and their answers.
+    Probe,
+    /// News for a few random peers.
+    Push,
+    /// Comparing tables with one peer.
+    PushPull,
+    /// Joining and its answers.
+    Join,
+    /// Telling somebody what is known about it.
+    Verdict,
+}
+
+impl MessageKind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Heartbeat,
+        Self::HeartbeatAck,
+        Self::Probe,
+        Self::Push,
+        Self::PushPull,
+        Self::Join,
+        Self::Verdict,
+    ];
+}
+
+/// A message on its way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GossipOutbound {
+    /// To whom.
+    pub to: Authority,
+    /// The encoded envelope; shared, because one heartbeat goes to all monitors.
+    pub bytes: Arc<[u8]>,
+    /// How it wants to travel.
+    pub delivery: Delivery,
+    /// What it is for.
+    pub kind: MessageKind,
+}
+
+/// Whoever carries messages between nodes.
+pub trait GossipTransport {
+    /// Takes a message, or says why not. It is not offered again.
+    fn send(&mut self, outbound: GossipOutbound) -> Result<(), GossipTransportError>;
+
+    /// What has arrived since the last call: from where, and the bytes.
+    fn poll_deltas(&mut self) -> Vec<(Authority, Vec<u8>)>;
+}
+
+/// What happened to the messages of one turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pumped {
+    /// Envelopes that were refused.
+    pub refused: Vec<(Authority, EnvelopeError)>,
+    /// Messages that the transport did not take.
+    pub unsent: Vec<GossipTransportError>,
+}
+
+/// One turn of a node on a transport: everything that has arrived goes in, and everything to be sent goes out. A
+/// failure of one message never holds up the others. The events of the outcome are left for the caller.
+pub fn pump(
+    runtime: &mut MembershipRuntime,
+    transport: &mut impl GossipTransport,
+    now: TimerInstant,
+) -> (MembershipRuntimeOutcome, Pumped) {
+    let mut pumped = Pumped::default();
+    for (from, bytes) in transport.poll_deltas() {
+        if let Err(error) = runtime.handle_message(&from, &bytes, now) {
+            pumped.refused.push((from, error));
+        }
+    }
+    let mut outcome = runtime.poll(now);
+    for outbound in outcome.gossip_outbound.drain(..) {
+        if let Err(error) = transport.send(outbound) {
+            pumped.unsent.push(error);
+        }
+    }
+    (outcome, pumped)
+}
