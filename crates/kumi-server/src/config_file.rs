@@ -130,6 +130,10 @@ fn children(parent: &Path, pattern: &OsStr) -> Vec<PathBuf> {
 pub(crate) fn write_back(path: &Path, config: &Config) -> io::Result<()> {
     // A link stays a link; what it leads to is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A device or a pipe would be replaced by a file.
+    if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     let old = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -158,6 +162,21 @@ mod tests {
             .iter()
             .map(|(_, text)| String::from_utf8_lossy(text).into_owned())
             .collect()
+    }
+
+    #[test]
+    fn only_a_regular_file_is_written_over() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let config = Config::new();
+        let error = write_back(dir.path(), &config).expect_err("a directory");
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+        let path = dir.path().join("new.conf");
+        write_back(&path, &config).expect("a file that was not there");
+        assert!(path.is_file());
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        assert!(write_back(&socket, &config).is_err());
+        assert!(!socket.is_file(), "it is still a socket");
     }
 
     #[test]

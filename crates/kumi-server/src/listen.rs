@@ -178,7 +178,7 @@ pub(crate) fn open_tcp(settings: &Settings, open: &[SocketAddr]) -> Result<Opene
         match result {
             Ok(()) => {}
             Err(error) if is_passed_over(bind, &error) => {
-                tracing::debug!(address = name, %error, "passing over an address");
+                tracing::info!(address = name, %error, "passing over an address");
             }
             Err(error) => return Err(ListenError::new(name, error)),
         }

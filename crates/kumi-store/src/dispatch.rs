@@ -149,7 +149,13 @@ impl Ctx<'_> {
     /// What a transaction queues counts as input that waits, and has the same limit.
     fn answer_queued(&mut self, bytes: usize) {
         if bytes > self.store.config.settings().query_buffer_limit_bytes {
-            tracing::warn!(bytes, "closing a client whose transaction is too large");
+            let session = self.session();
+            tracing::warn!(
+                conn_id = session.id,
+                client = %session.peer.addr,
+                bytes,
+                "closing a client whose transaction is too large"
+            );
             self.store.stats.query_limit_disconnections += 1;
             self.session().closing = true;
             self.store.effect(Effect::Close(self.session));

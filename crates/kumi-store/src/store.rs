@@ -502,6 +502,8 @@ impl Store {
             self.stats.output_limit_disconnections += 1;
             tracing::warn!(
                 conn_id = session.id,
+                client = %session.peer.addr,
+                name = %session.name.escape_ascii(),
                 pending,
                 "closing a client that does not read its output"
             );

@@ -89,6 +89,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(text) => f.write_str(text),
+            Failure::AddressInUse(error) if error.address.contains('/') => write!(
+                f,
+                "{} is there already and is not a socket; choose another path: kumi up --unixsocket PATH",
+                error.address
+            ),
             Failure::AddressInUse(error) => write!(
                 f,
                 "{} is taken by another program; choose another port: kumi up --port {}",
@@ -145,6 +150,11 @@ mod tests {
         assert_eq!(
             text,
             "127.0.0.1:6379 is taken by another program; choose another port: kumi up --port 6380"
+        );
+        assert!(
+            in_use("/tmp/notes")
+                .to_string()
+                .starts_with("/tmp/notes is there already and is not a socket")
         );
         assert!(
             in_use("[::1]:65535")

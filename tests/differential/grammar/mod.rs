@@ -122,6 +122,8 @@ pub(crate) struct Generator<'a> {
     /// Whether a password may have been set. A client without it may have a kilobyte of answers waiting, no more, so
     /// what it gets to a packet of requests depends on when the server writes.
     password: bool,
+    /// How many lifetimes were handed out.
+    lifetimes: u32,
 }
 
 /// Writes the sequence that belongs to a seed.
@@ -149,6 +151,7 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
         expiring: false,
         new_key_events: notify.contains('n'),
         password: false,
+        lifetimes: 0,
     };
     let mut steps = Vec::new();
     while steps.len() < length {

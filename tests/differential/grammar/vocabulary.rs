@@ -239,8 +239,12 @@ impl Generator<'_> {
     }
 
     /// Seconds or milliseconds for a deadline so far away that it cannot pass during the run, or nonsense.
+    ///
+    /// No two of a sequence are alike: whether a second EXPIRE with the same lifetime is later than the first (GT, LT)
+    /// would depend on the millisecond it reaches a server in.
     pub(super) fn lifetime(&mut self) -> Arg {
-        const GOOD: &[&str] = &["100000", "250000", "1000000", "86400000", "4000000000"];
+        const GOOD: &[i64] = &[100_000, 250_000, 1_000_000, 86_400_000, 4_000_000_000];
+        const STEP: i64 = 7_000;
         const BAD: &[&str] = &[
             "0",
             "-1",
@@ -255,8 +259,12 @@ impl Generator<'_> {
             "99999999999999999999",
             "-9223372036854775",
         ];
-        let pool = if self.rng.percent(80) { GOOD } else { BAD };
-        Arg::from(self.rng.pick(pool))
+        if self.rng.percent(80) {
+            self.lifetimes += 1;
+            let lifetime = GOOD[self.rng.below(GOOD.len())];
+            return Arg::from(lifetime + i64::from(self.lifetimes) * STEP);
+        }
+        Arg::from(self.rng.pick(BAD))
     }
 
     /// A point in time, mostly ahead.

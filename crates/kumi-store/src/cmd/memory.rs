@@ -87,14 +87,13 @@ const SUBCOMMANDS: &[Command] = &[
 
 fn usage(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     // Values have no parts to sample yet: the count is checked and then means nothing.
-    match args.len() {
-        3 => {}
-        5 if args[3].eq_ignore_ascii_case(b"SAMPLES") => {
-            if parse::integer(&args[4])? < 0 {
-                return Err(CommandError::SYNTAX);
-            }
+    // It may be given more than once, and the first mistake is the one that is told.
+    let mut words = args.iter().skip(3);
+    while let Some(word) = words.next() {
+        let count = words.next().ok_or(CommandError::SYNTAX)?;
+        if !word.eq_ignore_ascii_case(b"SAMPLES") || parse::integer(count)? < 0 {
+            return Err(CommandError::SYNTAX);
         }
-        _ => return Err(CommandError::SYNTAX),
     }
     let (mut keys, reply) = ctx.keys_and_reply();
     match keys.look(&args[2], Look::Quiet) {
@@ -365,6 +364,11 @@ mod tests {
             ("MEMORY USAGE a SAMPLES -1", "-ERR syntax error\r\n"),
             ("MEMORY USAGE a NOPE 1", "-ERR syntax error\r\n"),
             ("MEMORY USAGE a SAMPLES 1 2", "-ERR syntax error\r\n"),
+            ("MEMORY USAGE nothing SAMPLES 1 samples 2", "$-1\r\n"),
+            (
+                "MEMORY USAGE a SAMPLES x NOPE",
+                "-ERR value is not an integer or out of range\r\n",
+            ),
             (
                 "MEMORY USAGE a SAMPLES x",
                 "-ERR value is not an integer or out of range\r\n",
