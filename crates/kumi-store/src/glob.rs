@@ -19,6 +19,26 @@ pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
     }
+    matches_here(pattern, text, nocase)
+}
+
+/// How many bytes at the beginning of a pattern stand for themselves.
+pub(crate) fn literal_prefix(pattern: &[u8]) -> usize {
+    let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
+    pattern.iter().position(special).unwrap_or(pattern.len())
+}
+
+/// [`matches`] with case, for a pattern whose [`literal_prefix`] is known: most texts fail at it.
+pub(crate) fn matches_from(pattern: &[u8], literal: usize, text: &[u8]) -> bool {
+    if text.is_empty() {
+        return pattern.is_empty();
+    }
+    let (prefix, rest) = pattern.split_at(literal);
+    text.strip_prefix(prefix)
+        .is_some_and(|text| matches_here(rest, text, false))
+}
+
+fn matches_here(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     let mut rest = pattern;
     let mut text = text;
     // Where to go on if the pattern fails: the pattern after the last star, and the text that star has not taken.
@@ -149,6 +169,13 @@ mod tests {
                 expected,
                 "pattern {shown_pattern}, text {shown_text}"
             );
+            if !nocase {
+                assert_eq!(
+                    matches_from(pattern, literal_prefix(pattern), text),
+                    expected,
+                    "by prefix: pattern {shown_pattern}, text {shown_text}"
+                );
+            }
         }
     }
 

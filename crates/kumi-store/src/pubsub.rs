@@ -7,7 +7,15 @@ use crate::glob;
 use crate::session::SessionKey;
 use std::collections::BTreeMap;
 
-type Subscribers = BTreeMap<Box<[u8]>, Vec<SessionKey>>;
+type Subscribers = BTreeMap<Box<[u8]>, Listeners>;
+
+/// Who listens to a name.
+#[derive(Debug)]
+struct Listeners {
+    /// How much of a pattern stands for itself. Every notification is held against every pattern.
+    literal: usize,
+    sessions: Vec<SessionKey>,
+}
 
 /// The three kinds of subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +51,19 @@ impl Pubsub {
 
     /// The caller has checked that the session is not subscribed yet.
     pub(crate) fn add(&mut self, kind: Kind, name: &[u8], session: SessionKey) {
-        self.book_mut(kind)
-            .entry(name.into())
-            .or_default()
-            .push(session);
+        let listeners = self.book_mut(kind).entry(name.into());
+        let new = || Listeners {
+            literal: glob::literal_prefix(name),
+            sessions: Vec::new(),
+        };
+        listeners.or_insert_with(new).sessions.push(session);
     }
 
     pub(crate) fn remove(&mut self, kind: Kind, name: &[u8], session: SessionKey) {
         let book = self.book_mut(kind);
-        if let Some(sessions) = book.get_mut(name) {
-            sessions.retain(|&other| other != session);
-            if sessions.is_empty() {
+        if let Some(listeners) = book.get_mut(name) {
+            listeners.sessions.retain(|&other| other != session);
+            if listeners.sessions.is_empty() {
                 book.remove(name);
             }
         }
@@ -65,15 +75,18 @@ impl Pubsub {
     }
 
     pub(crate) fn subscribers(&self, kind: Kind, name: &[u8]) -> &[SessionKey] {
-        self.book(kind).get(name).map_or(&[], Vec::as_slice)
+        let listeners = self.book(kind).get(name);
+        listeners.map_or(&[], |listeners| listeners.sessions.as_slice())
     }
 
     /// Patterns that match `channel`, with their subscribers.
     pub(crate) fn matching(&self, channel: &[u8]) -> impl Iterator<Item = (&[u8], &[SessionKey])> {
         self.patterns
             .iter()
-            .filter(move |(pattern, _)| glob::matches(pattern, channel, false))
-            .map(|(pattern, sessions)| (&**pattern, sessions.as_slice()))
+            .filter(move |(pattern, listeners)| {
+                glob::matches_from(pattern, listeners.literal, channel)
+            })
+            .map(|(pattern, listeners)| (&**pattern, listeners.sessions.as_slice()))
     }
 
     /// Names with at least one subscriber.
