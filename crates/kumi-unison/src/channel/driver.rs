@@ -1,0 +1,282 @@
+//! The two tasks of a channel: one reads, one writes. Both end when the channel does.
+//!
+//! The writer takes all that is queued in one go, so calls made together leave together. The reader takes all frames
+//! that arrived in one go, under one lock. Neither waits for the other.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::engine::{Engine, now};
+use super::transport::{RESET_CODE, TransportRecv, TransportSend};
+use crate::core::Step;
+use crate::error::{NetworkError, TransportError};
+use crate::wire::{FrameReader, Metadata, PacketHeader, ProtocolMessage};
+
+/// Starts both tasks on the current runtime.
+pub(super) fn start<S: TransportSend, R: TransportRecv>(
+    engine: &Arc<Engine>,
+    send: S,
+    recv: R,
+    reader: FrameReader,
+) {
+    tokio::spawn(write(Arc::clone(engine), send));
+    tokio::spawn(read(Arc::clone(engine), recv, reader));
+}
+
+async fn write<S: TransportSend>(engine: Arc<Engine>, mut send: S) {
+    let mut chunks: Vec<Bytes> = Vec::new();
+    let mut timer = Timer::new();
+    loop {
+        match poll_fn(|cx| poll_output(&engine, &mut chunks, &mut timer, cx)).await {
+            Step::Write => {
+                engine.output_taken();
+                let metrics = engine.context.metrics();
+                metrics.writes.increment();
+                metrics
+                    .bytes_out
+                    .add(chunks.iter().map(|chunk| chunk.len() as u64).sum());
+                let written = tokio::select! {
+                    biased;
+                    written = send.write(&mut chunks) => Some(written),
+                    () = poll_fn(|cx| poll_blocked(&engine, &mut timer, cx)) => None,
+                };
+                chunks.clear();
+                match written {
+                    Some(Ok(())) => {}
+                    Some(Err(error)) => return lost(&engine, &error),
+                    // The next step says how it ends.
+                    None => {}
+                }
+            }
+            Step::Finish => {
+                send.finish();
+                engine.finished();
+                return send.finished().await;
+            }
+            Step::Reset | Step::Exit => return send.reset(RESET_CODE),
+            Step::Wait => {}
+        }
+    }
+}
+
+/// What there is to write; meanwhile, deadlines are kept.
+fn poll_output(
+    engine: &Engine,
+    chunks: &mut Vec<Bytes>,
+    timer: &mut Timer,
+    cx: &mut Context<'_>,
+) -> Poll<Step> {
+    loop {
+        let (step, deadline) = {
+            let mut core = engine.core();
+            let step = core.take_output(now(), chunks, cx.waker());
+            (step, core.next_deadline())
+        };
+        if step != Step::Wait {
+            return Poll::Ready(step);
+        }
+        if timer.poll(deadline, cx).is_pending() {
+            return Poll::Pending;
+        }
+        expire(engine);
+    }
+}
+
+/// While a write is held up, deadlines are kept all the same. Resolves when the channel ended without flushing.
+fn poll_blocked(engine: &Engine, timer: &mut Timer, cx: &mut Context<'_>) -> Poll<()> {
+    loop {
+        let (give_up, deadline) = {
+            let mut core = engine.core();
+            (core.writer_should_give_up(cx.waker()), core.next_deadline())
+        };
+        if give_up {
+            return Poll::Ready(());
+        }
+        if timer.poll(deadline, cx).is_pending() {
+            return Poll::Pending;
+        }
+        expire(engine);
+    }
+}
+
+fn expire(engine: &Engine) {
+    let now = now();
+    engine.step_here(|core, effects| core.handle_timeout(now, effects));
+}
+
+fn lost(engine: &Engine, error: &TransportError) {
+    tracing::debug!(
+        connection_id = %engine.context.connection_id,
+        stream_id = engine.stream_id(),
+        %error,
+        "a stream broke"
+    );
+    engine.step_here(|core, effects| core.handle_loss(effects));
+}
+
+async fn read<R: TransportRecv>(engine: Arc<Engine>, mut recv: R, mut reader: FrameReader) {
+    let mut held = Partial {
+        engine: Arc::clone(&engine),
+        bytes: 0,
+    };
+    let result = read_until_end(&engine, &mut recv, &mut reader, &mut held).await;
+    drop(held);
+    match result {
+        Ok(()) => {}
+        Err(NetworkError::Transport(error)) => lost(&engine, &error),
+        Err(error) => {
+            tracing::debug!(
+                connection_id = %engine.context.connection_id,
+                stream_id = engine.stream_id(),
+                %error,
+                "a stream is closed for what came on it"
+            );
+            engine.context.metrics().protocol_errors.increment();
+            engine.end(error, false);
+        }
+    }
+    recv.stop(RESET_CODE);
+}
+
+async fn read_until_end<R: TransportRecv>(
+    engine: &Arc<Engine>,
+    recv: &mut R,
+    reader: &mut FrameReader,
+    held: &mut Partial,
+) -> Result<(), NetworkError> {
+    let mut chunks = Vec::new();
+    let mut batch = Vec::new();
+    let mut timer = Timer::new();
+    let mut partial_until = None;
+    loop {
+        // What is in first: the accepting side begins with what followed the opening.
+        take_frames(engine, reader, &mut batch)?;
+        if !batch.is_empty() {
+            partial_until = None;
+            poll_fn(|cx| Poll::Ready(handle(engine, &mut batch, cx))).await?;
+        }
+        held.set(reader.buffered_bytes())?;
+        if reader.is_partial() {
+            partial_until.get_or_insert_with(|| now() + engine.options.frame_timeout);
+        }
+        let more = tokio::select! {
+            biased;
+            more = recv.read(&mut chunks) => more?,
+            end = poll_fn(|cx| poll_end(engine, &mut timer, partial_until, cx)) => return end,
+        };
+        if !more {
+            reader.end()?;
+            engine.step_here(|core, effects| core.handle_end(effects));
+            return Ok(());
+        }
+        let mut bytes = 0;
+        for chunk in chunks.drain(..) {
+            bytes += chunk.len() as u64;
+            reader.push(chunk);
+        }
+        engine.context.metrics().bytes_in.add(bytes);
+    }
+}
+
+type Received = (PacketHeader, ProtocolMessage, Metadata);
+
+/// Every frame that is complete.
+fn take_frames(
+    engine: &Engine,
+    reader: &mut FrameReader,
+    batch: &mut Vec<Received>,
+) -> Result<(), NetworkError> {
+    while let Some(packet) = reader.next()? {
+        let (message, metadata) = ProtocolMessage::decode(&packet.header, &packet.body)?;
+        batch.push((packet.header, message, metadata));
+    }
+    engine.context.metrics().packets_in.add(batch.len() as u64);
+    Ok(())
+}
+
+/// Tells the core, under one lock, and runs what it says.
+fn handle(
+    engine: &Arc<Engine>,
+    batch: &mut Vec<Received>,
+    cx: &mut Context<'_>,
+) -> Result<(), NetworkError> {
+    let now = now();
+    let (result, calls) = engine.step_here(|core, effects| {
+        for (header, message, metadata) in batch.drain(..) {
+            core.handle(now, &header, message, metadata, effects)?;
+        }
+        Ok(())
+    });
+    for call in calls {
+        engine.run(call, cx);
+    }
+    result
+}
+
+/// Resolves when there is nothing more to read for: the channel ended, or a frame takes too long.
+fn poll_end(
+    engine: &Engine,
+    timer: &mut Timer,
+    partial_until: Option<std::time::Instant>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), NetworkError>> {
+    if engine.core().reader_should_stop(cx.waker()) {
+        return Poll::Ready(Ok(()));
+    }
+    timer
+        .poll(partial_until, cx)
+        .map(|()| Err(NetworkError::FrameTimeout))
+}
+
+/// Bytes of an incomplete frame, counted against the connection's limit.
+struct Partial {
+    engine: Arc<Engine>,
+    bytes: usize,
+}
+
+impl Partial {
+    fn set(&mut self, bytes: usize) -> Result<(), NetworkError> {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        if self.engine.context.exchange_partial(before, bytes) {
+            return Ok(());
+        }
+        self.bytes = 0;
+        Err(NetworkError::MemoryLimit)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        self.engine.context.exchange_partial(self.bytes, 0);
+    }
+}
+
+/// A timer that is made when first needed and moved when its deadline moves.
+struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timer {
+    fn new() -> Self {
+        Self { sleep: None }
+    }
+
+    /// Ready when `deadline` has passed.
+    fn poll(&mut self, deadline: Option<std::time::Instant>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = deadline.map(Instant::from_std) else {
+            return Poll::Pending;
+        };
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if sleep.deadline() != deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        sleep.as_mut().poll(cx)
+    }
+}

@@ -1,0 +1,614 @@
+//! A channel's core with what it needs to run: the lock, the signals for those who wait, the running handlers.
+//!
+//! The lock is held for the few instructions of one step, never across an await; wakers are woken after it.
+
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::options::ChannelOptions;
+use super::service::{IncomingRequest, Service};
+use super::{Handle, UnisonChannel};
+use crate::context::{ChannelHandle, ConnectionContext};
+use crate::core::{
+    Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, answer_message,
+};
+use crate::error::{NetworkError, RemoteError};
+use crate::payload::Payload;
+use crate::wire::{Prepared, ProtocolMessage};
+
+/// A channel's running state. Tasks and handles share it.
+pub(crate) struct Engine {
+    core: Mutex<Core>,
+    pub(super) context: Arc<ConnectionContext>,
+    pub(super) options: ChannelOptions,
+    /// Ids of our requests on this channel, openings included.
+    next_id: AtomicU64,
+    /// Requests that found no room.
+    slots: Gate,
+    /// Events that found no credit.
+    credits: Gate,
+    /// Answers that found the output full.
+    room: Notify,
+    /// The phase changed.
+    state: Notify,
+    service: Mutex<Option<Arc<dyn Service>>>,
+    handle: OnceLock<Weak<Handle>>,
+    key: OnceLock<u64>,
+    stream_id: AtomicU64,
+    own_stream: bool,
+}
+
+/// Those who found no room stand in line; only the first listens for room.
+struct Gate {
+    turn: Semaphore,
+    signal: Notify,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self {
+            turn: Semaphore::new(1),
+            signal: Notify::new(),
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        self.turn.available_permits() > 0
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let core = self.lock();
+        f.debug_struct("Engine")
+            .field("channel", &core.name())
+            .field("phase", core.phase())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tokio's clock, so that tests can pause it.
+pub(super) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+fn wall() -> (Instant, u64) {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    (now(), since.as_nanos() as u64)
+}
+
+impl Engine {
+    pub(super) fn opener(
+        name: &str,
+        stream_id: u64,
+        options: ChannelOptions,
+        context: &Arc<ConnectionContext>,
+    ) -> Result<Arc<Self>, NetworkError> {
+        let settings = options.settings(options.is_persistent());
+        let codec = Arc::clone(context.codec());
+        let core = Core::opener(settings, name, 1, stream_id, codec, wall())?;
+        Ok(Self::new(core, stream_id, 2, options, context, false))
+    }
+
+    pub(super) fn acceptor(
+        name: &str,
+        (opening, opening_id): (&Opening, u64),
+        stream_id: u64,
+        options: ChannelOptions,
+        context: &Arc<ConnectionContext>,
+    ) -> Result<Arc<Self>, NetworkError> {
+        let codec = Arc::clone(context.codec());
+        let settings = options.settings(false);
+        let core = Core::acceptor(
+            settings,
+            name,
+            opening,
+            opening_id,
+            stream_id,
+            codec,
+            wall(),
+        )?;
+        Ok(Self::new(
+            core,
+            stream_id,
+            1,
+            options,
+            context,
+            opening.own_stream,
+        ))
+    }
+
+    fn new(
+        core: Core,
+        stream_id: u64,
+        next_id: u64,
+        options: ChannelOptions,
+        context: &Arc<ConnectionContext>,
+        own_stream: bool,
+    ) -> Arc<Self> {
+        let handle = ChannelHandle {
+            channel_name: core.name().to_owned(),
+            stream_id,
+            direction: options.direction,
+        };
+        let service = options.service.clone();
+        let engine = Arc::new(Self {
+            core: Mutex::new(core),
+            context: Arc::clone(context),
+            next_id: AtomicU64::new(next_id),
+            slots: Gate::new(),
+            credits: Gate::new(),
+            room: Notify::new(),
+            state: Notify::new(),
+            service: Mutex::new(None),
+            handle: OnceLock::new(),
+            key: OnceLock::new(),
+            stream_id: AtomicU64::new(stream_id),
+            own_stream: own_stream || options.own_stream,
+            options,
+        });
+        let key = context.register_channel(handle, Arc::downgrade(&engine));
+        let _ = engine.key.set(key);
+        context.metrics().channels_opened.increment();
+        if context.is_draining() {
+            engine.drain_there();
+        }
+        if let Some(service) = service {
+            engine.set_service(service);
+        }
+        engine
+    }
+
+    /// The application's side of this engine. When the last copy is gone, the channel closes.
+    pub(super) fn channel(self: &Arc<Self>) -> UnisonChannel {
+        let handle = Arc::new(Handle {
+            engine: Arc::clone(self),
+        });
+        let _ = self.handle.set(Arc::downgrade(&handle));
+        UnisonChannel { handle }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One step of the core, and what follows from it. Requests to run go to tasks of their own.
+    pub(super) fn step<R>(self: &Arc<Self>, step: impl FnOnce(&mut Core, &mut Effects) -> R) -> R {
+        let (result, calls) = self.step_here(step);
+        for call in calls {
+            let engine = Arc::clone(self);
+            let mut call = Some(call);
+            tokio::spawn(async move {
+                poll_fn(|cx| Poll::Ready(call.take().map(|call| engine.run(call, cx)))).await
+            });
+        }
+        result
+    }
+
+    /// One step of the core that yields no requests to run, or whose caller runs them.
+    pub(super) fn step_here<R>(
+        &self,
+        step: impl FnOnce(&mut Core, &mut Effects) -> R,
+    ) -> (R, Vec<IncomingCall>) {
+        let mut effects = Effects::default();
+        let result = step(&mut self.lock(), &mut effects);
+        let Effects {
+            writer,
+            reader,
+            wakers,
+            run,
+            slots,
+            credits,
+            state,
+            counts,
+        } = effects;
+        if counts != Default::default() {
+            self.count(&counts);
+        }
+        for waker in wakers.into_iter().chain(reader).chain(writer) {
+            waker.wake();
+        }
+        if slots {
+            self.slots.signal.notify_one();
+        }
+        if credits {
+            self.credits.signal.notify_one();
+        }
+        if state {
+            self.state.notify_waiters();
+            self.room.notify_waiters();
+        }
+        (result, run)
+    }
+
+    fn count(&self, counts: &crate::core::Counts) {
+        let metrics = self.context.metrics();
+        let pairs = [
+            (&metrics.requests_answered, counts.answered),
+            (&metrics.requests_failed, counts.failed),
+            (&metrics.requests_cancelled, counts.cancelled),
+            (&metrics.late_answers, counts.late),
+            (&metrics.requests_run, counts.run),
+            (&metrics.requests_refused, counts.refused),
+            (&metrics.cancels_received, counts.cancels_received),
+            (&metrics.events_sent, counts.events_sent),
+            (&metrics.events_dropped, counts.events_dropped),
+            (&metrics.events_received, counts.events_received),
+            (&metrics.events_discarded, counts.events_discarded),
+            (&metrics.channels_resumed, counts.resumed),
+        ];
+        for (counter, count) in pairs {
+            if count > 0 {
+                counter.add(count);
+            }
+        }
+    }
+
+    /// Sends a request and waits for its answer, which comes at the deadline at the latest.
+    pub(super) async fn call(
+        &self,
+        method: &str,
+        payload: &Payload,
+        deadline: Instant,
+    ) -> Result<Payload, NetworkError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let trace_id = tracing::Span::current().id().map_or(0, |id| id.into_u64());
+        let call = NewCall {
+            id,
+            method,
+            payload,
+            deadline,
+            trace_id,
+        };
+        let started = if self.slots.is_free() {
+            self.start(&call)
+        } else {
+            Err(Refused::Full)
+        };
+        match started {
+            Ok(()) => {}
+            Err(Refused::Error(error)) => return Err(error),
+            Err(Refused::Full) => self.start_when_possible(&call).await?,
+        }
+        self.context.metrics().requests_sent.increment();
+        Answer { engine: self, id }.await
+    }
+
+    fn start(&self, call: &NewCall<'_>) -> Result<(), Refused> {
+        let now = now();
+        if call.deadline <= now {
+            return Err(Refused::Error(NetworkError::Deadline));
+        }
+        let outgoing = call.outgoing(now);
+        let mut prepared = if outgoing.is_long() {
+            Some(outgoing.prepare(self.context.codec())?)
+        } else {
+            None
+        };
+        self.step_here(|core, effects| core.start_call(now, call, &mut prepared, effects))
+            .0
+    }
+
+    async fn start_when_possible(&self, call: &NewCall<'_>) -> Result<(), NetworkError> {
+        let line = async {
+            // The semaphore is never closed.
+            let _turn = self.slots.turn.acquire().await;
+            loop {
+                let signal = self.slots.signal.notified();
+                match self.start(call) {
+                    Ok(()) => return Ok(()),
+                    Err(Refused::Error(error)) => return Err(error),
+                    Err(Refused::Full) => signal.await,
+                }
+            }
+        };
+        let deadline = tokio::time::Instant::from_std(call.deadline);
+        match tokio::time::timeout_at(deadline, line).await {
+            Ok(result) => result,
+            Err(_) => Err(NetworkError::Deadline),
+        }
+    }
+
+    /// Sends an event, waiting for credit if that is the policy.
+    pub(super) async fn send_event(
+        &self,
+        method: &str,
+        payload: &Payload,
+    ) -> Result<(), NetworkError> {
+        if method.starts_with(crate::core::methods::RESERVED) {
+            return Err(NetworkError::Codec(
+                "names that begin with __ are reserved".to_owned(),
+            ));
+        }
+        let send = || {
+            let now = now();
+            self.step_here(|core, effects| core.send_event(now, method, payload, effects))
+                .0
+        };
+        if self.credits.is_free() {
+            match send() {
+                Ok(()) => return Ok(()),
+                Err(Refused::Error(error)) => return Err(error),
+                Err(Refused::Full) => {}
+            }
+        }
+        self.context.metrics().events_waited.increment();
+        // The semaphore is never closed.
+        let _turn = self.credits.turn.acquire().await;
+        loop {
+            let signal = self.credits.signal.notified();
+            match send() {
+                Ok(()) => return Ok(()),
+                Err(Refused::Error(error)) => return Err(error),
+                Err(Refused::Full) => signal.await,
+            }
+        }
+    }
+
+    /// The next event of a lane.
+    pub(super) fn poll_event(
+        &self,
+        lane: Lane,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ProtocolMessage, NetworkError>> {
+        self.step_here(|core, effects| core.poll_event(lane, cx, effects))
+            .0
+    }
+
+    pub(super) fn set_service(self: &Arc<Self>, service: Arc<dyn Service>) {
+        *self.service.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
+        self.step(|core, effects| core.set_has_service(effects));
+    }
+
+    /// Begins to answer a request. The handler is polled once here; if it has to wait, it becomes a task.
+    pub(super) fn run(self: &Arc<Self>, call: IncomingCall, cx: &mut Context<'_>) {
+        let key = (call.generation, call.id);
+        let service = self
+            .service
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let handle = self.handle.get().and_then(Weak::upgrade);
+        let (Some(service), Some(handle)) = (service, handle) else {
+            self.refuse(key, &NetworkError::Closed);
+            return;
+        };
+        let Some(permit) = self.context.try_run() else {
+            self.refuse(key, &NetworkError::Busy);
+            return;
+        };
+        let span = tracing::debug_span!(
+            "request",
+            connection_id = %self.context.connection_id,
+            stream_id = self.stream_id(),
+            request_id = call.id,
+            trace_id = call.trace_id,
+            method = call.method,
+        );
+        let request = IncomingRequest::new(call, UnisonChannel { handle });
+        let begin = AssertUnwindSafe(|| span.in_scope(|| service.call(request)));
+        let Ok(future) = std::panic::catch_unwind(begin) else {
+            self.panicked(key);
+            return;
+        };
+        let mut future = Handling { future, span };
+        match future.poll_unpin(cx) {
+            Poll::Ready(result) => self.answer(key, result),
+            Poll::Pending => {
+                let engine = Arc::clone(self);
+                tokio::spawn(async move {
+                    let result = future.await;
+                    engine.answer_when_possible(key, result).await;
+                    drop(permit);
+                });
+            }
+        }
+    }
+
+    fn refuse(&self, key: (u64, u64), error: &NetworkError) {
+        let now = now();
+        self.step_here(|core, effects| core.answer_refusal(now, key, error, effects));
+    }
+
+    fn panicked(self: &Arc<Self>, key: (u64, u64)) {
+        self.answer(key, Handled::Panicked);
+    }
+
+    /// Answers at once if there is room; else a task waits for it.
+    fn answer(self: &Arc<Self>, key: (u64, u64), result: Handled) {
+        let result = self.settle(result);
+        if let Some((result, prepared)) = self.try_answer(key, result, None) {
+            let engine = Arc::clone(self);
+            tokio::spawn(async move { engine.answer_later(key, result, prepared).await });
+        }
+    }
+
+    async fn answer_when_possible(&self, key: (u64, u64), result: Handled) {
+        let result = self.settle(result);
+        if let Some((result, prepared)) = self.try_answer(key, result, None) {
+            self.answer_later(key, result, prepared).await;
+        }
+    }
+
+    async fn answer_later(&self, key: (u64, u64), result: Answered, prepared: Option<Prepared>) {
+        let mut open = Some((result, prepared));
+        while let Some((result, prepared)) = open.take() {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            open = self.try_answer(key, result, prepared);
+            if open.is_some() {
+                room.await;
+            }
+        }
+    }
+
+    /// Queues an answer, or gives it back when the output is full.
+    fn try_answer(
+        &self,
+        key: (u64, u64),
+        result: Answered,
+        mut prepared: Option<Prepared>,
+    ) -> Option<(Answered, Option<Prepared>)> {
+        if let (Ok(payload), None) = (&result, &prepared) {
+            let message = answer_message(key.1, payload);
+            // An answer that cannot be prepared is turned into an error by the core.
+            prepared = if message.is_long() {
+                message.prepare(self.context.codec()).ok()
+            } else {
+                None
+            };
+        }
+        let now = now();
+        self.step_here(|core, effects| {
+            if !core.has_room() && matches!(core.phase(), Phase::Open | Phase::PeerDone) {
+                return Some((result, prepared));
+            }
+            core.answer(now, key, &result, prepared, effects);
+            None
+        })
+        .0
+    }
+
+    fn settle(&self, result: Handled) -> Answered {
+        match result {
+            Handled::Done(result) => result,
+            Handled::Panicked => {
+                self.context.metrics().handler_panics.increment();
+                tracing::error!(connection_id = %self.context.connection_id, "a handler panicked");
+                Err(RemoteError::internal())
+            }
+        }
+    }
+
+    /// The token of a running request.
+    pub(super) fn token(&self, generation: u64, id: u64) -> CancellationToken {
+        self.lock().token(generation, id)
+    }
+
+    /// The writer took output: whoever waits for room may try again.
+    pub(super) fn output_taken(&self) {
+        let now = now();
+        self.step_here(|core, effects| core.output_taken(now, effects));
+        self.room.notify_waiters();
+    }
+
+    pub(super) fn core(&self) -> MutexGuard<'_, Core> {
+        self.lock()
+    }
+
+    /// Resolves as soon as `done` says something about the phase.
+    pub(super) async fn wait_state<T>(&self, mut done: impl FnMut(&Phase) -> Option<T>) -> T {
+        loop {
+            let changed = self.state.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(value) = done(self.lock().phase()) {
+                return value;
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn end(&self, error: NetworkError, flush: bool) {
+        self.step_here(|core, effects| core.end(error, flush, effects));
+    }
+
+    pub(crate) fn drain_there(&self) {
+        self.step_here(|core, effects| core.drain_there(effects));
+    }
+
+    pub(crate) fn drain_here(&self) {
+        self.lock().drain_here();
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn stream_id(&self) -> u64 {
+        self.stream_id.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_stream_id(&self, stream_id: u64) {
+        self.stream_id.store(stream_id, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_own_stream(&self) -> bool {
+        self.own_stream
+    }
+
+    /// The writer ended the stream in order.
+    pub(super) fn finished(&self) {
+        self.state.notify_waiters();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.get() {
+            self.context.remove_channel(*key);
+        }
+    }
+}
+
+type Answered = Result<Payload, RemoteError>;
+
+enum Handled {
+    Done(Answered),
+    Panicked,
+}
+
+/// A handler's future, in its span, with panics caught.
+struct Handling {
+    future: BoxFuture<'static, Answered>,
+    span: tracing::Span,
+}
+
+impl Future for Handling {
+    type Output = Handled;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Handled> {
+        let Self { future, span } = &mut *self;
+        let poll = AssertUnwindSafe(|| span.in_scope(|| future.as_mut().poll(cx)));
+        match std::panic::catch_unwind(poll) {
+            Ok(Poll::Ready(result)) => Poll::Ready(Handled::Done(result)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(_) => Poll::Ready(Handled::Panicked),
+        }
+    }
+}
+
+/// Waits for the answer to a request. Dropped before that, it sends CANCEL.
+struct Answer<'a> {
+    engine: &'a Engine,
+    id: u64,
+}
+
+impl Future for Answer<'_> {
+    type Output = Result<Payload, NetworkError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.engine.lock().poll_call(self.id, cx)
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.engine
+            .step_here(|core, effects| core.abandon_call(id, effects));
+    }
+}

@@ -1,0 +1,382 @@
+//! Channels as an application uses them.
+//!
+//! A [`UnisonChannel`] carries requests, answers and events on one stream. It knows no transport: two tasks move bytes
+//! between it and whatever implements [`TransportSend`] and [`TransportRecv`].
+
+mod accept;
+mod driver;
+mod engine;
+mod events;
+mod options;
+mod service;
+mod stream;
+mod transport;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::{ChannelHandle, ConnectionContext};
+use crate::core::{Lane, Phase};
+use crate::error::NetworkError;
+use crate::payload::{Payload, TypedPayload};
+use crate::wire::{FrameReader, ProtocolMessage};
+
+pub(crate) use accept::{Accepted, First, answer_unframed, first_message, refuse};
+pub(crate) use engine::Engine;
+pub use events::EventReceiver;
+pub use options::{
+    CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT, DEFAULT_MAX_IN_FLIGHT,
+    OWN_STREAM_BYTES, StreamOpener,
+};
+pub use service::{IncomingRequest, Service};
+pub use stream::{StreamHandle, SystemStream, UnisonStream};
+pub use transport::{RESET_CODE, TransportRecv, TransportSend};
+
+/// A channel: requests in both directions, and events, on one stream.
+///
+/// Clones are the same channel; when the last is dropped, it closes. Every method takes `&self`, and any number of
+/// calls may be under way at a time. Dropping a future of `request` or `call` cancels the call: the peer is told, and
+/// the entry is gone. Dropping one of `recv` loses no event. Dropping one of `send_event` means the event was not sent.
+#[derive(Debug, Clone)]
+pub struct UnisonChannel {
+    handle: Arc<Handle>,
+}
+
+/// What clones share; the tasks do not, so its end is the application's end of interest.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    engine: Arc<Engine>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.engine.end(NetworkError::Closed, true);
+    }
+}
+
+impl UnisonChannel {
+    /// Opens the channel `name` on a fresh stream. The opening is queued, and requests may follow it at once; a refusal
+    /// fails them. Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    /// When the name is too long to be one.
+    pub fn open<S: TransportSend, R: TransportRecv>(
+        send: S,
+        recv: R,
+        stream_id: u64,
+        name: &str,
+        options: ChannelOptions,
+        context: &Arc<ConnectionContext>,
+    ) -> Result<Self, NetworkError> {
+        let engine = Engine::opener(name, stream_id, options, context)?;
+        let channel = engine.channel();
+        driver::start(&engine, send, recv, FrameReader::new());
+        Ok(channel)
+    }
+
+    /// Resolves when the peer has acknowledged the channel.
+    ///
+    /// # Errors
+    /// When it refused, or the channel ended otherwise.
+    pub async fn opened(&self) -> Result<(), NetworkError> {
+        self.engine()
+            .wait_state(|phase| match phase {
+                Phase::Opening { .. } | Phase::Lost => None,
+                Phase::Open => Some(Ok(())),
+                Phase::PeerDone => Some(Err(NetworkError::Closed)),
+                Phase::Ended { error, .. } => Some(Err(error.clone())),
+            })
+            .await
+    }
+
+    /// Asks, in JSON.
+    ///
+    /// # Errors
+    /// Whatever keeps the answer from coming; see [`NetworkError`] for what each says about execution.
+    pub async fn request(&self, method: &str, payload: Value) -> Result<Value, NetworkError> {
+        self.request_json(method, &payload).await
+    }
+
+    /// Asks, in JSON, with types of one's own.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn request_json<Q, A>(&self, method: &str, question: &Q) -> Result<A, NetworkError>
+    where
+        Q: Serialize + ?Sized,
+        A: DeserializeOwned,
+    {
+        let payload = Payload::json(question)?;
+        self.call(method, payload, CallOptions::new())
+            .await?
+            .to_json()
+    }
+
+    /// Asks with bytes, and takes the answer's bytes, whatever their content type.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn request_bytes(
+        &self,
+        method: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<Bytes, NetworkError> {
+        let payload = Payload::bytes(payload);
+        Ok(self.call(method, payload, CallOptions::new()).await?.bytes)
+    }
+
+    /// Asks in typed binary, without a detour over JSON.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), and when the two sides' schemas are not the same.
+    pub async fn request_typed<Q: TypedPayload, A: TypedPayload>(
+        &self,
+        method: &str,
+        question: &Q,
+    ) -> Result<A, NetworkError> {
+        let payload = Payload::typed(question)?;
+        self.call(method, payload, CallOptions::new())
+            .await?
+            .to_typed()
+    }
+
+    /// Asks: the general form.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn call(
+        &self,
+        method: &str,
+        payload: Payload,
+        options: CallOptions,
+    ) -> Result<Payload, NetworkError> {
+        let engine = self.engine();
+        let deadline = engine::now() + options.deadline.unwrap_or(engine.options.default_deadline);
+        let own_stream = options.own_stream || payload.bytes.len() >= OWN_STREAM_BYTES;
+        if own_stream && let Some(opener) = &engine.options.opener {
+            let opened = opener.open_stream(&self.name(), engine.options.for_one_call());
+            let until = tokio::time::Instant::from_std(deadline);
+            let Ok(opened) = tokio::time::timeout_at(until, opened).await else {
+                return Err(NetworkError::Deadline);
+            };
+            return opened?.engine().call(method, &payload, deadline).await;
+        }
+        loop {
+            let result = engine.call(method, &payload, deadline).await;
+            match result {
+                // A persistent channel waits for its next stream, as long as the deadline allows.
+                Err(NetworkError::ConnectionLost { maybe_executed })
+                    if engine.options.is_persistent()
+                        && (options.idempotent || !maybe_executed)
+                        && engine::now() < deadline
+                        && !self.is_ended() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Tells, in JSON. Waits for credit if that is the channel's policy.
+    ///
+    /// # Errors
+    /// When the channel is closed, or its policy closes it now.
+    pub async fn send_event(&self, method: &str, payload: Value) -> Result<(), NetworkError> {
+        self.send_payload(method, Payload::json(&payload)?).await
+    }
+
+    /// Tells, in JSON, with a type of one's own.
+    ///
+    /// # Errors
+    /// As [`send_event`](Self::send_event).
+    pub async fn send_event_json<E: Serialize + ?Sized>(
+        &self,
+        method: &str,
+        event: &E,
+    ) -> Result<(), NetworkError> {
+        self.send_payload(method, Payload::json(event)?).await
+    }
+
+    /// Tells with bytes.
+    ///
+    /// # Errors
+    /// As [`send_event`](Self::send_event).
+    pub async fn send_event_bytes(
+        &self,
+        method: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), NetworkError> {
+        self.send_payload(method, Payload::bytes(payload)).await
+    }
+
+    /// Tells in typed binary.
+    ///
+    /// # Errors
+    /// As [`send_event`](Self::send_event), and when the two sides' schemas are not the same.
+    pub async fn send_event_typed<E: TypedPayload>(
+        &self,
+        method: &str,
+        event: &E,
+    ) -> Result<(), NetworkError> {
+        self.send_payload(method, Payload::typed(event)?).await
+    }
+
+    /// Tells: the general form.
+    ///
+    /// # Errors
+    /// As [`send_event`](Self::send_event).
+    pub async fn send_payload(&self, method: &str, payload: Payload) -> Result<(), NetworkError> {
+        self.engine().send_event(method, &payload).await
+    }
+
+    /// The next event that no [`events`](Self::events) stream takes. After a reconnection the first is a note of the
+    /// runtime, see [`ProtocolMessage::is_resumed`]. Events that nobody takes hold the window; see
+    /// [`discard_events`](Self::discard_events).
+    ///
+    /// # Errors
+    /// When the channel ended, after all events that came before.
+    pub async fn recv(&self) -> Result<ProtocolMessage, NetworkError> {
+        std::future::poll_fn(|cx| self.engine().poll_event(Lane::Rest, cx)).await
+    }
+
+    /// The events of one name. While it lives, they go there instead of to [`recv`](Self::recv).
+    pub fn events(&self, method: &str) -> EventReceiver {
+        EventReceiver::new(Arc::clone(&self.handle), method)
+    }
+
+    /// Throws away, from now on, every event that no [`events`](Self::events) stream takes, so that it holds no credit.
+    pub fn discard_events(&self) {
+        self.engine()
+            .step_here(|core, effects| core.discard_rest(effects));
+    }
+
+    /// Answers the peer's requests until the channel ends. Requests that came before are answered first.
+    ///
+    /// # Errors
+    /// When it ended otherwise than by being closed.
+    pub async fn serve(&self, service: impl Service) -> Result<(), NetworkError> {
+        self.set_service(service);
+        match self.closed().await {
+            NetworkError::Closed => Ok(()),
+            error => Err(error),
+        }
+    }
+
+    /// Answers the peer's requests from now on, and returns at once.
+    pub fn set_service(&self, service: impl Service) {
+        self.engine().set_service(Arc::new(service));
+    }
+
+    /// Closes the channel: calls under way end as closed, what is queued is still sent.
+    ///
+    /// # Errors
+    /// Never at present; a channel that ended before is closed already.
+    pub async fn close(&self) -> Result<(), NetworkError> {
+        self.engine().end(NetworkError::Closed, true);
+        Ok(())
+    }
+
+    /// Ends the channel for good with this error, for a transport that gave up.
+    pub fn fail(&self, error: NetworkError) {
+        self.engine().end(error, false);
+    }
+
+    /// Resolves when the channel has ended, with the reason.
+    pub async fn closed(&self) -> NetworkError {
+        self.engine()
+            .wait_state(|phase| match phase {
+                Phase::Ended { error, .. } => Some(error.clone()),
+                Phase::PeerDone => None,
+                _ => None,
+            })
+            .await
+    }
+
+    /// Resolves when the stream under a persistent channel broke (true), or the channel ended (false).
+    pub async fn lost(&self) -> bool {
+        self.engine()
+            .wait_state(|phase| match phase {
+                Phase::Lost => Some(true),
+                Phase::Ended { .. } => Some(false),
+                _ => None,
+            })
+            .await
+    }
+
+    /// Whether the stream under a persistent channel broke and was not replaced.
+    pub fn is_lost(&self) -> bool {
+        *self.engine().core().phase() == Phase::Lost
+    }
+
+    /// Gives a persistent channel that lost its stream a new one. The opening is sent again; when it is acknowledged,
+    /// `recv` yields the note that it resumed.
+    ///
+    /// # Errors
+    /// When the channel has a stream, or ended.
+    pub fn reattach<S: TransportSend, R: TransportRecv>(
+        &self,
+        send: S,
+        recv: R,
+        stream_id: u64,
+    ) -> Result<(), NetworkError> {
+        let engine = self.engine();
+        let (now, id) = (engine::now(), engine.next_id());
+        engine
+            .step_here(|core, effects| core.reattach(now, id, stream_id, effects))
+            .0?;
+        engine.set_stream_id(stream_id);
+        driver::start(engine, send, recv, FrameReader::new());
+        Ok(())
+    }
+
+    /// The channel's name.
+    pub fn name(&self) -> String {
+        self.engine().core().name().to_owned()
+    }
+
+    /// The channel as its connection knows it.
+    pub fn handle(&self) -> ChannelHandle {
+        ChannelHandle {
+            channel_name: self.name(),
+            stream_id: self.engine().stream_id(),
+            direction: self.engine().options.direction,
+        }
+    }
+
+    /// The connection it belongs to.
+    pub fn context(&self) -> &Arc<ConnectionContext> {
+        &self.engine().context
+    }
+
+    /// Whether typed binary may be sent: both sides have the same schema, or neither has one. Known once
+    /// [`opened`](Self::opened); before, this is false.
+    pub fn typed_allowed(&self) -> bool {
+        self.engine().core().typed_allowed().unwrap_or(false)
+    }
+
+    /// Whether this stream was opened for a single call.
+    pub fn is_own_stream(&self) -> bool {
+        self.engine().is_own_stream()
+    }
+
+    /// Calls of ours under way, calls given up that the peer has not answered, and requests of the peer not answered.
+    pub fn load(&self) -> (usize, usize, usize) {
+        self.engine().core().load()
+    }
+
+    /// How long a call may take when it says nothing else.
+    pub fn default_deadline(&self) -> Duration {
+        self.engine().options.default_deadline
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.handle.engine
+    }
+
+    fn is_ended(&self) -> bool {
+        matches!(self.engine().core().phase(), Phase::Ended { .. })
+    }
+}

@@ -1,0 +1,229 @@
+//! What can be set on a channel and on a call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::UnisonChannel;
+use super::service::Service;
+use crate::core::{EventPolicy, Settings, Window};
+use crate::error::NetworkError;
+use crate::identity::{ChannelDirection, Lifetime, SchemaId};
+
+/// How long a call may take when it says nothing else.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long a frame that was begun may take.
+pub const DEFAULT_FRAME_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Requests of the peer that run at a time on one channel.
+pub const DEFAULT_MAX_IN_FLIGHT: u32 = 1_024;
+
+/// Queued bytes from which requests, events and answers wait for the writer.
+const DEFAULT_OUTPUT_LIMIT: usize = 1024 * 1024;
+
+/// Requests with a payload of this length and more take a stream of their own, where the channel has an opener.
+pub const OWN_STREAM_BYTES: usize = 256 * 1024;
+
+/// Opens a stream for one call, so that a large or slow one holds up nobody.
+pub trait StreamOpener: Send + Sync + 'static {
+    /// A channel of this name on a new stream, without waiting for the acknowledgement.
+    fn open_stream(
+        &self,
+        name: &str,
+        options: ChannelOptions,
+    ) -> BoxFuture<'static, Result<UnisonChannel, NetworkError>>;
+}
+
+/// What is set on a channel. The default serves most.
+#[derive(Clone)]
+pub struct ChannelOptions {
+    pub(crate) schema: Option<SchemaId>,
+    pub(crate) lifetime: Lifetime,
+    pub(crate) direction: ChannelDirection,
+    pub(crate) policy: EventPolicy,
+    pub(crate) window: Window,
+    pub(crate) max_in_flight: u32,
+    pub(crate) default_deadline: Duration,
+    pub(crate) frame_timeout: Duration,
+    pub(crate) output_limit_bytes: usize,
+    pub(crate) own_stream: bool,
+    pub(crate) service: Option<Arc<dyn Service>>,
+    pub(crate) opener: Option<Arc<dyn StreamOpener>>,
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self {
+            schema: None,
+            lifetime: Lifetime::Transient,
+            direction: ChannelDirection::Bidirectional,
+            policy: EventPolicy::Wait,
+            window: Window::default(),
+            max_in_flight: DEFAULT_MAX_IN_FLIGHT,
+            default_deadline: DEFAULT_DEADLINE,
+            frame_timeout: DEFAULT_FRAME_TIMEOUT,
+            output_limit_bytes: DEFAULT_OUTPUT_LIMIT,
+            own_stream: false,
+            service: None,
+            opener: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for ChannelOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChannelOptions")
+            .field("schema", &self.schema)
+            .field("lifetime", &self.lifetime)
+            .field("direction", &self.direction)
+            .field("policy", &self.policy)
+            .field("window", &self.window)
+            .field("max_in_flight", &self.max_in_flight)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ChannelOptions {
+    /// The default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The schema this side was generated from.
+    pub fn schema(mut self, schema: SchemaId) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// Whether the channel is reopened after a lost connection. Default: transient.
+    pub fn lifetime(mut self, lifetime: Lifetime) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+
+    /// Which side starts messages; shown in [`ChannelHandle`](crate::ChannelHandle).
+    pub fn direction(mut self, direction: ChannelDirection) -> Self {
+        self.direction = direction;
+        self
+    }
+
+    /// What happens to our events when the peer's window is used up. Default: wait.
+    pub fn event_policy(mut self, policy: EventPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How many events, and bytes of them, the peer may have on the way to us. Default: 256 and 1 MiB.
+    pub fn event_window(mut self, events: u32, bytes: u32) -> Self {
+        self.window = Window {
+            events: events.max(1),
+            bytes: bytes.max(2),
+        };
+        self
+    }
+
+    /// Requests of the peer that run here at a time; more are refused as busy.
+    pub fn max_in_flight(mut self, requests: u32) -> Self {
+        self.max_in_flight = requests.max(1);
+        self
+    }
+
+    /// How long our calls may take when they say nothing else, and the opening.
+    pub fn default_deadline(mut self, deadline: Duration) -> Self {
+        self.default_deadline = deadline;
+        self
+    }
+
+    /// How long a frame of the peer may take from its first byte to its last.
+    pub fn frame_timeout(mut self, timeout: Duration) -> Self {
+        self.frame_timeout = timeout;
+        self
+    }
+
+    /// Queued bytes from which requests, events and answers wait. Default: 1 MiB.
+    pub fn output_limit(mut self, bytes: usize) -> Self {
+        self.output_limit_bytes = bytes.max(1);
+        self
+    }
+
+    /// Who answers the peer's requests. Without it they are held until [`UnisonChannel::serve`] is called.
+    pub fn service(mut self, service: impl Service) -> Self {
+        self.service = Some(Arc::new(service));
+        self
+    }
+
+    /// Who opens streams for calls that want one of their own. A transport sets this.
+    pub fn opener(mut self, opener: Arc<dyn StreamOpener>) -> Self {
+        self.opener = Some(opener);
+        self
+    }
+
+    /// The lifetime that was set.
+    pub fn is_persistent(&self) -> bool {
+        self.lifetime == Lifetime::Persistent
+    }
+
+    /// The schema that was set.
+    pub fn schema_id(&self) -> Option<&SchemaId> {
+        self.schema.as_ref()
+    }
+
+    /// The same channel, for one call on a stream of its own.
+    pub(crate) fn for_one_call(&self) -> Self {
+        Self {
+            lifetime: Lifetime::Transient,
+            own_stream: true,
+            opener: None,
+            service: None,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn settings(&self, persistent: bool) -> Settings {
+        Settings {
+            schema: self.schema.clone(),
+            persistent,
+            policy: self.policy,
+            window: self.window,
+            max_in_flight: self.max_in_flight,
+            output_limit_bytes: self.output_limit_bytes,
+            open_timeout: self.default_deadline,
+            own_stream: self.own_stream,
+        }
+    }
+}
+
+/// What is set on one call.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallOptions {
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) idempotent: bool,
+    pub(crate) own_stream: bool,
+}
+
+impl CallOptions {
+    /// The default: the channel's deadline, no repetition, the channel's stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How long the call may take, from now to its answer.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Running it twice does no harm, so it may be sent again after a lost connection.
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = idempotent;
+        self
+    }
+
+    /// It is large or slow and takes a stream of its own, if the transport has streams.
+    pub fn own_stream(mut self, own_stream: bool) -> Self {
+        self.own_stream = own_stream;
+        self
+    }
+}

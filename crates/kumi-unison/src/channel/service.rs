@@ -1,0 +1,99 @@
+//! The answering side: what a request looks like to its handler.
+
+use std::future::Future;
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::UnisonChannel;
+use crate::core::IncomingCall;
+use crate::error::RemoteError;
+use crate::payload::Payload;
+
+/// Answers requests.
+///
+/// A request's future is first polled where its bytes were read, so an answer that needs no waiting costs no task; one
+/// that waits goes on as a task of its own. It is never dropped early: when the caller gives up, the request's token
+/// fires, and the handler decides. Code that computes for long without awaiting belongs on another thread.
+///
+/// Closures are services:
+///
+/// ```
+/// use kumi_unison::{IncomingRequest, Payload, RemoteError, Service};
+///
+/// fn echo() -> impl Service {
+///     |request: IncomingRequest| async move {
+///         match request.method() {
+///             "echo" => Ok(request.into_payload()),
+///             other => Err(RemoteError::method_not_found(other)),
+///         }
+///     }
+/// }
+/// # let _ = echo();
+/// # assert_eq!(RemoteError::method_not_found("x").code, "method-not-found");
+/// ```
+pub trait Service: Send + Sync + 'static {
+    /// Answers one request.
+    fn call(&self, request: IncomingRequest) -> BoxFuture<'static, Result<Payload, RemoteError>>;
+}
+
+impl<F, Fut> Service for F
+where
+    F: Fn(IncomingRequest) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Payload, RemoteError>> + Send + 'static,
+{
+    fn call(&self, request: IncomingRequest) -> BoxFuture<'static, Result<Payload, RemoteError>> {
+        Box::pin(self(request))
+    }
+}
+
+/// A request, as its handler gets it.
+#[derive(Debug)]
+pub struct IncomingRequest {
+    call: IncomingCall,
+    channel: UnisonChannel,
+}
+
+impl IncomingRequest {
+    pub(super) fn new(call: IncomingCall, channel: UnisonChannel) -> Self {
+        Self { call, channel }
+    }
+
+    /// What is asked.
+    pub fn method(&self) -> &str {
+        &self.call.method
+    }
+
+    /// The question's content.
+    pub fn payload(&self) -> &Payload {
+        &self.call.payload
+    }
+
+    /// The question's content, without copying it.
+    pub fn into_payload(self) -> Payload {
+        self.call.payload
+    }
+
+    /// Until when the caller waits.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.call.deadline
+    }
+
+    /// Fires when the caller gave up, the deadline passed or the channel ended.
+    pub fn cancelled(&self) -> CancellationToken {
+        self.channel
+            .engine()
+            .token(self.call.generation, self.call.id)
+    }
+
+    /// The caller's trace id, 0 if it has none.
+    pub fn trace_id(&self) -> u64 {
+        self.call.trace_id
+    }
+
+    /// The channel it came on, to send events on or to ask back.
+    pub fn channel(&self) -> &UnisonChannel {
+        &self.channel
+    }
+}

@@ -1,0 +1,101 @@
+//! What a channel needs of the stream under it: chunks in, chunks out.
+//!
+//! Chunks instead of `AsyncRead` and `AsyncWrite`, because QUIC hands out and takes reference-counted chunks: nothing
+//! is copied between the transport's buffers and the frame reader, and a burst of frames is one write.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+use crate::error::TransportError;
+
+/// The code a stream is reset with when the peer broke the protocol, or in place of an orderly end.
+pub const RESET_CODE: u32 = 1;
+
+/// The receiving half of a stream.
+pub trait TransportRecv: Send + 'static {
+    /// Appends what arrived, at least one chunk, to `into`. `Ok(false)` is the stream's end. Dropping the future loses
+    /// nothing.
+    fn read(
+        &mut self,
+        into: &mut Vec<Bytes>,
+    ) -> impl Future<Output = Result<bool, TransportError>> + Send;
+
+    /// Tells the peer that no more will be read.
+    fn stop(&mut self, code: u32);
+}
+
+/// The sending half of a stream.
+pub trait TransportSend: Send + 'static {
+    /// Writes all chunks in order. When the future is dropped before its end, the stream is reset next.
+    fn write(
+        &mut self,
+        chunks: &mut [Bytes],
+    ) -> impl Future<Output = Result<(), TransportError>> + Send;
+
+    /// Ends the stream in order: what was written arrives.
+    fn finish(&mut self);
+
+    /// Ends the stream at once.
+    fn reset(&mut self, code: u32);
+
+    /// Resolves when the peer has everything after [`finish`](Self::finish), or is gone.
+    fn finished(&mut self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+/// [`TransportRecv`] behind a pointer, for where speed does not matter.
+pub(crate) trait DynRecv: Send {
+    fn read<'a>(
+        &'a mut self,
+        into: &'a mut Vec<Bytes>,
+    ) -> BoxFuture<'a, Result<bool, TransportError>>;
+    fn stop(&mut self, code: u32);
+}
+
+impl<R: TransportRecv> DynRecv for R {
+    fn read<'a>(
+        &'a mut self,
+        into: &'a mut Vec<Bytes>,
+    ) -> BoxFuture<'a, Result<bool, TransportError>> {
+        Box::pin(TransportRecv::read(self, into))
+    }
+
+    fn stop(&mut self, code: u32) {
+        TransportRecv::stop(self, code);
+    }
+}
+
+/// [`TransportSend`] behind a pointer.
+pub(crate) trait DynSend: Send {
+    fn write<'a>(
+        &'a mut self,
+        chunks: &'a mut [Bytes],
+    ) -> BoxFuture<'a, Result<(), TransportError>>;
+    fn finish(&mut self);
+    fn reset(&mut self, code: u32);
+    fn finished(&mut self) -> BoxFuture<'_, ()>;
+}
+
+impl<S: TransportSend> DynSend for S {
+    fn write<'a>(
+        &'a mut self,
+        chunks: &'a mut [Bytes],
+    ) -> BoxFuture<'a, Result<(), TransportError>> {
+        Box::pin(TransportSend::write(self, chunks))
+    }
+
+    fn finish(&mut self) {
+        TransportSend::finish(self);
+    }
+
+    fn reset(&mut self, code: u32) {
+        TransportSend::reset(self, code);
+    }
+
+    fn finished(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(TransportSend::finished(self))
+    }
+}

@@ -1,0 +1,238 @@
+//! What belongs to one connection: who the server is, which channels are open, what is counted and what is limited.
+//!
+//! Each part has a lock of its own, held for a few instructions: registering a channel never waits for somebody who
+//! reads the identity.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use uuid::Uuid;
+
+use crate::channel::Engine;
+use crate::identity::{ChannelDirection, ServerIdentity};
+use crate::metrics::Metrics;
+use crate::wire::Codec;
+
+/// Limits on what one connection may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionLimits {
+    /// Requests running at a time, over all channels.
+    pub max_in_flight: usize,
+    /// Bytes of frames that were begun and not completed, over all channels.
+    pub max_partial_bytes: usize,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            max_in_flight: 4_096,
+            max_partial_bytes: 32 * 1024 * 1024,
+        }
+    }
+}
+
+impl ConnectionLimits {
+    /// Requests running at a time, over all channels.
+    pub fn max_in_flight(mut self, requests: usize) -> Self {
+        self.max_in_flight = requests;
+        self
+    }
+
+    /// Bytes of frames that were begun and not completed, over all channels.
+    pub fn max_partial_bytes(mut self, bytes: usize) -> Self {
+        self.max_partial_bytes = bytes;
+        self
+    }
+}
+
+/// An open channel, as its connection knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelHandle {
+    /// The channel's name.
+    pub channel_name: String,
+    /// The stream it runs on.
+    pub stream_id: u64,
+    /// Which side starts messages on it.
+    pub direction: ChannelDirection,
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub struct ConnectionContext {
+    /// The connection's name in logs.
+    pub connection_id: Uuid,
+    identity: Mutex<Option<ServerIdentity>>,
+    peer: Mutex<Option<SocketAddr>>,
+    /// By a number of our own: two channels may have one name.
+    channels: Mutex<HashMap<u64, Registered>>,
+    next_key: AtomicUsize,
+    metrics: Arc<Metrics>,
+    codec: Arc<Codec>,
+    limits: ConnectionLimits,
+    running: AtomicUsize,
+    partial_bytes: AtomicUsize,
+    draining: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Registered {
+    handle: ChannelHandle,
+    engine: Weak<Engine>,
+}
+
+impl ConnectionContext {
+    /// A context with default limits.
+    pub fn new() -> Arc<Self> {
+        Self::with(ConnectionLimits::default(), Arc::new(Codec::new()))
+    }
+
+    /// A context with these limits. An endpoint's connections share one codec.
+    pub fn with(limits: ConnectionLimits, codec: Arc<Codec>) -> Arc<Self> {
+        Arc::new(Self {
+            connection_id: Uuid::new_v4(),
+            identity: Mutex::default(),
+            peer: Mutex::default(),
+            channels: Mutex::default(),
+            next_key: AtomicUsize::new(0),
+            metrics: Arc::default(),
+            codec,
+            limits,
+            running: AtomicUsize::new(0),
+            partial_bytes: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    /// Who the server is, once it has said so.
+    pub fn identity(&self) -> Option<ServerIdentity> {
+        lock(&self.identity).clone()
+    }
+
+    /// Remembers who the server is.
+    pub fn set_identity(&self, identity: ServerIdentity) {
+        *lock(&self.identity) = Some(identity);
+    }
+
+    /// Changes the identity in place, if there is one.
+    pub fn update_identity(&self, change: impl FnOnce(&mut ServerIdentity)) {
+        if let Some(identity) = lock(&self.identity).as_mut() {
+            change(identity);
+        }
+    }
+
+    /// The peer's address, where the transport has addresses.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        *lock(&self.peer)
+    }
+
+    /// Remembers the peer's address.
+    pub fn set_peer(&self, peer: SocketAddr) {
+        *lock(&self.peer) = Some(peer);
+    }
+
+    /// The channels that are open now.
+    pub fn channels(&self) -> Vec<ChannelHandle> {
+        lock(&self.channels)
+            .values()
+            .map(|registered| registered.handle.clone())
+            .collect()
+    }
+
+    /// An open channel of this name.
+    pub fn channel(&self, name: &str) -> Option<ChannelHandle> {
+        let channels = lock(&self.channels);
+        let found = channels
+            .values()
+            .find(|registered| registered.handle.channel_name == name);
+        found.map(|registered| registered.handle.clone())
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// The peer announced its end (GOAWAY): requests that start from now on fail as draining.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+        for engine in self.engines() {
+            engine.drain_there();
+        }
+    }
+
+    /// We announced our end: requests that come from now on are refused as draining.
+    pub fn refuse_requests(&self) {
+        for engine in self.engines() {
+            engine.drain_here();
+        }
+    }
+
+    /// Requests running now, over all channels.
+    pub fn running_requests(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn codec(&self) -> &Arc<Codec> {
+        &self.codec
+    }
+
+    /// Notes an open channel; the key is for [`Self::remove_channel`].
+    pub(crate) fn register_channel(&self, handle: ChannelHandle, engine: Weak<Engine>) -> u64 {
+        let key = self.next_key.fetch_add(1, Ordering::Relaxed) as u64;
+        lock(&self.channels).insert(key, Registered { handle, engine });
+        key
+    }
+
+    pub(crate) fn remove_channel(&self, key: u64) {
+        lock(&self.channels).remove(&key);
+    }
+
+    /// Takes a place among the running requests.
+    pub(crate) fn try_run(self: &Arc<Self>) -> Option<RunPermit> {
+        let before = self.running.fetch_add(1, Ordering::Relaxed);
+        let permit = RunPermit(Arc::clone(self));
+        (before < self.limits.max_in_flight).then_some(permit)
+    }
+
+    /// Replaces `before` bytes of incomplete frames by `after`. False when the limit forbids it; `before` is given back
+    /// then too.
+    pub(crate) fn exchange_partial(&self, before: usize, after: usize) -> bool {
+        if before == after {
+            return true;
+        }
+        let total = self.partial_bytes.fetch_add(after, Ordering::Relaxed) + after;
+        self.partial_bytes.fetch_sub(before, Ordering::Relaxed);
+        if after > before && total - before > self.limits.max_partial_bytes {
+            self.partial_bytes.fetch_sub(after, Ordering::Relaxed);
+            return false;
+        }
+        true
+    }
+
+    fn engines(&self) -> Vec<Arc<Engine>> {
+        lock(&self.channels)
+            .values()
+            .filter_map(|registered| registered.engine.upgrade())
+            .collect()
+    }
+}
+
+/// A place among a connection's running requests.
+pub(crate) struct RunPermit(Arc<ConnectionContext>);
+
+impl Drop for RunPermit {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

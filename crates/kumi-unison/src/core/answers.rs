@@ -1,0 +1,296 @@
+//! The requests we answer: each runs at most once, counts until it is answered, and is answered once.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use super::{Core, Effects, Phase, REFUSAL_ALLOWANCE, methods, payload_of};
+use crate::error::{NetworkError, RemoteError};
+use crate::payload::Payload;
+use crate::wire::{
+    ContentType, MessageType, Metadata, Outgoing, PacketFlags, PacketType, Prepared,
+    ProtocolMessage,
+};
+
+/// A request to run a handler for.
+#[derive(Debug)]
+pub(crate) struct IncomingCall {
+    /// The stream it came on, for channels that live through several.
+    pub(crate) generation: u64,
+    pub(crate) id: u64,
+    pub(crate) method: String,
+    pub(crate) payload: Payload,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) trace_id: u64,
+}
+
+/// A request that came and is not answered.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    /// Made when a handler asks for it, because most never do.
+    token: Option<CancellationToken>,
+    cancelled: bool,
+    deadline: Option<Instant>,
+}
+
+impl Running {
+    pub(super) fn cancel(&mut self) {
+        self.cancelled = true;
+        if let Some(token) = &self.token {
+            token.cancel();
+        }
+    }
+
+    /// When its token fires by itself, if it has not.
+    pub(super) fn due(&self) -> Option<Instant> {
+        if self.cancelled { None } else { self.deadline }
+    }
+}
+
+impl Core {
+    /// Whether there is a service: if not, requests are held.
+    pub(crate) fn set_has_service(&mut self, effects: &mut Effects) {
+        self.has_service = true;
+        effects.counts.run += self.held.len() as u64;
+        effects.run.extend(self.held.drain(..));
+    }
+
+    pub(super) fn handle_request(
+        &mut self,
+        now: Instant,
+        message: ProtocolMessage,
+        metadata: Metadata,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        let id = message.id;
+        let refusal = if self.running.contains_key(&id) {
+            return Err(NetworkError::Violation(
+                "a request id that is in use".to_owned(),
+            ));
+        } else if self.draining_here {
+            NetworkError::Draining
+        } else if self.running.len() >= self.settings.max_in_flight as usize {
+            NetworkError::Busy
+        } else if message.content_type == ContentType::Typed && self.typed_allowed == Some(false) {
+            NetworkError::TypedRefused
+        } else if message.method.starts_with(methods::RESERVED) {
+            NetworkError::Remote(RemoteError::method_not_found(&message.method))
+        } else {
+            let deadline = metadata
+                .deadline_ms
+                .map(|ms| now + Duration::from_millis(u64::from(ms)));
+            self.running.insert(
+                id,
+                Running {
+                    deadline,
+                    ..Running::default()
+                },
+            );
+            if let Some(deadline) = deadline {
+                self.note_deadline(deadline);
+            }
+            let call = IncomingCall {
+                generation: self.generation,
+                id,
+                method: message.method.clone(),
+                payload: payload_of(message),
+                deadline,
+                trace_id: metadata.trace_id,
+            };
+            if self.has_service {
+                effects.counts.run += 1;
+                effects.run.push(call);
+            } else {
+                self.held.push_back(call);
+            }
+            return Ok(());
+        };
+        effects.counts.refused += 1;
+        self.refuse(now, id, &refusal, effects)
+    }
+
+    /// Answers a request that did not run. A peer that keeps asking without reading answers is cut off.
+    fn refuse(
+        &mut self,
+        now: Instant,
+        id: u64,
+        error: &NetworkError,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        if self.output.queued_bytes() > self.settings.output_limit_bytes + REFUSAL_ALLOWANCE {
+            return Err(NetworkError::Violation(
+                "the peer asks and does not read".to_owned(),
+            ));
+        }
+        self.push_error(now, id, methods::ERROR, &error.to_remote())?;
+        self.kick(effects);
+        Ok(())
+    }
+
+    /// The token of a request that runs. One that is no longer known counts as cancelled.
+    pub(crate) fn token(&mut self, generation: u64, id: u64) -> CancellationToken {
+        let running = if generation == self.generation {
+            self.running.get_mut(&id)
+        } else {
+            None
+        };
+        let Some(running) = running else {
+            let token = CancellationToken::new();
+            token.cancel();
+            return token;
+        };
+        let token = running
+            .token
+            .get_or_insert_with(CancellationToken::new)
+            .clone();
+        if running.cancelled {
+            token.cancel();
+        }
+        token
+    }
+
+    /// Answers a request, unless it is no longer wanted. `prepared` is the encoding of a long answer.
+    pub(crate) fn answer(
+        &mut self,
+        now: Instant,
+        (generation, id): (u64, u64),
+        result: &Result<Payload, RemoteError>,
+        prepared: Option<Prepared>,
+        effects: &mut Effects,
+    ) {
+        if generation != self.generation || self.running.remove(&id).is_none() {
+            return;
+        }
+        let pushed = match (result, prepared) {
+            (_, Some(prepared)) => {
+                let timestamp = self.timestamp_ns(now);
+                self.output.push_prepared(prepared, timestamp);
+                Ok(())
+            }
+            (Ok(payload), None) => self.push(now, &answer_message(id, payload)),
+            (Err(error), None) => self.push_error(now, id, "", error),
+        };
+        if let Err(error) = pushed {
+            // Whoever asked must hear something: an answer that does not fit becomes an error that does.
+            let short = RemoteError::new("answer-too-large", error.to_string());
+            let pushed = self.push_error(now, id, "", &short);
+            debug_assert!(pushed.is_ok(), "a short error fits a packet");
+        }
+        self.kick(effects);
+    }
+
+    /// A request that was taken to run and cannot, for a reason outside this channel.
+    pub(crate) fn answer_refusal(
+        &mut self,
+        now: Instant,
+        (generation, id): (u64, u64),
+        error: &NetworkError,
+        effects: &mut Effects,
+    ) {
+        if generation == self.generation && self.running.remove(&id).is_some() {
+            effects.counts.refused += 1;
+            let pushed = self.push_error(now, id, methods::ERROR, &error.to_remote());
+            debug_assert!(pushed.is_ok(), "a refusal fits a packet");
+            self.kick(effects);
+        }
+    }
+
+    pub(super) fn handle_cancels(
+        &mut self,
+        now: Instant,
+        ids: &Bytes,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        let (ids, rest) = ids.as_chunks::<8>();
+        if !rest.is_empty() {
+            return Err(NetworkError::Violation(
+                "a CANCEL of broken length".to_owned(),
+            ));
+        }
+        for id in ids {
+            let id = u64::from_le_bytes(*id);
+            // One that was answered meanwhile is no longer known, and that is fine.
+            if let Some(running) = self.running.get_mut(&id) {
+                running.cancel();
+                effects.counts.cancels_received += 1;
+                self.drop_held(now, id, &NetworkError::Cancelled, effects)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn expire_running(&mut self, now: Instant, effects: &mut Effects) {
+        if matches!(self.phase, Phase::Ended { .. } | Phase::Lost) {
+            return;
+        }
+        let due = |running: &Running| running.due().is_some_and(|deadline| deadline <= now);
+        let expired: Vec<u64> = self
+            .running
+            .iter()
+            .filter(|(_, running)| due(running))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in expired {
+            if let Some(running) = self.running.get_mut(&id) {
+                running.cancel();
+            }
+            if let Err(error) = self.drop_held(now, id, &NetworkError::Deadline, effects) {
+                self.end(error, false, effects);
+                return;
+            }
+        }
+    }
+
+    /// A request that no handler has seen is answered right away.
+    fn drop_held(
+        &mut self,
+        now: Instant,
+        id: u64,
+        error: &NetworkError,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        let before = self.held.len();
+        self.held.retain(|call| call.id != id);
+        if self.held.len() == before {
+            return Ok(());
+        }
+        self.running.remove(&id);
+        self.refuse(now, id, error, effects)
+    }
+
+    fn push_error(
+        &mut self,
+        now: Instant,
+        id: u64,
+        method: &str,
+        error: &RemoteError,
+    ) -> Result<(), NetworkError> {
+        let payload = Payload::json(error)?;
+        let message = Outgoing {
+            packet_type: PacketType::Data,
+            flags: PacketFlags::NONE,
+            msg_type: MessageType::Error,
+            content_type: ContentType::Json,
+            id,
+            method,
+            payload: &payload.bytes,
+            metadata: None,
+        };
+        self.push(now, &message)
+    }
+}
+
+/// A good answer as it leaves.
+pub(crate) fn answer_message(id: u64, payload: &Payload) -> Outgoing<'_> {
+    Outgoing {
+        packet_type: PacketType::Data,
+        flags: PacketFlags::NONE,
+        msg_type: MessageType::Response,
+        content_type: payload.content_type,
+        id,
+        method: "",
+        payload: &payload.bytes,
+        metadata: None,
+    }
+}

@@ -1,0 +1,208 @@
+//! The events we send, and the credit they cost.
+//!
+//! An event costs one event credit and its payload's length in byte credits, but never more than half the window: so
+//! the largest event passes sooner or later through any window, and at most two such are on the way.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::{Core, Effects, Phase, Refused, Window};
+use crate::error::NetworkError;
+use crate::payload::Payload;
+use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType};
+
+/// What happens to an event that finds no credit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum EventPolicy {
+    /// The sender waits. Nothing is lost.
+    #[default]
+    Wait,
+    /// It is kept, up to a window's worth, and the oldest kept one is dropped and counted.
+    DropOldest,
+    /// The channel closes.
+    Close,
+}
+
+/// What the peer lets us send.
+#[derive(Debug, Default)]
+pub(super) struct Credits {
+    /// The peer's window; none before the peer granted one.
+    window: Option<Window>,
+    events: u32,
+    bytes: u32,
+    /// Events kept for want of credit, where the policy is to drop the oldest.
+    backlog: VecDeque<(String, Payload)>,
+    backlog_bytes: usize,
+}
+
+/// The byte credits that an event of this length costs.
+pub(super) fn cost(window: Window, len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX).min(window.bytes / 2)
+}
+
+impl Credits {
+    pub(super) fn grant(&mut self, window: Window, held: Window) {
+        self.window = Some(window);
+        self.events = window.events.saturating_sub(held.events);
+        self.bytes = window.bytes.saturating_sub(held.bytes);
+    }
+
+    pub(super) fn forget_grant(&mut self) {
+        self.window = None;
+        self.events = 0;
+        self.bytes = 0;
+    }
+
+    fn take(&mut self, len: usize) -> bool {
+        let Some(window) = self.window else {
+            return false;
+        };
+        let cost = cost(window, len);
+        let affordable = self.events >= 1 && self.bytes >= cost;
+        if affordable {
+            self.events -= 1;
+            self.bytes -= cost;
+        }
+        affordable
+    }
+
+    /// Keeps an event, and drops the oldest as far as the window demands. Returns how many were dropped.
+    fn keep(&mut self, method: &str, payload: Payload) -> u64 {
+        let window = self.window.unwrap_or_default();
+        self.backlog_bytes += payload.bytes.len();
+        self.backlog.push_back((method.to_owned(), payload));
+        let mut dropped = 0;
+        while self.backlog.len() > window.events.max(1) as usize
+            || (self.backlog_bytes > window.bytes as usize && self.backlog.len() > 1)
+        {
+            if let Some((_, oldest)) = self.backlog.pop_front() {
+                self.backlog_bytes -= oldest.bytes.len();
+                dropped += 1;
+            }
+        }
+        dropped
+    }
+}
+
+impl Core {
+    /// Queues an event, or does with it what the policy says.
+    pub(crate) fn send_event(
+        &mut self,
+        now: Instant,
+        method: &str,
+        payload: &Payload,
+        effects: &mut Effects,
+    ) -> Result<(), Refused> {
+        let lost = match &self.phase {
+            Phase::Open | Phase::Opening { .. } => false,
+            Phase::Lost => true,
+            Phase::PeerDone => return Err(Refused::Error(NetworkError::Closed)),
+            Phase::Ended { error, .. } => return Err(Refused::Error(error.clone())),
+        };
+        if payload.content_type == ContentType::Typed && self.typed_allowed == Some(false) {
+            return Err(Refused::Error(NetworkError::TypedRefused));
+        }
+        let message = event_message(method, payload);
+        crate::wire::check(&message)?;
+        let ready = !lost && self.credits.backlog.is_empty() && self.has_room();
+        if ready && self.credits.take(payload.bytes.len()) {
+            self.push(now, &message)?;
+            effects.counts.events_sent += 1;
+            self.kick(effects);
+            return Ok(());
+        }
+        match self.settings.policy {
+            EventPolicy::Wait => Err(Refused::Full),
+            EventPolicy::DropOldest => {
+                effects.counts.events_dropped += self.credits.keep(method, payload.clone());
+                Ok(())
+            }
+            // Before the peer granted anything, and while output is merely full, there is nothing to close for.
+            EventPolicy::Close if lost || self.credits.window.is_none() || !self.has_room() => {
+                Err(Refused::Full)
+            }
+            EventPolicy::Close => {
+                self.end(NetworkError::EventOverflow, false, effects);
+                Err(Refused::Error(NetworkError::EventOverflow))
+            }
+        }
+    }
+
+    /// Takes credit that came back.
+    pub(super) fn handle_credit(
+        &mut self,
+        now: Instant,
+        payload: &Bytes,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        let &[a, b, c, d, e, f, g, h] = payload.as_ref() else {
+            return Err(NetworkError::Violation(
+                "a credit of broken length".to_owned(),
+            ));
+        };
+        let events = u32::from_le_bytes([a, b, c, d]);
+        let bytes = u32::from_le_bytes([e, f, g, h]);
+        let credits = &mut self.credits;
+        let window = credits.window.unwrap_or(Window {
+            events: 0,
+            bytes: 0,
+        });
+        credits.events = credits.events.saturating_add(events);
+        credits.bytes = credits.bytes.saturating_add(bytes);
+        if credits.events > window.events || credits.bytes > window.bytes {
+            return Err(NetworkError::Violation(
+                "more credit than the window".to_owned(),
+            ));
+        }
+        effects.credits = true;
+        self.send_backlog(now, effects);
+        Ok(())
+    }
+
+    /// Sends kept events as far as credit and room go.
+    pub(super) fn send_backlog(&mut self, now: Instant, effects: &mut Effects) {
+        while self.has_room() {
+            let Some((_, payload)) = self.credits.backlog.front() else {
+                return;
+            };
+            let len = payload.bytes.len();
+            if !self.credits.take(len) {
+                return;
+            }
+            let Some((method, payload)) = self.credits.backlog.pop_front() else {
+                return;
+            };
+            self.credits.backlog_bytes -= len;
+            // It was checked before it was kept, so it fits.
+            let pushed = self.push(now, &event_message(&method, &payload));
+            debug_assert!(pushed.is_ok(), "a kept event fits a packet");
+            effects.counts.events_sent += 1;
+            self.kick(effects);
+        }
+    }
+
+    /// Whether kept events wait for room only, so that the writer should call [`Self::send_backlog`].
+    pub(crate) fn output_taken(&mut self, now: Instant, effects: &mut Effects) {
+        if self.phase == Phase::Open {
+            self.send_backlog(now, effects);
+        }
+        effects.slots = true;
+        effects.credits = true;
+    }
+}
+
+fn event_message<'a>(method: &'a str, payload: &'a Payload) -> Outgoing<'a> {
+    Outgoing {
+        packet_type: PacketType::Data,
+        flags: PacketFlags::NONE,
+        msg_type: MessageType::Event,
+        content_type: payload.content_type,
+        id: 0,
+        method,
+        payload: &payload.bytes,
+        metadata: None,
+    }
+}

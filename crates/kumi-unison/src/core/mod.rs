@@ -1,0 +1,611 @@
+//! One channel's rules, without tasks, clock or socket.
+//!
+//! [`Core`] is told what happened (a request is wanted, a message came, time passed, the stream broke) and answers with
+//! bytes to write, calls to run and wakers to wake. Its user holds it in a lock, never across an await, and calls:
+//!
+//! 1. [`Core::opener`] or [`Core::acceptor`], once;
+//! 2. `start_call`, `send_event`, `answer`, ... as the application asks, and `handle` with every message that comes;
+//! 3. `take_output` whenever the writer was woken, until it says to wait;
+//! 4. `handle_timeout` no later than `next_deadline`;
+//! 5. after each of them, carry out [`Effects`] once the lock is released.
+//!
+//! Who asks gets exactly one end: a call lives in `calls` until its future took the result or was dropped, and every
+//! way a channel can end goes through `fail_calls`. A call that was given up still counts as in flight until the peer
+//! has answered it, so cancelling makes no room for more.
+
+mod answers;
+mod calls;
+mod events;
+mod inbox;
+mod opening;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::error::NetworkError;
+use crate::identity::SchemaId;
+use crate::payload::Payload;
+use crate::wire::{
+    Codec, ContentType, MAX_MESSAGE_SIZE, MessageType, Metadata, Outgoing, Output, PacketFlags,
+    PacketHeader, PacketType, ProtocolMessage, WireError,
+};
+
+use answers::Running;
+pub(crate) use answers::{IncomingCall, answer_message};
+use calls::Call;
+pub(crate) use calls::{NewCall, Refused};
+use events::Credits;
+pub use events::EventPolicy;
+use inbox::Inbox;
+pub(crate) use inbox::Lane;
+pub use opening::Window;
+pub(crate) use opening::{Opening, SchemaFit, fit};
+
+/// Reserved method names. Applications' names do not begin with two underscores.
+pub(crate) mod methods {
+    pub(crate) const CHANNEL: &str = "__channel:";
+    pub(crate) const CANCEL: &str = "__cancel";
+    pub(crate) const CREDIT: &str = "__credit";
+    pub(crate) const ERROR: &str = "__error";
+    pub(crate) const RESUMED: &str = "__resumed";
+    pub(crate) const RESERVED: &str = "__";
+}
+
+/// Requests that may be in flight before the acknowledgement says how many.
+pub(crate) const INITIAL_IN_FLIGHT: u32 = 64;
+
+/// Refusals may queue up this far beyond a full output before the peer counts as not reading.
+const REFUSAL_ALLOWANCE: usize = MAX_MESSAGE_SIZE + 1024 * 1024;
+
+/// What a channel is set to.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) schema: Option<SchemaId>,
+    /// Whether a lost stream may be replaced.
+    pub(crate) persistent: bool,
+    /// What happens to our events at zero credits.
+    pub(crate) policy: EventPolicy,
+    /// Event credits we grant.
+    pub(crate) window: Window,
+    /// Requests of the peer we run at a time.
+    pub(crate) max_in_flight: u32,
+    /// Queued bytes from which requests and events wait.
+    pub(crate) output_limit_bytes: usize,
+    /// How long the opening may take.
+    pub(crate) open_timeout: Duration,
+    /// A stream for one call only; told to the peer.
+    pub(crate) own_stream: bool,
+}
+
+/// Where a channel stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Phase {
+    /// We asked, and the acknowledgement is not in. Requests go out already.
+    Opening {
+        id: u64,
+        until: Instant,
+        resuming: bool,
+    },
+    Open,
+    /// The peer will send no more; what it asked is still answered.
+    PeerDone,
+    /// The stream broke under a persistent channel.
+    Lost,
+    /// Nothing more will happen. If `flush`, what is queued is still written.
+    Ended {
+        error: NetworkError,
+        flush: bool,
+    },
+}
+
+/// What is to be done after the lock is released.
+#[derive(Default)]
+pub(crate) struct Effects {
+    /// The writer, if it has something to do.
+    pub(crate) writer: Option<Waker>,
+    /// The reader, if it must stop.
+    pub(crate) reader: Option<Waker>,
+    /// Callers and receivers whose result is there.
+    pub(crate) wakers: Vec<Waker>,
+    /// Requests to run.
+    pub(crate) run: Vec<IncomingCall>,
+    /// A request that had to wait may try again.
+    pub(crate) slots: bool,
+    /// An event that had to wait may try again.
+    pub(crate) credits: bool,
+    /// The phase changed.
+    pub(crate) state: bool,
+    /// Counted by the caller, who has the metrics.
+    pub(crate) counts: Counts,
+}
+
+/// What happened, for the metrics.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) answered: u64,
+    pub(crate) failed: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) late: u64,
+    pub(crate) run: u64,
+    pub(crate) refused: u64,
+    pub(crate) cancels_received: u64,
+    pub(crate) events_sent: u64,
+    pub(crate) events_dropped: u64,
+    pub(crate) events_received: u64,
+    pub(crate) events_discarded: u64,
+    pub(crate) resumed: u64,
+}
+
+/// What the writer has to do next.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Write the chunks that were taken.
+    Write,
+    /// Nothing now: the waker is kept.
+    Wait,
+    /// End the stream in order.
+    Finish,
+    /// End the stream at once.
+    Reset,
+    /// The stream is gone.
+    Exit,
+}
+
+/// The rules of one channel on one side.
+pub(crate) struct Core {
+    settings: Settings,
+    name: String,
+    codec: Arc<Codec>,
+    phase: Phase,
+    /// Counts streams: what belongs to an earlier one is ignored.
+    generation: u64,
+    output: Output,
+    /// The number that the next packet of the peer must have.
+    expected_sequence: u64,
+    typed_allowed: Option<bool>,
+    /// The peer announced its end, or its server did: no new requests.
+    draining_there: bool,
+    /// We take no new requests.
+    draining_here: bool,
+
+    calls: HashMap<u64, Call>,
+    /// Of `calls`, those without a result.
+    waiting: usize,
+    /// Given up, but not answered yet.
+    abandoned: HashSet<u64>,
+    /// CANCELs to send. Bounded by what is in flight.
+    cancels: Vec<u64>,
+    peer_in_flight: u32,
+
+    running: HashMap<u64, Running>,
+    /// Requests that came before there was a service. Bounded by `max_in_flight`.
+    held: VecDeque<IncomingCall>,
+    has_service: bool,
+
+    credits: Credits,
+    inbox: Inbox,
+
+    /// Not later than the earliest of all deadlines.
+    next_deadline: Option<Instant>,
+    writer: Option<Waker>,
+    reader: Option<Waker>,
+    /// Unix nanoseconds at an instant, to tell wall time from instants.
+    wall: (Instant, u64),
+}
+
+impl Core {
+    /// The side that opens. Queues the opening.
+    pub(crate) fn opener(
+        settings: Settings,
+        name: &str,
+        id: u64,
+        stream_id: u64,
+        codec: Arc<Codec>,
+        wall: (Instant, u64),
+    ) -> Result<Self, NetworkError> {
+        let mut core = Self::new(settings, name, stream_id, codec, wall);
+        core.open(wall.0, id, false)?;
+        Ok(core)
+    }
+
+    /// The side that was asked. Queues the acknowledgement.
+    pub(crate) fn acceptor(
+        settings: Settings,
+        name: &str,
+        opening: &Opening,
+        opening_id: u64,
+        stream_id: u64,
+        codec: Arc<Codec>,
+        wall: (Instant, u64),
+    ) -> Result<Self, NetworkError> {
+        let mut core = Self::new(settings, name, stream_id, codec, wall);
+        core.expected_sequence = 1;
+        core.acknowledge(wall.0, opening, opening_id)?;
+        Ok(core)
+    }
+
+    fn new(
+        settings: Settings,
+        name: &str,
+        stream_id: u64,
+        codec: Arc<Codec>,
+        wall: (Instant, u64),
+    ) -> Self {
+        Self {
+            inbox: Inbox::new(settings.window),
+            credits: Credits::default(),
+            settings,
+            name: name.to_owned(),
+            codec,
+            phase: Phase::Open,
+            generation: 0,
+            output: Output::new(stream_id),
+            expected_sequence: 0,
+            typed_allowed: None,
+            draining_there: false,
+            draining_here: false,
+            calls: HashMap::new(),
+            waiting: 0,
+            abandoned: HashSet::new(),
+            cancels: Vec::new(),
+            peer_in_flight: INITIAL_IN_FLIGHT,
+            running: HashMap::new(),
+            held: VecDeque::new(),
+            has_service: false,
+            next_deadline: None,
+            writer: None,
+            reader: None,
+            wall,
+        }
+    }
+
+    /// Takes a message that came.
+    ///
+    /// # Errors
+    /// When it breaks a rule. The caller ends the channel with the error.
+    pub(crate) fn handle(
+        &mut self,
+        now: Instant,
+        header: &PacketHeader,
+        message: ProtocolMessage,
+        metadata: Metadata,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        if matches!(self.phase, Phase::Ended { .. } | Phase::Lost) {
+            return Ok(());
+        }
+        if header.sequence != self.expected_sequence {
+            let expected = self.expected_sequence;
+            return Err(WireError::Sequence {
+                expected,
+                got: header.sequence,
+            }
+            .into());
+        }
+        self.expected_sequence += 1;
+        match (header.packet_type, message.msg_type) {
+            (PacketType::Data, MessageType::Request) => {
+                self.handle_request(now, message, metadata, effects)
+            }
+            (PacketType::Data, MessageType::Response | MessageType::Error) => {
+                self.handle_answer(message, effects)
+            }
+            (PacketType::Data, MessageType::Event) => self.handle_event(message, effects),
+            (PacketType::Control, MessageType::Event) => {
+                self.handle_control(now, &message, effects)
+            }
+            (PacketType::Handshake, MessageType::Response | MessageType::Error) => {
+                self.handle_acknowledgement(now, message, effects)
+            }
+            // Only keeps the connection alive.
+            (PacketType::Heartbeat, MessageType::Event) => Ok(()),
+            (packet_type, msg_type) => Err(NetworkError::Violation(format!(
+                "{packet_type:?} packet with a {msg_type:?}"
+            ))),
+        }
+    }
+
+    fn handle_control(
+        &mut self,
+        now: Instant,
+        message: &ProtocolMessage,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        match message.method.as_str() {
+            methods::CANCEL => self.handle_cancels(now, &message.payload, effects),
+            methods::CREDIT => self.handle_credit(now, &message.payload, effects),
+            // A later version may have more to say; what is not understood changes nothing.
+            _ => Ok(()),
+        }
+    }
+
+    /// The peer finished its side of the stream.
+    pub(crate) fn handle_end(&mut self, effects: &mut Effects) {
+        if !matches!(self.phase, Phase::Open | Phase::Opening { .. }) {
+            return;
+        }
+        self.phase = Phase::PeerDone;
+        self.fail_calls(
+            &NetworkError::ConnectionLost {
+                maybe_executed: true,
+            },
+            effects,
+        );
+        self.wake_everyone(effects);
+    }
+
+    /// The stream broke.
+    pub(crate) fn handle_loss(&mut self, effects: &mut Effects) {
+        match self.phase {
+            Phase::Ended { .. } | Phase::Lost => {}
+            _ if self.settings.persistent => {
+                self.phase = Phase::Lost;
+                self.fail_calls(
+                    &NetworkError::ConnectionLost {
+                        maybe_executed: true,
+                    },
+                    effects,
+                );
+                self.drop_work();
+                self.wake_everyone(effects);
+            }
+            _ => self.end(
+                NetworkError::ConnectionLost {
+                    maybe_executed: true,
+                },
+                false,
+                effects,
+            ),
+        }
+    }
+
+    /// Ends the channel, once: later ends change nothing.
+    pub(crate) fn end(&mut self, error: NetworkError, flush: bool, effects: &mut Effects) {
+        if matches!(self.phase, Phase::Ended { .. }) {
+            return;
+        }
+        let flush = flush && self.phase != Phase::Lost;
+        self.fail_calls(&error, effects);
+        self.phase = Phase::Ended { error, flush };
+        self.drop_work();
+        self.wake_everyone(effects);
+    }
+
+    /// A new stream for a channel that lost its own.
+    ///
+    /// # Errors
+    /// When it lost none, or is over.
+    pub(crate) fn reattach(
+        &mut self,
+        now: Instant,
+        id: u64,
+        stream_id: u64,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        match &self.phase {
+            Phase::Lost => {}
+            Phase::Ended { error, .. } => return Err(error.clone()),
+            _ => {
+                return Err(NetworkError::Violation(
+                    "the channel has a stream".to_owned(),
+                ));
+            }
+        }
+        self.generation += 1;
+        self.output = Output::new(stream_id);
+        self.expected_sequence = 0;
+        self.peer_in_flight = INITIAL_IN_FLIGHT;
+        self.draining_there = false;
+        self.credits.forget_grant();
+        self.writer = None;
+        self.reader = None;
+        self.open(now, id, true)?;
+        effects.state = true;
+        effects.slots = true;
+        Ok(())
+    }
+
+    /// Takes what is queued, or says what else the writer has to do.
+    pub(crate) fn take_output(
+        &mut self,
+        now: Instant,
+        chunks: &mut Vec<Bytes>,
+        waker: &Waker,
+    ) -> Step {
+        if self.phase == Phase::Lost {
+            return Step::Exit;
+        }
+        if !matches!(self.phase, Phase::Ended { .. }) {
+            self.queue_controls(now);
+        }
+        if let Phase::Ended { flush: false, .. } = self.phase {
+            return Step::Reset;
+        }
+        if !self.output.is_empty() {
+            self.output.take(chunks);
+            return Step::Write;
+        }
+        if self.phase == Phase::PeerDone && self.running.is_empty() {
+            self.phase = Phase::Ended {
+                error: NetworkError::Closed,
+                flush: true,
+            };
+        }
+        if let Phase::Ended { .. } = self.phase {
+            return Step::Finish;
+        }
+        keep_waker(&mut self.writer, waker);
+        Step::Wait
+    }
+
+    /// While the writer waits for the transport it is woken all the same when deadlines change or the channel ends.
+    pub(crate) fn writer_should_give_up(&mut self, waker: &Waker) -> bool {
+        if matches!(self.phase, Phase::Lost | Phase::Ended { flush: false, .. }) {
+            return true;
+        }
+        keep_waker(&mut self.writer, waker);
+        false
+    }
+
+    /// Whether the reader has nothing more to do; if it has, its waker is kept.
+    pub(crate) fn reader_should_stop(&mut self, waker: &Waker) -> bool {
+        if matches!(self.phase, Phase::Lost | Phase::Ended { .. }) {
+            return true;
+        }
+        keep_waker(&mut self.reader, waker);
+        false
+    }
+
+    /// When [`Self::handle_timeout`] is due, at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.next_deadline
+    }
+
+    /// Ends what is past its deadline.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Effects) {
+        if self.next_deadline.is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        if let Phase::Opening { until, .. } = self.phase
+            && until <= now
+        {
+            self.end(NetworkError::Deadline, false, effects);
+        }
+        self.expire_calls(now, effects);
+        self.expire_running(now, effects);
+        let opening = match self.phase {
+            Phase::Opening { until, .. } => Some(until),
+            _ => None,
+        };
+        let calls = self.calls.values().filter_map(Call::deadline);
+        let running = self.running.values().filter_map(Running::due);
+        self.next_deadline = calls.chain(running).chain(opening).min();
+    }
+
+    /// From now on requests of the peer are refused as draining.
+    pub(crate) fn drain_here(&mut self) {
+        self.draining_here = true;
+    }
+
+    /// From now on our requests fail as draining: the peer said so.
+    pub(crate) fn drain_there(&mut self, effects: &mut Effects) {
+        self.draining_there = true;
+        effects.slots = true;
+    }
+
+    pub(crate) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether typed binary may be sent, as far as known.
+    pub(crate) fn typed_allowed(&self) -> Option<bool> {
+        self.typed_allowed
+    }
+
+    /// Calls without a result, calls given up and unanswered, requests running: all zero on a channel at rest.
+    pub(crate) fn load(&self) -> (usize, usize, usize) {
+        (self.calls.len(), self.abandoned.len(), self.running.len())
+    }
+
+    /// Whether output is short enough to add to.
+    pub(crate) fn has_room(&self) -> bool {
+        self.output.queued_bytes() < self.settings.output_limit_bytes
+    }
+
+    fn drop_work(&mut self) {
+        for running in self.running.values_mut() {
+            running.cancel();
+        }
+        self.running.clear();
+        self.held.clear();
+        self.abandoned.clear();
+        self.cancels.clear();
+    }
+
+    fn wake_everyone(&mut self, effects: &mut Effects) {
+        effects.state = true;
+        effects.slots = true;
+        effects.credits = true;
+        effects.writer = self.writer.take();
+        effects.reader = self.reader.take();
+        self.inbox.wake_all(&mut effects.wakers);
+    }
+
+    /// Wakes the writer, if it waits.
+    fn kick(&mut self, effects: &mut Effects) {
+        if let Some(waker) = self.writer.take() {
+            effects.writer = Some(waker);
+        }
+    }
+
+    fn push(&mut self, now: Instant, message: &Outgoing<'_>) -> Result<(), NetworkError> {
+        let timestamp = self.timestamp_ns(now);
+        self.output.push(message, timestamp, &self.codec)?;
+        Ok(())
+    }
+
+    fn push_control(&mut self, now: Instant, method: &str, payload: &Bytes) {
+        let message = Outgoing {
+            packet_type: PacketType::Control,
+            flags: PacketFlags::NONE,
+            msg_type: MessageType::Event,
+            content_type: ContentType::Bytes,
+            id: 0,
+            method,
+            payload,
+            metadata: None,
+        };
+        // Control payloads are bounded far below a packet, so this cannot fail.
+        let pushed = self.push(now, &message);
+        debug_assert!(pushed.is_ok(), "a control message fits a packet");
+    }
+
+    fn queue_controls(&mut self, now: Instant) {
+        if !self.cancels.is_empty() {
+            let ids: Vec<u8> = self.cancels.drain(..).flat_map(u64::to_le_bytes).collect();
+            self.push_control(now, methods::CANCEL, &ids.into());
+        }
+        // Before the acknowledgement the peer could not use credits, and the opening has granted them already.
+        if matches!(self.phase, Phase::Open)
+            && let Some(credit) = self.inbox.credit_to_return()
+        {
+            self.push_control(now, methods::CREDIT, &credit);
+        }
+    }
+
+    fn timestamp_ns(&self, now: Instant) -> u64 {
+        let (base, base_ns) = self.wall;
+        base_ns + now.saturating_duration_since(base).as_nanos() as u64
+    }
+
+    fn note_deadline(&mut self, deadline: Instant) {
+        if self.next_deadline.is_none_or(|next| deadline < next) {
+            self.next_deadline = Some(deadline);
+        }
+    }
+}
+
+fn keep_waker(slot: &mut Option<Waker>, waker: &Waker) {
+    match slot {
+        Some(kept) => kept.clone_from(waker),
+        None => *slot = Some(waker.clone()),
+    }
+}
+
+/// The payload of a message.
+fn payload_of(message: ProtocolMessage) -> Payload {
+    Payload {
+        content_type: message.content_type,
+        bytes: message.payload,
+    }
+}

@@ -1,0 +1,301 @@
+//! How a call, an event or a connection can fail.
+//!
+//! Each variant says whose doing it is and whether the request may have been executed, because that is what a caller
+//! must know before asking again.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::wire::WireError;
+
+/// The codes that the runtime itself puts into Error messages, as they travel.
+pub(crate) mod codes {
+    pub(crate) const CHANNEL_NOT_FOUND: &str = "channel-not-found";
+    pub(crate) const CHANNEL_REQUIRED: &str = "channel-required";
+    pub(crate) const BUSY: &str = "busy";
+    pub(crate) const UNAVAILABLE: &str = "unavailable";
+    pub(crate) const DRAINING: &str = "draining";
+    pub(crate) const DEADLINE: &str = "deadline";
+    pub(crate) const CANCELLED: &str = "cancelled";
+    pub(crate) const SCHEMA_MISMATCH: &str = "schema-mismatch";
+    pub(crate) const TYPED_REFUSED: &str = "typed-refused";
+    pub(crate) const METHOD_NOT_FOUND: &str = "method-not-found";
+    pub(crate) const INVALID: &str = "invalid";
+    pub(crate) const INTERNAL: &str = "internal";
+}
+
+/// A failure of Unison.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// The peer announced a frame above the limit, or a message of ours is. Nothing was executed.
+    #[error("frame of {len} bytes exceeds the limit of {max}")]
+    FrameTooLarge {
+        /// The length announced or needed.
+        len: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The peer's bytes cannot be read. The stream they came on is closed.
+    #[error("the peer's bytes cannot be read")]
+    Wire(#[source] WireError),
+    /// The peer broke a rule of the channel, such as sending an event without credit. The stream is closed.
+    #[error("the peer broke the protocol: {0}")]
+    Violation(String),
+    /// A frame was begun and not completed in time. The stream is closed.
+    #[error("a frame was not completed in time")]
+    FrameTimeout,
+    /// The server has no channel of this name. Nothing was executed.
+    #[error("no channel named {name:?} (there is {})", list(available))]
+    ChannelNotFound {
+        /// The name asked for.
+        name: String,
+        /// The names that exist.
+        available: Vec<String>,
+    },
+    /// The first message on a stream named no channel, and nobody serves such messages. Nothing was executed.
+    #[error("messages must be sent on a channel")]
+    ChannelRequired,
+    /// As many requests run as may. This one was not executed.
+    #[error("busy, the request was not executed")]
+    Busy,
+    /// The channel exists and is switched off. Nothing was executed.
+    #[error("channel {name:?} is unavailable")]
+    Unavailable {
+        /// The channel.
+        name: String,
+    },
+    /// The peer is shutting down and takes no new requests. This one was not executed.
+    #[error("the peer is draining, the request was not executed")]
+    Draining,
+    /// The deadline passed. The request may have been executed.
+    #[error("the deadline passed")]
+    Deadline,
+    /// The call was cancelled. The request may have been executed in part.
+    #[error("the call was cancelled")]
+    Cancelled,
+    /// The connection or the stream broke before the answer came.
+    #[error("the connection was lost{}", if *maybe_executed { ", the request may have been executed" } else { "" })]
+    ConnectionLost {
+        /// False when the request certainly never reached the peer.
+        maybe_executed: bool,
+    },
+    /// The two sides' schemas differ in their major version. Nothing was executed.
+    #[error("schema version {theirs} does not fit ours, {ours}")]
+    SchemaMismatch {
+        /// Our version.
+        ours: String,
+        /// The peer's version.
+        theirs: String,
+    },
+    /// Typed binary was sent although the two schemas are not the same; JSON works. Nothing was executed.
+    #[error("the schemas differ, so typed binary is refused; use JSON")]
+    TypedRefused,
+    /// The peer's handler answered with an error.
+    #[error(transparent)]
+    Remote(RemoteError),
+    /// An event found no credit on a channel whose policy is to close. The event was not sent.
+    #[error("an event found no credit, and the channel's policy is to close")]
+    EventOverflow,
+    /// More was buffered for this connection than its limit allows. The stream is closed.
+    #[error("the connection holds more than its memory limit")]
+    MemoryLimit,
+    /// This side or the other closed the channel.
+    #[error("the channel is closed")]
+    Closed,
+    /// A payload could not be encoded or decoded. Nothing was sent, or the answer could not be read.
+    #[error("payload: {0}")]
+    Codec(String),
+    /// The transport under the channel failed.
+    #[error("transport: {0}")]
+    Transport(#[from] TransportError),
+    /// A connection could not be made.
+    #[error("cannot connect: {0}")]
+    Connect(String),
+    /// Certificates or trust are not as they must be.
+    #[error("tls: {0}")]
+    Tls(String),
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+impl From<WireError> for NetworkError {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::FrameTooLarge { len, max } | WireError::TooLarge { len, max } => {
+                Self::FrameTooLarge { len, max }
+            }
+            error => Self::Wire(error),
+        }
+    }
+}
+
+impl NetworkError {
+    /// Whether asking again can do no harm because this request certainly was not executed.
+    pub fn is_not_executed(&self) -> bool {
+        matches!(
+            self,
+            Self::FrameTooLarge { .. }
+                | Self::ChannelNotFound { .. }
+                | Self::ChannelRequired
+                | Self::Busy
+                | Self::Unavailable { .. }
+                | Self::Draining
+                | Self::ConnectionLost {
+                    maybe_executed: false
+                }
+                | Self::SchemaMismatch { .. }
+                | Self::TypedRefused
+        )
+    }
+
+    /// How this travels in an Error message of the runtime.
+    pub(crate) fn to_remote(&self) -> RemoteError {
+        let (code, payload) = match self {
+            Self::ChannelNotFound { name, available } => (
+                codes::CHANNEL_NOT_FOUND,
+                Some(serde_json::json!({ "name": name, "available": available })),
+            ),
+            Self::ChannelRequired => (codes::CHANNEL_REQUIRED, None),
+            Self::Busy => (codes::BUSY, None),
+            Self::Unavailable { name } => (
+                codes::UNAVAILABLE,
+                Some(serde_json::json!({ "name": name })),
+            ),
+            Self::Draining => (codes::DRAINING, None),
+            Self::Deadline => (codes::DEADLINE, None),
+            Self::Cancelled => (codes::CANCELLED, None),
+            Self::SchemaMismatch { ours, theirs } => (
+                codes::SCHEMA_MISMATCH,
+                Some(serde_json::json!({ "ours": ours, "theirs": theirs })),
+            ),
+            Self::TypedRefused => (codes::TYPED_REFUSED, None),
+            Self::Remote(remote) => return remote.clone(),
+            _ => (codes::INTERNAL, None),
+        };
+        RemoteError {
+            code: code.to_owned(),
+            message: self.to_string(),
+            payload,
+        }
+    }
+
+    /// What an Error message of the runtime means to the one who asked.
+    pub(crate) fn from_runtime(remote: RemoteError) -> Self {
+        let text = |key: &str| {
+            let value = remote.payload.as_ref().and_then(|payload| payload.get(key));
+            value.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        match remote.code.as_str() {
+            codes::CHANNEL_NOT_FOUND => {
+                let available = remote
+                    .payload
+                    .as_ref()
+                    .and_then(|payload| payload.get("available"));
+                let names = available
+                    .and_then(Value::as_array)
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
+                let available = names
+                    .iter()
+                    .filter_map(|name| name.as_str().map(str::to_owned));
+                Self::ChannelNotFound {
+                    name: text("name"),
+                    available: available.collect(),
+                }
+            }
+            codes::CHANNEL_REQUIRED => Self::ChannelRequired,
+            codes::BUSY => Self::Busy,
+            codes::UNAVAILABLE => Self::Unavailable { name: text("name") },
+            codes::DRAINING => Self::Draining,
+            codes::DEADLINE => Self::Deadline,
+            codes::CANCELLED => Self::Cancelled,
+            // Said by the peer, so ours and theirs change places.
+            codes::SCHEMA_MISMATCH => Self::SchemaMismatch {
+                ours: text("theirs"),
+                theirs: text("ours"),
+            },
+            codes::TYPED_REFUSED => Self::TypedRefused,
+            _ => Self::Remote(remote),
+        }
+    }
+}
+
+/// What a handler answers when it fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct RemoteError {
+    /// A short name for programs, such as `room-full`.
+    pub code: String,
+    /// A sentence for people.
+    #[serde(default)]
+    pub message: String,
+    /// Details, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
+}
+
+impl RemoteError {
+    /// An error without details.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            message: message.into(),
+            payload: None,
+        }
+    }
+
+    /// The same error with details.
+    pub fn with_payload(mut self, payload: Value) -> Self {
+        self.payload = Some(payload);
+        self
+    }
+
+    /// The handler knows no such method.
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(
+            codes::METHOD_NOT_FOUND,
+            format!("no method named {method:?}"),
+        )
+    }
+
+    /// The payload is not what the method takes.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(codes::INVALID, message)
+    }
+
+    /// The handler broke. Its reason is for the log, not for the peer.
+    pub fn internal() -> Self {
+        Self::new(codes::INTERNAL, "the handler failed")
+    }
+}
+
+impl From<NetworkError> for RemoteError {
+    fn from(error: NetworkError) -> Self {
+        match error {
+            NetworkError::Codec(message) => Self::invalid(message),
+            other => other.to_remote(),
+        }
+    }
+}
+
+/// A failure below the channels.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// The peer reset the stream or stopped reading it, with this code.
+    #[error("stream reset with code {0}")]
+    Reset(u64),
+    /// The connection under the stream is gone, for this reason.
+    #[error("connection lost: {0}")]
+    ConnectionLost(String),
+    /// Something else, as the transport says it.
+    #[error("{0}")]
+    Io(String),
+}

@@ -1,0 +1,186 @@
+//! A stream in memory: a bounded queue of chunks with a reader and a writer.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use crate::channel::{TransportRecv, TransportSend};
+use crate::error::TransportError;
+
+/// Bytes on the way from which a writer waits, as a QUIC stream's window makes it wait.
+const CAPACITY: usize = 256 * 1024;
+
+#[derive(Debug, Default)]
+struct Pipe {
+    chunks: VecDeque<Bytes>,
+    bytes: usize,
+    end: Option<End>,
+    /// The reader wants no more.
+    stopped: Option<u32>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Finished,
+    Reset(u32),
+}
+
+type SharedPipe = Arc<Mutex<Pipe>>;
+
+fn lock(pipe: &SharedPipe) -> MutexGuard<'_, Pipe> {
+    pipe.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Both ends of a bidirectional stream.
+pub fn memory_stream() -> ((MemorySend, MemoryRecv), (MemorySend, MemoryRecv)) {
+    let (there, back) = (SharedPipe::default(), SharedPipe::default());
+    let near = (
+        MemorySend {
+            pipe: Arc::clone(&there),
+        },
+        MemoryRecv {
+            pipe: Arc::clone(&back),
+        },
+    );
+    let far = (MemorySend { pipe: back }, MemoryRecv { pipe: there });
+    (near, far)
+}
+
+/// The sending half of a stream in memory. Dropped without an end, the stream is reset.
+#[derive(Debug)]
+pub struct MemorySend {
+    pipe: SharedPipe,
+}
+
+/// The receiving half of a stream in memory.
+#[derive(Debug)]
+pub struct MemoryRecv {
+    pipe: SharedPipe,
+}
+
+impl MemorySend {
+    fn end(&mut self, end: End) {
+        let waker = {
+            let mut pipe = lock(&self.pipe);
+            if pipe.end.is_some() {
+                return;
+            }
+            if matches!(end, End::Reset(_)) {
+                pipe.chunks.clear();
+                pipe.bytes = 0;
+            }
+            pipe.end = Some(end);
+            pipe.reader.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn poll_write(
+        &mut self,
+        chunk: &mut Bytes,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), TransportError>> {
+        let waker = {
+            let mut pipe = lock(&self.pipe);
+            if let Some(code) = pipe.stopped {
+                return Poll::Ready(Err(TransportError::Reset(u64::from(code))));
+            }
+            if pipe.end.is_some() {
+                return Poll::Ready(Err(TransportError::Io("the stream has ended".to_owned())));
+            }
+            let room = CAPACITY.saturating_sub(pipe.bytes);
+            if room == 0 {
+                pipe.writer = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            let part = chunk.split_to(room.min(chunk.len()));
+            pipe.bytes += part.len();
+            if !part.is_empty() {
+                pipe.chunks.push_back(part);
+            }
+            if !chunk.is_empty() {
+                pipe.writer = Some(cx.waker().clone());
+            }
+            pipe.reader.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+        if chunk.is_empty() {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+impl TransportSend for MemorySend {
+    async fn write(&mut self, chunks: &mut [Bytes]) -> Result<(), TransportError> {
+        for chunk in chunks {
+            poll_fn(|cx| self.poll_write(chunk, cx)).await?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        self.end(End::Finished);
+    }
+
+    fn reset(&mut self, code: u32) {
+        self.end(End::Reset(code));
+    }
+}
+
+impl Drop for MemorySend {
+    fn drop(&mut self) {
+        self.end(End::Reset(0));
+    }
+}
+
+impl TransportRecv for MemoryRecv {
+    async fn read(&mut self, into: &mut Vec<Bytes>) -> Result<bool, TransportError> {
+        poll_fn(|cx| {
+            let waker = {
+                let mut pipe = lock(&self.pipe);
+                if pipe.chunks.is_empty() {
+                    return match pipe.end {
+                        Some(End::Finished) => Poll::Ready(Ok(false)),
+                        Some(End::Reset(code)) => {
+                            Poll::Ready(Err(TransportError::Reset(u64::from(code))))
+                        }
+                        None => {
+                            pipe.reader = Some(cx.waker().clone());
+                            Poll::Pending
+                        }
+                    };
+                }
+                into.extend(pipe.chunks.drain(..));
+                pipe.bytes = 0;
+                pipe.writer.take()
+            };
+            waker.into_iter().for_each(Waker::wake);
+            Poll::Ready(Ok(true))
+        })
+        .await
+    }
+
+    fn stop(&mut self, code: u32) {
+        let waker = {
+            let mut pipe = lock(&self.pipe);
+            pipe.stopped.get_or_insert(code);
+            pipe.chunks.clear();
+            pipe.bytes = 0;
+            pipe.writer.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for MemoryRecv {
+    fn drop(&mut self) {
+        self.stop(0);
+    }
+}

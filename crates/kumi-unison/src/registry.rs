@@ -1,0 +1,550 @@
+//! What a server offers: channels by name, the handler of legacy messages, and who is told when that changes.
+//!
+//! A registry knows no transport. It is handed the two halves of every stream that comes in and does the rest: reads
+//! the first message, routes it, acknowledges or refuses, runs the handler.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use crate::channel::{
+    Accepted, ChannelOptions, First, RESET_CODE, Service, TransportRecv, TransportSend,
+    UnisonChannel, answer_unframed, first_message, refuse,
+};
+use crate::context::ConnectionContext;
+use crate::core::{SchemaFit, fit, methods};
+use crate::error::{NetworkError, RemoteError};
+use crate::identity::{
+    ChannelDirection, ChannelInfo, ChannelStatus, ChannelUpdate, Delivery, Lifetime, SchemaId,
+    ServerIdentity,
+};
+use crate::payload::Payload;
+use crate::wire::{MessageType, PacketType, ProtocolMessage};
+
+/// Updates kept for a connection that is slow to read them. One that falls behind takes the identity anew.
+const UPDATES_KEPT: usize = 256;
+
+/// How long the first message of a stream may take.
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs one opened channel until its end.
+pub trait ChannelHandler: Send + Sync + 'static {
+    /// Called for each channel that a client opens. When the future ends, the channel closes.
+    fn run(
+        &self,
+        context: Arc<ConnectionContext>,
+        channel: UnisonChannel,
+    ) -> BoxFuture<'static, Result<(), NetworkError>>;
+}
+
+impl<F, Fut> ChannelHandler for F
+where
+    F: Fn(Arc<ConnectionContext>, UnisonChannel) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<(), NetworkError>> + Send + 'static,
+{
+    fn run(
+        &self,
+        context: Arc<ConnectionContext>,
+        channel: UnisonChannel,
+    ) -> BoxFuture<'static, Result<(), NetworkError>> {
+        Box::pin(self(context, channel))
+    }
+}
+
+/// A handler that only answers requests. Events of the client are thrown away.
+pub struct ServiceHandler<S>(Arc<S>);
+
+impl<S: Service> ServiceHandler<S> {
+    /// Answers with `service` on every channel that is opened.
+    pub fn new(service: S) -> Self {
+        Self(Arc::new(service))
+    }
+}
+
+impl<S: Service> ChannelHandler for ServiceHandler<S> {
+    fn run(
+        &self,
+        _context: Arc<ConnectionContext>,
+        channel: UnisonChannel,
+    ) -> BoxFuture<'static, Result<(), NetworkError>> {
+        let service = Shared(Arc::clone(&self.0));
+        Box::pin(async move {
+            channel.discard_events();
+            channel.serve(service).await
+        })
+    }
+}
+
+struct Shared<S>(Arc<S>);
+
+impl<S: Service> Service for Shared<S> {
+    fn call(
+        &self,
+        request: crate::channel::IncomingRequest,
+    ) -> BoxFuture<'static, Result<Payload, RemoteError>> {
+        self.0.call(request)
+    }
+}
+
+/// Answers a message that names no channel, of a client from before there were channels.
+pub trait LegacyHandler: Send + Sync + 'static {
+    /// Answers one message.
+    fn answer(
+        &self,
+        context: Arc<ConnectionContext>,
+        message: ProtocolMessage,
+    ) -> BoxFuture<'static, Result<Payload, RemoteError>>;
+}
+
+impl<F, Fut> LegacyHandler for F
+where
+    F: Fn(Arc<ConnectionContext>, ProtocolMessage) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Payload, RemoteError>> + Send + 'static,
+{
+    fn answer(
+        &self,
+        context: Arc<ConnectionContext>,
+        message: ProtocolMessage,
+    ) -> BoxFuture<'static, Result<Payload, RemoteError>> {
+        Box::pin(self(context, message))
+    }
+}
+
+/// A channel as it is registered.
+#[derive(Debug, Clone)]
+pub struct ChannelSpec {
+    name: String,
+    delivery: Delivery,
+    status: ChannelStatus,
+    options: ChannelOptions,
+}
+
+impl ChannelSpec {
+    /// A channel of this name with default options.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            delivery: Delivery::default(),
+            status: ChannelStatus::default(),
+            options: ChannelOptions::default().lifetime(Lifetime::Persistent),
+        }
+    }
+
+    /// Which side starts messages on it.
+    pub fn direction(mut self, direction: ChannelDirection) -> Self {
+        self.options = self.options.direction(direction);
+        self
+    }
+
+    /// Whether clients reopen it after a lost connection.
+    pub fn lifetime(mut self, lifetime: Lifetime) -> Self {
+        self.options = self.options.lifetime(lifetime);
+        self
+    }
+
+    /// The schema it was generated from.
+    pub fn schema(mut self, schema: SchemaId) -> Self {
+        self.options = self.options.schema(schema);
+        self
+    }
+
+    /// Whether its events travel as datagrams.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
+        self
+    }
+
+    /// The status it begins with.
+    pub fn status(mut self, status: ChannelStatus) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Everything else; replaces direction, lifetime and schema too.
+    pub fn options(mut self, options: ChannelOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    fn info(&self) -> ChannelInfo {
+        ChannelInfo {
+            name: self.name.clone(),
+            direction: self.options.direction,
+            lifetime: self.options.lifetime,
+            status: self.status,
+            delivery: self.delivery,
+            schema: self.options.schema.clone(),
+        }
+    }
+}
+
+/// The channels of a server. Clones are the same registry.
+#[derive(Clone)]
+pub struct ChannelRegistry {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    version: String,
+    namespace: String,
+    state: Mutex<State>,
+    updates: broadcast::Sender<ChannelUpdate>,
+    draining: AtomicBool,
+    contexts: Mutex<Vec<Weak<ConnectionContext>>>,
+}
+
+#[derive(Default)]
+struct State {
+    channels: BTreeMap<String, (ChannelSpec, Arc<dyn ChannelHandler>)>,
+    legacy: Option<Arc<dyn LegacyHandler>>,
+    metadata: Value,
+}
+
+impl std::fmt::Debug for ChannelRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChannelRegistry")
+            .field("name", &self.inner.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ChannelRegistry {
+    /// A registry without channels, with what the server's identity says.
+    pub fn new(name: &str, version: &str, namespace: &str) -> Self {
+        let inner = Inner {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            namespace: namespace.to_owned(),
+            state: Mutex::default(),
+            updates: broadcast::channel(UPDATES_KEPT).0,
+            draining: AtomicBool::new(false),
+            contexts: Mutex::default(),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Offers a channel with default options, or replaces it. Open ones stay as they are.
+    pub fn register_channel(&self, name: impl Into<String>, handler: impl ChannelHandler) {
+        self.register_channel_with(ChannelSpec::new(name), handler);
+    }
+
+    /// Offers a channel, or replaces it. Open ones stay as they are.
+    pub fn register_channel_with(&self, spec: ChannelSpec, handler: impl ChannelHandler) {
+        let info = spec.info();
+        let mut state = self.state();
+        state
+            .channels
+            .insert(spec.name.clone(), (spec, Arc::new(handler)));
+        self.tell(ChannelUpdate::Added(info));
+    }
+
+    /// Serves messages that name no channel.
+    pub fn register_legacy(&self, handler: impl LegacyHandler) {
+        self.state().legacy = Some(Arc::new(handler));
+    }
+
+    /// Stops offering a channel. Open ones stay as they are. False when there was none.
+    pub fn remove_channel(&self, name: &str) -> bool {
+        let mut state = self.state();
+        let removed = state.channels.remove(name).is_some();
+        if removed {
+            self.tell(ChannelUpdate::Removed(name.to_owned()));
+        }
+        removed
+    }
+
+    /// Changes a channel's status. False when there is no such channel.
+    pub fn set_status(&self, name: &str, status: ChannelStatus) -> bool {
+        let mut state = self.state();
+        let Some((spec, _)) = state.channels.get_mut(name) else {
+            return false;
+        };
+        if spec.status != status {
+            spec.status = status;
+            self.tell(ChannelUpdate::StatusChanged {
+                name: name.to_owned(),
+                status,
+            });
+        }
+        true
+    }
+
+    /// What the identity says beyond the channels.
+    pub fn set_metadata(&self, metadata: Value) {
+        self.state().metadata = metadata;
+    }
+
+    /// The identity, as of now.
+    pub fn build_identity(&self) -> ServerIdentity {
+        self.identity_of(&self.state())
+    }
+
+    /// The changes from now on.
+    pub fn updates(&self) -> broadcast::Receiver<ChannelUpdate> {
+        self.inner.updates.subscribe()
+    }
+
+    /// The identity and every change after it.
+    pub fn subscribe(&self) -> (ServerIdentity, broadcast::Receiver<ChannelUpdate>) {
+        // Changes are told under the same lock, so none falls between the two.
+        let state = self.state();
+        (self.identity_of(&state), self.inner.updates.subscribe())
+    }
+
+    /// How a channel is registered and who handles it, for transports beyond streams.
+    pub fn channel_info(&self, name: &str) -> Option<ChannelInfo> {
+        self.state().channels.get(name).map(|(spec, _)| spec.info())
+    }
+
+    /// From now on no channel is opened and no request run, on any connection; what runs is finished.
+    pub fn start_draining(&self) {
+        self.inner.draining.store(true, Ordering::SeqCst);
+        for context in self.contexts() {
+            context.refuse_requests();
+        }
+    }
+
+    /// Whether [`start_draining`](Self::start_draining) was called.
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.load(Ordering::SeqCst)
+    }
+
+    /// Requests running now, over all connections.
+    pub fn running_requests(&self) -> usize {
+        self.contexts()
+            .iter()
+            .map(|context| context.running_requests())
+            .sum()
+    }
+
+    /// Notes a connection, so that draining and counting reach it. A transport calls this once for each.
+    pub fn add_connection(&self, context: &Arc<ConnectionContext>) {
+        let mut contexts = self
+            .inner
+            .contexts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        contexts.retain(|known| known.strong_count() > 0);
+        if !contexts
+            .iter()
+            .any(|known| known.as_ptr() == Arc::as_ptr(context))
+        {
+            contexts.push(Arc::downgrade(context));
+        }
+    }
+
+    /// The whole life of one incoming stream: its first message, the routing, the answer, the handler, the end. To be
+    /// spawned, one task per stream; dropping it resets the stream or closes the channel.
+    pub async fn serve_stream<S: TransportSend, R: TransportRecv>(
+        &self,
+        context: Arc<ConnectionContext>,
+        mut send: S,
+        mut recv: R,
+        stream_id: u64,
+    ) {
+        match first_message(&mut recv, FIRST_MESSAGE_TIMEOUT, &context).await {
+            Ok(First::Channel { name, accepted }) => {
+                self.serve_channel(context, send, recv, stream_id, &name, accepted)
+                    .await;
+            }
+            Ok(First::Legacy(message)) => {
+                let answer = self.answer_legacy(&context, message).await;
+                answer_unframed(&mut send, &answer, context.codec()).await;
+            }
+            Ok(First::Other(message)) => {
+                recv.stop(RESET_CODE);
+                refuse(
+                    &mut send,
+                    PacketType::Data,
+                    message.id,
+                    &NetworkError::ChannelRequired,
+                    &context,
+                )
+                .await;
+            }
+            Ok(First::Nothing) => send.finish(),
+            Err(error) => {
+                context.metrics().protocol_errors.increment();
+                tracing::debug!(
+                    connection_id = %context.connection_id,
+                    stream_id,
+                    %error,
+                    "a stream is closed for its first message"
+                );
+                recv.stop(RESET_CODE);
+                send.reset(RESET_CODE);
+            }
+        }
+    }
+
+    async fn serve_channel<S: TransportSend, R: TransportRecv>(
+        &self,
+        context: Arc<ConnectionContext>,
+        mut send: S,
+        mut recv: R,
+        stream_id: u64,
+        name: &str,
+        accepted: Box<Accepted>,
+    ) {
+        let (options, handler) = match self.admit(name, &accepted) {
+            Ok(found) => found,
+            Err(error) => {
+                recv.stop(RESET_CODE);
+                return refuse(
+                    &mut send,
+                    PacketType::Handshake,
+                    accepted.id(),
+                    &error,
+                    &context,
+                )
+                .await;
+            }
+        };
+        let opened = accepted.open(send, recv, stream_id, name, options, &context);
+        let Ok(channel) = opened else { return };
+        if self.is_draining() {
+            channel.engine().drain_here();
+        }
+        tracing::debug!(
+            connection_id = %context.connection_id,
+            stream_id,
+            channel = name,
+            "a channel was opened"
+        );
+        // The handler's future owns the channel; when it ends, the channel closes.
+        if let Err(error) = handler.run(Arc::clone(&context), channel).await {
+            tracing::debug!(
+                connection_id = %context.connection_id,
+                stream_id,
+                channel = name,
+                %error,
+                "a channel's handler failed"
+            );
+        }
+    }
+
+    fn admit(
+        &self,
+        name: &str,
+        accepted: &Accepted,
+    ) -> Result<(ChannelOptions, Arc<dyn ChannelHandler>), NetworkError> {
+        if self.is_draining() {
+            return Err(NetworkError::Draining);
+        }
+        let state = self.state();
+        let Some((spec, handler)) = state.channels.get(name) else {
+            let available = state.channels.keys().cloned().collect();
+            return Err(NetworkError::ChannelNotFound {
+                name: name.to_owned(),
+                available,
+            });
+        };
+        match spec.status {
+            ChannelStatus::Available => {}
+            ChannelStatus::Busy => return Err(NetworkError::Busy),
+            ChannelStatus::Unavailable => {
+                return Err(NetworkError::Unavailable {
+                    name: name.to_owned(),
+                });
+            }
+        }
+        let (ours, theirs) = (
+            spec.options.schema.as_ref(),
+            accepted.opening.schema.as_ref(),
+        );
+        if fit(ours, theirs) == SchemaFit::Different {
+            let version = |schema: Option<&SchemaId>| {
+                schema.map_or_else(String::new, |schema| schema.version.to_string())
+            };
+            return Err(NetworkError::SchemaMismatch {
+                ours: version(ours),
+                theirs: version(theirs),
+            });
+        }
+        Ok((spec.options.clone(), Arc::clone(handler)))
+    }
+
+    async fn answer_legacy(
+        &self,
+        context: &Arc<ConnectionContext>,
+        message: ProtocolMessage,
+    ) -> ProtocolMessage {
+        let id = message.id;
+        let handler = self.state().legacy.clone();
+        let reserved = message.method.starts_with(methods::RESERVED);
+        let result = match handler {
+            _ if self.is_draining() => Err((methods::ERROR, NetworkError::Draining.to_remote())),
+            Some(handler) if !reserved && message.msg_type == MessageType::Request => {
+                match context.try_run() {
+                    Some(_permit) => handler
+                        .answer(Arc::clone(context), message)
+                        .await
+                        .map_err(|e| ("", e)),
+                    None => Err((methods::ERROR, NetworkError::Busy.to_remote())),
+                }
+            }
+            _ => Err((methods::ERROR, NetworkError::ChannelRequired.to_remote())),
+        };
+        match result {
+            Ok(Payload {
+                content_type,
+                bytes,
+            }) => ProtocolMessage::response(id, content_type, bytes),
+            Err((method, error)) => {
+                let payload = Payload::json(&error).unwrap_or(Payload::bytes(&b"{}"[..]));
+                ProtocolMessage {
+                    msg_type: MessageType::Error,
+                    method: method.to_owned(),
+                    ..ProtocolMessage::response(id, payload.content_type, payload.bytes)
+                }
+            }
+        }
+    }
+
+    fn identity_of(&self, state: &State) -> ServerIdentity {
+        let Inner {
+            name,
+            version,
+            namespace,
+            ..
+        } = &*self.inner;
+        let mut identity = ServerIdentity::new(name, version, namespace);
+        identity.channels = state
+            .channels
+            .values()
+            .map(|(spec, _)| spec.info())
+            .collect();
+        identity.metadata = state.metadata.clone();
+        identity
+    }
+
+    /// Told to whoever listens; that nobody does is fine.
+    fn tell(&self, update: ChannelUpdate) {
+        let _ = self.inner.updates.send(update);
+    }
+
+    fn contexts(&self) -> Vec<Arc<ConnectionContext>> {
+        let contexts = self
+            .inner
+            .contexts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        contexts.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.inner
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,239 @@
+//! When a payload is compressed, and how far a compressed one may unfold.
+//!
+//! Compressing is worth its time from about two kilobytes up, and only if it shrinks. Most bulky payloads that do not
+//! (images, archives, ciphertext) show it in any 4 KiB of them, so a sample from the middle is tried first. Unfolding
+//! stops at the length the header announced, while decoding: a bomb costs its announced length at most, and that
+//! length is bounded by the packet limit.
+
+use std::sync::Mutex;
+
+use rkyv::util::AlignedVec;
+use zstd::bulk::Compressor;
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use super::error::WireError;
+
+/// Payloads shorter than this are sent as they are.
+pub const COMPRESSION_THRESHOLD: usize = 2_048;
+
+/// How much of a longer payload is tried before all of it is.
+pub const COMPRESSION_SAMPLE: usize = 4_096;
+
+/// zstd's fastest regular level.
+const LEVEL: i32 = 1;
+
+/// Idle compressors kept. One takes some hundred kilobytes, so a few serve a whole endpoint.
+const KEPT_COMPRESSORS: usize = 4;
+
+/// Decoding writes at most this much at a time, so memory follows what really unfolds.
+const UNFOLD_STEP: usize = 64 * 1024;
+
+/// Windows above 8 MiB (2^23) would reserve more than a packet can hold.
+const WINDOW_LOG_MAX: u32 = 23;
+
+/// Compressors and the decision whether to use them. One is shared by all channels of an endpoint.
+#[derive(Default)]
+pub struct Codec {
+    idle: Mutex<Vec<Compressor<'static>>>,
+}
+
+impl std::fmt::Debug for Codec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Codec").finish_non_exhaustive()
+    }
+}
+
+impl Codec {
+    /// A codec without any compressor yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The payload compressed, if its length asks for it and compressing it is worth the while. The payload is given
+    /// in pieces (what precedes, the bulk, what follows), because its bulk is sent without being copied otherwise.
+    pub(crate) fn compress(&self, pieces: [&[u8]; 3]) -> Result<Option<Vec<u8>>, WireError> {
+        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+        if len < COMPRESSION_THRESHOLD {
+            return Ok(None);
+        }
+        let mut compressor = self.take()?;
+        let compressed = compress_with(&mut compressor, pieces, len);
+        self.put_back(compressor);
+        compressed
+    }
+
+    fn take(&self) -> Result<Compressor<'static>, WireError> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .pop();
+        match idle {
+            Some(compressor) => Ok(compressor),
+            None => {
+                Compressor::new(LEVEL).map_err(|error| WireError::Compressor(error.to_string()))
+            }
+        }
+    }
+
+    fn put_back(&self, compressor: Compressor<'static>) {
+        let mut idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if idle.len() < KEPT_COMPRESSORS {
+            idle.push(compressor);
+        }
+    }
+}
+
+fn compress_with(
+    compressor: &mut Compressor<'static>,
+    pieces: [&[u8]; 3],
+    len: usize,
+) -> Result<Option<Vec<u8>>, WireError> {
+    let failed = |error: std::io::Error| WireError::Compressor(error.to_string());
+    let [_, bulk, _] = pieces;
+    if bulk.len() > COMPRESSION_SAMPLE {
+        let middle = (bulk.len() - COMPRESSION_SAMPLE) / 2;
+        let sample = &bulk[middle..middle + COMPRESSION_SAMPLE];
+        // A buffer one byte short of the sample: failing to fit is failing to shrink.
+        let mut room = [0_u8; COMPRESSION_SAMPLE - 1];
+        if compressor
+            .compress_to_buffer(sample, &mut room[..])
+            .is_err()
+        {
+            return Ok(None);
+        }
+    }
+    let whole;
+    let source: &[u8] = match pieces {
+        [[], bulk, []] => bulk,
+        pieces => {
+            whole = pieces.concat();
+            &whole
+        }
+    };
+    let compressed = compressor.compress(source).map_err(failed)?;
+    Ok((compressed.len() < len).then_some(compressed))
+}
+
+/// Unfolds one zstd frame that must yield exactly `expected` bytes and end with the input.
+pub(crate) fn decompress(compressed: &[u8], expected: usize) -> Result<AlignedVec, WireError> {
+    let mut decoder =
+        Decoder::new().map_err(|_| WireError::Decompress("no memory for a decoder"))?;
+    decoder
+        .set_parameter(zstd::stream::raw::DParameter::WindowLogMax(WINDOW_LOG_MAX))
+        .map_err(|_| WireError::Decompress("window limit refused"))?;
+    let mut input = InBuffer::around(compressed);
+    let mut out = AlignedVec::new();
+    loop {
+        let filled = out.len();
+        // One byte beyond the announced length shows a frame that would yield more.
+        let room = UNFOLD_STEP.min(expected + 1 - filled);
+        out.resize(filled + room, 0);
+        let mut output = OutBuffer::around(&mut out[filled..]);
+        let hint = decoder
+            .run(&mut input, &mut output)
+            .map_err(|_| WireError::Decompress("not a valid zstd frame"))?;
+        let written = output.pos();
+        out.resize(filled + written, 0);
+        if out.len() > expected {
+            return Err(WireError::Decompress("yields more than announced"));
+        }
+        if hint == 0 {
+            break;
+        }
+        if written == 0 && input.pos() == compressed.len() {
+            return Err(WireError::Decompress("ends early"));
+        }
+    }
+    if out.len() != expected || input.pos() != compressed.len() {
+        return Err(WireError::Decompress("does not yield what was announced"));
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(len: usize) -> Vec<u8> {
+        let mut rng = fastrand::Rng::with_seed(7);
+        (0..len).map(|_| rng.u8(..)).collect()
+    }
+
+    fn compress(payload: &[u8]) -> Option<Vec<u8>> {
+        Codec::new().compress([&[], payload, &[]]).unwrap()
+    }
+
+    #[test]
+    fn short_payloads_stay_as_they_are() {
+        assert!(compress(&[0; COMPRESSION_THRESHOLD - 1]).is_none());
+        assert!(compress(&[0; COMPRESSION_THRESHOLD]).is_some());
+    }
+
+    #[test]
+    fn noise_is_not_compressed_whatever_its_length() {
+        for len in [
+            COMPRESSION_THRESHOLD,
+            COMPRESSION_SAMPLE,
+            COMPRESSION_SAMPLE + 1,
+            64 * 1024,
+        ] {
+            assert!(compress(&noise(len)).is_none(), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_compressed_unfolds_to_the_same() {
+        let text: Vec<u8> = b"the same words again "
+            .iter()
+            .copied()
+            .cycle()
+            .take(300_000)
+            .collect();
+        let compressed = compress(&text).unwrap();
+        assert!(compressed.len() < text.len() / 10);
+        assert_eq!(
+            decompress(&compressed, text.len()).unwrap().as_slice(),
+            text
+        );
+    }
+
+    #[test]
+    fn pieces_compress_as_one_payload() {
+        let bulk = vec![b'x'; 5_000];
+        let compressed = Codec::new()
+            .compress([b"head", &bulk, b"tail"])
+            .unwrap()
+            .unwrap();
+        let whole = [&b"head"[..], &bulk, b"tail"].concat();
+        assert_eq!(
+            decompress(&compressed, whole.len()).unwrap().as_slice(),
+            whole
+        );
+    }
+
+    #[test]
+    fn a_bomb_stops_at_the_announced_length() {
+        let bomb = zstd::bulk::compress(&vec![0; 64 * 1024 * 1024], 19).unwrap();
+        assert!(bomb.len() < 16 * 1024);
+        assert_eq!(
+            decompress(&bomb, 1_000).unwrap_err(),
+            WireError::Decompress("yields more than announced")
+        );
+        assert!(decompress(&bomb, super::super::MAX_PAYLOAD).is_err());
+    }
+
+    #[test]
+    fn too_little_too_much_and_garbage_are_refused() {
+        let compressed = compress(&[b'a'; 10_000]).unwrap();
+        assert!(decompress(&compressed, 9_999).is_err());
+        assert!(decompress(&compressed, 10_001).is_err());
+        assert!(decompress(&compressed[..compressed.len() - 1], 10_000).is_err());
+        assert!(decompress(&[compressed.as_slice(), b"x"].concat(), 10_000).is_err());
+        assert!(decompress(b"garbage", 10).is_err());
+        assert!(decompress(b"", 0).is_err());
+    }
+}

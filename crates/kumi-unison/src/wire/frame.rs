@@ -1,0 +1,298 @@
+//! Bytes in, packets out, however the bytes were cut on the way.
+//!
+//! A claimed length allocates nothing: arriving chunks are kept as they are, up to [`HELD_CHUNKS`] of them, and folded
+//! into one growing buffer beyond that, so that many tiny chunks cannot pin many large buffers. When a frame is
+//! complete its payload is copied once, into a buffer aligned for the archive. The header is judged as soon as its 56
+//! bytes are in, before any of the payload is waited for.
+//!
+//! The first four bytes of a stream tell the legacy form apart: its packet begins with version 1, which as a length
+//! would be 16 MiB and more. A legacy packet ends with its stream.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes};
+use rkyv::util::AlignedVec;
+
+use super::compress::decompress;
+use super::error::WireError;
+use super::header::{HEADER_LEN, PacketFlags, PacketHeader};
+use super::{MAX_MESSAGE_SIZE, PREFIX_LEN, PROTOCOL_VERSION};
+
+/// Chunks kept as they came. Sixty-four full datagrams hold a 64 KiB message.
+const HELD_CHUNKS: usize = 64;
+
+/// A packet whose header, length and checksum were found good, decompressed.
+#[derive(Debug, Clone)]
+pub struct Packet {
+    /// The header as it came.
+    pub header: PacketHeader,
+    /// The payload before compression: metadata, if the flag says so, then the archive.
+    pub body: Bytes,
+}
+
+/// Takes a stream apart into packets.
+///
+/// Call [`push`](Self::push) with what arrives, then [`next`](Self::next) until it returns `None`. At the end of the
+/// stream call [`end`](Self::end). After an error the reader is of no further use.
+#[derive(Debug)]
+pub struct FrameReader {
+    form: Form,
+    /// Prefix (if framed) and header, as far as they are in.
+    head: [u8; PREFIX_LEN + HEADER_LEN],
+    head_len: usize,
+    /// The header, once it is in.
+    header: Option<PacketHeader>,
+    /// Payload bytes folded together.
+    body: AlignedVec,
+    /// What came after `body`.
+    chunks: VecDeque<Bytes>,
+    chunk_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// The first bytes will tell.
+    Unknown,
+    Framed,
+    Legacy,
+}
+
+impl FrameReader {
+    /// A reader of frames only.
+    pub fn new() -> Self {
+        Self::with_form(Form::Framed)
+    }
+
+    /// A reader that takes the legacy form too, as a server must.
+    pub fn detecting_legacy() -> Self {
+        Self::with_form(Form::Unknown)
+    }
+
+    fn with_form(form: Form) -> Self {
+        Self {
+            form,
+            head: [0; PREFIX_LEN + HEADER_LEN],
+            head_len: 0,
+            header: None,
+            body: AlignedVec::new(),
+            chunks: VecDeque::new(),
+            chunk_bytes: 0,
+        }
+    }
+
+    /// Takes over bytes that arrived.
+    pub fn push(&mut self, chunk: Bytes) {
+        if !chunk.is_empty() {
+            self.chunk_bytes += chunk.len();
+            self.chunks.push_back(chunk);
+        }
+    }
+
+    /// The next packet, if it is complete.
+    ///
+    /// # Errors
+    /// As soon as the bytes at hand cannot become a good packet.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator would promise an end, and this has none"
+    )]
+    pub fn next(&mut self) -> Result<Option<Packet>, WireError> {
+        let Some(header) = self.read_head()? else {
+            return Ok(None);
+        };
+        let want = header.wire_len();
+        if self.form == Form::Legacy {
+            // Ends with the stream: see `end`. More than announced is wrong already.
+            if self.body.len() + self.chunk_bytes > want {
+                return Err(self.legacy_mismatch(want));
+            }
+            self.fold_if_many(want);
+            return Ok(None);
+        }
+        if self.body.len() + self.chunk_bytes < want {
+            self.fold_if_many(want);
+            return Ok(None);
+        }
+        self.complete(header, want).map(Some)
+    }
+
+    /// The stream has ended: a legacy packet is complete now, a frame may not be open.
+    ///
+    /// # Errors
+    /// When the stream ended inside a frame.
+    pub fn end(&mut self) -> Result<Option<Packet>, WireError> {
+        if self.form != Form::Legacy {
+            return if self.is_partial() {
+                Err(WireError::Truncated)
+            } else {
+                Ok(None)
+            };
+        }
+        let Some(header) = self.read_head()? else {
+            return Err(WireError::Truncated);
+        };
+        let want = header.wire_len();
+        if self.body.len() + self.chunk_bytes != want {
+            return Err(self.legacy_mismatch(want));
+        }
+        self.complete(header, want).map(Some)
+    }
+
+    /// Whether a frame has begun and is not complete. Whoever drives the reader bounds how long this lasts.
+    pub fn is_partial(&self) -> bool {
+        self.head_len > 0 || self.chunk_bytes > 0
+    }
+
+    /// Whether the stream turned out to carry the legacy form.
+    pub fn is_legacy(&self) -> bool {
+        self.form == Form::Legacy
+    }
+
+    /// Bytes held for packets that are not complete.
+    pub fn buffered_bytes(&self) -> usize {
+        self.head_len + self.body.len() + self.chunk_bytes
+    }
+
+    fn read_head(&mut self) -> Result<Option<PacketHeader>, WireError> {
+        if let Some(header) = self.header {
+            return Ok(Some(header));
+        }
+        self.fill_head(PREFIX_LEN);
+        if self.head_len < PREFIX_LEN {
+            return Ok(None);
+        }
+        let prefix =
+            u32::from_be_bytes([self.head[0], self.head[1], self.head[2], self.head[3]]) as usize;
+        if self.form == Form::Unknown {
+            self.form = if self.head[0] == PROTOCOL_VERSION {
+                Form::Legacy
+            } else {
+                Form::Framed
+            };
+        }
+        let header_at = if self.form == Form::Legacy {
+            0
+        } else {
+            PREFIX_LEN
+        };
+        if self.form == Form::Framed {
+            if prefix > MAX_MESSAGE_SIZE {
+                return Err(WireError::FrameTooLarge {
+                    len: prefix,
+                    max: MAX_MESSAGE_SIZE,
+                });
+            }
+            if prefix < HEADER_LEN {
+                return Err(WireError::LengthMismatch {
+                    frame: prefix,
+                    header: HEADER_LEN,
+                });
+            }
+        }
+        self.fill_head(header_at + HEADER_LEN);
+        let Some(bytes) = self.header_bytes() else {
+            return Ok(None);
+        };
+        let header = PacketHeader::parse(&bytes)?;
+        let wanted = HEADER_LEN + header.wire_len();
+        if self.form == Form::Framed && prefix != wanted {
+            return Err(WireError::LengthMismatch {
+                frame: prefix,
+                header: wanted,
+            });
+        }
+        self.header = Some(header);
+        Ok(Some(header))
+    }
+
+    /// The header's bytes, if all of them are in.
+    fn header_bytes(&self) -> Option<[u8; HEADER_LEN]> {
+        let header_at = if self.form == Form::Legacy {
+            0
+        } else {
+            PREFIX_LEN
+        };
+        if self.head_len < header_at + HEADER_LEN {
+            return None;
+        }
+        self.head[header_at..].first_chunk().copied()
+    }
+
+    fn fill_head(&mut self, want: usize) {
+        while self.head_len < want {
+            let Some(chunk) = self.chunks.front_mut() else {
+                return;
+            };
+            let take = chunk.len().min(want - self.head_len);
+            self.head[self.head_len..self.head_len + take].copy_from_slice(&chunk[..take]);
+            self.head_len += take;
+            self.consume(take);
+        }
+    }
+
+    /// Drops `len` bytes from the front chunk.
+    fn consume(&mut self, len: usize) {
+        self.chunk_bytes -= len;
+        if let Some(chunk) = self.chunks.front_mut() {
+            chunk.advance(len);
+            if chunk.is_empty() {
+                self.chunks.pop_front();
+            }
+        }
+    }
+
+    fn fold_if_many(&mut self, want: usize) {
+        if self.chunks.len() > HELD_CHUNKS {
+            self.fold(want);
+        }
+    }
+
+    /// Moves payload bytes from the chunks to `body`, until it has `want` of them.
+    fn fold(&mut self, want: usize) {
+        while self.body.len() < want {
+            let Some(chunk) = self.chunks.front() else {
+                return;
+            };
+            let take = chunk.len().min(want - self.body.len());
+            self.body.extend_from_slice(&chunk[..take]);
+            self.consume(take);
+        }
+    }
+
+    fn complete(&mut self, header: PacketHeader, want: usize) -> Result<Packet, WireError> {
+        self.body.reserve_exact(want - self.body.len());
+        self.fold(want);
+        let body = std::mem::take(&mut self.body);
+        let bytes = self.header_bytes().ok_or(WireError::Truncated)?;
+        if !header.checksum_fits(&bytes, &body) {
+            return Err(WireError::Checksum);
+        }
+        let body = if header.flags.contains(PacketFlags::COMPRESSED) {
+            decompress(&body, header.payload_len as usize)?
+        } else {
+            body
+        };
+        self.header = None;
+        self.head_len = 0;
+        Ok(Packet {
+            header,
+            body: Bytes::from_owner(body),
+        })
+    }
+
+    fn legacy_mismatch(&self, want: usize) -> WireError {
+        WireError::LengthMismatch {
+            frame: HEADER_LEN + self.body.len() + self.chunk_bytes,
+            header: HEADER_LEN + want,
+        }
+    }
+}
+
+impl Default for FrameReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;
