@@ -3,6 +3,7 @@
 mod frames;
 mod host;
 mod mutate;
+pub mod unison;
 mod vocabulary;
 mod world;
 

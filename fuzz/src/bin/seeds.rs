@@ -2,7 +2,7 @@
 //!
 //! They are made, not stored: they follow the tables of the code they are for.
 
-use kumi_fuzz::vocabulary;
+use kumi_fuzz::{unison, vocabulary};
 use kumi_resp::{OwnedArgs, encode};
 use std::fs;
 use std::io;
@@ -55,6 +55,9 @@ fn main() -> io::Result<()> {
         "reply_decoder" => (bytes(REPLIES), protocol_words()),
         "command_stream" => (scripts(), command_words()),
         "config_file" => (bytes(CONFIGS), directive_words()),
+        "unison_frame" => (unison::streams(), unison::words()),
+        "unison_packet" => (unison::packets(), unison::words()),
+        "unison_message" => (unison::archives(), unison::words()),
         other => {
             eprintln!("seeds: no target '{other}'");
             std::process::exit(2);

@@ -26,6 +26,9 @@ use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
 use crate::wire::{Prepared, ProtocolMessage};
 
+/// Requests that try again when there is room: enough to fill a write, too few to be a herd.
+const SLOT_LISTENERS: usize = 64;
+
 /// A channel's running state. Tasks and handles share it.
 pub(crate) struct Engine {
     core: Mutex<Core>,
@@ -48,22 +51,45 @@ pub(crate) struct Engine {
     own_stream: bool,
 }
 
-/// Those who found no room stand in line; only the first listens for room.
+/// Those who found no room stand in line; only the first few listen for room.
 struct Gate {
-    turn: Semaphore,
+    line: Semaphore,
+    first: usize,
     signal: Notify,
 }
 
 impl Gate {
-    fn new() -> Self {
+    /// `first`: how many listen at a time. More than one may overtake each other.
+    fn new(first: usize) -> Self {
         Self {
-            turn: Semaphore::new(1),
+            line: Semaphore::new(first),
+            first,
             signal: Notify::new(),
         }
     }
 
+    /// Whether nobody stands in line.
     fn is_free(&self) -> bool {
-        self.turn.available_permits() > 0
+        self.line.available_permits() == self.first
+    }
+
+    /// Tries again each time there may be room, until it succeeds or fails for good.
+    async fn wait(
+        &self,
+        mut attempt: impl FnMut() -> Result<(), Refused>,
+    ) -> Result<(), NetworkError> {
+        // The semaphore is never closed.
+        let _place = self.line.acquire().await;
+        loop {
+            let signal = self.signal.notified();
+            tokio::pin!(signal);
+            signal.as_mut().enable();
+            match attempt() {
+                Ok(()) => return Ok(()),
+                Err(Refused::Error(error)) => return Err(error),
+                Err(Refused::Full) => signal.await,
+            }
+        }
     }
 }
 
@@ -148,8 +174,8 @@ impl Engine {
             core: Mutex::new(core),
             context: Arc::clone(context),
             next_id: AtomicU64::new(next_id),
-            slots: Gate::new(),
-            credits: Gate::new(),
+            slots: Gate::new(SLOT_LISTENERS),
+            credits: Gate::new(1),
             room: Notify::new(),
             state: Notify::new(),
             service: Mutex::new(None),
@@ -221,10 +247,10 @@ impl Engine {
             waker.wake();
         }
         if slots {
-            self.slots.signal.notify_one();
+            self.slots.signal.notify_waiters();
         }
         if credits {
-            self.credits.signal.notify_one();
+            self.credits.signal.notify_waiters();
         }
         if state {
             self.state.notify_waiters();
@@ -302,18 +328,7 @@ impl Engine {
     }
 
     async fn start_when_possible(&self, call: &NewCall<'_>) -> Result<(), NetworkError> {
-        let line = async {
-            // The semaphore is never closed.
-            let _turn = self.slots.turn.acquire().await;
-            loop {
-                let signal = self.slots.signal.notified();
-                match self.start(call) {
-                    Ok(()) => return Ok(()),
-                    Err(Refused::Error(error)) => return Err(error),
-                    Err(Refused::Full) => signal.await,
-                }
-            }
-        };
+        let line = self.slots.wait(|| self.start(call));
         let deadline = tokio::time::Instant::from_std(call.deadline);
         match tokio::time::timeout_at(deadline, line).await {
             Ok(result) => result,
@@ -345,16 +360,7 @@ impl Engine {
             }
         }
         self.context.metrics().events_waited.increment();
-        // The semaphore is never closed.
-        let _turn = self.credits.turn.acquire().await;
-        loop {
-            let signal = self.credits.signal.notified();
-            match send() {
-                Ok(()) => return Ok(()),
-                Err(Refused::Error(error)) => return Err(error),
-                Err(Refused::Full) => signal.await,
-            }
-        }
+        self.credits.wait(send).await
     }
 
     /// The next event of a lane.
