@@ -215,6 +215,13 @@ impl std::fmt::Debug for ChannelRegistry {
     }
 }
 
+/// So that what takes a registry takes a server too.
+impl AsRef<Self> for ChannelRegistry {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl ChannelRegistry {
     /// A registry without channels, with what the server's identity says.
     pub fn new(name: &str, version: &str, namespace: &str) -> Self {

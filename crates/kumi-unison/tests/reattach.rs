@@ -1,0 +1,214 @@
+//! Persistent channels that lose their stream and get another.
+#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
+
+mod support;
+
+use std::time::Duration;
+
+use kumi_unison::{
+    CallOptions, ChannelOptions, ChannelRegistry, ConnectionContext, EventPolicy, Lifetime,
+    MemoryRecv, MemorySend, NetworkError, Payload, ServiceHandler, TransportRecv, TransportSend,
+    UnisonChannel, memory_stream,
+};
+use serde_json::json;
+use support::{Hold, echo, registry_with};
+use tokio::task::JoinHandle;
+
+/// A stream that can be cut: everything passes through two tasks that can be aborted.
+struct Wire {
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Wire {
+    fn to(registry: &ChannelRegistry) -> (MemorySend, MemoryRecv, Self) {
+        let ((send, recv), middle) = memory_stream();
+        let (other, (far_send, far_recv)) = memory_stream();
+        let registry = registry.clone();
+        let serve = tokio::spawn(async move {
+            registry
+                .serve_stream(ConnectionContext::new(), far_send, far_recv, 0)
+                .await;
+        });
+        let there = tokio::spawn(carry(middle.1, other.0));
+        let back = tokio::spawn(carry(other.1, middle.0));
+        (
+            send,
+            recv,
+            Self {
+                tasks: vec![serve, there, back],
+            },
+        )
+    }
+
+    async fn cut(self) {
+        for task in &self.tasks[1..] {
+            task.abort();
+        }
+        for task in self.tasks {
+            let _ = task.await;
+        }
+    }
+}
+
+async fn carry(mut from: MemoryRecv, mut to: MemorySend) {
+    let mut chunks = Vec::new();
+    while let Ok(true) = from.read(&mut chunks).await {
+        if to.write(&mut chunks).await.is_err() {
+            return;
+        }
+        chunks.clear();
+    }
+    to.finish();
+}
+
+fn persistent() -> ChannelOptions {
+    ChannelOptions::new().lifetime(Lifetime::Persistent)
+}
+
+fn open(registry: &ChannelRegistry, options: ChannelOptions) -> (UnisonChannel, Wire) {
+    let (send, recv, wire) = Wire::to(registry);
+    let context = ConnectionContext::new();
+    (
+        UnisonChannel::open(send, recv, 0, "c", options, &context).unwrap(),
+        wire,
+    )
+}
+
+fn reattach(channel: &UnisonChannel, registry: &ChannelRegistry) -> Wire {
+    let (send, recv, wire) = Wire::to(registry);
+    channel.reattach(send, recv, 4).unwrap();
+    wire
+}
+
+#[tokio::test]
+async fn a_lost_stream_ends_calls_and_a_new_one_resumes_the_channel() {
+    let hold = Hold::default();
+    let registry = registry_with("c", ServiceHandler::new(hold.clone()));
+    let (channel, wire) = open(&registry, persistent());
+    channel.opened().await.unwrap();
+    let call = tokio::spawn({
+        let channel = channel.clone();
+        async move { channel.request("m", json!(1)).await }
+    });
+    hold.started(1).await;
+    wire.cut().await;
+    assert!(channel.lost().await);
+    let lost = NetworkError::ConnectionLost {
+        maybe_executed: true,
+    };
+    assert_eq!(call.await.unwrap(), Err(lost));
+    hold.cancelled(1).await;
+    hold.release();
+
+    let _wire = reattach(&channel, &registry);
+    assert!(channel.recv().await.unwrap().is_resumed());
+    assert_eq!(channel.request("m", json!(2)).await.unwrap(), json!(2));
+    assert_eq!(hold.count(), 2, "the lost call was not repeated");
+    assert_eq!(channel.context().metrics().snapshot().channels_resumed, 1);
+    assert_eq!(channel.load(), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn only_idempotent_calls_are_repeated() {
+    let hold = Hold::default();
+    let registry = registry_with("c", ServiceHandler::new(hold.clone()));
+    let (channel, wire) = open(&registry, persistent());
+    let call = |idempotent| {
+        let channel = channel.clone();
+        let options = CallOptions::new().idempotent(idempotent);
+        tokio::spawn(async move {
+            channel
+                .call("m", Payload::json(&idempotent)?, options)
+                .await?
+                .to_json::<bool>()
+        })
+    };
+    let (plain, repeated) = (call(false), call(true));
+    hold.started(2).await;
+    wire.cut().await;
+    let lost = NetworkError::ConnectionLost {
+        maybe_executed: true,
+    };
+    assert_eq!(plain.await.unwrap(), Err(lost));
+    hold.release();
+    let _wire = reattach(&channel, &registry);
+    assert_eq!(repeated.await.unwrap(), Ok(true));
+    assert_eq!(hold.count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_and_events_made_without_a_stream_wait_for_the_next() {
+    let registry = registry_with("c", ServiceHandler::new(echo));
+    let (channel, wire) = open(&registry, persistent());
+    channel.opened().await.unwrap();
+    wire.cut().await;
+    assert!(channel.lost().await);
+    let options = CallOptions::new().deadline(Duration::from_secs(1));
+    let short = channel.call("m", Payload::json(&1).unwrap(), options).await;
+    assert_eq!(short, Err(NetworkError::Deadline));
+    let waiting = tokio::spawn({
+        let channel = channel.clone();
+        async move {
+            channel.send_event("e", json!(1)).await?;
+            channel.request("m", json!(2)).await
+        }
+    });
+    let _wire = reattach(&channel, &registry);
+    assert_eq!(waiting.await.unwrap(), Ok(json!(2)));
+}
+
+#[tokio::test]
+async fn a_channel_that_is_given_up_ends_everything() {
+    let registry = registry_with("c", ServiceHandler::new(echo));
+    let (channel, wire) = open(&registry, persistent().event_policy(EventPolicy::Wait));
+    channel.opened().await.unwrap();
+    wire.cut().await;
+    assert!(channel.lost().await);
+    let waiting = tokio::spawn({
+        let channel = channel.clone();
+        async move { channel.request("m", json!(1)).await }
+    });
+    let receiving = tokio::spawn({
+        let channel = channel.clone();
+        async move { channel.recv().await }
+    });
+    channel.fail(NetworkError::Connect("nobody there".to_owned()));
+    let error = NetworkError::Connect("nobody there".to_owned());
+    assert_eq!(waiting.await.unwrap(), Err(error.clone()));
+    assert_eq!(receiving.await.unwrap().unwrap_err(), error);
+    assert!(!channel.lost().await);
+    let (send, recv, _wire) = Wire::to(&registry);
+    assert_eq!(channel.reattach(send, recv, 8), Err(error));
+}
+
+#[tokio::test]
+async fn a_transient_channel_ends_with_its_stream() {
+    let registry = registry_with("c", ServiceHandler::new(echo));
+    let (channel, wire) = open(&registry, ChannelOptions::new());
+    channel.opened().await.unwrap();
+    wire.cut().await;
+    assert!(matches!(
+        channel.closed().await,
+        NetworkError::ConnectionLost { .. }
+    ));
+    let error = channel.request("m", json!(1)).await.unwrap_err();
+    assert_eq!(
+        error,
+        NetworkError::ConnectionLost {
+            maybe_executed: false
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_after_a_reconnection_ends_the_channel() {
+    let registry = registry_with("c", ServiceHandler::new(echo));
+    let (channel, wire) = open(&registry, persistent());
+    channel.opened().await.unwrap();
+    wire.cut().await;
+    assert!(channel.lost().await);
+    let other = registry_with("other", ServiceHandler::new(echo));
+    let _wire = reattach(&channel, &other);
+    let error = channel.request("m", json!(1)).await.unwrap_err();
+    assert!(matches!(error, NetworkError::ChannelNotFound { .. }));
+}
