@@ -124,6 +124,7 @@ fn wrong_names_and_values_get_the_texts_of_redis() {
 
 #[test]
 fn values_are_shown_in_the_form_of_redis() {
+    check_shown("maxmemory", "12\0kb", "12");
     check_shown("maxmemory", "1gb", "1073741824");
     check_shown("maxmemory", "1K", "1000");
     check_shown("maxmemory", "", "0");
@@ -362,6 +363,7 @@ fn every_live_directive_moves_a_setting() {
             "no",
             "local",
             "debug",
+            "systemd",
             "7",
             "2mb",
             "KEA",
