@@ -25,7 +25,7 @@ mod writer;
 
 use crate::error::EnvelopeError;
 use crate::identity::{NodeIdentity, NodeUid};
-use crate::quarantine::ReasonText;
+use crate::quarantine::{QuarantineRumor, ReasonText};
 use crate::record::MemberRecord;
 use crate::snapshot::MembershipDelta;
 use crate::table::BUCKETS;
@@ -168,6 +168,8 @@ pub enum Message {
     Verdict {
         /// The receiver's record.
         record: MemberRecord,
+        /// The operator's order behind it, if there is one.
+        quarantine: Option<QuarantineRumor>,
     },
 }
 

@@ -104,6 +104,11 @@ impl<'a> Reader<'a> {
             },
             13 => Message::Verdict {
                 record: self.record()?,
+                quarantine: match self.byte()? {
+                    0 => None,
+                    1 => Some(self.rumor()?),
+                    _ => return Err(EnvelopeError::BadField("the flag of a quarantine")),
+                },
             },
             _ => return Err(EnvelopeError::BadField("the kind")),
         })

@@ -1,7 +1,6 @@
 use super::*;
 use crate::identity::Authority;
 use crate::metadata::MemberMetadata;
-use crate::quarantine::QuarantineRumor;
 use crate::record::{Accusation, Accusations};
 use crate::status::NodeStatus;
 use alloc::vec;
@@ -120,7 +119,10 @@ fn any_message() -> impl Strategy<Value = Message> {
         Just(Message::JoinRefused {
             reason: JoinRefusal::Full
         }),
-        any_record().prop_map(|record| Message::Verdict { record }),
+        (any_record(), any_delta()).prop_map(|(record, delta)| {
+            let quarantine = delta.quarantines.into_iter().next();
+            Message::Verdict { record, quarantine }
+        }),
     ]
 }
 

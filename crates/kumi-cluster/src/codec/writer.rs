@@ -117,7 +117,14 @@ fn body(out: &mut Vec<u8>, message: &Message) {
             delta(out, snapshot);
         }
         Message::JoinRefused { reason } => refusal(out, reason),
-        Message::Verdict { record: known } => record(out, known),
+        Message::Verdict {
+            record: known,
+            quarantine,
+        } => {
+            record(out, known);
+            out.push(u8::from(quarantine.is_some()));
+            quarantine.iter().for_each(|one| rumor(out, one));
+        }
     }
 }
 

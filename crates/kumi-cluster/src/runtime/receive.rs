@@ -47,9 +47,9 @@ impl MembershipRuntime {
                     entry.heard_at = Some(now.raw);
                 }
             }
-            Speaker::Over(slot) => self.tell_verdict(slot, &sender),
+            Speaker::Over(slot) => self.tell_verdict(slot, &sender, now),
             Speaker::Earlier(slot) => {
-                self.tell_verdict(slot, &sender);
+                self.tell_verdict(slot, &sender, now);
                 self.look_for_conflict(slot, sender.uid, now);
             }
             Speaker::Stranger => {}
@@ -128,7 +128,11 @@ impl MembershipRuntime {
             Message::Join { record } => self.answer_join(&sender, &record, now),
             Message::Welcome { delta, .. } => self.welcomed(&sender.authority, &delta, now),
             Message::JoinRefused { reason } => self.join_refused(&reason, now),
-            Message::Verdict { record } => {
+            Message::Verdict { record, quarantine } => {
+                // Why comes first: a node that is kept out has no business coming back at once.
+                if let Some(rumor) = quarantine {
+                    self.learn_order(&rumor, now);
+                }
                 self.learn(&record, now);
             }
         }
@@ -153,7 +157,7 @@ impl MembershipRuntime {
     }
 
     /// Tells whoever speaks what is known about it.
-    fn tell_verdict(&mut self, slot: Slot, sender: &NodeIdentity) {
+    fn tell_verdict(&mut self, slot: Slot, sender: &NodeIdentity, now: Now) {
         let watching = self.state == MembershipRuntimeState::Client;
         let Some(entry) = self.table.entry(slot).filter(|_| !watching) else {
             return;
@@ -163,9 +167,11 @@ impl MembershipRuntime {
             metadata: MemberMetadata::EMPTY,
             ..entry.record.clone()
         };
+        let ordered = self.quarantine.ordered(&sender.authority, now.raw);
+        let quarantine = ordered.and_then(|_| self.quarantine.rumor(&sender.authority, now.raw));
         self.send(
             &sender.authority,
-            Message::Verdict { record },
+            Message::Verdict { record, quarantine },
             Delivery::Datagram,
         );
     }

@@ -432,7 +432,10 @@ impl MembershipRuntime {
         let authority = verdict.authority.clone();
         self.send(
             &authority,
-            Message::Verdict { record: verdict },
+            Message::Verdict {
+                record: verdict,
+                quarantine: None,
+            },
             Delivery::Datagram,
         );
     }
