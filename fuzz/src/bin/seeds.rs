@@ -2,11 +2,16 @@
 //!
 //! They are made, not stored: they follow the tables of the code they are for.
 
+use kumi_cluster::{
+    Authority, GossipOutbound, LocalNode, MemberMetadata, MembershipRuntime,
+    MembershipRuntimeConfig, TimerInstant,
+};
 use kumi_fuzz::{unison, vocabulary};
 use kumi_resp::{OwnedArgs, encode};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 /// Scenes between clients, a request a line.
 const SCRIPTS: &[&str] = &[
@@ -58,6 +63,7 @@ fn main() -> io::Result<()> {
         "unison_frame" => (unison::streams(), unison::words()),
         "unison_packet" => (unison::packets(), unison::words()),
         "unison_message" => (unison::archives(), unison::words()),
+        "cluster_envelope" => (envelopes(), cluster_words()),
         other => {
             eprintln!("seeds: no target '{other}'");
             std::process::exit(2);
@@ -142,6 +148,66 @@ fn directive_words() -> Vec<String> {
     names
         .chain(["yes", "no", "include self", "1gb", "\"\""].map(str::to_owned))
         .collect()
+}
+
+/// What a few nodes really say to each other, and to the node of the target, while one of them comes and goes.
+fn envelopes() -> Vec<Vec<u8>> {
+    let authorities = ["own:1", "b:1", "c:1"].map(|name| Authority::new(name).expect("valid"));
+    let node = |index: usize, now| {
+        let node = LocalNode {
+            authority: authorities[index].clone(),
+            metadata: MemberMetadata::build("1", &["seed"], &[]).expect("short"),
+            unix_ms: 1_700_000_000_000,
+            uid: None,
+        };
+        MembershipRuntime::new(MembershipRuntimeConfig::local(), node, index as u64, now)
+            .expect("valid")
+    };
+    let mut now = TimerInstant::from_millis(1);
+    let mut nodes: Vec<MembershipRuntime> = (0..3).map(|index| node(index, now)).collect();
+    for node in &mut nodes {
+        node.start_member(&authorities[..1], now)
+            .expect("stopped before");
+    }
+    let mut heard: Vec<Vec<u8>> = Vec::new();
+    let mut said: Vec<u8> = Vec::new();
+    for step in 0..400 {
+        now = now + Duration::from_millis(40);
+        match step {
+            100 => drop(nodes[1].quarantine(&authorities[2], "seed", Duration::from_secs(5), now)),
+            200 => drop(nodes[1].stop()),
+            300 => drop(nodes[2].leave(now)),
+            _ => {}
+        }
+        for from in 0..3 {
+            let sent: Vec<GossipOutbound> = nodes[from].poll(now).gossip_outbound;
+            for outbound in sent {
+                let Some(to) = authorities
+                    .iter()
+                    .position(|authority| *authority == outbound.to)
+                else {
+                    continue;
+                };
+                let _ = nodes[to].handle_message(&authorities[from], &outbound.bytes, now);
+                let len = u16::try_from(outbound.bytes.len()).unwrap_or(u16::MAX);
+                let framed = [&len.to_le_bytes()[..], &[1], &*outbound.bytes].concat();
+                if to == 0 && said.len() < 4000 {
+                    said.extend_from_slice(&framed);
+                }
+                if heard.len() < 200 {
+                    heard.push(framed);
+                }
+            }
+        }
+    }
+    heard.push(said);
+    heard
+}
+
+fn cluster_words() -> Vec<String> {
+    ["own:1", "b:1", "c:1", "kumi", "peer:1"]
+        .map(str::to_owned)
+        .into()
 }
 
 fn escaped(word: &str) -> String {
