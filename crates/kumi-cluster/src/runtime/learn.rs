@@ -50,10 +50,10 @@ impl MembershipRuntime {
 
     /// Merges a record and draws the consequences; whether anything changed.
     pub(super) fn apply(&mut self, record: &MemberRecord, now: Now) -> bool {
-        let stamp = self
-            .table
-            .record(&record.authority)
-            .map_or(0, |known| known.metadata_stamp);
+        let slot = self.table.slot_of(&record.authority);
+        let before = slot.and_then(|slot| self.table.entry(slot));
+        let stamp = before.map_or(0, |entry| entry.record.metadata_stamp);
+        let untold = before.is_some_and(|entry| entry.quiet);
         let applied = match self.table.apply(record) {
             Ok(applied) => applied,
             Err(error) => {
@@ -87,7 +87,10 @@ impl MembershipRuntime {
                     authority: record.authority.clone(),
                     uid,
                 };
-                self.ended_life(&old, from, now);
+                // Nobody was told of a life that was over before it was known here, so nobody is told of its end.
+                if !untold {
+                    self.ended_life(&old, from, now);
+                }
                 self.arrived(slot, now);
             }
         }

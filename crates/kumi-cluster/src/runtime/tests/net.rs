@@ -17,6 +17,8 @@ const LATENCY: Duration = Duration::from_millis(2);
 /// The wall clock when a test begins.
 pub(super) const UNIX_MS: u64 = 1_700_000_000_000;
 
+type Parcel = (usize, usize, Arc<[u8]>);
+
 pub(super) struct Net {
     pub(super) config: MembershipRuntimeConfig,
     pub(super) nodes: Vec<MembershipRuntime>,
@@ -25,7 +27,8 @@ pub(super) struct Net {
     /// Links that carry nothing, from and to.
     pub(super) cut: BTreeSet<(usize, usize)>,
     pub(super) now: TimerInstant,
-    queue: BTreeMap<(TimerInstant, u64), (usize, usize, Arc<[u8]>)>,
+    /// By time of arrival and order of sending: from, to and what.
+    queue: BTreeMap<(TimerInstant, u64), Parcel>,
     next: u64,
     pub(super) events: Vec<Vec<ClusterEvent>>,
     pub(super) notes: Vec<Vec<MembershipEvent>>,

@@ -70,6 +70,21 @@ fn an_invalid_step_is_recorded_and_the_rest_of_the_delta_is_applied() {
 }
 
 #[test]
+fn a_life_that_was_over_before_it_was_known_is_not_told_of() {
+    let mut net = Net::settled(1);
+    let now = net.now;
+    for (uid, status) in [(1, Dead), (2, Up)] {
+        let delta = push(vec![record(7, uid, 1, status)]);
+        net.nodes[0]
+            .handle_message(&authority(50), &delta, now)
+            .expect("valid");
+    }
+    net.poll(0);
+    assert_eq!(net.steps(0, NodeUid::from_raw(1)), vec![]);
+    assert_eq!(net.steps(0, NodeUid::from_raw(2)), vec![Up]);
+}
+
+#[test]
 fn joining_to_suspect_is_told_by_way_of_up() {
     let mut net = Net::settled(1);
     let now = net.now;
