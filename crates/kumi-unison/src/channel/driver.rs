@@ -24,15 +24,16 @@ pub(super) fn start<S: TransportSend, R: TransportRecv>(
     recv: R,
     reader: FrameReader,
 ) {
-    tokio::spawn(write(Arc::clone(engine), send));
-    tokio::spawn(read(Arc::clone(engine), recv, reader));
+    let stream = engine.core().generation();
+    tokio::spawn(write(Arc::clone(engine), stream, send));
+    tokio::spawn(read(Arc::clone(engine), stream, recv, reader));
 }
 
-async fn write<S: TransportSend>(engine: Arc<Engine>, mut send: S) {
+async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) {
     let mut chunks: Vec<Bytes> = Vec::new();
     let mut timer = Timer::new();
     loop {
-        match poll_fn(|cx| poll_output(&engine, &mut chunks, &mut timer, cx)).await {
+        match poll_fn(|cx| poll_output(&engine, stream, &mut chunks, &mut timer, cx)).await {
             Step::Write => {
                 engine.output_taken();
                 let metrics = engine.context.metrics();
@@ -43,12 +44,12 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, mut send: S) {
                 let written = tokio::select! {
                     biased;
                     written = send.write(&mut chunks) => Some(written),
-                    () = poll_fn(|cx| poll_blocked(&engine, &mut timer, cx)) => None,
+                    () = poll_fn(|cx| poll_blocked(&engine, stream, &mut timer, cx)) => None,
                 };
                 chunks.clear();
                 match written {
                     Some(Ok(())) => {}
-                    Some(Err(error)) => return lost(&engine, &error),
+                    Some(Err(error)) => return lost(&engine, stream, &error),
                     // The next step says how it ends.
                     None => {}
                 }
@@ -67,6 +68,7 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, mut send: S) {
 /// What there is to write; meanwhile, deadlines are kept.
 fn poll_output(
     engine: &Engine,
+    stream: u64,
     chunks: &mut Vec<Bytes>,
     timer: &mut Timer,
     cx: &mut Context<'_>,
@@ -74,7 +76,7 @@ fn poll_output(
     loop {
         let (step, deadline) = {
             let mut core = engine.core();
-            let step = core.take_output(now(), chunks, cx.waker());
+            let step = core.take_output(stream, now(), chunks, cx.waker());
             (step, core.next_deadline())
         };
         if step != Step::Wait {
@@ -88,11 +90,14 @@ fn poll_output(
 }
 
 /// While a write is held up, deadlines are kept all the same. Resolves when the channel ended without flushing.
-fn poll_blocked(engine: &Engine, timer: &mut Timer, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_blocked(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Context<'_>) -> Poll<()> {
     loop {
         let (give_up, deadline) = {
             let mut core = engine.core();
-            (core.writer_should_give_up(cx.waker()), core.next_deadline())
+            (
+                core.writer_should_give_up(stream, cx.waker()),
+                core.next_deadline(),
+            )
         };
         if give_up {
             return Poll::Ready(());
@@ -109,26 +114,35 @@ fn expire(engine: &Engine) {
     engine.step_here(|core, effects| core.handle_timeout(now, effects));
 }
 
-fn lost(engine: &Engine, error: &TransportError) {
+fn lost(engine: &Engine, stream: u64, error: &TransportError) {
     tracing::debug!(
         connection_id = %engine.context.connection_id,
         stream_id = engine.stream_id(),
         %error,
         "a stream broke"
     );
-    engine.step_here(|core, effects| core.handle_loss(effects));
+    engine.step_here(|core, effects| {
+        if core.is_current(stream) {
+            core.handle_loss(effects);
+        }
+    });
 }
 
-async fn read<R: TransportRecv>(engine: Arc<Engine>, mut recv: R, mut reader: FrameReader) {
+async fn read<R: TransportRecv>(
+    engine: Arc<Engine>,
+    stream: u64,
+    mut recv: R,
+    mut reader: FrameReader,
+) {
     let mut held = Partial {
         engine: Arc::clone(&engine),
         bytes: 0,
     };
-    let result = read_until_end(&engine, &mut recv, &mut reader, &mut held).await;
+    let result = read_until_end(&engine, stream, &mut recv, &mut reader, &mut held).await;
     drop(held);
     match result {
         Ok(()) => {}
-        Err(NetworkError::Transport(error)) => lost(&engine, &error),
+        Err(NetworkError::Transport(error)) => lost(&engine, stream, &error),
         Err(error) => {
             tracing::debug!(
                 connection_id = %engine.context.connection_id,
@@ -137,7 +151,11 @@ async fn read<R: TransportRecv>(engine: Arc<Engine>, mut recv: R, mut reader: Fr
                 "a stream is closed for what came on it"
             );
             engine.context.metrics().protocol_errors.increment();
-            engine.end(error, false);
+            engine.step_here(|core, effects| {
+                if core.is_current(stream) {
+                    core.end(error, false, effects);
+                }
+            });
         }
     }
     recv.stop(RESET_CODE);
@@ -145,6 +163,7 @@ async fn read<R: TransportRecv>(engine: Arc<Engine>, mut recv: R, mut reader: Fr
 
 async fn read_until_end<R: TransportRecv>(
     engine: &Arc<Engine>,
+    stream: u64,
     recv: &mut R,
     reader: &mut FrameReader,
     held: &mut Partial,
@@ -158,7 +177,7 @@ async fn read_until_end<R: TransportRecv>(
         take_frames(engine, reader, &mut batch)?;
         if !batch.is_empty() {
             partial_until = None;
-            poll_fn(|cx| Poll::Ready(handle(engine, &mut batch, cx))).await?;
+            poll_fn(|cx| Poll::Ready(handle(engine, stream, &mut batch, cx))).await?;
         }
         held.set(reader.buffered_bytes())?;
         if reader.is_partial() {
@@ -167,11 +186,15 @@ async fn read_until_end<R: TransportRecv>(
         let more = tokio::select! {
             biased;
             more = recv.read(&mut chunks) => more?,
-            end = poll_fn(|cx| poll_end(engine, &mut timer, partial_until, cx)) => return end,
+            end = poll_fn(|cx| poll_end(engine, stream, &mut timer, partial_until, cx)) => return end,
         };
         if !more {
             reader.end()?;
-            engine.step_here(|core, effects| core.handle_end(effects));
+            engine.step_here(|core, effects| {
+                if core.is_current(stream) {
+                    core.handle_end(effects);
+                }
+            });
             return Ok(());
         }
         let mut bytes = 0;
@@ -202,12 +225,16 @@ fn take_frames(
 /// Tells the core, under one lock, and runs what it says.
 fn handle(
     engine: &Arc<Engine>,
+    stream: u64,
     batch: &mut Vec<Received>,
     cx: &mut Context<'_>,
 ) -> Result<(), NetworkError> {
     let now = now();
     let (result, calls) = engine.step_here(|core, effects| {
         for (header, message, metadata) in batch.drain(..) {
+            if !core.is_current(stream) {
+                break;
+            }
             core.handle(now, &header, message, metadata, effects)?;
         }
         Ok(())
@@ -221,11 +248,12 @@ fn handle(
 /// Resolves when there is nothing more to read for: the channel ended, or a frame takes too long.
 fn poll_end(
     engine: &Engine,
+    stream: u64,
     timer: &mut Timer,
     partial_until: Option<std::time::Instant>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), NetworkError>> {
-    if engine.core().reader_should_stop(cx.waker()) {
+    if engine.core().reader_should_stop(stream, cx.waker()) {
         return Poll::Ready(Ok(()));
     }
     timer

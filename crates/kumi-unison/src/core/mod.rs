@@ -414,11 +414,12 @@ impl Core {
     /// Takes what is queued, or says what else the writer has to do.
     pub(crate) fn take_output(
         &mut self,
+        stream: u64,
         now: Instant,
         chunks: &mut Vec<Bytes>,
         waker: &Waker,
     ) -> Step {
-        if self.phase == Phase::Lost {
+        if self.phase == Phase::Lost || !self.is_current(stream) {
             return Step::Exit;
         }
         if !matches!(self.phase, Phase::Ended { .. }) {
@@ -445,8 +446,9 @@ impl Core {
     }
 
     /// While the writer waits for the transport it is woken all the same when deadlines change or the channel ends.
-    pub(crate) fn writer_should_give_up(&mut self, waker: &Waker) -> bool {
-        if matches!(self.phase, Phase::Lost | Phase::Ended { flush: false, .. }) {
+    pub(crate) fn writer_should_give_up(&mut self, stream: u64, waker: &Waker) -> bool {
+        let over = matches!(self.phase, Phase::Lost | Phase::Ended { flush: false, .. });
+        if over || !self.is_current(stream) {
             return true;
         }
         keep_waker(&mut self.writer, waker);
@@ -454,12 +456,23 @@ impl Core {
     }
 
     /// Whether the reader has nothing more to do; if it has, its waker is kept.
-    pub(crate) fn reader_should_stop(&mut self, waker: &Waker) -> bool {
-        if matches!(self.phase, Phase::Lost | Phase::Ended { .. }) {
+    pub(crate) fn reader_should_stop(&mut self, stream: u64, waker: &Waker) -> bool {
+        let over = matches!(self.phase, Phase::Lost | Phase::Ended { .. });
+        if over || !self.is_current(stream) {
             return true;
         }
         keep_waker(&mut self.reader, waker);
         false
+    }
+
+    /// Which of the streams that this channel has had is its own now. The tasks of an earlier one may live on for a
+    /// moment, and must neither take what belongs to this one nor end it.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(crate) fn is_current(&self, stream: u64) -> bool {
+        self.generation == stream
     }
 
     /// When [`Self::handle_timeout`] is due, at the latest.

@@ -44,7 +44,10 @@ impl Side {
 
     fn output(&mut self, now: Instant) -> (Step, Bytes) {
         let mut chunks = Vec::new();
-        let step = self.core.take_output(now, &mut chunks, Waker::noop());
+        let stream = self.core.generation();
+        let step = self
+            .core
+            .take_output(stream, now, &mut chunks, Waker::noop());
         (step, chunks.concat().into())
     }
 
@@ -478,6 +481,17 @@ fn a_reattached_channel_says_so_and_ignores_answers_of_before() {
     let ack = ProtocolMessage::response(9, ack.content_type, ack.bytes);
     inject(&mut lab.near, now, PacketType::Handshake, &ack).unwrap();
     assert_eq!(*lab.near.core.phase(), Phase::Open);
+    let mut chunks = Vec::new();
+    let late = lab
+        .near
+        .core
+        .take_output(0, now, &mut chunks, Waker::noop());
+    assert_eq!(
+        (late, chunks.len()),
+        (Step::Exit, 0),
+        "the writer of before gets nothing"
+    );
+    assert!(lab.near.core.reader_should_stop(0, Waker::noop()));
     lab.near.answer(now, &old);
     assert_eq!(
         lab.near.output(now).0,
