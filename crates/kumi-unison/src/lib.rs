@@ -1,4 +1,40 @@
 //! Unison: typed requests and events over QUIC, and in memory.
+//!
+//! A server registers channels by name in a [`ChannelRegistry`]. A client opens one and gets a [`UnisonChannel`]: both
+//! sides may ask ([`UnisonChannel::request`]), answer ([`UnisonChannel::serve`]), and tell
+//! ([`UnisonChannel::send_event`], [`UnisonChannel::recv`]), all on one stream. Every call ends once, by its deadline;
+//! events have credit, so a slow consumer holds up nobody. [`NetworkError`] says for each failure whether the request
+//! may have been executed.
+//!
+//! ```
+//! use kumi_unison::{
+//!     ChannelOptions, ChannelRegistry, ChannelSource, IncomingRequest, MemoryClient, Payload, RemoteError,
+//!     ServiceHandler,
+//! };
+//! use serde_json::json;
+//!
+//! async fn add(request: IncomingRequest) -> Result<Payload, RemoteError> {
+//!     match request.method() {
+//!         "add" => {
+//!             let (a, b): (i64, i64) = request.payload().to_json()?;
+//!             Ok(Payload::json(&(a + b))?)
+//!         }
+//!         other => Err(RemoteError::method_not_found(other)),
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), kumi_unison::NetworkError> {
+//! let registry = ChannelRegistry::new("calculator", "1.0.0", "default");
+//! registry.register_channel("sums", ServiceHandler::new(add));
+//!
+//! let client = MemoryClient::connect(&registry);
+//! let sums = client.open_channel("sums", ChannelOptions::new()).await?;
+//! assert_eq!(sums.request("add", json!([2, 3])).await?, json!(5));
+//! # Ok(()) }
+//! ```
+//!
+//! The wire format and the guarantees are in `docs/unison.md`. The rules of a channel (`core`) and the bytes (`wire`) know
+//! no task, no clock and no socket.
 
 mod channel;
 mod context;
