@@ -6,7 +6,7 @@ use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
-use crate::driver::{self, Plan};
+use crate::driver::{self, Certificates, Plan};
 use crate::{Error, Muf};
 
 /// Collects what [`Muf::connect`] leaves at its default.
@@ -32,6 +32,7 @@ pub struct Builder {
     url: String,
     unit: String,
     credentials: Option<(Option<String>, String)>,
+    certificates: Certificates,
     settings: Settings,
     connect_timeout: Duration,
     response_timeout: Duration,
@@ -47,6 +48,7 @@ impl Builder {
             url: url.to_owned(),
             unit: unit.to_owned(),
             credentials: None,
+            certificates: Certificates::default(),
             settings: Settings::default(),
             connect_timeout: Duration::from_secs(5),
             response_timeout: Duration::from_secs(5),
@@ -96,6 +98,24 @@ impl Builder {
     /// The password of the default user, instead of what is in the URL.
     pub fn password(mut self, password: &str) -> Self {
         self.credentials = Some((None, password.to_owned()));
+        self
+    }
+
+    /// Certificates (PEM) to trust a `rediss://` server by, instead of the system's.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates.roots = Some(pem.into());
+        self
+    }
+
+    /// Our own certificate and its key (PEM), for a `rediss://` server that asks who we are.
+    #[cfg(feature = "tls")]
+    pub fn client_certificate(
+        mut self,
+        chain_pem: impl Into<Vec<u8>>,
+        key_pem: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.certificates.identity = Some((chain_pem.into(), key_pem.into()));
         self
     }
 
@@ -150,6 +170,7 @@ impl Builder {
         let discovery = self.discovery.then(|| Info::of(&unit, &self.version));
         let plan = Plan {
             info,
+            certificates: self.certificates,
             unit: unit.clone(),
             settings: self.settings,
             connect_timeout: self.connect_timeout,

@@ -1,8 +1,9 @@
-//! The core's commands as the `redis` crate's, and its values as the core's replies. Nothing is sent here.
+//! The core's commands as bytes for a server, and a server's values as the core's replies. Nothing is sent here.
 
 use bytes::Bytes;
-use redis::{Pipeline, ServerError, Value, cmd};
+use redis::{ServerError, Value};
 
+use super::wire;
 use crate::core::{Command, Reply};
 
 /// Why a pipeline has no replies.
@@ -17,18 +18,16 @@ pub(super) enum Trouble {
 }
 
 /// Packs commands. `asking` is what a node that imports a slot wants to hear before each.
-pub(super) fn pipeline(commands: &[Command], asking: bool) -> Pipeline {
-    let mut pipeline = redis::pipe();
+pub(super) fn pack(commands: &[Command], asking: bool, out: &mut Vec<u8>) {
     for command in commands {
         if asking {
-            pipeline.cmd("ASKING");
+            words(out, &["ASKING"], &[]);
         }
-        pipeline.add_command(encode(command));
+        encode(command, out);
     }
-    pipeline
 }
 
-fn encode(command: &Command) -> redis::Cmd {
+fn encode(command: &Command, out: &mut Vec<u8>) {
     match command {
         Command::Set {
             key,
@@ -36,38 +35,42 @@ fn encode(command: &Command) -> redis::Cmd {
             ttl_ms,
             only_new,
         } => {
-            let mut set = cmd("SET");
-            set.arg(key).arg(value.as_ref());
-            if let Some(ttl_ms) = ttl_ms {
+            let count = 3 + 2 * usize::from(ttl_ms.is_some()) + usize::from(*only_new);
+            wire::command(out, count);
+            wire::word(out, b"SET");
+            wire::word(out, key.as_bytes());
+            wire::word(out, value);
+            if let Some(ttl_ms) = *ttl_ms {
                 // Whole seconds as the protocol's document writes them, which people see in MONITOR.
-                match ttl_ms % 1_000 {
-                    0 => set.arg("EX").arg(ttl_ms / 1_000),
-                    _ => set.arg("PX").arg(*ttl_ms),
+                let (unit, ttl) = match ttl_ms % 1_000 {
+                    0 => ("EX", ttl_ms / 1_000),
+                    _ => ("PX", ttl_ms),
                 };
+                wire::word(out, unit.as_bytes());
+                wire::number(out, ttl);
             }
             if *only_new {
-                set.arg("NX");
+                wire::word(out, b"NX");
             }
-            set
         }
-        Command::Values(keys) => listed("MGET", keys),
-        Command::Exists(keys) => listed("EXISTS", keys),
+        Command::Values(keys) => words(out, &["MGET"], keys),
+        Command::Exists(keys) => words(out, &["EXISTS"], keys),
         Command::Expire { key, ttl_ms } => {
-            let mut expire = cmd("PEXPIRE");
-            expire.arg(key).arg(*ttl_ms);
-            expire
+            wire::command(out, 3);
+            wire::word(out, b"PEXPIRE");
+            wire::word(out, key.as_bytes());
+            wire::number(out, *ttl_ms);
         }
-        Command::TimeToLive(key) => listed("PTTL", std::slice::from_ref(key)),
-        Command::Increment(key) => listed("INCR", std::slice::from_ref(key)),
+        Command::TimeToLive(key) => words(out, &["PTTL", key], &[]),
+        Command::Increment(key) => words(out, &["INCR", key], &[]),
     }
 }
 
-fn listed(name: &str, keys: &[String]) -> redis::Cmd {
-    let mut command = cmd(name);
-    for key in keys {
-        command.arg(key);
+fn words(out: &mut Vec<u8>, first: &[&str], rest: &[String]) {
+    wire::command(out, first.len() + rest.len());
+    for word in first.iter().copied().chain(rest.iter().map(String::as_str)) {
+        wire::word(out, word.as_bytes());
     }
-    command
 }
 
 /// The keys of a command.
@@ -162,11 +165,51 @@ mod tests {
                 ttl_ms,
                 only_new: true,
             };
-            String::from_utf8(encode(&command).get_packed_command()).expect("text")
+            let mut out = Vec::new();
+            encode(&command, &mut out);
+            String::from_utf8(out).expect("text")
         };
         assert!(set(Some(10_000)).contains("EX\r\n$2\r\n10\r\n$2\r\nNX"));
         assert!(set(Some(2_500)).contains("PX\r\n$4\r\n2500"));
         assert!(!set(None).contains("PX"));
+    }
+
+    #[test]
+    fn commands_say_how_many_words_they_have() {
+        let key = String::from("k");
+        let set = |ttl_ms, only_new| Command::Set {
+            key: "k".into(),
+            value: "v".into(),
+            ttl_ms,
+            only_new,
+        };
+        let commands = [
+            set(None, false),
+            set(Some(1), false),
+            set(Some(1_000), true),
+            Command::Values(vec![key.clone(), key.clone()]),
+            Command::Exists(vec![key.clone()]),
+            Command::Expire {
+                key: key.clone(),
+                ttl_ms: 5,
+            },
+            Command::TimeToLive(key.clone()),
+            Command::Increment(key),
+        ];
+        for command in commands {
+            for asking in [false, true] {
+                let mut out = Vec::new();
+                pack(std::slice::from_ref(&command), asking, &mut out);
+                // A packed command reads back like an array of its words: nothing missing, nothing left over.
+                let mut rest = &out[..];
+                for _ in 0..1 + usize::from(asking) {
+                    let (value, length) = wire::reply(rest).expect("RESP").expect("whole");
+                    assert!(matches!(value, Value::Array(_)), "{command:?}");
+                    rest = &rest[length..];
+                }
+                assert!(rest.is_empty(), "{command:?}");
+            }
+        }
     }
 
     #[test]

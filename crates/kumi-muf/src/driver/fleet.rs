@@ -2,15 +2,19 @@
 //!
 //! It does not connect by itself: the engine has that done by tasks, and puts the result here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use redis::aio::{MultiplexedConnection, PubSubSink};
+use redis::aio::ConnectionLike;
 use redis::{Value, cmd, from_redis_value};
 use tokio::sync::oneshot;
 
 use super::encode::slot;
-use crate::core::Command;
+use super::flight::Waiting;
+use super::pipe::Pipe;
+use super::remote::Remote;
+use crate::core::{Command, Time};
 
 /// Slots of a Redis Cluster.
 const SLOTS: usize = 16_384;
@@ -27,10 +31,21 @@ pub(super) struct Node {
 
 /// A connected node.
 pub(super) struct Up {
-    pub(super) commands: MultiplexedConnection,
-    pub(super) sink: PubSubSink,
-    /// Dropped with the node, which ends the stream of its pushes.
-    pub(super) _stop: oneshot::Sender<()>,
+    pub(super) commands: Pipe,
+    /// Who waits for replies, in the order of the commands.
+    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) pushes: Pipe,
+    /// Who waits for a confirmation on the connection for pushes, in order, and since when.
+    pub(super) confirming: VecDeque<(oneshot::Sender<Vec<Value>>, Time)>,
+    /// How tasks use it.
+    pub(super) remote: Remote,
+}
+
+impl Up {
+    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        let (commands, pushes) = (self.commands.poll(cx), self.pushes.poll(cx));
+        commands.is_ready() || pushes.is_ready()
+    }
 }
 
 /// All nodes.
@@ -46,11 +61,14 @@ impl Fleet {
         !self.slots.is_empty()
     }
 
-    /// Takes a new map of slots; nodes that it does not name are dropped. Returns nodes that have to be connected.
-    pub(super) fn adopt(&mut self, topology: Topology) -> Vec<Address> {
+    /// Takes a new map of slots. Returns nodes that have to be connected, and those that it does not name, dropped.
+    pub(super) fn adopt(&mut self, topology: Topology) -> (Vec<Address>, Vec<Node>) {
         self.slots = topology.slots;
-        self.nodes
-            .retain(|address, _| topology.primaries.contains(address));
+        let dropped = self
+            .nodes
+            .extract_if(|address, _| !topology.primaries.contains(address))
+            .map(|(_, node)| node)
+            .collect();
         let missing: Vec<Address> = topology
             .primaries
             .into_iter()
@@ -65,7 +83,29 @@ impl Fleet {
                 },
             );
         }
-        missing
+        (missing, dropped)
+    }
+
+    /// Writes what is to go out, as far as it goes without waiting.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
+        for up in self.ups() {
+            up.commands.flush(cx);
+            up.pushes.flush(cx);
+        }
+    }
+
+    /// Writes what is to go out and reads what has come, on all connections, without waiting. Ready when something
+    /// came or a connection ended.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ready = self.ups().fold(false, |ready, up| up.poll(cx) || ready);
+        match ready {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn ups(&mut self) -> impl Iterator<Item = &mut Up> {
+        self.nodes.values_mut().filter_map(|node| node.up.as_mut())
     }
 
     pub(super) fn all_up(&self) -> bool {
@@ -76,43 +116,36 @@ impl Fleet {
         self.nodes.values().all(|node| node.up.is_none())
     }
 
-    /// Any connected node, to ask about the others.
-    pub(super) fn any(&self) -> Option<MultiplexedConnection> {
-        self.nodes
-            .values()
-            .find_map(|node| node.up.as_ref())
-            .map(|up| up.commands.clone())
+    /// Nobody waits for a reply. Upkeep does not count.
+    pub(super) fn is_quiet(&self) -> bool {
+        let mut ups = self.nodes.values().filter_map(|node| node.up.as_ref());
+        ups.all(|up| up.waiting.is_empty())
     }
 
-    /// All connected nodes.
-    pub(super) fn connections(&self) -> Vec<MultiplexedConnection> {
-        self.nodes
-            .values()
-            .filter_map(|node| node.up.as_ref())
-            .map(|up| up.commands.clone())
-            .collect()
-    }
-
-    pub(super) fn sinks(&self) -> Vec<PubSubSink> {
-        self.nodes
-            .values()
-            .filter_map(|node| node.up.as_ref())
-            .map(|up| up.sink.clone())
-            .collect()
+    /// All connected nodes, for tasks.
+    pub(super) fn remotes(&self) -> Vec<Remote> {
+        let ups = self.nodes.values().filter_map(|node| node.up.as_ref());
+        ups.map(|up| up.remote.clone()).collect()
     }
 
     /// The node that has `key`.
-    pub(super) fn owner(&self, key: &str) -> Option<(Address, MultiplexedConnection)> {
-        let address = match self.slots.get(usize::from(slot(key))) {
-            Some(owner) => owner.clone()?,
-            None => self.nodes.keys().next()?.clone(),
-        };
-        self.at(&address).map(|commands| (address, commands))
+    pub(super) fn owner(&mut self, key: &str) -> Option<&mut Up> {
+        if self.slots.is_empty() {
+            return self.ups().next();
+        }
+        let address = self.slots[usize::from(slot(key))].clone()?;
+        self.at(&address)
     }
 
     /// The node at `address`.
-    pub(super) fn at(&self, address: &str) -> Option<MultiplexedConnection> {
-        Some(self.nodes.get(address)?.up.as_ref()?.commands.clone())
+    pub(super) fn at(&mut self, address: &str) -> Option<&mut Up> {
+        self.nodes.get_mut(address)?.up.as_mut()
+    }
+
+    /// The node at `address`, if it was not connected anew.
+    pub(super) fn up_of(&mut self, address: &str, generation: u64) -> Option<&mut Up> {
+        let node = self.nodes.get_mut(address)?;
+        node.up.as_mut().filter(|_| node.generation == generation)
     }
 
     /// Whether all keys of a pipeline live on one node for certain. Those of a bare ID on a cluster do not.
@@ -147,7 +180,7 @@ impl Topology {
 
     /// Asks a node. `None` if it is not part of a cluster; `host` stands in where a node does not know its own name.
     pub(super) async fn ask(
-        commands: &mut MultiplexedConnection,
+        commands: &mut (impl ConnectionLike + Send),
         host: &str,
     ) -> Result<Option<Self>, redis::RedisError> {
         match cmd("CLUSTER")

@@ -1,14 +1,20 @@
 //! Commands on their way: which node they go to, where they are sent on to, and who hears the replies.
+//!
+//! Nothing waits here. A pipeline is appended to the output of its node's connection, and whoever wants the replies
+//! stands in that connection's queue; replies come back in order. A lost connection loses all who stand there.
 
-use bytes::Bytes;
-use futures_util::FutureExt;
-use redis::aio::MultiplexedConnection;
+use std::collections::VecDeque;
+
+use redis::Value;
 use tokio::sync::oneshot;
 
-use super::encode::{Trouble, pipeline, replies};
+use super::encode::{self, Trouble, replies};
 use super::engine::Engine;
-use super::fleet::Address;
-use crate::core::{Command, Lost, Replies, Reply, Token};
+use super::fleet::Up;
+use super::remote::{Connection, Errand};
+use super::wire::{self, Malformed, Said};
+use crate::core::{Command, Lost, Replies, Reply, Time, Token};
+use crate::tap::TAP_GLOB;
 
 /// How often a pipeline follows a slot that moves.
 const REDIRECT_LIMIT: u8 = 3;
@@ -19,158 +25,218 @@ pub(super) enum Passenger {
     Core(Token),
     /// A handle, for a command of its own.
     Handle(oneshot::Sender<Replies>),
+    /// The rest of a pipeline whose keys are on several nodes.
+    Part(Box<Scatter>),
+    /// A task of the engine's, which reads the values itself.
+    Errand(oneshot::Sender<Vec<Value>>),
 }
 
-/// A pipeline that came back.
-pub(super) struct Landed {
+/// A pipeline that was sent.
+pub(super) struct Waiting {
     passenger: Passenger,
+    /// Kept to be sent on; an errand's are not known.
     commands: Vec<Command>,
-    node: Option<(Address, u64)>,
+    asking: bool,
     redirects: u8,
-    result: Result<Vec<Reply>, Trouble>,
-    /// The connection is gone, not just the replies.
-    broken: bool,
+    sent: Time,
+    /// How many replies it gets, and those that are here.
+    count: usize,
+    values: Vec<Value>,
+}
+
+impl Waiting {
+    fn new(passenger: Passenger, commands: Vec<Command>, sent: Time) -> Self {
+        Self {
+            passenger,
+            count: commands.len(),
+            commands,
+            asking: false,
+            redirects: 0,
+            sent,
+            values: Vec::new(),
+        }
+    }
+
+    /// Who is to hear that nothing will come. A task that is not answered finds out by itself.
+    pub(super) fn into_lost(self) -> Option<Passenger> {
+        match self.passenger {
+            Passenger::Errand(_) => None,
+            passenger => Some(passenger),
+        }
+    }
+}
+
+/// A pipeline that is run one key at a time.
+pub(super) struct Scatter {
+    passenger: Passenger,
+    /// What is still to be run, and which command of the pipeline each belongs to.
+    parts: VecDeque<(usize, Command)>,
+    /// The command that the part on its way belongs to.
+    index: usize,
+    joined: Vec<Option<Reply>>,
+}
+
+impl Up {
+    /// Appends a pipeline to what goes out. It comes back if the connection takes no more.
+    fn send(&mut self, waiting: Waiting) -> Result<(), Waiting> {
+        let Some(out) = self.commands.output() else {
+            return Err(waiting);
+        };
+        encode::pack(&waiting.commands, waiting.asking, out);
+        self.waiting.push_back(waiting);
+        Ok(())
+    }
+
+    /// Takes the pipelines whose replies are all here.
+    pub(super) fn take_replies(&mut self, landed: &mut Vec<Waiting>) -> Result<(), Malformed> {
+        while let Some((value, length)) = wire::reply(self.commands.unread())? {
+            self.commands.consume(length);
+            let front = self.waiting.front_mut().ok_or(Malformed)?;
+            front.values.push(value);
+            if front.values.len() == front.count {
+                landed.extend(self.waiting.pop_front());
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands each push to `tell`, as its pattern, channel and payload. Whatever else comes was asked for, in order.
+    pub(super) fn take_pushes(
+        &mut self,
+        mut tell: impl FnMut(&[u8], &[u8], &[u8]),
+    ) -> Result<(), Malformed> {
+        while let Some((said, length)) = wire::said(self.pushes.unread())? {
+            match said {
+                Said::Message {
+                    pattern,
+                    channel,
+                    payload,
+                } => tell(pattern, channel, payload),
+                Said::Reply(value) => {
+                    let (reply, _) = self.confirming.pop_front().ok_or(Malformed)?;
+                    let _ = reply.send(vec![value]);
+                }
+            }
+            self.pushes.consume(length);
+        }
+        Ok(())
+    }
+
+    /// When the reply that is waited for the longest was asked for.
+    pub(super) fn waits_since(&self) -> Option<Time> {
+        let commands = self.waiting.front().map(|waiting| waiting.sent);
+        let pushes = self.confirming.front().map(|(_, sent)| *sent);
+        [commands, pushes].into_iter().flatten().min()
+    }
 }
 
 impl Engine {
     /// Sends a pipeline to the node that has its keys.
     pub(super) fn launch(&mut self, passenger: Passenger, commands: Vec<Command>) {
         if !self.fleet.is_together(&commands) {
-            return self.launch_scattered(passenger, commands);
+            return self.scatter(passenger, commands);
         }
+        let now = self.now();
         let key = commands
             .first()
-            .and_then(|command| super::encode::keys(command).first());
-        match key.and_then(|key| self.fleet.owner(key)) {
-            Some((address, connection)) => {
-                self.launch_at(passenger, commands, address, connection, false, 0)
+            .and_then(|command| encode::keys(command).first());
+        let up = key.and_then(|key| self.fleet.owner(key));
+        let waiting = Waiting::new(passenger, commands, now);
+        let refused = match up {
+            Some(up) => up.send(waiting).err(),
+            None => Some(waiting),
+        };
+        self.lost.extend(refused.and_then(Waiting::into_lost));
+    }
+
+    /// Sends a task's commands to the connection that it means, if that is still there.
+    pub(super) fn run_errand(&mut self, errand: Errand) {
+        let now = self.now();
+        let Some(up) = self.fleet.up_of(&errand.address, errand.generation) else {
+            return;
+        };
+        let pipe = match errand.connection {
+            Connection::Commands => &mut up.commands,
+            Connection::Pushes => &mut up.pushes,
+        };
+        let Some(out) = pipe.output() else { return };
+        out.extend_from_slice(&errand.packed);
+        match errand.connection {
+            Connection::Pushes => up.confirming.push_back((errand.reply, now)),
+            Connection::Commands => {
+                let mut waiting = Waiting::new(Passenger::Errand(errand.reply), Vec::new(), now);
+                waiting.count = errand.count;
+                up.waiting.push_back(waiting);
             }
-            None => self.lose(passenger, commands),
         }
     }
 
-    fn launch_at(
-        &mut self,
-        passenger: Passenger,
-        commands: Vec<Command>,
-        address: Address,
-        mut connection: MultiplexedConnection,
-        asking: bool,
-        redirects: u8,
-    ) {
-        let generation = self
-            .fleet
-            .nodes
-            .get(&address)
-            .map_or(0, |node| node.generation);
-        let packed = pipeline(&commands, asking);
-        let count = commands.len() * if asking { 2 } else { 1 };
-        let flight = async move {
-            let (result, broken) = match connection.send_packed_commands(&packed, 0, count).await {
-                Ok(values) => (replies(values, asking), false),
-                Err(error) => (Err(Trouble::Lost), error.is_unrecoverable_error()),
-            };
-            Landed {
-                passenger,
-                commands,
-                node: Some((address, generation)),
-                redirects,
-                result,
-                broken,
-            }
-        };
-        self.flights.push(flight.boxed());
-    }
-
-    /// The keys of a bare ID are spread over a cluster: each is asked for by itself, in order.
-    fn launch_scattered(&mut self, passenger: Passenger, commands: Vec<Command>) {
-        let single = |command: &Command| -> Vec<Command> {
-            match command {
-                Command::Values(keys) => keys
-                    .iter()
-                    .map(|key| Command::Values(vec![key.clone()]))
-                    .collect(),
-                Command::Exists(keys) => keys
-                    .iter()
-                    .map(|key| Command::Exists(vec![key.clone()]))
-                    .collect(),
-                other => vec![other.clone()],
-            }
-        };
-        let mut parts = Vec::new();
-        for (index, command) in commands.iter().enumerate() {
-            for part in single(command) {
-                let owner = super::encode::keys(&part)
-                    .first()
-                    .and_then(|key| self.fleet.owner(key));
-                let Some((_, connection)) = owner else {
-                    return self.lose(passenger, commands);
+    /// Takes in all that has arrived: replies first, then pushes.
+    pub(super) fn take_in(&mut self) {
+        let now = self.now();
+        let mut landed = std::mem::take(&mut self.landed);
+        let mut broken = Vec::new();
+        let mut last_tap_left = false;
+        for (address, node) in &mut self.fleet.nodes {
+            let Some(up) = &mut node.up else { continue };
+            let (core, taps) = (&mut self.core, &mut self.taps);
+            let replies = up.take_replies(&mut landed);
+            let pushes = up.take_pushes(|pattern, channel, payload| {
+                let channel = std::str::from_utf8(channel).unwrap_or_default();
+                let key = channel.split_once("__:").map_or("", |(_, key)| key);
+                let Ok(event) = std::str::from_utf8(payload) else {
+                    return;
                 };
-                parts.push((index, part, connection));
+                // A push for the onlookers is one too many for the core, which has patterns of its own.
+                match taps.are_used() && is_for_taps(pattern) {
+                    true => last_tap_left |= taps.show(key, event),
+                    false => core.handle_push(key, event, now),
+                }
+            });
+            let ended = up.commands.has_ended() || up.pushes.has_ended();
+            if ended || replies.is_err() || pushes.is_err() {
+                broken.push((address.clone(), node.generation));
             }
         }
-        let flight = async move {
-            let result = scattered(parts, commands.len()).await;
-            Landed {
-                passenger,
-                commands,
-                node: None,
-                redirects: REDIRECT_LIMIT,
-                result,
-                broken: false,
-            }
-        };
-        self.flights.push(flight.boxed());
-    }
-
-    fn lose(&mut self, passenger: Passenger, commands: Vec<Command>) {
-        let result = Err(Trouble::Lost);
-        let landed = Landed {
-            passenger,
-            commands,
-            node: None,
-            redirects: 0,
-            result,
-            broken: false,
-        };
-        self.flights.push(std::future::ready(landed).boxed());
-    }
-
-    pub(super) fn landed(&mut self, landed: Landed) {
-        let Landed {
-            passenger,
-            commands,
-            node,
-            redirects,
-            result,
-            broken,
-        } = landed;
-        if let Some((address, generation)) = node.filter(|_| broken) {
+        for waiting in landed.drain(..) {
+            self.landed(waiting);
+        }
+        self.landed = landed;
+        if last_tap_left {
+            self.unsubscribe(TAP_GLOB);
+        }
+        for (address, generation) in broken {
             self.node_down(&address, generation);
         }
-        let replies = match result {
-            Ok(replies) => Ok(replies),
-            Err(Trouble::Lost) => Err(Lost),
+    }
+
+    fn landed(&mut self, waiting: Waiting) {
+        let Waiting {
+            passenger,
+            commands,
+            asking,
+            redirects,
+            values,
+            ..
+        } = waiting;
+        if let Passenger::Errand(reply) = passenger {
+            let _ = reply.send(values);
+            return;
+        }
+        match replies(values, asking) {
+            Ok(replies) => self.deliver(passenger, Ok(replies)),
+            Err(Trouble::Lost) => self.deliver(passenger, Err(Lost)),
             Err(Trouble::Moved(address) | Trouble::Ask(address)) if redirects >= REDIRECT_LIMIT => {
                 tracing::debug!(%address, "gave up following a slot");
                 self.refresh_topology(true);
-                Err(Lost)
+                self.deliver(passenger, Err(Lost));
             }
             Err(Trouble::Moved(address)) => {
                 self.refresh_topology(true);
-                return self.redirect(passenger, commands, &address, false, redirects);
+                self.redirect(passenger, commands, &address, false, redirects);
             }
             Err(Trouble::Ask(address)) => {
-                return self.redirect(passenger, commands, &address, true, redirects);
-            }
-        };
-        match passenger {
-            Passenger::Core(token) => {
-                let now = self.now();
-                self.core.handle_reply(token, replies, now);
-            }
-            Passenger::Handle(reply) => {
-                let _ = reply.send(replies);
+                self.redirect(passenger, commands, &address, true, redirects);
             }
         }
     }
@@ -183,48 +249,97 @@ impl Engine {
         asking: bool,
         redirects: u8,
     ) {
-        match self.fleet.at(to) {
-            Some(connection) => {
-                self.launch_at(
-                    passenger,
-                    commands,
-                    to.into(),
-                    connection,
-                    asking,
-                    redirects + 1,
-                );
+        let mut waiting = Waiting::new(passenger, commands, self.now());
+        waiting.asking = asking;
+        waiting.count *= 1 + usize::from(asking);
+        waiting.redirects = redirects + 1;
+        let refused = match self.fleet.at(to) {
+            Some(up) => up.send(waiting).err(),
+            None => Some(waiting),
+        };
+        self.lost.extend(refused.and_then(Waiting::into_lost));
+    }
+
+    /// Tells whoever waited.
+    pub(super) fn deliver(&mut self, passenger: Passenger, replies: Replies) {
+        match passenger {
+            Passenger::Core(token) => {
+                let now = self.now();
+                self.core.handle_reply(token, replies, now);
             }
-            None => self.lose(passenger, commands),
+            Passenger::Handle(reply) => {
+                let _ = reply.send(replies);
+            }
+            Passenger::Part(scatter) => self.gather_part(*scatter, replies),
+            // It gets values, not replies, and knows what it means that there are none.
+            Passenger::Errand(_) => {}
         }
     }
-}
 
-/// Runs single-key commands one after the other and puts their replies together again.
-async fn scattered(
-    parts: Vec<(usize, Command, MultiplexedConnection)>,
-    count: usize,
-) -> Result<Vec<Reply>, Trouble> {
-    let mut joined: Vec<Option<Reply>> = vec![None; count];
-    for (index, command, mut connection) in parts {
-        let packed = pipeline(std::slice::from_ref(&command), false);
-        let values = connection
-            .send_packed_commands(&packed, 0, 1)
-            .await
-            .map_err(|_| Trouble::Lost)?;
-        let Some(reply) = replies(values, false)?.pop() else {
-            return Err(Trouble::Lost);
+    /// The keys of a bare ID are spread over a cluster: each is asked for by itself, in order.
+    fn scatter(&mut self, passenger: Passenger, commands: Vec<Command>) {
+        let count = commands.len();
+        let parts = commands
+            .into_iter()
+            .enumerate()
+            .flat_map(|(index, command)| single(command).into_iter().map(move |part| (index, part)))
+            .collect();
+        self.next_part(Scatter {
+            passenger,
+            parts,
+            index: 0,
+            joined: vec![None; count],
+        });
+    }
+
+    fn next_part(&mut self, mut scatter: Scatter) {
+        match scatter.parts.pop_front() {
+            Some((index, part)) => {
+                scatter.index = index;
+                self.launch(Passenger::Part(Box::new(scatter)), vec![part]);
+            }
+            None => {
+                let replies: Option<Vec<Reply>> = scatter.joined.into_iter().collect();
+                self.deliver(scatter.passenger, replies.ok_or(Lost));
+            }
+        }
+    }
+
+    /// Joins the reply of a part with those before it.
+    fn gather_part(&mut self, mut scatter: Scatter, replies: Replies) {
+        let Some(reply) = replies.ok().and_then(|mut replies| replies.pop()) else {
+            return self.deliver(scatter.passenger, Err(Lost));
         };
-        joined[index] = Some(match (joined[index].take(), reply) {
+        let joined = &mut scatter.joined[scatter.index];
+        *joined = Some(match (joined.take(), reply) {
             (Some(Reply::Values(mut values)), Reply::Values(more)) => {
-                values.extend::<Vec<Option<Bytes>>>(more);
+                values.extend(more);
                 Reply::Values(values)
             }
             (Some(Reply::Number(sum)), Reply::Number(more)) => Reply::Number(sum + more),
             (_, reply) => reply,
         });
+        self.next_part(scatter);
     }
-    joined
-        .into_iter()
-        .collect::<Option<_>>()
-        .ok_or(Trouble::Lost)
+}
+
+/// Whether the pattern that brought a push is the onlookers'.
+fn is_for_taps(pattern: &[u8]) -> bool {
+    let prefix = pattern.strip_suffix(TAP_GLOB.as_bytes());
+    prefix.is_some_and(|prefix| prefix.ends_with(b"__:"))
+}
+
+/// A command over several keys as commands over one each.
+fn single(command: Command) -> Vec<Command> {
+    match command {
+        Command::Values(keys) => keys
+            .into_iter()
+            .map(|key| Command::Values(vec![key]))
+            .collect(),
+        Command::Exists(keys) => keys
+            .into_iter()
+            .map(|key| Command::Exists(vec![key]))
+            .collect(),
+        other => vec![other],
+    }
 }

@@ -1,18 +1,29 @@
 //! The driver: what the core wants, done with tokio and the `redis` crate.
 //!
-//! `engine.rs` is the one task that owns the core; `flight.rs` sends its commands, `pushes.rs` keeps nodes connected
-//! and subscribed, `search.rs` scans, `taps.rs` shows onlookers what goes on. `node.rs` makes connections, `fleet.rs` knows who has which slot, `encode.rs`
-//! translates. Protocol decisions are not made here.
+//! `engine.rs` is the one task that owns the core and its sockets; `asks.rs` serves the handles, `flight.rs` sends
+//! commands and takes in what comes, `upkeep.rs` does what is done by the clock, `pushes.rs` keeps nodes connected and
+//! subscribed, `search.rs` scans, `taps.rs` shows onlookers what goes on. Below that, `fleet.rs` knows who has which
+//! slot, `node.rs` makes connections, `remote.rs` lends them to tasks, `pipe.rs` moves bytes over a `stream.rs`,
+//! `wire.rs` and `encode.rs` say what they mean. URLs, upkeep commands and values are the `redis` crate's; its
+//! connections are not used, because each has tasks and queues of its own between us and the socket. Protocol decisions
+//! are not made here.
 
 mod ask;
+mod asks;
 mod encode;
 mod engine;
 mod fleet;
 mod flight;
 mod node;
+mod pipe;
 mod pushes;
+mod remote;
 mod search;
+mod stream;
 mod taps;
+mod tls;
+mod upkeep;
+mod wire;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,6 +36,8 @@ pub(crate) use ask::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdr
 use engine::{Engine, Start};
 use fleet::Topology;
 use node::Route;
+pub(crate) use tls::Certificates;
+use tls::Trust;
 
 use crate::Error;
 use crate::core::{Settings, UnitName};
@@ -39,6 +52,7 @@ const FLAGS: &str = "K$x";
 /// What a builder collected.
 pub(crate) struct Plan {
     pub(crate) info: redis::ConnectionInfo,
+    pub(crate) certificates: Certificates,
     pub(crate) unit: UnitName,
     pub(crate) settings: Settings,
     pub(crate) connect_timeout: Duration,
@@ -59,6 +73,7 @@ pub(crate) struct Wires {
 pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     let Plan {
         info,
+        certificates,
         unit,
         mut settings,
         connect_timeout,
@@ -70,13 +85,14 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     let may_poll = poll.is_some();
     let name = unit.as_str().to_owned();
     let route = Arc::new(Route {
+        trust: Trust::new(info.addr(), &certificates).map_err(Error::Connect)?,
         info,
         unit: name,
         connect_timeout,
         response_timeout,
         may_poll,
     });
-    let mut first = route.commands(None).await?;
+    let mut first = route.open(None).await?;
     let topology = Topology::ask(&mut first, &route.host())
         .await
         .map_err(Error::Connect)?;
@@ -113,7 +129,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         heartbeat,
     };
     let mut engine = Engine::new(start);
-    engine.fleet.adopt(topology);
+    let _ = engine.fleet.adopt(topology);
     for (address, node) in connected {
         engine.node_up(&address, node);
     }

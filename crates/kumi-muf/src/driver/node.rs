@@ -6,18 +6,20 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
-use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, Value, cmd};
+use redis::aio::ConnectionLike;
+use redis::{ConnectionAddr, ConnectionInfo, RedisConnectionInfo, RedisResult, Value, cmd, pipe};
 use tokio::time::timeout;
 
+use super::pipe::Line;
+use super::stream::Stream;
+use super::tls::Trust;
 use crate::Error;
 
 /// How to reach servers. Shared by all nodes of a unit.
-#[derive(Debug, Clone)]
 pub(super) struct Route {
     /// From the URL: address, credentials, database.
     pub(super) info: ConnectionInfo,
+    pub(super) trust: Trust,
     pub(super) unit: String,
     pub(super) connect_timeout: Duration,
     /// A command without a reply for this long is lost.
@@ -40,33 +42,23 @@ impl Route {
         }
     }
 
-    /// The same road to another node; `None` is the node of the URL.
-    fn client(&self, address: Option<&str>) -> Result<Client, Error> {
-        let info = match address.and_then(|address| address.rsplit_once(':')) {
-            Some((host, port)) => {
-                let port = port.parse().unwrap_or(6379);
-                self.info
-                    .clone()
-                    .set_addr(beside(self.info.addr(), host, port))
-            }
-            None => self.info.clone(),
+    /// A connection that is let in, on the right database; `None` is the node of the URL.
+    pub(super) async fn open(&self, address: Option<&str>) -> Result<Line, Error> {
+        let addr = match address.and_then(|address| address.rsplit_once(':')) {
+            Some((host, port)) => beside(self.info.addr(), host, port.parse().unwrap_or(6379)),
+            None => self.info.addr().clone(),
         };
-        Client::open(info).map_err(Error::Connect)
-    }
-
-    /// A connection for commands only.
-    pub(super) async fn commands(
-        &self,
-        address: Option<&str>,
-    ) -> Result<MultiplexedConnection, Error> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.connect_timeout))
-            .set_response_timeout(Some(self.response_timeout));
-        let client = self.client(address)?;
-        client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-            .map_err(Error::Connect)
+        let settings = self.info.redis_settings();
+        let opening = async {
+            let stream = Stream::open(&addr, &self.trust).await?;
+            let mut line = Line::new(stream, self.response_timeout, settings.db());
+            greet(&mut line, settings, &self.unit).await?;
+            Ok(line)
+        };
+        match timeout(self.connect_timeout, opening).await {
+            Ok(line) => line.map_err(Error::Connect),
+            Err(_) => Err(Error::ConnectTimeout(self.connect_timeout)),
+        }
     }
 
     /// Both connections, events switched on, patterns subscribed to.
@@ -76,7 +68,7 @@ impl Route {
         patterns: &[String],
         flags: &str,
     ) -> Result<Connected, Error> {
-        let mut commands = self.commands(address).await?;
+        let mut commands = self.open(address).await?;
         let told = match ensure_events(&mut commands, flags).await {
             true => true,
             false => self.probe(address, &mut commands).await?,
@@ -86,38 +78,25 @@ impl Route {
                 need: flags.to_owned(),
             });
         }
-        let (mut sink, pushes) = self.subscriber(address).await?;
+        let mut pushes = self.open(address).await?;
         for pattern in patterns {
-            sink.psubscribe(pattern).await.map_err(Error::Connect)?;
+            pushes.psubscribe(pattern).await.map_err(Error::Connect)?;
         }
         Ok(Connected {
             commands,
-            sink,
             pushes,
             told,
         })
     }
 
-    async fn subscriber(&self, address: Option<&str>) -> Result<(PubSubSink, PubSubStream), Error> {
-        let client = self.client(address)?;
-        let connecting = timeout(self.connect_timeout, client.get_async_pubsub());
-        let pubsub = connecting
-            .await
-            .map_err(|_| Error::ConnectTimeout(self.connect_timeout))?;
-        Ok(pubsub.map_err(Error::Connect)?.split())
-    }
-
     /// Whether events arrive although we may not look at the configuration: sets a key and listens for it.
-    async fn probe(
-        &self,
-        address: Option<&str>,
-        commands: &mut MultiplexedConnection,
-    ) -> Result<bool, Error> {
-        let (mut sink, mut pushes) = self.subscriber(address).await?;
+    async fn probe(&self, address: Option<&str>, commands: &mut Line) -> Result<bool, Error> {
+        let mut pushes = self.open(address).await?;
         // The hash tag makes no difference to a single server; on a cluster each node needs a key of its own, which
         // cannot be had without knowing its slots, so a node that says MOVED is believed to be like the others.
         let key = format!("MUF/{}/KEEP/_probe", self.unit);
-        sink.psubscribe(format!("{}{key}", self.channel_prefix()))
+        pushes
+            .psubscribe(&format!("{}{key}", self.channel_prefix()))
             .await
             .map_err(Error::Connect)?;
         let set = cmd("SET")
@@ -134,10 +113,43 @@ impl Route {
             return Ok(true);
         }
         set.map_err(Error::Connect)?;
-        Ok(timeout(Duration::from_secs(1), pushes.next())
-            .await
-            .is_ok_and(|push| push.is_some()))
+        let heard = timeout(Duration::from_secs(1), pushes.push()).await;
+        Ok(matches!(heard, Ok(Ok(()))))
     }
+}
+
+/// Proves who we are, chooses the database, and says what to call us in CLIENT LIST, where that is allowed.
+async fn greet(line: &mut Line, settings: &RedisConnectionInfo, unit: &str) -> RedisResult<()> {
+    if let Some(password) = settings.password() {
+        let mut auth = cmd("AUTH");
+        if let Some(user) = settings.username() {
+            auth.arg(user);
+        }
+        let answer = auth.arg(password).query_async::<()>(line).await;
+        // Before version 6 there were no users; a URL may name one all the same.
+        let too_old = |error: &redis::RedisError| {
+            settings.username().is_some() && error.to_string().contains("wrong number of arguments")
+        };
+        match answer {
+            Err(error) if too_old(&error) => {
+                cmd("AUTH").arg(password).query_async::<()>(line).await?;
+            }
+            answer => answer?,
+        }
+    }
+    if settings.db() != 0 {
+        let mut select = cmd("SELECT");
+        select.arg(settings.db()).query_async::<()>(line).await?;
+    }
+    let mut names = pipe();
+    names.cmd("CLIENT").arg("SETNAME").arg(unit);
+    names
+        .cmd("CLIENT")
+        .arg("SETINFO")
+        .arg("LIB-NAME")
+        .arg("kumi-muf");
+    // A server that does not know these, or forbids them, is none the worse.
+    line.req_packed_commands(&names, 0, 2).await.map(|_| ())
 }
 
 /// An address like that of the URL (TLS or not), elsewhere.
@@ -159,15 +171,14 @@ fn beside(addr: &ConnectionAddr, host: &str, port: u16) -> ConnectionAddr {
 
 /// A node that can be used.
 pub(super) struct Connected {
-    pub(super) commands: MultiplexedConnection,
-    pub(super) sink: PubSubSink,
-    pub(super) pushes: PubSubStream,
+    pub(super) commands: Line,
+    pub(super) pushes: Line,
     /// It tells of changes; otherwise we poll.
     pub(super) told: bool,
 }
 
 /// Adds what is missing to `notify-keyspace-events`, and keeps what is on. False if we may not.
-pub(super) async fn ensure_events(commands: &mut MultiplexedConnection, need: &str) -> bool {
+pub(super) async fn ensure_events(commands: &mut (impl ConnectionLike + Send), need: &str) -> bool {
     const NAME: &str = "notify-keyspace-events";
     let asked: Result<Vec<String>, _> = cmd("CONFIG")
         .arg("GET")

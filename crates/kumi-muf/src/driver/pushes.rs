@@ -3,19 +3,18 @@
 //! A node is usable only while both its connections are. When either breaks, or a ping gets no answer, the node is
 //! dropped and connected anew, with a pause that grows; then the core is told, and reads again what it may have missed.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use futures_util::{FutureExt, StreamExt, stream};
-use redis::Msg;
-use redis::aio::{MultiplexedConnection, PubSubSink};
-use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::ask::{After, Report};
 use super::engine::Engine;
 use super::fleet::{Address, Topology, Up};
+use super::flight::Waiting;
 use super::node::{Connected, ensure_events};
-use crate::tap::TAP_GLOB;
+use super::remote::Remote;
+use crate::core::Time;
 
 /// First pause before a node is connected again. It doubles up to a second.
 const RETRY_FIRST: Duration = Duration::from_millis(20);
@@ -25,37 +24,7 @@ const RETRY_DOUBLINGS: u32 = 6;
 const PING_EVERY: Duration = Duration::from_secs(3);
 const PING_PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a node's push connection said.
-pub(super) enum Pushed {
-    Message(Msg),
-    Ended(Address, u64),
-}
-
 impl Engine {
-    pub(super) fn pushed(&mut self, pushed: Pushed) {
-        match pushed {
-            Pushed::Ended(address, generation) => self.node_down(&address, generation),
-            Pushed::Message(message) => {
-                let now = self.now();
-                let key = message
-                    .get_channel_name()
-                    .split_once("__:")
-                    .map_or("", |(_, key)| key);
-                let Ok(event) = std::str::from_utf8(message.get_payload_bytes()) else {
-                    return;
-                };
-                // A push for the onlookers is one too many for the core, which has patterns of its own.
-                if self.taps.are_used() && is_for_taps(&message) {
-                    if self.taps.show(key, event) {
-                        self.unsubscribe(TAP_GLOB);
-                    }
-                    return;
-                }
-                self.core.handle_push(key, event, now);
-            }
-        }
-    }
-
     /// Puts a connected node to use.
     pub(super) fn node_up(&mut self, address: &Address, connected: Connected) {
         let Some(node) = self.fleet.nodes.get_mut(address) else {
@@ -63,34 +32,19 @@ impl Engine {
         };
         node.generation += 1;
         let generation = node.generation;
-        let Connected {
-            commands,
-            sink,
-            pushes,
-            ..
-        } = connected;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let ended = stream::once(std::future::ready(Pushed::Ended(
-            address.clone(),
+        let remote = Remote {
+            address: address.clone(),
             generation,
-        )));
-        self.pushes.push(
-            pushes
-                .map(Pushed::Message)
-                .take_until(stopped)
-                .chain(ended)
-                .boxed(),
-        );
-        self.tasks.spawn(watch_over(
-            address.clone(),
-            generation,
-            commands.clone(),
-            sink.clone(),
-        ));
+            errands: self.errands.0.clone(),
+            db: self.route.info.redis_settings().db(),
+        };
+        self.tasks.spawn(watch_over(remote.clone()));
         node.up = Some(Up {
-            commands,
-            sink,
-            _stop: stop,
+            commands: connected.commands.into_pipe(),
+            waiting: VecDeque::new(),
+            pushes: connected.pushes.into_pipe(),
+            confirming: VecDeque::new(),
+            remote,
         });
         tracing::info!(node = %address, "subscribed");
         if self.fleet.all_up() || self.stats.reconnects > 0 {
@@ -105,15 +59,41 @@ impl Engine {
         let Some(node) = self.fleet.nodes.get_mut(address) else {
             return;
         };
-        if node.generation != generation || node.up.take().is_none() {
+        if node.generation != generation {
             return;
         }
+        let Some(up) = node.up.take() else { return };
+        self.lose(up);
         tracing::info!(node = %address, "connection lost");
         if self.fleet.none_up() {
             self.core.handle_unsubscribed();
         }
         self.connect(address.clone(), 0);
         self.refresh_topology(true);
+    }
+
+    /// Whoever waits for a connection that is gone waits in vain.
+    fn lose(&mut self, up: Up) {
+        self.lost
+            .extend(up.waiting.into_iter().filter_map(Waiting::into_lost));
+    }
+
+    /// Drops nodes that have kept somebody waiting for too long: a reply that is overdue is overdue for all behind it.
+    pub(super) fn drop_silent_nodes(&mut self, now: Time) {
+        let patience_ms = self.route.response_timeout.as_millis() as u64;
+        let silent = |up: &Up| {
+            up.waits_since()
+                .is_some_and(|at| now.since(at) > patience_ms)
+        };
+        let nodes = self.fleet.nodes.iter();
+        let silent: Vec<(Address, u64)> = nodes
+            .filter(|(_, node)| node.up.as_ref().is_some_and(silent))
+            .map(|(address, node)| (address.clone(), node.generation))
+            .collect();
+        for (address, generation) in silent {
+            tracing::info!(node = %address, "no reply in time");
+            self.node_down(&address, generation);
+        }
     }
 
     /// Connects a node, after a pause if it was tried before.
@@ -176,7 +156,7 @@ impl Engine {
                 self.tasks.spawn(async move {
                     ensure_events(&mut connected.commands, flags).await;
                     for pattern in patterns {
-                        if let Err(error) = connected.sink.psubscribe(pattern).await {
+                        if let Err(error) = connected.pushes.psubscribe(&pattern).await {
                             let result = Err(crate::Error::Connect(error));
                             return Report::Connected {
                                 address,
@@ -200,10 +180,12 @@ impl Engine {
             } => self.node_down(&address, generation),
             Report::Topology(topology) => {
                 self.refreshing = false;
-                for address in topology
-                    .map(|topology| self.fleet.adopt(topology))
-                    .unwrap_or_default()
-                {
+                let Some(topology) = topology else { return };
+                let (missing, dropped) = self.fleet.adopt(topology);
+                for up in dropped.into_iter().filter_map(|node| node.up) {
+                    self.lose(up);
+                }
+                for address in missing {
                     self.connect(address, 0);
                 }
             }
@@ -227,15 +209,12 @@ impl Engine {
         if !news.is_empty() {
             self.version += 1;
         }
-        let (sinks, connections, flags) =
-            (self.fleet.sinks(), self.fleet.connections(), self.flags);
+        let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
         self.tasks.spawn(async move {
-            for mut connection in connections {
-                ensure_events(&mut connection, flags).await;
-            }
-            for mut sink in sinks {
+            for remote in &mut remotes {
+                ensure_events(remote, flags).await;
                 for glob in &news {
-                    let _ = sink.psubscribe(format!("{prefix}{glob}")).await;
+                    let _ = remote.psubscribe(&format!("{prefix}{glob}")).await;
                 }
             }
             Report::Subscribed(after)
@@ -245,10 +224,10 @@ impl Engine {
     pub(super) fn unsubscribe(&mut self, glob: &str) {
         self.patterns.remove(glob);
         let channel = format!("{}{glob}", self.route.channel_prefix());
-        let sinks = self.fleet.sinks();
+        let remotes = self.fleet.remotes();
         self.tasks.spawn(async move {
-            for mut sink in sinks {
-                let _ = sink.punsubscribe(&channel).await;
+            for remote in remotes {
+                let _ = remote.punsubscribe(&channel).await;
             }
             Report::Nothing
         });
@@ -280,24 +259,23 @@ impl Engine {
             return;
         }
         self.refreshing = true;
-        let (route, known) = (self.route.clone(), self.fleet.any());
+        let (route, known) = (self.route.clone(), self.fleet.remotes());
         let addresses: Vec<Address> = self.fleet.nodes.keys().cloned().collect();
         self.tasks.spawn(async move {
             if wrong {
                 sleep(Duration::from_millis(50)).await;
             }
             let asking = async {
-                if let Some(mut connection) = known
-                    && let Ok(Some(topology)) = Topology::ask(&mut connection, &route.host()).await
+                if let Some(mut remote) = known.into_iter().next()
+                    && let Ok(Some(topology)) = Topology::ask(&mut remote, &route.host()).await
                 {
                     return Some(topology);
                 }
                 for address in addresses.iter().map(Some).chain([None]) {
-                    let Ok(mut connection) = route.commands(address.and_then(name)).await else {
+                    let Ok(mut line) = route.open(address.and_then(name)).await else {
                         continue;
                     };
-                    if let Ok(Some(topology)) = Topology::ask(&mut connection, &route.host()).await
-                    {
+                    if let Ok(Some(topology)) = Topology::ask(&mut line, &route.host()).await {
                         return Some(topology);
                     }
                 }
@@ -311,36 +289,19 @@ impl Engine {
     }
 }
 
-/// Whether the pattern that brought it is the onlookers'.
-fn is_for_taps(message: &Msg) -> bool {
-    let pattern = message.get_pattern::<String>();
-    pattern.is_ok_and(|pattern| pattern.ends_with(&format!("__:{TAP_GLOB}")))
-}
-
 /// The single server of the URL has no name.
 fn name(address: &Address) -> Option<&str> {
     Some(&**address).filter(|address| !address.is_empty())
 }
 
 /// Pings both connections of a node until one does not answer.
-async fn watch_over(
-    address: Address,
-    generation: u64,
-    mut commands: MultiplexedConnection,
-    mut sink: PubSubSink,
-) -> Report {
-    let ping = redis::cmd("PING");
+async fn watch_over(mut remote: Remote) -> Report {
     loop {
         sleep(PING_EVERY).await;
-        let pushes = timeout(PING_PATIENCE, sink.ping::<redis::Value>())
-            .map(|done| matches!(done, Ok(Ok(_))))
-            .await;
-        let replies = timeout(PING_PATIENCE, commands.send_packed_command(&ping))
-            .map(|done| matches!(done, Ok(Ok(_))));
-        if !pushes || !replies.await {
+        if !matches!(timeout(PING_PATIENCE, remote.ping()).await, Ok(Ok(()))) {
             return Report::Silent {
-                address,
-                generation,
+                address: remote.address,
+                generation: remote.generation,
             };
         }
     }

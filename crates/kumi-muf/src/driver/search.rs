@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, cmd};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::ask::{Found, Report};
 use super::engine::Engine;
+use super::remote::Remote;
 use crate::core::SearchToken;
 
 /// Keys that one SCAN looks at.
@@ -21,13 +21,13 @@ const PACE_FLOOR: Duration = Duration::from_millis(2);
 impl Engine {
     /// Searches for the core. The keys go to it in batches.
     pub(super) fn search(&mut self, token: SearchToken, pattern: String, paced: bool) {
-        let (connections, found) = (self.fleet.connections(), self.found.0.clone());
+        let (remotes, found) = (self.fleet.remotes(), self.found.0.clone());
         self.tasks.spawn(async move {
-            for mut connection in connections {
+            for mut remote in remotes {
                 let mut cursor = 0u64;
                 loop {
                     let began = Instant::now();
-                    let Ok((next, keys)) = scan(&mut connection, cursor, &pattern).await else {
+                    let Ok((next, keys)) = scan(&mut remote, cursor, &pattern).await else {
                         break;
                     };
                     if !keys.is_empty()
@@ -68,12 +68,12 @@ impl Engine {
         pattern: String,
         reply: oneshot::Sender<Vec<String>>,
     ) {
-        let connections = self.fleet.connections();
+        let remotes = self.fleet.remotes();
         self.tasks.spawn(async move {
             let mut all = Vec::new();
-            for mut connection in connections {
+            for mut remote in remotes {
                 let mut cursor = 0u64;
-                while let Ok((next, keys)) = scan(&mut connection, cursor, &pattern).await {
+                while let Ok((next, keys)) = scan(&mut remote, cursor, &pattern).await {
                     all.extend(keys);
                     cursor = next;
                     if cursor == 0 || reply.is_closed() {
@@ -90,18 +90,14 @@ impl Engine {
 }
 
 /// One step. Keys that are not text are not ours.
-async fn scan(
-    connection: &mut MultiplexedConnection,
-    cursor: u64,
-    pattern: &str,
-) -> RedisResult<(u64, Vec<String>)> {
+async fn scan(remote: &mut Remote, cursor: u64, pattern: &str) -> RedisResult<(u64, Vec<String>)> {
     let mut step = cmd("SCAN");
     step.arg(cursor)
         .arg("MATCH")
         .arg(pattern)
         .arg("COUNT")
         .arg(SCAN_COUNT);
-    let (next, keys): (u64, Vec<Vec<u8>>) = step.query_async(connection).await?;
+    let (next, keys): (u64, Vec<Vec<u8>>) = step.query_async(remote).await?;
     Ok((
         next,
         keys.into_iter()

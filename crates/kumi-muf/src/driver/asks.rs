@@ -1,0 +1,196 @@
+//! What handles ask for: calls, services, watches, values; and what they take back when they are dropped.
+
+use super::ask::{After, Ask, CallAsk, GatherAsk, ServeAsk, WatchAsk, Withdrawal};
+use super::engine::{Asked, Engine, Served, Watcher, to_json, unix_ms};
+use super::flight::Passenger;
+use crate::core::{CallSpec, GatherSpec, RequestId, Time, ulid};
+use crate::tap::TAP_GLOB;
+
+impl Engine {
+    /// A handle wants something.
+    pub(super) fn asked(&mut self, ask: Ask) {
+        let now = self.now();
+        match ask {
+            Ask::Call(ask) => self.call(ask, now),
+            Ask::Gather(ask) => self.gather(ask, now),
+            Ask::Serve(ask) => {
+                let pattern = format!("MUF/*/REQ/{}", ask.pattern.id_glob());
+                self.subscribe(vec![pattern], After::Serve(ask));
+            }
+            Ask::Drain { service, done } => {
+                if let Some(served) = self.services.get_mut(&service) {
+                    served.draining = true;
+                }
+                self.core.drain(service);
+                self.drains.push((service, done));
+                self.tell_services();
+            }
+            Ask::Watch(ask) => self.watch(ask),
+            Ask::Own {
+                id,
+                value,
+                ttl_ms,
+                reply,
+            } => {
+                let owned = self.core.own(&id, value, ttl_ms, now);
+                if let Err(owned) = reply.send(owned) {
+                    self.core.release_owned(owned);
+                }
+            }
+            Ask::ChangeOwned { owned, value } => self.core.change_owned(owned, value, now),
+            Ask::Run { commands, reply } => self.launch(Passenger::Handle(reply), commands),
+            Ask::Search { pattern, reply } => self.search_for_handle(pattern, reply),
+            Ask::Tap { events, reply } => {
+                self.taps.add(events);
+                self.subscribe(vec![TAP_GLOB.to_owned()], After::Tap(reply));
+            }
+            Ask::Stats(reply) => {
+                let _ = reply.send(self.current_stats());
+            }
+            Ask::Close(done) => {
+                self.closing = Some(done);
+                for (service, served) in &mut self.services {
+                    served.draining = true;
+                    self.core.drain(*service);
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, ask: CallAsk, now: Time) {
+        if ask.reply.is_closed() {
+            return;
+        }
+        self.stats.calls += 1;
+        let timeout_ms = ask.timeout_ms.unwrap_or(self.settings.timeout_ms).max(1);
+        let ttl_ms = ask
+            .ttl_ms
+            .unwrap_or(self.settings.req_ttl_ms)
+            .min(timeout_ms)
+            .max(1);
+        let unique = ulid(unix_ms(), &mut self.rng);
+        let id = RequestId::new(&ask.target, false, &unique, self.settings.cluster);
+        let meta = self.settings.tracing.then(|| {
+            let deadline = unix_ms() + timeout_ms;
+            to_json(&serde_json::json!({ "traceparent": ask.traceparent, "deadline": deadline }))
+        });
+        let spec = CallSpec {
+            id,
+            payload: ask.payload,
+            ttl_ms,
+            timeout_ms,
+            meta,
+        };
+        let call = self.core.call(spec, now);
+        self.calls.insert(call, (ask.ticket, ask.reply));
+        self.tickets.insert(ask.ticket, Asked::Call(call));
+    }
+
+    fn gather(&mut self, ask: GatherAsk, now: Time) {
+        if ask.answers.is_closed() {
+            return;
+        }
+        let unique = ulid(unix_ms(), &mut self.rng);
+        let id = RequestId::new(&ask.target, true, &unique, self.settings.cluster);
+        let GatherAsk {
+            ticket,
+            payload,
+            timeout_ms,
+            count,
+            quiet_ms,
+            answers,
+            ..
+        } = ask;
+        let gather = self.core.gather(
+            GatherSpec {
+                id,
+                payload,
+                timeout_ms,
+                count,
+                quiet_ms,
+            },
+            now,
+        );
+        self.gathers.insert(gather, (ticket, answers));
+        self.tickets.insert(ticket, Asked::Gather(gather));
+    }
+
+    fn watch(&mut self, ask: WatchAsk) {
+        let glob = ask.pattern.key_glob();
+        let watch = self.core.watch(ask.pattern.clone());
+        self.watchers.insert(
+            watch,
+            Watcher {
+                events: ask.events,
+                overflowed: false,
+            },
+        );
+        self.keep_patterns.insert(watch, ask.pattern);
+        if ask.reply.send(watch).is_err() {
+            return self.withdrawn(Withdrawal::Watch(watch));
+        }
+        // Deletions and changes of a TTL are generic events.
+        self.flags = "K$xg";
+        self.subscribe(vec![glob], After::Watch(watch));
+    }
+
+    pub(super) fn serve(&mut self, ask: ServeAsk) {
+        let now = self.now();
+        let ServeAsk {
+            pattern,
+            places,
+            handler,
+            reply,
+        } = ask;
+        let service = self.core.serve(pattern.clone(), places, now);
+        self.services.insert(
+            service,
+            Served {
+                pattern,
+                handler,
+                draining: false,
+            },
+        );
+        if self.watches_answers {
+            self.watch_answers();
+        }
+        if reply.send(service).is_err() {
+            // Nobody waits for it any more.
+            self.core.remove_service(service);
+            self.services.remove(&service);
+        }
+        self.tell_services();
+    }
+
+    /// A handle was dropped.
+    pub(super) fn withdrawn(&mut self, withdrawal: Withdrawal) {
+        match withdrawal {
+            Withdrawal::Ticket(ticket) => match self.tickets.remove(&ticket) {
+                Some(Asked::Call(call)) => {
+                    self.calls.remove(&call);
+                    self.core.cancel_call(call);
+                }
+                Some(Asked::Gather(gather)) => {
+                    self.gathers.remove(&gather);
+                    self.core.cancel_gather(gather);
+                }
+                None => {}
+            },
+            Withdrawal::Watch(watch) => {
+                self.watchers.remove(&watch);
+                self.core.cancel_watch(watch);
+                if let Some(pattern) = self.keep_patterns.remove(&watch) {
+                    let glob = pattern.key_glob();
+                    if !self
+                        .keep_patterns
+                        .values()
+                        .any(|other| other.key_glob() == glob)
+                    {
+                        self.unsubscribe(&glob);
+                    }
+                }
+            }
+            Withdrawal::Owned(owned) => self.core.release_owned(owned),
+        }
+    }
+}

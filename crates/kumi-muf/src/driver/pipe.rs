@@ -1,0 +1,301 @@
+//! One connection without a task of its own: bytes that are to go out, bytes that came in, moved when it is polled.
+//!
+//! Whoever owns a pipe gathers all it has to say, polls once, and one write carries it; one read brings all that has
+//! arrived. No channel and no task stand between the engine and its sockets. What the bytes mean is not known here.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use redis::aio::ConnectionLike;
+use redis::{Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::timeout;
+
+use super::stream::Stream;
+use super::wire::{self, Said};
+
+/// Bytes that are read at once, at least.
+const READ_LEN: usize = 32 * 1024;
+
+/// Bytes that may wait to be written. A server that takes no more is as good as gone.
+const OUTPUT_LIMIT: usize = 256 * 1024 * 1024;
+
+/// What an output buffer keeps when it is empty.
+const OUTPUT_KEPT: usize = 256 * 1024;
+
+/// A connection and its two buffers.
+pub(super) struct Pipe {
+    stream: Stream,
+    output: Vec<u8>,
+    written: usize,
+    flushed: bool,
+    /// All of it is initialised; what was read and not yet consumed is `start..end`.
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+}
+
+impl Pipe {
+    pub(super) fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            output: Vec::new(),
+            written: 0,
+            flushed: true,
+            input: vec![0; READ_LEN],
+            start: 0,
+            end: 0,
+            ended: false,
+        }
+    }
+
+    /// Where to append what is to be sent; none if too much waits already.
+    pub(super) fn output(&mut self) -> Option<&mut Vec<u8>> {
+        let room = self.output.len() - self.written <= OUTPUT_LIMIT && !self.ended;
+        room.then_some(&mut self.output)
+    }
+
+    /// What came in and was not consumed.
+    pub(super) fn unread(&self) -> &[u8] {
+        &self.input[self.start..self.end]
+    }
+
+    pub(super) fn consume(&mut self, count: usize) {
+        self.start += count;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Nothing more will come, or go out. What is unread still counts.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Writes what goes without waiting.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
+        if !self.ended && matches!(self.poll_write(cx), Poll::Ready(Err(_))) {
+            self.ended = true;
+        }
+    }
+
+    /// Writes and reads what goes without waiting. Ready when something came in, or nothing will any more.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.ended {
+            return Poll::Ready(());
+        }
+        match (self.poll_write(cx), self.poll_read(cx)) {
+            (Poll::Ready(Err(_)), _) | (_, Poll::Ready(Err(_) | Ok(0))) => {
+                self.ended = true;
+                Poll::Ready(())
+            }
+            (_, Poll::Ready(Ok(_))) => Poll::Ready(()),
+            (_, Poll::Pending) => Poll::Pending,
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.output.len() {
+            let rest = &self.output[self.written..];
+            let Poll::Ready(count) = Pin::new(&mut self.stream).poll_write(cx, rest)? else {
+                return Poll::Pending;
+            };
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += count;
+            self.flushed = false;
+        }
+        if !self.flushed {
+            self.output.clear();
+            self.output.shrink_to(OUTPUT_KEPT);
+            self.written = 0;
+            self.flushed = Pin::new(&mut self.stream).poll_flush(cx)?.is_ready();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.make_room();
+        let mut room = ReadBuf::new(&mut self.input[self.end..]);
+        match Pin::new(&mut self.stream).poll_read(cx, &mut room)? {
+            Poll::Ready(()) => {
+                let count = room.filled().len();
+                self.end += count;
+                Poll::Ready(Ok(count))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Makes room for a read: moves what is left to the front, and doubles the buffer while that is not enough. A
+    /// buffer that grew for a large reply shrinks when all is read.
+    fn make_room(&mut self) {
+        if self.start == self.end && self.input.len() > READ_LEN {
+            self.input.truncate(READ_LEN);
+            self.input.shrink_to_fit();
+        }
+        if self.input.len() - self.end >= READ_LEN / 2 {
+            return;
+        }
+        self.input.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.input.len() - self.end < READ_LEN / 2 {
+            self.input.resize(self.input.len() * 2, 0);
+        }
+    }
+}
+
+/// A pipe that one task has for itself: it asks and waits. How connections are before the engine has them.
+pub(super) struct Line {
+    pipe: Pipe,
+    patience: Duration,
+    db: i64,
+}
+
+impl Line {
+    /// `patience` is for each answer.
+    pub(super) fn new(stream: Stream, patience: Duration, db: i64) -> Self {
+        Self {
+            pipe: Pipe::new(stream),
+            patience,
+            db,
+        }
+    }
+
+    /// Gives the connection up to the engine, which hears what is still to come.
+    pub(super) fn into_pipe(self) -> Pipe {
+        self.pipe
+    }
+
+    /// Sends packed commands and waits for as many replies. Pushes that come in between are dropped: whoever
+    /// subscribes looks for what it missed once it is subscribed to everything.
+    async fn exchange(&mut self, packed: &[u8], count: usize) -> RedisResult<Vec<Value>> {
+        let output = self.pipe.output().ok_or_else(broken)?;
+        output.extend_from_slice(packed);
+        let patience = self.patience;
+        let exchange = async {
+            let mut replies = Vec::with_capacity(count);
+            while replies.len() < count {
+                replies.extend(self.said().await?);
+            }
+            Ok(replies)
+        };
+        match timeout(patience, exchange).await {
+            Ok(replies) => replies,
+            Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        }
+    }
+
+    /// The next thing that is said; none for a push, which is dropped.
+    async fn said(&mut self) -> RedisResult<Option<Value>> {
+        loop {
+            if let Some((said, length)) = wire::said(self.pipe.unread()).map_err(|_| broken())? {
+                let reply = match said {
+                    Said::Reply(value) => Some(value),
+                    Said::Message { .. } => None,
+                };
+                self.pipe.consume(length);
+                return Ok(reply);
+            }
+            if self.pipe.has_ended() {
+                return Err(broken());
+            }
+            poll_fn(|cx| self.pipe.poll(cx)).await;
+        }
+    }
+
+    /// Subscribes to one more pattern over channels.
+    pub(super) async fn psubscribe(&mut self, pattern: &str) -> RedisResult<()> {
+        let packed = redis::cmd("PSUBSCRIBE").arg(pattern).get_packed_command();
+        let replies = self.exchange(&packed, 1).await?;
+        replies
+            .into_iter()
+            .try_for_each(|value| value.extract_error().map(|_| ()))
+    }
+
+    /// Waits for the next push, and drops it.
+    pub(super) async fn push(&mut self) -> RedisResult<()> {
+        while self.said().await?.is_some() {}
+        Ok(())
+    }
+}
+
+impl ConnectionLike for Line {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            let mut replies = self.exchange(&cmd.get_packed_command(), 1).await?;
+            replies.pop().ok_or_else(broken)
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        Box::pin(async move {
+            let packed = pipeline.get_packed_pipeline();
+            let mut replies = self.exchange(&packed, offset + count).await?;
+            Ok(replies.split_off(offset))
+        })
+    }
+
+    fn get_db(&self) -> i64 {
+        self.db
+    }
+}
+
+/// The connection is gone.
+pub(super) fn broken() -> RedisError {
+    io::Error::from(io::ErrorKind::BrokenPipe).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    fn pair() -> (Pipe, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        (Pipe::new(Stream::Unix(ours)), theirs)
+    }
+
+    #[tokio::test]
+    async fn all_that_was_appended_goes_out_in_one_write() {
+        let (mut pipe, mut server) = pair();
+        for part in ["one ", "two ", "three"] {
+            pipe.output().expect("room").extend(part.bytes());
+        }
+        assert!(poll_fn(|cx| Poll::Ready(pipe.poll(cx))).await.is_pending());
+        let mut bytes = [0; 64];
+        let count = server.read(&mut bytes).await.expect("a read");
+        assert_eq!(&bytes[..count], b"one two three");
+    }
+
+    #[tokio::test]
+    async fn a_reply_larger_than_the_buffer_arrives_whole() {
+        let (mut pipe, mut server) = pair();
+        let sent: Vec<u8> = (0..5 * READ_LEN).map(|at| at as u8).collect();
+        let writing = async { server.write_all(&sent).await.expect("a write") };
+        let reading = async {
+            while pipe.unread().len() < sent.len() {
+                poll_fn(|cx| pipe.poll(cx)).await;
+            }
+        };
+        tokio::join!(writing, reading);
+        assert!(pipe.unread() == sent);
+        pipe.consume(sent.len());
+        drop(server);
+        poll_fn(|cx| pipe.poll(cx)).await;
+        assert!(pipe.has_ended());
+        assert_eq!(pipe.input.len(), READ_LEN);
+    }
+}

@@ -1,0 +1,115 @@
+//! How the engine's tasks use a connection that the engine owns: they send it errands.
+//!
+//! Searching, setting flags, subscribing and pinging take their turn among the commands of calls, on the same two
+//! connections. An errand whose node is lost fails; it is never sent to another connection of that node.
+
+use redis::aio::ConnectionLike;
+use redis::{Cmd, Pipeline, RedisFuture, RedisResult, Value, cmd};
+use tokio::sync::{mpsc, oneshot};
+
+use super::fleet::Address;
+use super::pipe::broken;
+
+/// Errands that wait for the engine. Whoever comes later waits for room.
+pub(super) const ERRAND_LIMIT: usize = 256;
+
+/// Which of a node's connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Connection {
+    Commands,
+    Pushes,
+}
+
+/// Packed commands for one connection of one node.
+pub(super) struct Errand {
+    pub(super) address: Address,
+    pub(super) generation: u64,
+    pub(super) connection: Connection,
+    pub(super) packed: Vec<u8>,
+    /// How many replies they will have.
+    pub(super) count: usize,
+    pub(super) reply: oneshot::Sender<Vec<Value>>,
+}
+
+/// A node from afar.
+#[derive(Clone)]
+pub(super) struct Remote {
+    pub(super) address: Address,
+    pub(super) generation: u64,
+    pub(super) errands: mpsc::Sender<Errand>,
+    pub(super) db: i64,
+}
+
+impl Remote {
+    async fn send(
+        &self,
+        connection: Connection,
+        packed: Vec<u8>,
+        count: usize,
+    ) -> RedisResult<Vec<Value>> {
+        let (reply, replies) = oneshot::channel();
+        let errand = Errand {
+            address: self.address.clone(),
+            generation: self.generation,
+            connection,
+            packed,
+            count,
+            reply,
+        };
+        self.errands.send(errand).await.map_err(|_| broken())?;
+        replies.await.map_err(|_| broken())
+    }
+
+    /// Subscribes to one more pattern over channels.
+    pub(super) async fn psubscribe(&self, pattern: &str) -> RedisResult<()> {
+        self.told(cmd("PSUBSCRIBE").arg(pattern)).await
+    }
+
+    pub(super) async fn punsubscribe(&self, pattern: &str) -> RedisResult<()> {
+        self.told(cmd("PUNSUBSCRIBE").arg(pattern)).await
+    }
+
+    /// Whether both connections answer.
+    pub(super) async fn ping(&mut self) -> RedisResult<()> {
+        self.told(&cmd("PING")).await?;
+        cmd("PING").query_async::<()>(self).await
+    }
+
+    /// Says something on the connection for pushes, and waits until it is confirmed.
+    async fn told(&self, command: &Cmd) -> RedisResult<()> {
+        let packed = command.get_packed_command();
+        let replies = self.send(Connection::Pushes, packed, 1).await?;
+        replies
+            .into_iter()
+            .try_for_each(|value| value.extract_error().map(|_| ()))
+    }
+}
+
+impl ConnectionLike for Remote {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            let packed = cmd.get_packed_command();
+            let mut replies = self.send(Connection::Commands, packed, 1).await?;
+            replies.pop().ok_or_else(broken)
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        Box::pin(async move {
+            let packed = pipeline.get_packed_pipeline();
+            let mut replies = self
+                .send(Connection::Commands, packed, offset + count)
+                .await?;
+            Ok(replies.split_off(offset))
+        })
+    }
+
+    fn get_db(&self) -> i64 {
+        self.db
+    }
+}

@@ -1,0 +1,101 @@
+//! Opening sockets: TCP, Unix, and TLS where it is built in. Names are resolved, nothing is said yet.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use redis::{ConnectionAddr, ErrorKind, RedisError};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+
+use super::tls::Trust;
+
+/// A connected socket of any kind.
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Connects. Dropping the future closes what was opened.
+    pub(super) async fn open(addr: &ConnectionAddr, trust: &Trust) -> Result<Self, RedisError> {
+        match addr {
+            ConnectionAddr::Tcp(host, port) => Ok(Self::Tcp(tcp(host, *port).await?)),
+            #[cfg(unix)]
+            ConnectionAddr::Unix(path) => Ok(Self::Unix(UnixStream::connect(path).await?)),
+            ConnectionAddr::TcpTls { host, port, .. } => {
+                trust.meet(host, tcp(host, *port).await?).await
+            }
+            _ => Err(unusable("this kind of address cannot be connected to")),
+        }
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    // Writes are gathered before they are made; waiting for more would only delay them.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// An address, or what was given with it, is of no use.
+pub(super) fn unusable(why: &'static str) -> RedisError {
+    (ErrorKind::InvalidClientConfig, why).into()
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            #[cfg(unix)]
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
+            #[cfg(unix)]
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(unix)]
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(unix)]
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
