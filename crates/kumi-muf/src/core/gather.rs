@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use super::command::{Command, Op, Purpose, Replies, Reply, Search, SearchToken, Time, Token};
+use super::command::{Command, Purpose, Replies, Reply, Search, SearchToken, Time};
 use super::key::{Key, RequestId, RequestKeys, Status};
 use super::name::UnitName;
 use super::output::{CallError, GatherId, Gathered, Output};
@@ -134,10 +134,7 @@ impl Gatherer {
             ttl_ms: Some(left_ms),
             only_new: true,
         }];
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::GatherWrite(gather)),
-            commands,
-        }));
+        out.push_back(Output::run(Purpose::GatherWrite(gather), commands));
     }
 
     pub(crate) fn written(&mut self, gather: u64, replies: Replies, out: &mut VecDeque<Output>) {
@@ -178,15 +175,12 @@ impl Gatherer {
             id,
         }
         .answer_of(status, backend);
-        let token = Token(Purpose::GatherAnswer {
+        let purpose = Purpose::GatherAnswer {
             gather,
             status,
             backend: backend.to_owned(),
-        });
-        out.push_back(Output::Run(Op {
-            token,
-            commands: vec![Command::Values(vec![key])],
-        }));
+        };
+        out.push_back(Output::run(purpose, vec![Command::Values(vec![key])]));
     }
 
     pub(crate) fn answer_read(

@@ -109,11 +109,18 @@ pub enum Audience {
 }
 
 /// The ID of a request. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId {
     text: Arc<str>,
     target_len: usize,
     audience_tag: u8,
+}
+
+impl std::hash::Hash for RequestId {
+    /// The rest follows from the text.
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
 }
 
 impl RequestId {

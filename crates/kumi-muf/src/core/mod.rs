@@ -8,6 +8,7 @@ mod backend;
 mod command;
 mod gather;
 mod glob;
+mod ids;
 mod key;
 mod name;
 mod output;
@@ -22,6 +23,7 @@ mod watch;
 pub use backend::BackendCounters;
 pub use command::{Command, Lost, Op, Replies, Reply, SearchToken, Time, Token};
 pub use gather::GatherSpec;
+pub(crate) use ids::IdMap;
 pub use key::{Audience, Key, RequestId, RequestKeys, Status, key};
 pub use name::{
     NAME_LIMIT_BYTES, NameError, Pattern, Target, UnitName, check_name, is_reserved_keep,

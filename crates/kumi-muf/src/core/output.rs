@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::command::{Op, SearchToken};
+use super::command::{Command, Op, Purpose, SearchToken, Token};
 use super::key::RequestId;
 
 /// A call that waits. Unique within one core.
@@ -176,4 +176,14 @@ pub enum Output {
         /// What it sees.
         event: KeepEvent,
     },
+}
+
+impl Output {
+    /// A pipeline whose replies come back for `purpose`.
+    pub(crate) fn run(purpose: Purpose, commands: Vec<Command>) -> Self {
+        Self::Run(Op {
+            token: Token(purpose),
+            commands,
+        })
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::command::{Command, Op, Purpose, Replies, Reply, Time, Token};
+use super::command::{Command, Purpose, Replies, Reply, Time};
 use super::output::{Output, OwnedId};
 use super::timers::Timers;
 
@@ -86,10 +86,7 @@ impl Owner {
             ttl_ms: Some(entry.ttl_ms),
             only_new: false,
         }];
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::OwnedWrite { owned }),
-            commands,
-        }));
+        out.push_back(Output::run(Purpose::OwnedWrite { owned }, commands));
         self.schedule(owned, now);
     }
 
@@ -101,10 +98,7 @@ impl Owner {
             key: entry.key.clone(),
             ttl_ms: entry.ttl_ms,
         }];
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::OwnedRefresh { owned }),
-            commands,
-        }));
+        out.push_back(Output::run(Purpose::OwnedRefresh { owned }, commands));
         self.schedule(owned, now);
     }
 

@@ -17,7 +17,8 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::command::{Command, Op, Purpose, Replies, Reply, Time, Token};
+use super::command::{Command, Purpose, Replies, Reply, Time};
+use super::ids::IdMap;
 use super::key::{RequestId, RequestKeys};
 use super::name::UnitName;
 use super::output::{CallError, CallId, Output};
@@ -63,7 +64,7 @@ pub(crate) struct Requester {
     unit: UnitName,
     settings: Settings,
     subscribed: bool,
-    calls: HashMap<u64, Call>,
+    calls: IdMap<u64, Call>,
     by_id: HashMap<RequestId, u64>,
     timers: Timers,
     next: u64,
@@ -75,7 +76,7 @@ impl Requester {
             unit,
             settings,
             subscribed: false,
-            calls: HashMap::new(),
+            calls: IdMap::default(),
             by_id: HashMap::new(),
             timers: Timers::default(),
             next: 0,
@@ -162,10 +163,7 @@ impl Requester {
             id: &call.spec.id,
         };
         let commands = vec![Command::Values(vec![keys.res(), keys.err()])];
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::CallAnswer(call_id)),
-            commands,
-        }));
+        out.push_back(Output::run(Purpose::CallAnswer(call_id), commands));
     }
 
     pub(crate) fn answer_read(
@@ -330,10 +328,7 @@ impl Requester {
             only_new: again,
         };
         let commands = meta.into_iter().chain([request]).collect();
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::CallWrite(call_id)),
-            commands,
-        }));
+        out.push_back(Output::run(Purpose::CallWrite(call_id), commands));
     }
 
     fn look(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {
@@ -348,13 +343,13 @@ impl Requester {
             Command::Values(vec![keys.res(), keys.err(), keys.claim()]),
             Command::Exists(vec![keys.req()]),
         ];
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::CallLook {
+        out.push_back(Output::run(
+            Purpose::CallLook {
                 call: call_id,
                 sent: now,
-            }),
+            },
             commands,
-        }));
+        ));
     }
 
     /// Sets the next look: once per lease, and exactly when REQ's life or the call ends.

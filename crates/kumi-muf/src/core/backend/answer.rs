@@ -7,8 +7,10 @@
 use std::collections::VecDeque;
 
 use super::job::State;
-use super::{Backend, Command, JobId, Op, Outcome, Output, Purpose, Replies, Reply, Time, Token};
+use super::{Backend, Output, Time};
+use crate::core::command::{Command, Purpose, Replies, Reply};
 use crate::core::key::{Audience, Status};
+use crate::core::output::{JobId, Outcome};
 
 impl Backend {
     /// Extends the claim, and REQ with it: whoever takes over has to find the request. Extending a claim that has
@@ -31,13 +33,13 @@ impl Backend {
                 ttl_ms: req_ms,
             },
         ];
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::Renew {
+        out.push_back(Output::run(
+            Purpose::Renew {
                 job: job_id,
                 sent: now,
-            }),
+            },
             commands,
-        }));
+        ));
     }
 
     pub(crate) fn renewed(
@@ -72,7 +74,7 @@ impl Backend {
         }
         self.counters.lapsed += 1;
         match claim {
-            Some(_) => self.lose(job_id, now, out),
+            Some(_) => self.lose(job_id, None, now, out),
             None => self.claim(job_id, false, now, out),
         }
     }
@@ -154,10 +156,7 @@ impl Backend {
         if job.failures > 0 {
             self.counters.resent += 1;
         }
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::Answer { job: job_id }),
-            commands,
-        }));
+        out.push_back(Output::run(Purpose::Answer { job: job_id }, commands));
     }
 
     pub(crate) fn answer_written(&mut self, job_id: u64, replies: Replies, now: Time) {

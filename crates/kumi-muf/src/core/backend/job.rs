@@ -56,6 +56,8 @@ pub(super) struct Job {
     pub(super) req_left_ms: u64,
     /// Failures in a row of the present step.
     pub(super) failures: u32,
+    /// An answer was pushed while the claim was on its way.
+    pub(super) answer_seen: bool,
     /// A command for this job is on its way.
     pub(super) busy: bool,
     /// The one timer that counts.
@@ -76,6 +78,7 @@ impl Job {
             lease_until: Time(0),
             req_left_ms: 0,
             failures: 0,
+            answer_seen: false,
             busy: false,
             timer: None,
         }

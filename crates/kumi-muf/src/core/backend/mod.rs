@@ -9,10 +9,12 @@
 //! ```
 //! A claim is `SET claim me NX PX lease`, in one pipeline with a read of REQ, RES, ERR and the claim: whoever reads its
 //! own name has won, even if the reply to an earlier try was lost. A claim is trusted until `lease` after it was *sent*,
-//! which is never later than the server forgets it. This file is the road from a request to its handler; `answer.rs` is
-//! the road back, `sweep.rs` finds what no push told of. It starts no handler itself and reads no clock.
+//! which is never later than the server forgets it. This file has the services and their places; `claim.rs` is the road
+//! from a request to its handler, `answer.rs` the road back, `sweep.rs` finds what no push told of. It starts no handler
+//! itself and reads no clock.
 
 mod answer;
+mod claim;
 mod job;
 mod recent;
 mod sweep;
@@ -21,10 +23,11 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::command::{Command, Op, Purpose, Replies, Reply, Time, Token};
-use super::key::{Audience, RequestId, Status};
+use super::command::Time;
+use super::ids::IdMap;
+use super::key::{Audience, RequestId};
 use super::name::{Pattern, UnitName};
-use super::output::{Incoming, JobId, Outcome, Output, ServiceId};
+use super::output::{Output, ServiceId};
 use super::settings::Settings;
 use super::timers::Timers;
 use job::{Job, Origin, State};
@@ -47,8 +50,8 @@ pub(crate) struct Backend {
     /// What stands in a claim: `unit~instance`, so that two processes of one name are told apart.
     claim_name: Bytes,
     settings: Settings,
-    services: HashMap<u64, Service>,
-    jobs: HashMap<u64, Job>,
+    services: IdMap<u64, Service>,
+    jobs: IdMap<u64, Job>,
     by_key: HashMap<(String, RequestId), u64>,
     recent: Recent,
     lost: usize,
@@ -97,8 +100,8 @@ impl Backend {
             claim_name: Bytes::from([unit.as_str(), "~", instance].concat()),
             unit,
             settings,
-            services: HashMap::new(),
-            jobs: HashMap::new(),
+            services: IdMap::default(),
+            jobs: IdMap::default(),
             by_key: HashMap::new(),
             recent: Recent::default(),
             lost: 0,
@@ -193,9 +196,14 @@ impl Backend {
         let Some(&job_id) = self.by_key.get(&(unit.to_owned(), id.clone())) else {
             return;
         };
-        if matches!(self.jobs[&job_id].state, State::Waiting | State::Lost) {
-            self.forget(job_id);
-            self.recent.insert(unit, id, now, self.settings.lease_ms());
+        match self.jobs.get_mut(&job_id) {
+            Some(job) if matches!(job.state, State::Waiting | State::Lost) => {
+                self.forget(job_id);
+                self.recent.insert(unit, id, now, self.settings.lease_ms());
+            }
+            // If the claim turns out to be another's, it was that one's answer.
+            Some(job) => job.answer_seen |= job.state == State::Claiming,
+            None => {}
         }
     }
 
@@ -225,20 +233,23 @@ impl Backend {
             self.counters.dropped += 1;
             return;
         }
-        self.next += 1;
-        let job_id = self.next;
-        if !place {
+        let job_id = self.insert(unit, id, service, origin);
+        if place {
+            return self.admit(job_id, now, out);
+        }
+        if let Some(entry) = self.services.get_mut(&service) {
             entry.waiting.push_back(job_id);
         }
-        self.jobs.insert(
-            job_id,
-            Job::new(unit.to_owned(), id.clone(), service, origin),
-        );
-        self.by_key.insert((unit.to_owned(), id.clone()), job_id);
-        match place {
-            true => self.admit(job_id, now, out),
-            false => self.watch_answers(out),
-        }
+        self.watch_answers(out);
+    }
+
+    /// Takes note of a request.
+    fn insert(&mut self, unit: &str, id: &RequestId, service: u64, origin: Origin) -> u64 {
+        self.next += 1;
+        let job = Job::new(unit.to_owned(), id.clone(), service, origin);
+        self.jobs.insert(self.next, job);
+        self.by_key.insert((unit.to_owned(), id.clone()), self.next);
+        self.next
     }
 
     /// The narrowest service that takes requests like this one.
@@ -260,276 +271,6 @@ impl Backend {
         }
         job.state = State::Claiming;
         self.claim(job_id, false, now, out);
-    }
-
-    /// Tries to get, or to get back, the claim. `mine` says that the server holds it under our name already, so that
-    /// it has to be extended and cannot be set.
-    fn claim(&mut self, job_id: u64, mine: bool, now: Time, out: &mut VecDeque<Output>) {
-        let lease_ms = self.settings.lease_ms();
-        let Some(job) = self.jobs.get_mut(&job_id) else {
-            return;
-        };
-        job.busy = true;
-        let keys = job.keys();
-        if job.is_to_all() {
-            let mut read = vec![keys.req()];
-            read.extend(
-                [Status::Res, Status::Err].map(|status| keys.answer_of(status, self.unit.as_str())),
-            );
-            read.extend(self.settings.tracing.then(|| keys.meta()));
-            let commands = vec![Command::TimeToLive(keys.req()), Command::Values(read)];
-            out.push_back(Output::Run(Op {
-                token: Token(Purpose::Look { job: job_id }),
-                commands,
-            }));
-            return;
-        }
-        let hold = match mine {
-            true => Command::Expire {
-                key: keys.claim(),
-                ttl_ms: lease_ms,
-            },
-            false => Command::Set {
-                key: keys.claim(),
-                value: self.claim_name.clone(),
-                ttl_ms: Some(lease_ms),
-                only_new: true,
-            },
-        };
-        let mut read = vec![keys.req(), keys.res(), keys.err(), keys.claim()];
-        read.extend(self.settings.tracing.then(|| keys.meta()));
-        let commands = vec![hold, Command::Values(read)];
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::Claim {
-                job: job_id,
-                sent: now,
-            }),
-            commands,
-        }));
-    }
-
-    pub(crate) fn claimed(
-        &mut self,
-        job_id: u64,
-        sent: Time,
-        replies: Replies,
-        now: Time,
-        out: &mut VecDeque<Output>,
-    ) {
-        let Some(job) = self.jobs.get_mut(&job_id) else {
-            return;
-        };
-        job.busy = false;
-        let (held, mut values) = match replies {
-            Ok(mut replies) if replies.len() == 2 => {
-                let values = replies.pop().map(Reply::into_values).unwrap_or_default();
-                (
-                    matches!(replies.pop(), Some(Reply::Ok | Reply::Number(1))),
-                    values,
-                )
-            }
-            _ => return self.fail(job_id, now),
-        };
-        if values.len() < 4 {
-            // The server refused to read; it may come to its senses.
-            return self.fail(job_id, now);
-        }
-        values.resize(5, None);
-        let meta = values.pop().flatten();
-        let claim = values.pop().flatten();
-        let answered = values[1].is_some() || values[2].is_some();
-        let request = values.swap_remove(0);
-        if answered && !job.ignores_old_answers() {
-            return self.answered_elsewhere(job_id, now, out);
-        }
-        if claim.as_ref() != Some(&self.claim_name) {
-            return self.lose(job_id, now, out);
-        }
-        job.failures = 0;
-        if !held {
-            return self.claim(job_id, true, now, out);
-        }
-        job.lease_until = sent.plus(self.settings.lease_ms());
-        if now >= job.lease_until {
-            // The reply took longer than the lease lasts.
-            return self.claim(job_id, false, now, out);
-        }
-        match job.state {
-            State::Answering => self.answer(job_id, now, out),
-            State::Running => self.set_timer(job_id, now.plus(self.settings.renew_ms())),
-            State::Claiming => match request {
-                Some(payload) => {
-                    job.payload = payload;
-                    job.meta = meta;
-                    match job.origin {
-                        Origin::Push => self.start(job_id, 1, now, out),
-                        Origin::Takeover | Origin::Sweep => self.count(job_id, out),
-                    }
-                }
-                None => self.release(job_id, now, out),
-            },
-            State::Waiting | State::Counting | State::Abandoned | State::Lost => {}
-        }
-    }
-
-    /// A request to all was read.
-    pub(crate) fn looked(
-        &mut self,
-        job_id: u64,
-        replies: Replies,
-        now: Time,
-        out: &mut VecDeque<Output>,
-    ) {
-        let Some(job) = self
-            .jobs
-            .get_mut(&job_id)
-            .filter(|job| job.state == State::Claiming)
-        else {
-            return;
-        };
-        job.busy = false;
-        let Ok(mut replies) = replies else {
-            return self.fail(job_id, now);
-        };
-        let mut values = replies.pop().map(Reply::into_values).unwrap_or_default();
-        values.resize(4, None);
-        job.req_left_ms = replies.pop().map_or(0, |reply| reply.number()).max(0) as u64;
-        job.meta = values.pop().flatten();
-        let answered = values[1].is_some() || values[2].is_some();
-        match values.swap_remove(0) {
-            Some(payload) if !answered => {
-                job.payload = payload;
-                self.start(job_id, 1, now, out);
-            }
-            _ => self.release(job_id, now, out),
-        }
-    }
-
-    /// Counts that a request changed hands, so that its handler, and a limit, can know.
-    fn count(&mut self, job_id: u64, out: &mut VecDeque<Output>) {
-        let Some(job) = self.jobs.get_mut(&job_id) else {
-            return;
-        };
-        job.state = State::Counting;
-        job.busy = true;
-        let tries = job.keys().tries();
-        let expire = Command::Expire {
-            key: tries.clone(),
-            ttl_ms: self.settings.answer_ttl_ms,
-        };
-        let commands = vec![Command::Increment(tries), expire];
-        out.push_back(Output::Run(Op {
-            token: Token(Purpose::Count { job: job_id }),
-            commands,
-        }));
-    }
-
-    pub(crate) fn counted(
-        &mut self,
-        job_id: u64,
-        replies: Replies,
-        now: Time,
-        out: &mut VecDeque<Output>,
-    ) {
-        let Some(job) = self
-            .jobs
-            .get_mut(&job_id)
-            .filter(|job| job.state == State::Counting)
-        else {
-            return;
-        };
-        job.busy = false;
-        let tries = match replies.as_deref() {
-            Ok([tries, _]) => tries.number().clamp(1, i64::from(u32::MAX - 1)) as u32,
-            _ => {
-                job.state = State::Claiming;
-                return self.fail(job_id, now);
-            }
-        };
-        if now >= job.lease_until {
-            job.state = State::Claiming;
-            return self.claim(job_id, false, now, out);
-        }
-        match job.origin {
-            Origin::Sweep => self.counters.swept += 1,
-            Origin::Push | Origin::Takeover => self.counters.takeovers += 1,
-        }
-        if tries >= self.settings.attempt_limit {
-            let text = format!("given up after {tries} attempts");
-            job.state = State::Running;
-            return self.finished(JobId(job_id), Outcome::Bad(text.into()), now, out);
-        }
-        self.start(job_id, tries + 1, now, out);
-    }
-
-    fn start(&mut self, job_id: u64, attempt: u32, now: Time, out: &mut VecDeque<Output>) {
-        let Some(job) = self.jobs.get_mut(&job_id) else {
-            return;
-        };
-        job.state = State::Running;
-        self.counters.started += 1;
-        let request = Incoming {
-            unit: job.unit.clone(),
-            id: job.id.clone(),
-            payload: std::mem::take(&mut job.payload),
-            attempt,
-            meta: job.meta.take(),
-        };
-        out.push_back(Output::Start {
-            service: ServiceId(job.service),
-            job: JobId(job_id),
-            request,
-        });
-        if !job.is_to_all() {
-            self.set_timer(job_id, now.plus(self.settings.renew_ms()));
-        }
-    }
-
-    /// Another backend has the claim. A handler that runs goes on: nobody else may finish.
-    fn lose(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
-        let Some(job) = self.jobs.get_mut(&job_id) else {
-            return;
-        };
-        job.lease_until = Time(0);
-        let pause_ms = self.settings.lease_ms() + self.rng.u64(..=self.settings.lease_ms() / 8);
-        if matches!(job.state, State::Running | State::Answering) {
-            self.set_timer(job_id, now.plus(pause_ms));
-            return;
-        }
-        self.counters.claims_lost += 1;
-        let service = job.service;
-        if self.lost >= self.settings.lost_limit
-            || self.services.get(&service).is_none_or(|s| s.draining)
-        {
-            self.counters.dropped += 1;
-            return self.release(job_id, now, out);
-        }
-        self.lost += 1;
-        job.state = State::Lost;
-        job.origin = Origin::Takeover;
-        self.set_timer(job_id, now.plus(pause_ms));
-        self.watch_answers(out);
-        self.free_place(service, now, out);
-    }
-
-    /// The request was answered by another.
-    fn answered_elsewhere(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
-        let Some(job) = self.jobs.get_mut(&job_id) else {
-            return;
-        };
-        self.recent
-            .insert(&job.unit, &job.id, now, self.settings.lease_ms());
-        match job.state {
-            State::Running => {
-                job.state = State::Abandoned;
-                job.timer = None;
-            }
-            State::Answering => {
-                self.counters.silent += 1;
-                self.forget(job_id);
-            }
-            _ => self.release(job_id, now, out),
-        }
     }
 
     /// A job's time has come.

@@ -1,14 +1,18 @@
 //! Sweeps: finding requests that no push told of, after every subscription and every quarter of REQ's life.
 //!
-//! A found request is first looked at (`EXISTS RES ERR claim`): only an orphan, unanswered and unclaimed, is claimed.
-//! What this backend knows of already, and what it knows to be answered, costs no command.
+//! A found request is first looked at (`EXISTS RES ERR`, `PTTL claim`). An orphan, unanswered and unclaimed, is claimed
+//! at once; one that another backend works on is kept in mind until that claim may have lapsed, as if this backend had
+//! tried and lost. What it knows of already, and what it knows to be answered, costs no command.
 
 use std::collections::VecDeque;
 
 use super::job::Origin;
-use super::{Backend, Op, Output, Purpose, Replies, Time, Token};
-use crate::core::command::{Command, Search, SearchToken};
+use super::{Backend, Output, Time};
+use crate::core::command::{Command, Purpose, Replies, Reply, Search, SearchToken};
 use crate::core::key::{Audience, Key, RequestId, RequestKeys, Status};
+
+/// What PTTL says of a key that is not there.
+const ABSENT: i64 = -2;
 
 impl Backend {
     /// Pushes arrive from now on. What was on its way is tried again by its own failure; what nobody told us is swept.
@@ -67,20 +71,21 @@ impl Backend {
                 unit: key.unit,
                 id: &id,
             };
-            let asked = match id.audience() {
-                Audience::All => [Status::Res, Status::Err]
-                    .map(|status| keys.answer_of(status, self.unit.as_str()))
-                    .to_vec(),
-                _ => vec![keys.res(), keys.err(), keys.claim()],
+            let commands = match id.audience() {
+                Audience::All => {
+                    let own = |status| keys.answer_of(status, self.unit.as_str());
+                    vec![Command::Exists(vec![own(Status::Res), own(Status::Err)])]
+                }
+                _ => vec![
+                    Command::Exists(vec![keys.res(), keys.err()]),
+                    Command::TimeToLive(keys.claim()),
+                ],
             };
-            let token = Token(Purpose::Check {
+            let purpose = Purpose::Check {
                 unit: key.unit.to_owned(),
                 id,
-            });
-            out.push_back(Output::Run(Op {
-                token,
-                commands: vec![Command::Exists(asked)],
-            }));
+            };
+            out.push_back(Output::run(purpose, commands));
         }
     }
 
@@ -92,9 +97,34 @@ impl Backend {
         now: Time,
         out: &mut VecDeque<Output>,
     ) {
-        let orphan = matches!(replies.as_deref(), Ok([reply]) if *reply == crate::core::command::Reply::Number(0));
-        if orphan {
-            self.offer(unit, id, Origin::Sweep, now, out);
+        let Ok([Reply::Number(0), claim @ ..]) = replies.as_deref() else {
+            return;
+        };
+        match claim.first().map_or(ABSENT, Reply::number) {
+            ABSENT => self.offer(unit, id, Origin::Sweep, now, out),
+            left_ms => {
+                // A claim without an end is a person's, and means what it says.
+                if let Ok(left_ms) = u64::try_from(left_ms) {
+                    self.await_lapse(unit, id, left_ms, now, out);
+                }
+            }
         }
+    }
+
+    /// Another backend works on a request, and has to show for `left_ms` more that it lives.
+    fn await_lapse(
+        &mut self,
+        unit: &str,
+        id: &RequestId,
+        left_ms: u64,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let known = self.by_key.contains_key(&(unit.to_owned(), id.clone()));
+        let Some(service) = self.service_for(id).filter(|_| !known) else {
+            return;
+        };
+        let job_id = self.insert(unit, id, service, Origin::Takeover);
+        self.lose(job_id, Some(left_ms), now, out);
     }
 }

@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 
-use super::command::{Command, Op, Purpose, Replies, Reply, Search, SearchToken, Time, Token};
+use super::command::{Command, Purpose, Replies, Reply, Search, SearchToken, Time};
 use super::key::{Key, Status};
 use super::output::{KeepEvent, Output, WatchId};
 
@@ -69,10 +69,7 @@ impl Watch {
             number: self.reads,
             sent: now,
         };
-        Output::Run(Op {
-            token: Token(purpose),
-            commands,
-        })
+        Output::run(purpose, commands)
     }
 
     /// Whether something newer is known than what this read says.

@@ -1,7 +1,7 @@
 //! What a watcher is told when events and reads overtake each other: they travel on two connections.
 
 use super::*;
-use crate::core::{Core, Settings, UnitName};
+use crate::core::{Core, Settings, Token, UnitName};
 
 const KEY: &str = "MUF/unit/KEEP/status";
 
