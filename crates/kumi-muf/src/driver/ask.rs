@@ -140,7 +140,7 @@ pub(super) enum Report {
     Connected {
         address: Address,
         version: u64,
-        result: Result<Connected, Error>,
+        result: Result<Box<Connected>, Error>,
         failures: u32,
     },
     /// A node that was asked for a sign of life gave none.

@@ -25,8 +25,8 @@ use super::remote::{ERRAND_LIMIT, Errand};
 use super::taps::Taps;
 use super::upkeep::Upkeep;
 use crate::core::{
-    CallError, CallId, Core, GatherId, Gathered, JobId, KeepEvent, KeepPattern, Lost, Outcome,
-    Output, OwnedId, Pattern, ServiceId, Settings, Time, UnitName, WatchId, ulid,
+    CallError, CallId, Core, GatherId, Gathered, IdMap, JobId, KeepEvent, KeepPattern, Lost,
+    Outcome, Output, OwnedId, Pattern, ServiceId, Settings, Time, UnitName, WatchId, ulid,
 };
 use crate::discovery::Info;
 use crate::serve::{AnyHandler, Request};
@@ -60,6 +60,8 @@ pub(super) struct Engine {
     pub(super) patterns: BTreeSet<String>,
     pub(super) version: u64,
     pub(super) flags: &'static str,
+    /// More has arrived than was taken in.
+    pub(super) has_more: bool,
     /// Pipelines whose replies are here: kept for its room.
     pub(super) landed: Vec<Waiting>,
     /// Whoever waits for what will not come, and has to be told.
@@ -70,15 +72,15 @@ pub(super) struct Engine {
     pub(super) refreshing: bool,
     pub(super) watches_answers: bool,
     pub(super) stats: Stats,
-    pub(super) services: HashMap<ServiceId, Served>,
+    pub(super) services: IdMap<ServiceId, Served>,
     pub(super) taps: Taps,
-    pub(super) calls: HashMap<CallId, (Ticket, oneshot::Sender<Result<Bytes, CallError>>)>,
+    pub(super) calls: IdMap<CallId, (Ticket, oneshot::Sender<Result<Bytes, CallError>>)>,
     pub(super) gathers:
-        HashMap<GatherId, (Ticket, mpsc::UnboundedSender<Result<Gathered, CallError>>)>,
-    pub(super) tickets: HashMap<Ticket, Asked>,
-    pub(super) watchers: HashMap<WatchId, Watcher>,
+        IdMap<GatherId, (Ticket, mpsc::UnboundedSender<Result<Gathered, CallError>>)>,
+    pub(super) tickets: IdMap<Ticket, Asked>,
+    pub(super) watchers: IdMap<WatchId, Watcher>,
     pub(super) has_slow_watchers: bool,
-    pub(super) keep_patterns: HashMap<WatchId, KeepPattern>,
+    pub(super) keep_patterns: IdMap<WatchId, KeepPattern>,
     pub(super) drains: Vec<(ServiceId, oneshot::Sender<()>)>,
     pub(super) closing: Option<oneshot::Sender<()>>,
     pub(super) info: Option<(Info, OwnedId, OwnedId)>,
@@ -125,6 +127,7 @@ impl Engine {
             patterns: start.patterns,
             version: 0,
             flags: start.flags,
+            has_more: false,
             landed: Vec::new(),
             lost: VecDeque::new(),
             errands: mpsc::channel(ERRAND_LIMIT),
@@ -133,16 +136,16 @@ impl Engine {
             refreshing: false,
             watches_answers: false,
             stats: Stats::default(),
-            services: HashMap::new(),
+            services: IdMap::default(),
             taps: Taps::default(),
             handlers: JoinSet::new(),
             running: HashMap::new(),
-            calls: HashMap::new(),
-            gathers: HashMap::new(),
-            tickets: HashMap::new(),
-            watchers: HashMap::new(),
+            calls: IdMap::default(),
+            gathers: IdMap::default(),
+            tickets: IdMap::default(),
+            watchers: IdMap::default(),
             has_slow_watchers: false,
-            keep_patterns: HashMap::new(),
+            keep_patterns: IdMap::default(),
             drains: Vec::new(),
             closing: None,
             info: None,
@@ -183,7 +186,18 @@ impl Engine {
                     .reset(self.base + Duration::from_millis(at.0));
             }
             // What was just decided goes out before anything else is looked at.
-            poll_fn(|cx| Poll::Ready(self.fleet.flush(cx))).await;
+            poll_fn(|cx| {
+                self.fleet.flush(cx);
+                Poll::Ready(())
+            })
+            .await;
+            if self.has_more {
+                // Handlers and callers that the last step woke get their turn, and their part of the next write.
+                tokio::task::yield_now().await;
+                self.take_in();
+                self.drain_ready(&mut asks, &mut back);
+                continue;
+            }
             tokio::select! {
                 () = poll_fn(|cx| self.fleet.poll(cx)) => self.take_in(),
                 ask = asks.recv() => match ask {

@@ -97,7 +97,10 @@ impl Fleet {
     /// Writes what is to go out and reads what has come, on all connections, without waiting. Ready when something
     /// came or a connection ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let ready = self.ups().fold(false, |ready, up| up.poll(cx) || ready);
+        let mut ready = false;
+        for up in self.ups() {
+            ready |= up.poll(cx);
+        }
         match ready {
             true => Poll::Ready(()),
             false => Poll::Pending,

@@ -19,6 +19,10 @@ use crate::tap::TAP_GLOB;
 /// How often a pipeline follows a slot that moves.
 const REDIRECT_LIMIT: u8 = 3;
 
+/// Replies, or pushes, that are taken in before what follows from them is sent. The server works on those while we take
+/// in the next; larger steps would save writes, but each side would wait for the other.
+const STEP_LIMIT: usize = 32;
+
 /// Who waits for replies.
 pub(super) enum Passenger {
     /// The core, under its token.
@@ -77,35 +81,44 @@ pub(super) struct Scatter {
 }
 
 impl Up {
-    /// Appends a pipeline to what goes out. It comes back if the connection takes no more.
-    fn send(&mut self, waiting: Waiting) -> Result<(), Waiting> {
+    /// Appends a pipeline to what goes out. Returns who would wait in vain, because the connection takes no more.
+    fn send(&mut self, waiting: Waiting) -> Option<Passenger> {
         let Some(out) = self.commands.output() else {
-            return Err(waiting);
+            return waiting.into_lost();
         };
         encode::pack(&waiting.commands, waiting.asking, out);
         self.waiting.push_back(waiting);
-        Ok(())
+        None
     }
 
-    /// Takes the pipelines whose replies are all here.
-    pub(super) fn take_replies(&mut self, landed: &mut Vec<Waiting>) -> Result<(), Malformed> {
-        while let Some((value, length)) = wire::reply(self.commands.unread())? {
+    /// Takes the pipelines whose replies are all here, as many as make a step. True if there may be more.
+    fn take_replies(&mut self, landed: &mut Vec<Waiting>) -> Result<bool, Malformed> {
+        let mut taken = 0;
+        while taken < STEP_LIMIT {
+            let Some((value, length)) = wire::reply(self.commands.unread())? else {
+                return Ok(false);
+            };
             self.commands.consume(length);
             let front = self.waiting.front_mut().ok_or(Malformed)?;
             front.values.push(value);
             if front.values.len() == front.count {
                 landed.extend(self.waiting.pop_front());
+                taken += 1;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Hands each push to `tell`, as its pattern, channel and payload. Whatever else comes was asked for, in order.
-    pub(super) fn take_pushes(
+    /// Hands pushes to `tell`, as pattern, channel and payload, as many as make a step. Whatever else comes was asked
+    /// for, in order. True if there may be more.
+    fn take_pushes(
         &mut self,
         mut tell: impl FnMut(&[u8], &[u8], &[u8]),
-    ) -> Result<(), Malformed> {
-        while let Some((said, length)) = wire::said(self.pushes.unread())? {
+    ) -> Result<bool, Malformed> {
+        for _ in 0..STEP_LIMIT {
+            let Some((said, length)) = wire::said(self.pushes.unread())? else {
+                return Ok(false);
+            };
             match said {
                 Said::Message {
                     pattern,
@@ -119,7 +132,7 @@ impl Up {
             }
             self.pushes.consume(length);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// When the reply that is waited for the longest was asked for.
@@ -142,11 +155,10 @@ impl Engine {
             .and_then(|command| encode::keys(command).first());
         let up = key.and_then(|key| self.fleet.owner(key));
         let waiting = Waiting::new(passenger, commands, now);
-        let refused = match up {
-            Some(up) => up.send(waiting).err(),
-            None => Some(waiting),
-        };
-        self.lost.extend(refused.and_then(Waiting::into_lost));
+        self.lost.extend(match up {
+            Some(up) => up.send(waiting),
+            None => waiting.into_lost(),
+        });
     }
 
     /// Sends a task's commands to the connection that it means, if that is still there.
@@ -171,12 +183,13 @@ impl Engine {
         }
     }
 
-    /// Takes in all that has arrived: replies first, then pushes.
+    /// Takes in a step of what has arrived: replies first, then pushes.
     pub(super) fn take_in(&mut self) {
         let now = self.now();
         let mut landed = std::mem::take(&mut self.landed);
         let mut broken = Vec::new();
         let mut last_tap_left = false;
+        self.has_more = false;
         for (address, node) in &mut self.fleet.nodes {
             let Some(up) = &mut node.up else { continue };
             let (core, taps) = (&mut self.core, &mut self.taps);
@@ -194,8 +207,12 @@ impl Engine {
                 }
             });
             let ended = up.commands.has_ended() || up.pushes.has_ended();
-            if ended || replies.is_err() || pushes.is_err() {
-                broken.push((address.clone(), node.generation));
+            match (replies, pushes) {
+                (Ok(false), Ok(false)) if !ended => {}
+                (Ok(more_replies), Ok(more_pushes)) if more_replies || more_pushes => {
+                    self.has_more = true;
+                }
+                _ => broken.push((address.clone(), node.generation)),
             }
         }
         for waiting in landed.drain(..) {
@@ -253,11 +270,10 @@ impl Engine {
         waiting.asking = asking;
         waiting.count *= 1 + usize::from(asking);
         waiting.redirects = redirects + 1;
-        let refused = match self.fleet.at(to) {
-            Some(up) => up.send(waiting).err(),
-            None => Some(waiting),
-        };
-        self.lost.extend(refused.and_then(Waiting::into_lost));
+        self.lost.extend(match self.fleet.at(to) {
+            Some(up) => up.send(waiting),
+            None => waiting.into_lost(),
+        });
     }
 
     /// Tells whoever waited.

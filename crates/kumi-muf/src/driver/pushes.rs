@@ -109,7 +109,7 @@ impl Engine {
                 Ok(connected) => Report::Connected {
                     address,
                     version,
-                    result: Ok(connected),
+                    result: Ok(Box::new(connected)),
                     failures,
                 },
                 Err(error) => Report::Connected {
@@ -143,7 +143,7 @@ impl Engine {
                 result: Ok(connected),
                 ..
             } if version == self.version => {
-                self.node_up(&address, connected);
+                self.node_up(&address, *connected);
             }
             Report::Connected {
                 address,
