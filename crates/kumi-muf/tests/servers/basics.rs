@@ -1,11 +1,11 @@
 //! What a user of the crate meets on a day when nothing breaks.
 
 use std::future::IntoFuture;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kumi_muf::{Error, Json, KeepEvent, Request, Traffic};
 
-use crate::support::Server;
+use crate::support::{Place, Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_answered_by_services_that_match() {
@@ -57,97 +57,101 @@ async fn calls_are_answered_by_services_that_match() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_and_silence_are_told_apart() {
-    let server = Server::redis();
-    let web = server.unit("web").await;
-    let error = web
-        .request("a.b", ())
-        .ttl(Duration::from_millis(300))
-        .await
-        .expect_err("nobody");
-    assert!(matches!(error, Error::NoResponder), "{error:?}");
-    let backend = server.unit("sleepy").await;
-    backend
-        .serve("a.*", |_: Request| async {
-            std::future::pending::<Result<(), String>>().await
-        })
-        .await
-        .expect("a service");
-    let error = web
-        .request("a.b", ())
-        .timeout(Duration::from_secs(3))
-        .await
-        .expect_err("silence");
-    assert!(
-        matches!(&error, Error::HandlerTimeout { claimant } if claimant == "sleepy"),
-        "{error:?}"
-    );
+    for server in Server::each() {
+        let web = server.unit("web").await;
+        let error = web
+            .request("a.b", ())
+            .ttl(Duration::from_millis(300))
+            .await
+            .expect_err("nobody");
+        assert!(matches!(error, Error::NoResponder), "{error:?}");
+        let backend = server.unit("sleepy").await;
+        backend
+            .serve("a.*", |_: Request| async {
+                std::future::pending::<Result<(), String>>().await
+            })
+            .await
+            .expect("a service");
+        let error = web
+            .request("a.b", ())
+            .timeout(Duration::from_secs(3))
+            .await
+            .expect_err("silence");
+        assert!(
+            matches!(&error, Error::HandlerTimeout { claimant } if claimant == "sleepy"),
+            "{error:?}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_is_answered_and_the_service_goes_on() {
-    let server = Server::redis();
-    let backend = server.unit("bomb").await;
-    let explode = |request: Request| async move {
-        assert!(request.text()? != "boom", "told to");
-        Ok::<_, Error>("fine")
-    };
-    backend
-        .serve("b.b", explode)
-        .concurrency(1)
-        .await
-        .expect("a service");
-    let web = server.unit("web").await;
-    assert!(
-        matches!(web.request("b.b", "boom").await, Err(Error::Remote(text)) if text == "the handler panicked")
-    );
-    assert_eq!(
-        web.request("b.b", "tick").await.expect("an answer").bytes(),
-        "fine"
-    );
+    for server in Server::each() {
+        let backend = server.unit("bomb").await;
+        let explode = |request: Request| async move {
+            assert!(request.text()? != "boom", "told to");
+            Ok::<_, Error>("fine")
+        };
+        backend
+            .serve("b.b", explode)
+            .concurrency(1)
+            .await
+            .expect("a service");
+        let web = server.unit("web").await;
+        assert!(
+            matches!(web.request("b.b", "boom").await, Err(Error::Remote(text)) if text == "the handler panicked")
+        );
+        assert_eq!(
+            web.request("b.b", "tick").await.expect("an answer").bytes(),
+            "fine"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drained_service_answers_what_it_has() {
-    let server = Server::redis();
-    let backend = server.unit("slow").await;
-    let (began, begun) = tokio::sync::oneshot::channel();
-    let (go, gone) = tokio::sync::oneshot::channel::<()>();
-    let parts = std::sync::Mutex::new(Some((began, gone)));
-    let service = backend
-        .serve_with("s.s", parts, |parts, _: Request| {
-            let taken = parts.lock().expect("no panic").take();
-            async move {
-                if let Some((began, gone)) = taken {
-                    let _ = began.send(());
-                    let _ = gone.await;
+    for server in Server::each() {
+        let backend = server.unit("slow").await;
+        let (began, begun) = tokio::sync::oneshot::channel();
+        let (go, gone) = tokio::sync::oneshot::channel::<()>();
+        let parts = std::sync::Mutex::new(Some((began, gone)));
+        let service = backend
+            .serve_with("s.s", parts, |parts, _: Request| {
+                let taken = parts.lock().expect("no panic").take();
+                async move {
+                    if let Some((began, gone)) = taken {
+                        let _ = began.send(());
+                        let _ = gone.await;
+                    }
+                    Ok::<_, Error>("done")
                 }
-                Ok::<_, Error>("done")
-            }
-        })
-        .await
-        .expect("a service");
-    let web = server.unit("web").await;
-    let call = tokio::spawn(web.request("s.s", ()).into_future());
-    begun.await.expect("the handler begins");
-    let drain = tokio::spawn(service.drain());
-    // It says so itself once it takes no more.
-    let serves = |units: Vec<kumi_muf::Info>| units.iter().any(|info| !info.services.is_empty());
-    while serves(web.units().await.expect("units")) {
-        tokio::task::yield_now().await;
+            })
+            .await
+            .expect("a service");
+        let web = server.unit("web").await;
+        let call = tokio::spawn(web.request("s.s", ()).into_future());
+        begun.await.expect("the handler begins");
+        let drain = tokio::spawn(service.drain());
+        // It says so itself once it takes no more.
+        let serves =
+            |units: Vec<kumi_muf::Info>| units.iter().any(|info| !info.services.is_empty());
+        while serves(web.units().await.expect("units")) {
+            tokio::task::yield_now().await;
+        }
+        let error = web
+            .request("s.s", ())
+            .ttl(Duration::from_millis(200))
+            .await
+            .expect_err("it is draining");
+        assert!(matches!(error, Error::NoResponder), "{error:?}");
+        go.send(()).expect("the handler waits");
+        assert_eq!(
+            call.await.expect("no panic").expect("an answer").bytes(),
+            "done"
+        );
+        drain.await.expect("no panic").expect("drained");
+        backend.close().await.expect("closed");
     }
-    let error = web
-        .request("s.s", ())
-        .ttl(Duration::from_millis(200))
-        .await
-        .expect_err("it is draining");
-    assert!(matches!(error, Error::NoResponder), "{error:?}");
-    go.send(()).expect("the handler waits");
-    assert_eq!(
-        call.await.expect("no panic").expect("an answer").bytes(),
-        "done"
-    );
-    drain.await.expect("no panic").expect("drained");
-    backend.close().await.expect("closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,72 +186,72 @@ async fn a_thousand_calls_in_flight_get_one_answer_each() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_a_call_forgets_it() {
-    let server = Server::redis();
-    let web = server.unit("web").await;
-    let call = tokio::time::timeout(
-        Duration::from_millis(50),
-        web.request("a.b", ()).into_future(),
-    );
-    assert!(call.await.is_err());
-    // The engine hears of it after this, because it takes what is ready in turns.
-    for _ in 0..100 {
-        if web.stats().await.expect("stats").pending == 0 {
-            return;
+    for server in Server::each() {
+        let web = server.unit("web").await;
+        let call = tokio::time::timeout(
+            Duration::from_millis(50),
+            web.request("a.b", ()).into_future(),
+        );
+        assert!(call.await.is_err());
+        // The engine hears of it after this, because it takes what is ready in turns.
+        let until = Instant::now() + Duration::from_secs(20);
+        while web.stats().await.expect("stats").pending > 0 {
+            assert!(Instant::now() < until, "the call is still pending");
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
     }
-    panic!("the call is still pending");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gather_hears_every_backend() {
-    let server = Server::redis();
-    let mut backends = Vec::new();
-    for index in 0..3 {
-        let backend = server.unit(&format!("b{index}")).await;
-        let name = backend.unit().to_owned();
-        backend
-            .serve("who.*", move |_: Request| {
-                let name = name.clone();
-                async move {
-                    if name == "b1" {
-                        Err("not me".to_owned())
-                    } else {
-                        Ok(name)
+    for server in Server::each() {
+        let mut backends = Vec::new();
+        for index in 0..3 {
+            let backend = server.unit(&format!("b{index}")).await;
+            let name = backend.unit().to_owned();
+            backend
+                .serve("who.*", move |_: Request| {
+                    let name = name.clone();
+                    async move {
+                        if name == "b1" {
+                            Err("not me".to_owned())
+                        } else {
+                            Ok(name)
+                        }
                     }
-                }
-            })
+                })
+                .await
+                .expect("a service");
+            backends.push(backend);
+        }
+        let web = server.unit("web").await;
+        let mut answers = web.gather("who.there", ()).count(3).await.expect("answers");
+        answers.sort_by(|a, b| a.backend.cmp(&b.backend));
+        let told: Vec<_> = answers
+            .iter()
+            .map(|answer| (answer.backend.as_str(), answer.result.clone()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("b0", Ok("b0".into())),
+                ("b1", Err("not me".into())),
+                ("b2", Ok("b2".into()))
+            ]
+        );
+        let some = web
+            .gather("who.there", ())
+            .quiet(Duration::from_secs(2))
             .await
-            .expect("a service");
-        backends.push(backend);
+            .expect("answers");
+        assert_eq!(some.len(), 3);
+        let none = web
+            .gather("no.body", ())
+            .timeout(Duration::from_millis(100))
+            .await
+            .expect("no answers");
+        assert_eq!(none, []);
     }
-    let web = server.unit("web").await;
-    let mut answers = web.gather("who.there", ()).count(3).await.expect("answers");
-    answers.sort_by(|a, b| a.backend.cmp(&b.backend));
-    let told: Vec<_> = answers
-        .iter()
-        .map(|answer| (answer.backend.as_str(), answer.result.clone()))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            ("b0", Ok("b0".into())),
-            ("b1", Err("not me".into())),
-            ("b2", Ok("b2".into()))
-        ]
-    );
-    let some = web
-        .gather("who.there", ())
-        .quiet(Duration::from_secs(2))
-        .await
-        .expect("answers");
-    assert_eq!(some.len(), 3);
-    let none = web
-        .gather("no.body", ())
-        .timeout(Duration::from_millis(100))
-        .await
-        .expect("no answers");
-    assert_eq!(none, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,105 +296,111 @@ async fn watchers_see_a_snapshot_and_then_what_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owned_value_outlives_its_ttl_while_its_unit_lives() {
-    let server = Server::redis();
-    let unit = server.unit("unit").await;
-    let owned = unit
-        .keep("status", "up")
-        .ttl(Duration::from_secs(2))
-        .owned()
-        .await
-        .expect("owned");
-    let web = server.unit("web").await;
-    let mut watch = web.watch_keep("unit/status").await.expect("a watch");
-    assert!(matches!(watch.next().await, Some(KeepEvent::Value { .. })));
-    assert_eq!(watch.next().await, Some(KeepEvent::Live));
-    // Refreshing is not a change.
-    assert!(
-        tokio::time::timeout(Duration::from_secs(5), watch.next())
+    for server in Server::each() {
+        let unit = server.unit("unit").await;
+        let owned = unit
+            .keep("status", "up")
+            .ttl(Duration::from_secs(2))
+            .owned()
             .await
-            .is_err()
-    );
-    owned.set("busy").await.expect("changed");
-    assert!(matches!(watch.next().await, Some(KeepEvent::Value { value, .. }) if value == "busy"));
-    drop(owned);
-    let gone = KeepEvent::Expired {
-        unit: "unit".into(),
-        id: "status".into(),
-    };
-    assert_eq!(watch.next().await, Some(gone));
+            .expect("owned");
+        let web = server.unit("web").await;
+        let mut watch = web.watch_keep("unit/status").await.expect("a watch");
+        assert!(matches!(watch.next().await, Some(KeepEvent::Value { .. })));
+        assert_eq!(watch.next().await, Some(KeepEvent::Live));
+        // Refreshing is not a change.
+        assert!(
+            tokio::time::timeout(Duration::from_secs(5), watch.next())
+                .await
+                .is_err()
+        );
+        owned.set("busy").await.expect("changed");
+        assert!(
+            matches!(watch.next().await, Some(KeepEvent::Value { value, .. }) if value == "busy")
+        );
+        drop(owned);
+        let gone = KeepEvent::Expired {
+            unit: "unit".into(),
+            id: "status".into(),
+        };
+        assert_eq!(watch.next().await, Some(gone));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn units_are_listed_while_they_live() {
-    let server = Server::redis();
-    let beat = Duration::from_secs(1);
-    let backend = server
-        .builder("back")
-        .version("1.2")
-        .heartbeat(beat)
-        .connect()
-        .await
-        .expect("a unit");
-    backend
-        .serve("a.*", |_: Request| async { Ok::<_, Error>(()) })
-        .await
-        .expect("a service");
-    let web = server.unit("web").await;
-    let names =
-        |units: Vec<kumi_muf::Info>| units.into_iter().map(|info| info.unit).collect::<Vec<_>>();
-    loop {
-        let units = web.units().await.expect("units");
-        let back = units
-            .iter()
-            .find(|info| info.unit == "back")
-            .expect("it is there");
-        if back.services == ["a.*"] {
-            assert_eq!(back.version, "1.2");
-            assert_eq!(names(units), ["back", "web"]);
-            break;
+    for server in Server::each() {
+        let beat = Duration::from_secs(1);
+        let backend = server
+            .builder("back")
+            .version("1.2")
+            .heartbeat(beat)
+            .connect()
+            .await
+            .expect("a unit");
+        backend
+            .serve("a.*", |_: Request| async { Ok::<_, Error>(()) })
+            .await
+            .expect("a service");
+        let web = server.unit("web").await;
+        let names = |units: Vec<kumi_muf::Info>| {
+            units.into_iter().map(|info| info.unit).collect::<Vec<_>>()
+        };
+        loop {
+            let units = web.units().await.expect("units");
+            let back = units
+                .iter()
+                .find(|info| info.unit == "back")
+                .expect("it is there");
+            if back.services == ["a.*"] {
+                assert_eq!(back.version, "1.2");
+                assert_eq!(names(units), ["back", "web"]);
+                break;
+            }
         }
-    }
-    drop(backend);
-    let mut watch = web.watch_keep("*/*").await.expect("a watch");
-    assert_eq!(
-        watch.next().await,
-        Some(KeepEvent::Live),
-        "info is not shown to watchers"
-    );
-    while names(web.units().await.expect("units")) != ["web"] {
-        tokio::time::sleep(beat).await;
+        drop(backend);
+        let mut watch = web.watch_keep("*/*").await.expect("a watch");
+        assert_eq!(
+            watch.next().await,
+            Some(KeepEvent::Live),
+            "info is not shown to watchers"
+        );
+        while names(web.units().await.expect("units")) != ["web"] {
+            tokio::time::sleep(beat).await;
+        }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tracing_travels_beside_the_request() {
-    let server = Server::redis();
-    let backend = server
-        .builder("back")
-        .tracing(true)
-        .connect()
-        .await
-        .expect("a unit");
-    backend
-        .serve("a.b", |request: Request| async move {
-            assert!(request.deadline().is_some());
-            Ok::<_, Error>(request.traceparent().unwrap_or_default())
-        })
-        .await
-        .expect("a service");
-    let web = server
-        .builder("web")
-        .tracing(true)
-        .connect()
-        .await
-        .expect("a unit");
-    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let answer = web
-        .request("a.b", "payload")
-        .traceparent(parent)
-        .await
-        .expect("an answer");
-    assert_eq!(answer.text().expect("text"), parent);
+    for server in Server::each() {
+        let backend = server
+            .builder("back")
+            .tracing(true)
+            .connect()
+            .await
+            .expect("a unit");
+        backend
+            .serve("a.b", |request: Request| async move {
+                assert!(request.deadline().is_some());
+                Ok::<_, Error>(request.traceparent().unwrap_or_default())
+            })
+            .await
+            .expect("a service");
+        let web = server
+            .builder("web")
+            .tracing(true)
+            .connect()
+            .await
+            .expect("a unit");
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let answer = web
+            .request("a.b", "payload")
+            .traceparent(parent)
+            .await
+            .expect("an answer");
+        assert_eq!(answer.text().expect("text"), parent);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,17 @@
-//! A Redis Cluster of three primaries and three replicas, made by the test from the Debian package.
+//! A Redis Cluster of three primaries, with or without replicas, made by the test from the Debian package.
 
+use std::collections::BTreeSet;
 use std::future::IntoFuture;
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command};
+use std::time::Duration;
 
-use kumi_muf::{Error, KeepEvent, Muf, Request};
+use kumi_muf::{KeepEvent, Muf, Traffic};
 
-/// Six nodes. Killed when dropped.
+use crate::interop::{a_person_answers, a_person_calls, two_people};
+use crate::support::{Place, echo, end, output, until_ready, wait_until};
+
+/// Three primaries, and perhaps a replica of each. Killed when dropped.
 struct Cluster {
     nodes: Vec<Child>,
     ports: Vec<u16>,
@@ -15,23 +19,21 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start() -> Self {
+    fn start(replicas: bool) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let ports = free_ports(6);
+        let ports = free_ports(if replicas { 6 } else { 3 });
         let nodes = ports.iter().map(|port| node(*port, dir.path())).collect();
         let cluster = Self {
             nodes,
             ports,
             _dir: dir,
         };
-        for port in &cluster.ports {
-            wait_until("a node answers", || cluster.cli(*port, &["PING"]) == "PONG");
-        }
         let addresses = cluster.ports.iter().map(|port| format!("127.0.0.1:{port}"));
         let made = Command::new("redis-cli")
             .args(["--cluster", "create"])
             .args(addresses)
-            .args(["--cluster-replicas", "1", "--cluster-yes"])
+            .args(["--cluster-replicas", if replicas { "1" } else { "0" }])
+            .arg("--cluster-yes")
             .output()
             .expect("redis-cli is installed");
         assert!(
@@ -41,33 +43,24 @@ impl Cluster {
         );
         wait_until("all agree, and replicas are linked", || {
             cluster.ports.iter().all(|port| {
-                let state = cluster.cli(*port, &["CLUSTER", "INFO"]);
-                let role = cluster.cli(*port, &["INFO", "replication"]);
-                state.contains("cluster_state:ok")
-                    && (role.contains("connected_slaves:1")
-                        || role.contains("master_link_status:up"))
+                let state = cluster.ask(*port, &["CLUSTER", "INFO"]);
+                let role = cluster.ask(*port, &["INFO", "replication"]);
+                let linked =
+                    role.contains("connected_slaves:1") || role.contains("master_link_status:up");
+                state.contains("cluster_state:ok") && (linked || !replicas)
             })
         });
         cluster
     }
 
-    fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.ports[0])
-    }
-
-    fn cli(&self, port: u16, arguments: &[&str]) -> String {
-        let output = Command::new("redis-cli")
-            .args(["-c", "-p", &port.to_string()])
-            .args(arguments)
-            .output();
-        String::from_utf8_lossy(&output.expect("redis-cli is installed").stdout)
-            .trim_end()
-            .to_owned()
+    /// What one node says.
+    fn ask(&self, port: u16, arguments: &[&str]) -> String {
+        output(cli(port).args(arguments))
     }
 
     fn primaries(&self) -> Vec<usize> {
         let is_primary = |port: &u16| {
-            self.cli(*port, &["INFO", "replication"])
+            self.ask(*port, &["INFO", "replication"])
                 .contains("role:master")
         };
         (0..self.ports.len())
@@ -78,36 +71,55 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        for node in &mut self.nodes {
-            let _ = node.kill();
-            let _ = node.wait();
-        }
+        self.nodes.iter_mut().for_each(end);
     }
 }
 
+impl Place for Cluster {
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.ports[0])
+    }
+
+    fn cli(&self, arguments: &[&str]) -> String {
+        output(cli(self.ports[0]).arg("-c").args(arguments))
+    }
+
+    fn keys(&self, glob: &str) -> Vec<String> {
+        let scan = |port: &u16| self.ask(*port, &["--scan", "--pattern", glob]);
+        let found: Vec<String> = self.ports.iter().map(scan).collect();
+        found
+            .iter()
+            .flat_map(|keys| keys.lines())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn everywhere(&self) -> Vec<Command> {
+        self.ports.iter().map(|port| cli(*port)).collect()
+    }
+}
+
+fn cli(port: u16) -> Command {
+    let mut cli = Command::new("redis-cli");
+    cli.args(["-p", &port.to_string()]);
+    cli
+}
+
 fn node(port: u16, dir: &std::path::Path) -> Child {
-    Command::new("redis-server")
-        .args([
-            "--port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--cluster-enabled",
-            "yes",
-        ])
-        .args([
-            "--cluster-node-timeout",
-            "2000",
-            "--cluster-config-file",
-            &format!("nodes-{port}.conf"),
-        ])
-        .args(["--repl-ping-replica-period", "1", "--cluster-port", "0"])
-        .current_dir(dir)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("redis-server is installed")
+    let file = format!("nodes-{port}.conf");
+    until_ready(
+        Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(["--save", "", "--cluster-enabled", "yes"])
+            .args([
+                "--cluster-config-file",
+                &file,
+                "--cluster-node-timeout",
+                "2000",
+            ])
+            .args(["--repl-ping-replica-period", "1", "--cluster-port", "0"])
+            .current_dir(dir),
+    )
 }
 
 /// Ports whose bus port (10,000 above) is free too.
@@ -123,27 +135,99 @@ fn free_ports(count: usize) -> Vec<u16> {
     held.into_iter().map(|(port, _)| port).collect()
 }
 
-/// A cluster tells nobody when it has settled; it has to be asked.
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !done() {
-        assert!(Instant::now() < until, "{what}: not within a minute");
-        std::thread::sleep(Duration::from_millis(50));
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_cli_is_enough_on_a_cluster_too() {
+    let cluster = tokio::task::spawn_blocking(|| Cluster::start(false));
+    let cluster = cluster.await.expect("a cluster");
+    two_people(&cluster).await;
+    a_person_answers(&cluster).await;
+    a_person_calls(&cluster).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watchers_and_onlookers_see_all_primaries_of_a_cluster() {
+    let cluster = tokio::task::spawn_blocking(|| Cluster::start(false));
+    let cluster = cluster.await.expect("a cluster");
+    let sensor = Muf::connect(&cluster.url(), "sensor")
+        .await
+        .expect("a unit");
+    let web = Muf::connect(&cluster.url(), "web").await.expect("a unit");
+    let names: BTreeSet<String> = (0..12).map(|n| format!("v{n}")).collect();
+    for name in &names {
+        sensor.keep(name, "before").await.expect("kept");
+    }
+    let mut watch = web.watch_keep("sensor/*").await.expect("a watch");
+    let mut next = async || {
+        let next = tokio::time::timeout(Duration::from_secs(30), watch.next());
+        next.await.expect("no hang").expect("open")
+    };
+    let mut shown = BTreeSet::new();
+    while let KeepEvent::Value { id, .. } = next().await {
+        shown.insert(id);
+    }
+    assert_eq!(shown, names, "the snapshot is of all primaries");
+
+    // Changes, deletions and ends, on whichever primary they happen.
+    for name in &names {
+        sensor.keep(name, "after").await.expect("kept");
+    }
+    let mut changed = BTreeSet::new();
+    while changed.len() < names.len() {
+        match next().await {
+            KeepEvent::Value { id, value, .. } if value == "after" => changed.insert(id),
+            other => panic!("{other:?}"),
+        };
+    }
+    for name in &names {
+        cluster.cli(&["DEL", &format!("MUF/sensor/KEEP/{name}")]);
+    }
+    let mut deleted = BTreeSet::new();
+    while deleted.len() < names.len() {
+        match next().await {
+            KeepEvent::Deleted { id, .. } => deleted.insert(id),
+            other => panic!("{other:?}"),
+        };
+    }
+    let brief = sensor.keep("brief", "x").ttl(Duration::from_secs(1));
+    brief.await.expect("kept");
+    assert!(matches!(next().await, KeepEvent::Value { .. }));
+    assert!(matches!(next().await, KeepEvent::Expired { id, .. } if id == "brief"));
+
+    // One primary's pushes break off: something may have been missed.
+    cluster.ask(cluster.ports[1], &["CLIENT", "KILL", "TYPE", "pubsub"]);
+    assert_eq!(next().await, KeepEvent::Gap);
+    assert_eq!(next().await, KeepEvent::Live);
+
+    // An onlooker sees the traffic of others wherever their keys are.
+    let mut tap = web.tap().await.expect("a tap");
+    sensor.serve("a.b", echo).await.expect("a service");
+    let caller = Muf::connect(&cluster.url(), "caller")
+        .await
+        .expect("a unit");
+    let calls = 10;
+    for _ in 0..calls {
+        caller.request("a.b", "x").await.expect("an answer");
+    }
+    let mut answered = BTreeSet::new();
+    while answered.len() < calls {
+        let next = tokio::time::timeout(Duration::from_secs(30), tap.next());
+        let traffic = next.await.expect("no hang").expect("open").expect("read");
+        if let Traffic::Key(seen) = traffic
+            && seen.status.as_str() == "RES"
+        {
+            assert_eq!(seen.unit, "caller");
+            answered.insert(seen.id);
+        }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_serves_calls_and_survives_a_failover() {
-    let mut cluster = tokio::task::spawn_blocking(Cluster::start)
+    let mut cluster = tokio::task::spawn_blocking(|| Cluster::start(true))
         .await
         .expect("a cluster");
     let backend = Muf::connect(&cluster.url(), "back").await.expect("a unit");
-    backend
-        .serve("*", |request: Request| async move {
-            Ok::<_, Error>(request.payload().clone())
-        })
-        .await
-        .expect("a service");
+    backend.serve("*", echo).await.expect("a service");
     let web = Muf::connect(&cluster.url(), "web").await.expect("a unit");
 
     // IDs fall on all primaries.
@@ -153,12 +237,10 @@ async fn a_cluster_serves_calls_and_survives_a_failover() {
     }
     // A bare ID has its keys anywhere.
     for id in ["x", "y", "hello"] {
-        cluster.cli(
-            cluster.ports[0],
-            &["SET", &format!("MUF/me/REQ/{id}"), "v", "EX", "10"],
-        );
+        let request = format!("MUF/me/REQ/{id}");
+        cluster.cli(&["SET", &request, "v", "EX", "10"]);
         wait_until("a bare ID is answered", || {
-            cluster.cli(cluster.ports[0], &["GET", &format!("MUF/me/RES/{id}")]) == "v"
+            cluster.cli(&["GET", &format!("MUF/me/RES/{id}")]) == "v"
         });
     }
     assert_eq!(

@@ -1,124 +1,166 @@
-//! Nothing but redis-cli on one side, or on both.
-
-use std::time::Duration;
+//! Nothing but redis-cli on one side, or on both. `cluster.rs` does the same on a cluster.
 
 use std::future::IntoFuture;
+use std::time::Duration;
 
-use kumi_muf::{Error, Request};
+use kumi_muf::{Error, Muf, Request};
 
-use crate::support::Server;
+use crate::support::{Place, Server, echo, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_with_redis_cli_answers_a_call() {
     for server in Server::each() {
-        let web = server.unit("web").await;
-        let asked = server.cli_waits_for("__keyspace@0__:MUF/web/REQ/*");
+        a_person_answers(&server).await;
+    }
+}
+
+pub(crate) async fn a_person_answers(place: &impl Place) {
+    let web = Muf::connect(&place.url(), "web").await.expect("a unit");
+    let answers = [
+        ("RES", "done", Ok("done".to_owned())),
+        ("ERR", "no", Err("no".to_owned())),
+    ];
+    for (status, word, expected) in answers {
+        let asked = place.listen("__keyspace@0__:MUF/web/REQ/*");
         let call = tokio::spawn(web.request("thumb.resize", "cat.png").into_future());
         asked.await.expect("the request is seen");
-        let key = server.cli(&["--scan", "--pattern", "MUF/web/REQ/*"]);
-        assert_eq!(server.cli(&["GET", &key]), "cat.png");
-        assert!(server.cli(&["TTL", &key]).parse::<i64>().expect("a number") > 5);
-        server.cli(&["SET", &key.replace("/REQ/", "/RES/"), "done", "EX", "30"]);
-        let answer = call.await.expect("no panic").expect("an answer");
-        assert_eq!(answer.text().expect("text"), "done");
+        let unanswered = |key: &String| {
+            let absent = |status| {
+                let answer = key.replace("/REQ/", status);
+                place.cli(&["EXISTS", &answer]) == "0"
+            };
+            absent("/RES/") && absent("/ERR/")
+        };
+        let keys = place.keys("MUF/web/REQ/*");
+        let key = keys
+            .into_iter()
+            .find(unanswered)
+            .expect("a request is there");
+        assert_eq!(place.cli(&["GET", &key]), "cat.png");
+        let ttl: i64 = place.cli(&["TTL", &key]).parse().expect("a number");
+        assert!(ttl > 5, "{ttl}");
+        let answer = key.replace("/REQ/", &format!("/{status}/"));
+        assert_eq!(place.cli(&["SET", &answer, word, "EX", "30"]), "OK");
+        let told = match call.await.expect("no panic") {
+            Ok(answer) => Ok(answer.text().expect("text").to_owned()),
+            Err(Error::Remote(payload)) => Err(String::from_utf8_lossy(&payload).into_owned()),
+            Err(other) => panic!("{other:?}"),
+        };
+        assert_eq!(told, expected);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_with_redis_cli_calls_a_backend() {
     for server in Server::each() {
-        let backend = server.unit("echo").await;
-        let serving = backend.serve("*", |request: Request| async move {
-            let text = request.text()?.to_uppercase();
-            Ok::<_, Error>(text)
-        });
-        serving.await.expect("a service");
-        // Twice, because a person may use an ID again.
-        for word in ["hello", "again"] {
-            let answered = server.cli_waits_for("__keyspace@0__:MUF/me/RES/x");
-            assert_eq!(server.cli(&["SET", "MUF/me/REQ/x", word, "EX", "10"]), "OK");
-            answered.await.expect("an answer");
-            assert_eq!(server.cli(&["GET", "MUF/me/RES/x"]), word.to_uppercase());
-        }
-        // What the protocol leaves behind is for everybody to see.
-        assert!(
-            server
-                .cli(&["GET", "MUF/me/KEEP/x.claim"])
-                .starts_with("echo~")
-        );
-        assert!(
-            server
-                .cli(&["TTL", "MUF/me/RES/x"])
-                .parse::<i64>()
-                .expect("a number")
-                > 20
-        );
+        a_person_calls(&server).await;
     }
 }
 
+pub(crate) async fn a_person_calls(place: &impl Place) {
+    let backend = Muf::connect(&place.url(), "echo").await.expect("a unit");
+    let shout = |request: Request| async move {
+        let text = request.text()?.to_uppercase();
+        Ok::<_, Error>(text)
+    };
+    backend.serve("*", shout).await.expect("a service");
+    // Twice, because a person may use an ID again.
+    for word in ["hello", "again"] {
+        let answered = place.listen("__keyspace@0__:MUF/me/RES/x");
+        assert_eq!(place.cli(&["SET", "MUF/me/REQ/x", word, "EX", "10"]), "OK");
+        answered.await.expect("an answer");
+        assert_eq!(place.cli(&["GET", "MUF/me/RES/x"]), word.to_uppercase());
+    }
+    // What the protocol leaves behind is for everybody to see.
+    let claim = place.cli(&["GET", "MUF/me/KEEP/x.claim"]);
+    assert!(claim.starts_with("echo~"), "{claim}");
+    let ttl: i64 = place
+        .cli(&["TTL", "MUF/me/RES/x"])
+        .parse()
+        .expect("a number");
+    assert!(ttl > 20, "{ttl}");
+    backend.close().await.expect("closed");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_of_a_person_is_a_remote_error() {
-    let server = Server::redis();
-    let web = server.unit("web").await;
-    let asked = server.cli_waits_for("__keyspace@0__:MUF/web/REQ/*");
-    let call = tokio::spawn(web.request("a.b", ()).into_future());
-    asked.await.expect("the request is seen");
-    let key = server.cli(&["--scan", "--pattern", "MUF/web/REQ/*"]);
-    server.cli(&["SET", &key.replace("/REQ/", "/ERR/"), "no", "EX", "30"]);
-    let error = call.await.expect("no panic").expect_err("an error");
-    assert!(matches!(error, Error::Remote(payload) if payload == "no"));
+async fn two_people_with_redis_cli_need_nothing_else() {
+    for server in Server::each() {
+        two_people(&server).await;
+    }
+}
+
+/// The session that the protocol's document shows.
+pub(crate) async fn two_people(place: &impl Place) {
+    for mut cli in place.everywhere() {
+        let switched = cli.args(["CONFIG", "SET", "notify-keyspace-events", "K$x"]);
+        assert_eq!(crate::support::output(switched), "OK");
+    }
+    let asked = place.listen("__keyspace@0__:MUF/*/REQ/*");
+    assert_eq!(
+        place.cli(&["SET", "MUF/me/REQ/hello", "what time is it", "EX", "10"]),
+        "OK"
+    );
+    asked.await.expect("the one who answers is told");
+    let claim = ["SET", "MUF/me/KEEP/hello.claim", "you", "NX", "PX", "2000"];
+    assert_eq!(place.cli(&claim), "OK");
+    assert_eq!(place.cli(&claim), "", "somebody has it");
+    assert_eq!(place.cli(&["GET", "MUF/me/REQ/hello"]), "what time is it");
+    let answered = place.listen("__keyspace@0__:MUF/me/RES/*");
+    assert_eq!(
+        place.cli(&["SET", "MUF/me/RES/hello", "noon", "EX", "30"]),
+        "OK"
+    );
+    answered.await.expect("the one who asked is told");
+    assert_eq!(place.cli(&["GET", "MUF/me/RES/hello"]), "noon");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_costs_four_commands_and_two_per_backend() {
-    let server = Server::redis();
-    let mut backends = Vec::new();
-    for index in 0..4 {
-        let backend = server
-            .builder(&format!("b{index}"))
-            .discovery(false)
-            .connect()
-            .await
-            .expect("a unit");
-        backend
-            .serve("a.b", |request: Request| async move {
-                Ok::<_, Error>(request.payload().clone())
-            })
-            .await
-            .expect("a service");
-        backends.push(backend);
-        let web = server
-            .builder("web")
-            .discovery(false)
-            .connect()
-            .await
-            .expect("a unit");
-        // The first call makes losers subscribe to answers.
-        web.request("a.b", "x").await.expect("an answer");
-        web.request("a.b", "x").await.expect("an answer");
-        let calls = 20;
-        let before = commands(&server);
-        for _ in 0..calls {
+    for server in Server::each() {
+        let quiet = |name: String| {
+            let builder = server.builder(&name).discovery(false);
+            async move { builder.connect().await.expect("a unit") }
+        };
+        let mut backends = Vec::new();
+        for count in 1..=4 {
+            let backend = quiet(format!("b{count}")).await;
+            backend.serve("a.b", echo).await.expect("a service");
+            backends.push(backend);
+            let web = quiet("web".to_owned()).await;
+            // The first call makes losers subscribe to answers.
             web.request("a.b", "x").await.expect("an answer");
+            web.request("a.b", "x").await.expect("an answer");
+            let calls = 20;
+            let before = settled_commands(&server);
+            for _ in 0..calls {
+                web.request("a.b", "x").await.expect("an answer");
+            }
+            let spent = settled_commands(&server) - before;
+            let limit = calls * (4 + 2 * count);
+            println!(
+                "{count} backends: {} commands per call",
+                spent as f64 / calls as f64
+            );
+            assert!(
+                spent <= limit,
+                "{spent} commands for {calls} calls with {count} backends"
+            );
         }
-        // Losers may still be on their way.
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let spent = commands(&server) - before;
-        let limit = calls * (4 + 2 * backends.len());
-        println!(
-            "{} backends: {} commands per call",
-            backends.len(),
-            spent as f64 / calls as f64
-        );
-        assert!(
-            spent <= limit,
-            "{spent} commands for {calls} calls with {} backends",
-            backends.len()
-        );
     }
 }
 
-/// Commands of MUF that the server has run: what tools and housekeeping send is not counted.
+/// Commands of MUF that the server has run, once no more come: losers may still be on their way.
+fn settled_commands(server: &Server) -> usize {
+    let (mut before, mut now) = (0, commands(server));
+    wait_until("losers are done", || {
+        std::thread::sleep(Duration::from_millis(50));
+        (before, now) = (now, commands(server));
+        before == now
+    });
+    now
+}
+
+/// What tools and housekeeping send is not counted.
 fn commands(server: &Server) -> usize {
     let stats = server.cli(&["INFO", "commandstats"]);
     let counted = ["set", "mget", "pexpire", "exists", "incr", "pttl", "get"];

@@ -1,8 +1,13 @@
 //! MUF on real servers: interop with redis-cli, broken connections, restarts, dead backends, slow watchers, a cluster.
+//!
+//! kumi-server is the one that was compiled with this test; redis-server and redis-cli are the system's.
 
 mod basics;
+mod children;
 mod cluster;
 mod examples;
 mod faults;
 mod interop;
+mod overflow;
 mod support;
+mod tls;

@@ -3,14 +3,63 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use kumi_muf::{Builder, Muf};
+use kumi_muf::{Builder, Error, Muf, Request};
+use tokio::task::JoinHandle;
+
+use crate::children;
+
+/// Somewhere that redis-cli and units can meet: one server, or a cluster.
+pub(crate) trait Place {
+    fn url(&self) -> String;
+
+    /// What `redis-cli` prints, without the last newline.
+    fn cli(&self, arguments: &[&str]) -> String;
+
+    /// All keys that match.
+    fn keys(&self, glob: &str) -> Vec<String>;
+
+    /// Commands of `redis-cli` that reach everywhere where events are told, once each.
+    fn everywhere(&self) -> Vec<Command>;
+
+    /// `redis-cli` listening for the first push on a pattern. When this returns, it is subscribed.
+    fn listen(&self, channel: &str) -> JoinHandle<()> {
+        let (heard, hears) = std::sync::mpsc::channel();
+        let mut listeners = Vec::new();
+        for mut cli in self.everywhere() {
+            cli.args(["PSUBSCRIBE", channel]).stdout(Stdio::piped());
+            let mut child = cli.spawn().expect("redis-cli is installed");
+            let mut lines = BufReader::new(child.stdout.take().expect("a pipe"))
+                .lines()
+                .map_while(Result::ok);
+            // It says that it is subscribed before anything else.
+            let subscribed = lines.by_ref().any(|line| line == "psubscribe");
+            assert!(subscribed, "redis-cli subscribes");
+            let heard = heard.clone();
+            std::thread::spawn(move || {
+                if lines.any(|line| line == "pmessage") {
+                    let _ = heard.send(());
+                }
+            });
+            listeners.push(child);
+        }
+        drop(heard);
+        tokio::task::spawn_blocking(move || {
+            let told = hears.recv();
+            for mut listener in listeners {
+                end(&mut listener);
+            }
+            told.expect("a push arrives");
+        })
+    }
+}
 
 /// Which program serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Redis,
     Kumi,
+    Redis,
 }
 
 /// A server process. Killed when dropped.
@@ -21,27 +70,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn redis() -> Self {
-        Self::start(Kind::Redis).expect("redis-server is installed")
-    }
-
-    /// Starts a server; none if its program is not there.
-    pub(crate) fn start(kind: Kind) -> Option<Self> {
+    pub(crate) fn start(kind: Kind) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let child = launch(kind, &dir)?;
-        Some(Self { kind, child, dir })
+        let child = launch(kind, &dir);
+        Self { kind, child, dir }
     }
 
-    /// Servers to run a test on: redis-server, and kumi-server if it was built.
-    pub(crate) fn each() -> Vec<Self> {
-        [Kind::Redis, Kind::Kumi]
-            .into_iter()
-            .filter_map(Self::start)
-            .collect()
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!("unix://{}", self.socket().display())
+    /// One of each kind: what holds on one has to hold on the other.
+    pub(crate) fn each() -> impl Iterator<Item = Self> {
+        [Kind::Kumi, Kind::Redis].into_iter().map(|kind| {
+            println!("on {kind:?}");
+            Self::start(kind)
+        })
     }
 
     fn socket(&self) -> PathBuf {
@@ -56,52 +96,14 @@ impl Server {
         Muf::builder(&self.url(), name)
     }
 
-    /// What `redis-cli` prints, without the last newline.
-    pub(crate) fn cli(&self, arguments: &[&str]) -> String {
-        let output = Command::new("redis-cli")
-            .arg("-s")
-            .arg(self.socket())
-            .args(arguments)
-            .output();
-        let output = output.expect("redis-cli is installed");
-        String::from_utf8_lossy(&output.stdout)
-            .trim_end()
-            .to_owned()
-    }
-
-    /// `redis-cli` listening for the first push on a pattern; the thread ends with it.
-    pub(crate) fn cli_waits_for(&self, channel: &str) -> tokio::task::JoinHandle<()> {
-        let mut child = Command::new("redis-cli")
-            .arg("-s")
-            .arg(self.socket())
-            .args(["PSUBSCRIBE", channel])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("redis-cli is installed");
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe"))
-            .lines()
-            .map_while(Result::ok);
-        // It says that it is subscribed before anything else.
-        assert!(
-            lines.by_ref().any(|line| line == "psubscribe"),
-            "redis-cli subscribes"
-        );
-        tokio::task::spawn_blocking(move || {
-            assert!(lines.any(|line| line == "pmessage"), "a push arrives");
-            let _ = child.kill();
-            let _ = child.wait();
-        })
-    }
-
     /// Kills the process and starts it again, with nothing in memory.
     pub(crate) fn restart(&mut self) {
         self.kill();
-        self.child = launch(self.kind, &self.dir).expect("it started before");
+        self.child = launch(self.kind, &self.dir);
     }
 
     pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
 
     /// IDs of client connections, by type.
@@ -115,54 +117,93 @@ impl Server {
     }
 }
 
+impl Place for Server {
+    fn url(&self) -> String {
+        format!("unix://{}", self.socket().display())
+    }
+
+    fn cli(&self, arguments: &[&str]) -> String {
+        output(self.everywhere().remove(0).args(arguments))
+    }
+
+    fn keys(&self, glob: &str) -> Vec<String> {
+        let keys = self.cli(&["--scan", "--pattern", glob]);
+        keys.lines().map(str::to_owned).collect()
+    }
+
+    fn everywhere(&self) -> Vec<Command> {
+        let mut cli = Command::new("redis-cli");
+        cli.arg("-s").arg(self.socket());
+        vec![cli]
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-fn launch(kind: Kind, dir: &tempfile::TempDir) -> Option<Child> {
+/// What a command prints, without the last newline.
+pub(crate) fn output(command: &mut Command) -> String {
+    let output = command.output().expect("redis-cli is installed");
+    String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned()
+}
+
+pub(crate) fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn launch(kind: Kind, dir: &tempfile::TempDir) -> Child {
     let socket = dir.path().join("s");
     let _ = std::fs::remove_file(&socket);
-    let program = match kind {
-        Kind::Redis => PathBuf::from("redis-server"),
-        Kind::Kumi => kumi_server()?,
+    let socket = socket.to_str().expect("a path in UTF-8");
+    let arguments = ["--port", "0", "--save", "", "--unixsocket", socket];
+    let mut command = match kind {
+        Kind::Kumi => children::program("server", &arguments),
+        Kind::Redis => {
+            let mut redis = Command::new("redis-server");
+            redis.args(arguments);
+            redis
+        }
     };
-    let mut child = Command::new(program)
-        .args(["--port", "0", "--save", "", "--unixsocket"])
-        .arg(&socket)
-        .current_dir(dir.path())
+    until_ready(command.current_dir(dir.path()))
+}
+
+/// Starts a server and waits until it says in its log that it is ready.
+pub(crate) fn until_ready(command: &mut Command) -> Child {
+    let mut child = command
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .ok()?;
-    let mut log = BufReader::new(child.stdout.take()?);
-    // A server says in its log when it is ready; after that the log is read so that the pipe never fills.
+        .expect("redis-server is installed");
+    let mut log = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut line = String::new();
-    while log.read_line(&mut line).ok()? > 0 {
+    while log.read_line(&mut line).expect("a log") > 0 {
         if line.contains("eady to accept connections") {
+            // The rest is read so that the pipe never fills.
             std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-            return Some(child);
+            return child;
         }
         line.clear();
     }
-    let _ = child.wait();
-    None
+    panic!("the server ended: {:?}", child.wait());
 }
 
-/// The kumi-server that was built beside this test, or the one that `KUMI_SERVER` names.
-fn kumi_server() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("KUMI_SERVER") {
-        return Some(path.into());
+/// For what tells nobody when it has settled, and has to be asked.
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < until, "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(50));
     }
-    let target = std::env::current_exe().ok()?.parent()?.parent()?.to_owned();
-    let built = target.join("kumi-server");
-    if !built.exists() {
-        println!(
-            "{} is not built; testing on redis-server only",
-            built.display()
-        );
-        return None;
-    }
-    Some(built)
+}
+
+/// A handler that sends back what it got.
+pub(crate) async fn echo(request: Request) -> Result<bytes::Bytes, Error> {
+    Ok(request.payload().clone())
 }
