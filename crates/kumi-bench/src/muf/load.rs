@@ -16,6 +16,9 @@ use crate::wire::{self, Connection};
 /// How long calls are made before they count.
 const WARM_UP: Duration = Duration::from_millis(300);
 
+/// How long single commands are timed, after the calls.
+const READ_PERIOD: Duration = Duration::from_millis(300);
+
 /// Commands that calls are made of. All others are upkeep by the clock (PING, SCAN) or ours (INFO).
 const CALL_COMMANDS: [&str; 6] = ["set", "get", "mget", "exists", "pexpire", "incr"];
 
@@ -37,6 +40,8 @@ pub(super) struct Outcome {
     pub(super) client_us: f64,
     /// 0 on NATS, which has no commands in this sense.
     pub(super) commands_per_call: f64,
+    /// The median of one command and its reply, one at a time; none on NATS.
+    pub(super) round_trip_us: Option<f64>,
 }
 
 /// What had been used up at some moment.
@@ -63,6 +68,10 @@ async fn measure(kind: Kind, server: &Server, load: Load) -> Result<Outcome> {
     let before = read(kind, server)?;
     let latencies_us = call_for(&parties.caller, load.in_flight, load.period).await?;
     let after = read(kind, server)?;
+    let round_trip_us = match kind {
+        Kind::Redis => Some(time_reads(&parties.caller).await?),
+        Kind::Nats => None,
+    };
 
     let calls = latencies_us.len() as f64;
     let per_call_us =
@@ -71,6 +80,7 @@ async fn measure(kind: Kind, server: &Server, load: Load) -> Result<Outcome> {
         calls_per_second: calls / (after.at - before.at).as_secs_f64(),
         server_us: per_call_us(before.server, after.server),
         client_us: per_call_us(before.client, after.client),
+        round_trip_us,
         commands_per_call: after.commands.saturating_sub(before.commands) as f64 / calls,
         latencies_us: Sample::new(latencies_us).context("no call was answered")?,
     })
@@ -99,6 +109,21 @@ async fn call_for(caller: &Caller, in_flight: usize, period: Duration) -> Result
         all.extend(latencies_us.context("a caller panicked")??);
     }
     Ok(all)
+}
+
+/// The median of one command and its reply, in microseconds.
+async fn time_reads(caller: &Caller) -> Result<f64> {
+    let end = Instant::now() + READ_PERIOD;
+    let mut times_us = Vec::new();
+    let mut begun = Instant::now();
+    while begun < end {
+        caller.read().await?;
+        let answered = Instant::now();
+        times_us.push((answered - begun).as_secs_f64() * 1e6);
+        begun = answered;
+    }
+    let times_us = Sample::new(times_us).context("no command was answered")?;
+    Ok(times_us.percentile(50.0))
 }
 
 fn read(kind: Kind, server: &Server) -> Result<Reading> {

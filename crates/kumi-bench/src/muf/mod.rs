@@ -66,6 +66,10 @@ pub(crate) fn run(args: &MufArgs) -> Result<()> {
     let period = Duration::from_secs_f64(seconds);
     measure_calls(&stage, &contenders, runs, period, &progress, &mut report)?;
     measure_commands(&stage, &contenders, period, &progress, &mut report)?;
+    report.note(
+        "a call is four round trips (request to push, claim, answer to push, read), NATS's is two; a server that pushed \
+         values with its events would save the last of them (see \"one command alone\") and N+1 of 4+2N commands",
+    );
     print!("{}\n{}", report.tables(), report.figures());
     Ok(())
 }
@@ -125,6 +129,9 @@ fn measure_calls(
             }
             rows.push(row);
         }
+        if in_flight == 1 {
+            rows.push(round_trips(contenders, &outcomes));
+        }
         report.section(
             format!(
                 "Calls of {} bytes, {in_flight} in flight, one backend",
@@ -134,6 +141,21 @@ fn measure_calls(
         );
     }
     Ok(())
+}
+
+/// One command and its reply: what the last of a call's four round trips, reading the answer, costs.
+fn round_trips(contenders: &[Contender], outcomes: &[Vec<Outcome>]) -> Row {
+    let mut row = Row::new("muf.f1.round_trip", "one command alone", "us");
+    for (contender, outcomes) in contenders.iter().zip(outcomes) {
+        let times_us = outcomes
+            .iter()
+            .filter_map(|run| run.round_trip_us)
+            .collect();
+        if let Some(times_us) = Sample::new(times_us) {
+            row.add(contender.name(), times_us);
+        }
+    }
+    row
 }
 
 fn call_goal(in_flight: usize, statistic: &str) -> Option<Goal> {
