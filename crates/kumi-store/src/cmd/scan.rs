@@ -67,10 +67,13 @@ fn scan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let options = Options::parse(args.tail(2))?;
     // The next cursor comes before the keys, and is known only after them.
     let (mut shown, mut encoded) = (0, Vec::new());
-    let wanted = |entry: &Entry| options.shows(entry.key(), type_name(entry));
-    let next = ctx.keys().scan(cursor, options.count, wanted, |entry| {
-        encode::bulk(&mut encoded, entry.key());
-        shown += 1;
+    // Asking for an expired key's type removes it, whatever that type is.
+    let looked_at = |entry: &Entry| options.pattern.matches(entry.key());
+    let next = ctx.keys().scan(cursor, options.count, looked_at, |entry| {
+        if options.wants_type(type_name(entry)) {
+            encode::bulk(&mut encoded, entry.key());
+            shown += 1;
+        }
     });
     ctx.reply.array(2);
     ctx.reply.bulk(&*format_u64(next));
@@ -145,9 +148,9 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    fn shows(&self, key: &[u8], type_name: &str) -> bool {
+    fn wants_type(&self, type_name: &str) -> bool {
         let wanted = |name: &[u8]| name.eq_ignore_ascii_case(type_name.as_bytes());
-        self.type_name.is_none_or(wanted) && self.pattern.matches(key)
+        self.type_name.is_none_or(wanted)
     }
 }
 
