@@ -2,14 +2,14 @@
 # The one test command: ./test.sh [--quick]
 #
 # Installs what it needs (Debian packages), then checks format, lints, every test, the unsafe module under
-# AddressSanitizer, the fuzz targets for a bounded time, and the documentation. Stops at the first failure. Servers
-# that tests start listen on loopback and Unix sockets only, and none is left behind. --quick leaves out what needs
-# an instrumented build: the sanitizer and the fuzz targets.
+# AddressSanitizer, the fuzz targets for a bounded time, the core that has no standard library, and the documentation.
+# Stops at the first failure. Servers that tests start listen on loopback and Unix sockets only, and none is left
+# behind. --quick leaves out what needs an instrumented build: the sanitizer and the fuzz targets.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 # How long each fuzz target runs, and how long any one step may take before it counts as hung.
-readonly FUZZ_SECONDS=${FUZZ_SECONDS:-15}
+readonly FUZZ_SECONDS=${FUZZ_SECONDS:-10}
 readonly STEP_LIMIT=${STEP_LIMIT:-25m}
 
 quick=no
@@ -82,7 +82,8 @@ step() {
 missing_packages() {
     local pair
     # command:package
-    for pair in redis-server:redis-server redis-cli:redis-tools cc:build-essential c++:build-essential; do
+    for pair in redis-server:redis-server redis-cli:redis-tools cc:build-essential c++:build-essential \
+        node:nodejs npm:npm; do
         command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
     done | sort -u | tr '\n' ' '
 }
@@ -132,7 +133,8 @@ redis-server --version
 ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 
 check_format() {
-    cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check
+    cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check &&
+        cargo fmt --manifest-path crates/kumi-cluster/no_std_check/Cargo.toml --check
 }
 export -f check_format
 step Format bash -c check_format
@@ -147,4 +149,6 @@ if [[ $quick == no ]]; then
         step "Fuzzing: $target for $FUZZ_SECONDS s" fuzz/run.sh "$target" "$FUZZ_SECONDS" -verbosity=0
     done
 fi
+step 'Membership core without the standard library' cargo run --quiet --locked --target-dir target/no_std \
+    --manifest-path crates/kumi-cluster/no_std_check/Cargo.toml
 step 'Documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
