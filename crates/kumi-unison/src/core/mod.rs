@@ -16,12 +16,13 @@
 mod answers;
 mod calls;
 mod events;
+mod ids;
 mod inbox;
 mod opening;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -42,6 +43,7 @@ use calls::Call;
 pub(crate) use calls::{NewCall, Refused};
 use events::Credits;
 pub use events::EventPolicy;
+use ids::IdMap;
 use inbox::Inbox;
 pub(crate) use inbox::Lane;
 pub use opening::Window;
@@ -174,7 +176,7 @@ pub(crate) struct Core {
     /// We take no new requests.
     draining_here: bool,
 
-    calls: HashMap<u64, Call>,
+    calls: IdMap<Call>,
     /// Of `calls`, those without a result.
     waiting: usize,
     /// Given up, but not answered yet.
@@ -183,7 +185,7 @@ pub(crate) struct Core {
     cancels: Vec<u64>,
     peer_in_flight: u32,
 
-    running: HashMap<u64, Running>,
+    running: IdMap<Running>,
     /// Requests that came before there was a service. Bounded by `max_in_flight`.
     held: VecDeque<IncomingCall>,
     has_service: bool,
@@ -250,12 +252,12 @@ impl Core {
             typed_allowed: None,
             draining_there: false,
             draining_here: false,
-            calls: HashMap::new(),
+            calls: IdMap::default(),
             waiting: 0,
             abandoned: HashSet::new(),
             cancels: Vec::new(),
             peer_in_flight: INITIAL_IN_FLIGHT,
-            running: HashMap::new(),
+            running: IdMap::default(),
             held: VecDeque::new(),
             has_service: false,
             next_deadline: None,
