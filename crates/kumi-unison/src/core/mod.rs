@@ -551,8 +551,9 @@ impl Core {
         effects.state = true;
         effects.slots = true;
         effects.credits = true;
-        effects.writer = self.writer.take();
-        effects.reader = self.reader.take();
+        // Either may have been taken by an earlier part of the same step.
+        effects.writer = self.writer.take().or(effects.writer.take());
+        effects.reader = self.reader.take().or(effects.reader.take());
         self.inbox.wake_all(&mut effects.wakers);
     }
 

@@ -540,6 +540,19 @@ fn an_opening_that_nobody_answers_ends_in_time() {
 }
 
 #[test]
+fn the_writer_is_woken_when_a_step_both_queues_and_ends() {
+    let mut lab = Lab::open();
+    lab.near.effects = Effects::default();
+    assert_eq!(lab.near.output(lab.now).0, Step::Wait);
+    lab.near.call(lab.now, 2, 9).unwrap();
+    assert!(lab.near.effects.writer.is_some());
+    lab.near
+        .core
+        .end(NetworkError::Closed, true, &mut lab.near.effects);
+    assert!(lab.near.effects.writer.is_some());
+}
+
+#[test]
 fn a_peer_that_asks_and_does_not_read_is_cut_off() {
     let mut lab = Lab::open();
     let now = lab.now;
