@@ -1,0 +1,61 @@
+//! How declarations fit together: names that refer to something, constraints that make sense, code that can be
+//! written.
+//!
+//! Each check adds its errors and goes on. Those that would only repeat an error of reading are left out when there
+//! was one.
+
+mod constraints;
+mod names;
+mod recursion;
+mod types;
+
+pub(crate) use recursion::{edges, reaches};
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{At, Protocol};
+use crate::source::Sources;
+
+/// Checks everything. `broken`: reading found errors, so that something may be missing that was in fact written.
+pub(crate) fn check(
+    protocol: &mut Protocol,
+    sources: &Sources,
+    errors: &mut Diagnostics,
+    broken: bool,
+) {
+    let mut checker = Checker { sources, errors };
+    let before = checker.errors.len();
+    checker.types(protocol, broken);
+    let types_hold = checker.errors.len() == before;
+    checker.names(protocol);
+    checker.constraints(protocol);
+    if types_hold {
+        checker.recursion(protocol);
+    }
+    checker.channels(protocol, broken);
+}
+
+struct Checker<'c> {
+    sources: &'c Sources,
+    errors: &'c mut Diagnostics,
+}
+
+impl Checker<'_> {
+    fn error(
+        &mut self,
+        at: At,
+        message: impl Into<String>,
+        more: impl FnOnce(Diagnostic) -> Diagnostic,
+    ) {
+        let sources = self.sources;
+        self.errors
+            .push_with(|| more(sources.diagnostic(at.0, message)));
+    }
+
+    fn error_help(&mut self, at: At, message: impl Into<String>, help: impl Into<String>) {
+        self.error(at, message, |diagnostic| diagnostic.help(help));
+    }
+
+    fn place(&self, at: At) -> String {
+        self.sources.diagnostic(at.0, "").place()
+    }
+}

@@ -1,0 +1,486 @@
+//! What a schema says, free of how it was written: the older forms are mapped onto the newer ones, imports are merged.
+//!
+//! Equality looks at meaning only; where something stood in a file takes no part in it. A [`Schema`] that exists has
+//! passed every check, so generators need not look again.
+
+use crate::source::{Sources, Span};
+use std::fmt;
+
+/// A protocol with everything it uses, read and checked.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub(crate) protocol: Protocol,
+    pub(crate) sources: Sources,
+}
+
+impl Schema {
+    /// The protocol itself.
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// The files it was read from, the one asked for first and its imports after.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.sources.files().iter().map(|file| file.name.as_str())
+    }
+}
+
+/// Schemas are the same when they say the same, wherever they were read from.
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.protocol == other.protocol
+    }
+}
+
+/// Where something was written. Equal to any other place, because a place is no part of what a thing is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct At(pub(crate) Span);
+
+impl PartialEq for At {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// `protocol "name" version="1.0.0" { ... }`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Protocol {
+    /// Its name as written, such as `chat` or `room-service`.
+    pub name: String,
+    /// Peers with the same major version understand each other.
+    pub version: Version,
+    /// Whose protocol it is, such as `example.chat`.
+    pub namespace: Option<String>,
+    /// For readers.
+    pub description: Option<String>,
+    /// Declared ones first, then those that requests and events declare in place.
+    pub messages: Vec<Message>,
+    /// Sets of named values.
+    pub enums: Vec<Enum>,
+    /// Types with another name, and perhaps narrower.
+    pub typedefs: Vec<Typedef>,
+    /// What can be opened.
+    pub channels: Vec<Channel>,
+    pub(crate) at: At,
+}
+
+impl Protocol {
+    /// The message of that name.
+    pub fn message(&self, name: &str) -> Option<&Message> {
+        self.messages.iter().find(|message| message.name == name)
+    }
+
+    /// The enum of that name.
+    pub fn enumeration(&self, name: &str) -> Option<&Enum> {
+        self.enums.iter().find(|known| known.name == name)
+    }
+
+    /// The typedef of that name.
+    pub fn typedef(&self, name: &str) -> Option<&Typedef> {
+        self.typedefs.iter().find(|known| known.name == name)
+    }
+
+    /// The channel of that name.
+    pub fn channel(&self, name: &str) -> Option<&Channel> {
+        self.channels.iter().find(|channel| channel.name == name)
+    }
+
+    /// Follows typedefs down to what a value is made of. Every constraint on the way holds for it.
+    pub(crate) fn resolve<'a>(&'a self, ty: &'a Type) -> (&'a Type, Vec<&'a Constraints>) {
+        let mut ty = ty;
+        let mut constraints = Vec::new();
+        while let Type::Named(name) = ty
+            && let Some(typedef) = self.typedef(name)
+            && constraints.len() < crate::limits::MAX_TYPEDEF_DEPTH
+        {
+            constraints.push(&typedef.constraints);
+            ty = &typedef.ty;
+        }
+        (ty, constraints)
+    }
+}
+
+/// `major.minor.patch`. A new major version may change everything, a new minor one only adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// Peers whose majors differ refuse each other.
+    pub major: u32,
+    /// Grows with additions.
+    pub minor: u32,
+    /// Grows with corrections.
+    pub patch: u32,
+}
+
+impl Version {
+    /// Reads `1`, `1.2` or `1.2.3`; missing parts are 0.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.').map(|part| {
+            let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            let plain = part == "0" || !part.starts_with('0');
+            (digits && plain)
+                .then(|| part.parse::<u32>().ok())
+                .flatten()
+        });
+        let version = Self {
+            major: parts.next()??,
+            minor: parts.next().unwrap_or(Some(0))?,
+            patch: parts.next().unwrap_or(Some(0))?,
+        };
+        parts.next().is_none().then_some(version)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// `message "Name" { field ... }`, or what a request, its answer or an event declares in place.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Message {
+    /// Its name as written.
+    pub name: String,
+    /// For readers.
+    pub description: Option<String>,
+    /// In the order they were written, which the binary format keeps.
+    pub fields: Vec<Field>,
+    pub(crate) at: At,
+}
+
+/// `field "name" type="string" required=#true`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Field {
+    /// Its name as it travels.
+    pub name: String,
+    /// What it holds.
+    pub ty: Type,
+    /// Whether a message without it is refused.
+    pub required: bool,
+    /// What a reader sees when it was left out.
+    pub default: Option<Literal>,
+    /// What its value has to fulfil, besides its type's own constraints.
+    pub constraints: Constraints,
+    /// For readers.
+    pub description: Option<String>,
+    pub(crate) at: FieldPlaces,
+}
+
+impl Field {
+    /// Whether there may be no value at all: it is neither required nor has a default.
+    pub fn is_optional(&self) -> bool {
+        !self.required && self.default.is_none()
+    }
+}
+
+/// Where the parts of a field or typedef stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct FieldPlaces {
+    pub(crate) name: At,
+    pub(crate) ty: At,
+    pub(crate) item_type: At,
+    pub(crate) default: At,
+    pub(crate) min: At,
+    pub(crate) max: At,
+    pub(crate) min_length: At,
+    pub(crate) max_length: At,
+    pub(crate) pattern: At,
+}
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Type {
+    /// Unicode text.
+    String,
+    /// 64 bits with sign.
+    Int,
+    /// 64 bits floating point; `number` is another word for it.
+    Float,
+    /// True or false.
+    Bool,
+    /// Milliseconds since 1970-01-01 UTC.
+    Timestamp,
+    /// Bytes; in JSON as base64.
+    Bytes,
+    /// Any JSON value.
+    Json,
+    /// Several values of one type.
+    Array(Box<Type>),
+    /// Values of one type by text keys.
+    Map(Box<Type>),
+    /// A message, an enum or a typedef.
+    Named(String),
+}
+
+impl Type {
+    /// The words of the grammar for types that need no declaration.
+    pub(crate) const BUILT_IN: [&'static str; 10] = [
+        "string",
+        "int",
+        "float",
+        "number",
+        "bool",
+        "timestamp",
+        "bytes",
+        "json",
+        "array",
+        "map",
+    ];
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::String => f.write_str("string"),
+            Self::Int => f.write_str("int"),
+            Self::Float => f.write_str("float"),
+            Self::Bool => f.write_str("bool"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Json => f.write_str("json"),
+            Self::Array(item) => write!(f, "array of {item}"),
+            Self::Map(item) => write!(f, "map of {item}"),
+            Self::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A value in a schema: a default, or a bound.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Literal {
+    /// Text, or the name of an enum's value.
+    String(String),
+    /// A whole number.
+    Int(i64),
+    /// A number; never infinite and never NaN.
+    Float(f64),
+    /// True or false.
+    Bool(bool),
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::String(text) => write!(f, "{text:?}"),
+            Self::Int(number) => number.fmt(f),
+            Self::Float(number) => write!(f, "{number:?}"),
+            Self::Bool(truth) => truth.fmt(f),
+        }
+    }
+}
+
+/// What a value has to fulfil. Bounds are inclusive.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Constraints {
+    /// The smallest number.
+    pub min: Option<Literal>,
+    /// The largest number.
+    pub max: Option<Literal>,
+    /// The fewest characters of a text, bytes, or items of an array or map.
+    pub min_length: Option<u64>,
+    /// The most characters, bytes or items.
+    pub max_length: Option<u64>,
+    /// A regular expression that has to match somewhere in the text.
+    pub pattern: Option<String>,
+}
+
+impl Constraints {
+    /// Whether everything fulfils it.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// `enum "Name" { value "a"; value "b" }`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Enum {
+    /// Its name as written.
+    pub name: String,
+    /// For readers.
+    pub description: Option<String>,
+    /// In the order they were written, which the binary format keeps.
+    pub values: Vec<EnumValue>,
+    /// Whether values that are not listed are kept instead of refused, so that the list can grow.
+    pub open: bool,
+    pub(crate) at: At,
+}
+
+/// One value of an enum.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EnumValue {
+    /// As it travels.
+    pub name: String,
+    /// For readers.
+    pub description: Option<String>,
+    pub(crate) at: At,
+}
+
+/// `typedef "Name" type="string" max_length=64`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Typedef {
+    /// Its name as written.
+    pub name: String,
+    /// What it stands for.
+    pub ty: Type,
+    /// What its values have to fulfil.
+    pub constraints: Constraints,
+    /// For readers.
+    pub description: Option<String>,
+    pub(crate) at: FieldPlaces,
+}
+
+/// Who sends something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Side {
+    /// Whoever connected.
+    Client,
+    /// Whoever was connected to.
+    Server,
+    /// Both.
+    Either,
+}
+
+impl Side {
+    /// The word of the grammar.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Either => "either",
+        }
+    }
+
+    /// Who hears what this side says.
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+            Self::Either => Self::Either,
+        }
+    }
+
+    /// Whether the client sends it.
+    pub fn is_client(self) -> bool {
+        matches!(self, Self::Client | Self::Either)
+    }
+
+    /// Whether the server sends it.
+    pub fn is_server(self) -> bool {
+        matches!(self, Self::Server | Self::Either)
+    }
+}
+
+/// How long a channel is meant to live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Lifetime {
+    /// For a few exchanges; gone with its connection.
+    Transient,
+    /// As long as anybody needs it; opened again after a reconnect.
+    Persistent,
+}
+
+impl Lifetime {
+    /// The word of the grammar.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Persistent => "persistent",
+        }
+    }
+}
+
+/// Whether messages may get lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// Each arrives, in order.
+    Reliable,
+    /// Each is one datagram, and may get lost or overtake another. Carries events only.
+    Unreliable,
+}
+
+impl Delivery {
+    /// The word of the grammar.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reliable => "reliable",
+            Self::Unreliable => "unreliable",
+        }
+    }
+}
+
+/// `channel "name" from="client" { request ...; event ... }`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Channel {
+    /// Its name as it travels.
+    pub name: String,
+    /// Who sends its requests; on a channel without requests, who sends its events.
+    pub from: Side,
+    /// How long it is meant to live.
+    pub lifetime: Lifetime,
+    /// Whether messages may get lost.
+    pub delivery: Delivery,
+    /// For readers.
+    pub description: Option<String>,
+    /// What is answered.
+    pub requests: Vec<Request>,
+    /// What is not.
+    pub events: Vec<Event>,
+    pub(crate) at: At,
+}
+
+impl Channel {
+    /// The events that one side sends.
+    pub fn events_from(&self, side: Side) -> impl Iterator<Item = &Event> {
+        self.events.iter().filter(move |event| match side {
+            Side::Client => event.from.is_client(),
+            Side::Server => event.from.is_server(),
+            Side::Either => true,
+        })
+    }
+}
+
+/// `request "Name" idempotent=#true { field ...; returns "Answer" { ... } }`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Request {
+    /// The method's name as it travels.
+    pub name: String,
+    /// The message that asks.
+    pub message: String,
+    /// The message that answers; none when the answer is empty.
+    pub returns: Option<String>,
+    /// Whether it may be sent again when nobody knows if it was executed.
+    pub idempotent: bool,
+    /// For readers.
+    pub description: Option<String>,
+    pub(crate) at: At,
+    pub(crate) returns_at: At,
+}
+
+/// `event "Name" { field ... }`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Event {
+    /// Its name as it travels.
+    pub name: String,
+    /// The message it carries.
+    pub message: String,
+    /// Who sends it.
+    pub from: Side,
+    /// For readers.
+    pub description: Option<String>,
+    pub(crate) at: At,
+}

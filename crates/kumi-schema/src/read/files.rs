@@ -1,0 +1,127 @@
+//! Loading a file and what it imports, each file once, circles refused.
+
+use super::Reader;
+use crate::document::{self, Document, Node};
+use crate::limits::{MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH};
+use crate::loader::{LoadError, Loader, too_large};
+use crate::source::{FileId, Span};
+
+/// A file and the nodes in it.
+pub(super) struct File {
+    pub(super) id: FileId,
+    pub(super) document: Document,
+}
+
+/// The first file, then its imports in the order in which they are first named.
+pub(super) fn load_all(reader: &mut Reader, loader: &dyn Loader, root: &str) -> Vec<File> {
+    let mut loading = Loading {
+        loader,
+        files: Vec::new(),
+        chain: Vec::new(),
+    };
+    match bounded(loader.load(root)) {
+        Ok(text) => loading.add(reader, root.to_owned(), text),
+        Err(error) => {
+            let mut diagnostic = crate::diagnostic::Diagnostic::without_place(format!(
+                "{root:?} cannot be read: {error}"
+            ));
+            diagnostic.file = root.to_owned();
+            reader.errors.push_with(|| diagnostic);
+        }
+    }
+    reader.incomplete = !reader.errors.is_empty();
+    loading.files
+}
+
+struct Loading<'l> {
+    loader: &'l dyn Loader,
+    files: Vec<File>,
+    /// The files being read, from the first one to the one whose imports are followed.
+    chain: Vec<String>,
+}
+
+impl Loading<'_> {
+    fn add(&mut self, reader: &mut Reader, name: String, text: String) {
+        let id = reader.sources.add(name.clone(), text.into());
+        let document = document::parse(&reader.sources, id, &mut reader.errors);
+        let imports = imports(reader, &document);
+        let index = self.files.len();
+        self.files.push(File { id, document });
+        debug_assert_eq!(index, id.0 as usize);
+        self.chain.push(name.clone());
+        for (import, span) in imports {
+            if reader.errors.is_full() {
+                break;
+            }
+            self.follow(reader, &name, &import, span);
+        }
+        self.chain.pop();
+    }
+
+    fn follow(&mut self, reader: &mut Reader, from: &str, import: &str, span: Span) {
+        let name = match self.loader.resolve(from, import) {
+            Ok(name) => name,
+            Err(error) => return reader.error(span, format!("this cannot be imported: {error}")),
+        };
+        if self.chain.contains(&name) {
+            let start = self
+                .chain
+                .iter()
+                .position(|known| *known == name)
+                .unwrap_or(0);
+            let mut circle = self.chain[start..].to_vec();
+            circle.push(name);
+            return reader.error_help(
+                span,
+                format!("these files import each other: {}", circle.join(" -> ")),
+                "put what they share into a file that imports neither",
+            );
+        }
+        if reader.sources.files().iter().any(|file| file.name == name) {
+            return;
+        }
+        if self.chain.len() >= MAX_IMPORT_DEPTH {
+            let message = format!("a chain of imports is longer than {MAX_IMPORT_DEPTH} files");
+            return reader.error(span, message);
+        }
+        if self.files.len() >= MAX_FILES {
+            let message = format!("a schema consists of at most {MAX_FILES} files");
+            return reader.error(span, message);
+        }
+        match bounded(self.loader.load(&name)) {
+            Ok(text) => self.add(reader, name, text),
+            Err(error) => reader.error(span, format!("{name:?} cannot be read: {error}")),
+        }
+    }
+}
+
+fn bounded(text: Result<String, LoadError>) -> Result<String, LoadError> {
+    match text {
+        Ok(text) if text.len() > MAX_FILE_BYTES => Err(too_large()),
+        other => other,
+    }
+}
+
+/// What a file imports: on its top level, or inside its protocol.
+fn imports(reader: &mut Reader, document: &Document) -> Vec<(String, Span)> {
+    let inner = document
+        .nodes
+        .iter()
+        .filter(|node| node.name.value == "protocol")
+        .flat_map(|node| node.children.iter().flat_map(|children| &children.nodes));
+    let nodes: Vec<&Node> = document
+        .nodes
+        .iter()
+        .chain(inner)
+        .filter(|node| node.name.value == "import")
+        .collect();
+    let mut imports = Vec::new();
+    for node in nodes {
+        reader.properties(node, &[]);
+        reader.no_children(node);
+        if let Some(path) = reader.text_argument(node, "import", "\"common.kdl\"") {
+            imports.push((path.value, path.span));
+        }
+    }
+    imports
+}

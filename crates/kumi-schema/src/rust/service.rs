@@ -1,0 +1,189 @@
+//! The answering side: a trait per channel, and the functions that let an implementation answer.
+//!
+//! A server implements `{Channel}Service`. Where the server asks too, a client implements `{Channel}ClientService`.
+
+use super::channel::{FOREIGN_NAMES, answer};
+use super::{Code, text};
+use crate::model::{Channel, Request, Side};
+use crate::names::{pascal_case, rust_identifier, snake_case, type_identifier};
+
+impl Code<'_> {
+    pub(super) fn service(&mut self, channel: &Channel) {
+        self.server_trait(channel);
+        self.register(channel);
+        if channel.from.is_server() && !channel.requests.is_empty() {
+            self.client_trait(channel);
+        }
+    }
+
+    fn server_trait(&mut self, channel: &Channel) {
+        let name = pascal_case(&channel.name);
+        self.doc(&[
+            &format!("What a server does on channel `{}`.", channel.name),
+            channel.description.as_deref().unwrap_or_default(),
+            "One value serves all clients; methods run at the same time.",
+        ]);
+        self.line(format_args!("{FOREIGN_NAMES}"));
+        self.line(format_args!(
+            "pub trait {name}Service: Send + Sync + 'static {{"
+        ));
+        if channel.from.is_client() {
+            for request in &channel.requests {
+                self.answering_method(request, &format!("{name}Peer"));
+            }
+        }
+        for event in channel.events_from(Side::Client) {
+            let plain = format!("A client sent `{}`.", event.name);
+            self.doc(&[
+                event.description.as_deref().unwrap_or(&plain),
+                "Events of one client are handled one after the other. Unless implemented, they are ignored.",
+            ]);
+            self.line(format_args!(
+                "fn {}(&self, peer: &{name}Peer, event: {}) -> impl ::core::future::Future<Output = ()> + Send {{ \
+                 let _ = (peer, event); async {{}} }}",
+                rust_identifier(&event.name),
+                type_identifier(&event.message),
+            ));
+        }
+        self.doc(&[
+            "A client has opened the channel.",
+            "Runs beside everything else, and is dropped when the channel ends; a loop that sends events may live here.",
+        ]);
+        self.line(format_args!(
+            "fn channel_opened(&self, peer: {name}Peer) -> impl ::core::future::Future<Output = ()> + Send {{ \
+             let _ = peer; async {{}} }}"
+        ));
+        self.doc(&["The channel of a client has ended."]);
+        self.line(format_args!(
+            "fn channel_closed(&self, peer: &{name}Peer) -> impl ::core::future::Future<Output = ()> + Send {{ \
+             let _ = peer; async {{}} }}"
+        ));
+        self.line(format_args!("}}"));
+    }
+
+    fn answering_method(&mut self, request: &Request, peer: &str) {
+        let (rt, result) = (self.rt, self.result());
+        let plain = format!("Answers `{}`.", request.name);
+        let repeat = if request.idempotent {
+            "Idempotent: it may come twice, and has to mean the same as once."
+        } else {
+            ""
+        };
+        self.doc(&[request.description.as_deref().unwrap_or(&plain), repeat]);
+        self.line(format_args!(
+            "fn {}(&self, call: {rt}::Call<{peer}>, request: {}) -> impl ::core::future::Future<Output = \
+             {result}<{}, {rt}::RemoteError>> + Send;",
+            rust_identifier(&request.name),
+            type_identifier(&request.message),
+            answer(request),
+        ));
+    }
+
+    fn register(&mut self, channel: &Channel) {
+        let (rt, result) = (self.rt, self.result());
+        let name = pascal_case(&channel.name);
+        let snake = snake_case(&channel.name);
+        self.doc(&[&format!(
+            "Offers channel `{}` at a server, answered by an implementation.",
+            channel.name
+        )]);
+        self.line(format_args!(
+            "pub fn register_{snake}<S: {name}Service>(server: &impl AsRef<{rt}::ChannelRegistry>, implementation: S) {{ \
+             let implementation = ::std::sync::Arc::new(implementation); \
+             server.as_ref().register_channel_with({snake}_spec(), \
+             move |_: ::std::sync::Arc<{rt}::ConnectionContext>, channel: {rt}::UnisonChannel| \
+             serve_{snake}(::std::sync::Arc::clone(&implementation), channel)); }}"
+        ));
+        self.line(format_args!(
+            "async fn serve_{snake}<S: {name}Service>(implementation: ::std::sync::Arc<S>, \
+             channel: {rt}::UnisonChannel) -> {result}<(), {rt}::NetworkError> {{"
+        ));
+        self.line(format_args!(
+            "let peer = {name}Peer::from_channel(channel.clone());"
+        ));
+        if channel.from.is_client() && !channel.requests.is_empty() {
+            self.line(format_args!(
+                "let answering = ::std::sync::Arc::clone(&implementation);"
+            ));
+            self.line(format_args!("channel.set_service("));
+            self.dispatch(channel, "answering");
+            self.line(format_args!(");"));
+        }
+        self.line(format_args!("let events = async {{"));
+        let heard: Vec<_> = channel.events_from(Side::Client).collect();
+        if heard.is_empty() {
+            self.line(format_args!(
+                "while {rt}::typed::next_event(&channel).await?.is_some() {{}}"
+            ));
+        } else {
+            self.line(format_args!(
+                "while let Some(message) = {rt}::typed::next_event(&channel).await? {{"
+            ));
+            for (index, event) in heard.into_iter().enumerate() {
+                self.line(format_args!(
+                    "{}if let Some(event) = {rt}::typed::event_named::<{}>(&message, {}) {{ \
+                     implementation.{}(&peer, event).await; }}",
+                    if index == 0 { "" } else { "else " },
+                    type_identifier(&event.message),
+                    text(&event.name),
+                    rust_identifier(&event.name),
+                ));
+            }
+            self.line(format_args!("}}"));
+        }
+        self.line(format_args!("Ok(()) }};"));
+        self.line(format_args!(
+            "let outcome = {rt}::typed::run_beside(events, implementation.channel_opened(peer.clone())).await; \
+             implementation.channel_closed(&peer).await; outcome }}"
+        ));
+    }
+
+    /// A closure that the runtime takes as a service.
+    fn dispatch(&mut self, channel: &Channel, implementation: &str) {
+        let rt = self.rt;
+        self.line(format_args!(
+            "move |request: {rt}::IncomingRequest| {{ \
+             let implementation = ::std::sync::Arc::clone(&{implementation}); \
+             async move {{ match request.method() {{"
+        ));
+        for request in &channel.requests {
+            self.line(format_args!(
+                "{} => {rt}::typed::answer(request, |call, message| implementation.{}(call, message)).await,",
+                text(&request.name),
+                rust_identifier(&request.name),
+            ));
+        }
+        self.line(format_args!(
+            "other => Err({rt}::RemoteError::method_not_found(other)),"
+        ));
+        self.line(format_args!("}} }} }}"));
+    }
+
+    fn client_trait(&mut self, channel: &Channel) {
+        let name = pascal_case(&channel.name);
+        self.doc(&[&format!(
+            "What a client answers on channel `{}`.",
+            channel.name
+        )]);
+        self.line(format_args!("{FOREIGN_NAMES}"));
+        self.line(format_args!(
+            "pub trait {name}ClientService: Send + Sync + 'static {{"
+        ));
+        for request in &channel.requests {
+            self.answering_method(request, &format!("{name}Client"));
+        }
+        self.line(format_args!("}}"));
+    }
+
+    /// A method of the client's handle.
+    pub(super) fn serve_requests(&mut self, channel: &Channel) {
+        let name = pascal_case(&channel.name);
+        self.doc(&["Answers the server's requests, from now on and as long as the channel lives."]);
+        self.line(format_args!(
+            "pub fn serve_requests<S: {name}ClientService>(&self, implementation: S) {{ \
+             let implementation = ::std::sync::Arc::new(implementation); self.raw_channel().set_service("
+        ));
+        self.dispatch(channel, "implementation");
+        self.line(format_args!("); }}"));
+    }
+}

@@ -1,0 +1,356 @@
+//! Messages as structs, enums as enums, typedefs as aliases.
+//!
+//! A field that is neither required nor has a default is an `Option`; one with a default has its plain type and is
+//! always written. A closed enum refuses values it does not list; an open one keeps them in its variant `Unknown`.
+//! Fields that nobody knows are ignored, so that a newer peer may add some.
+
+use super::{Code, text};
+use crate::check::{edges, reaches};
+use crate::model::{Enum, Field, Literal, Message, Type};
+use crate::names::{rust_identifier, snake_case, type_identifier};
+use crate::shape::{Kind, Shape};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Above this many arguments a function is called unreadable by the lints.
+const MANY_ARGUMENTS: usize = 7;
+
+/// Which messages hold which, to know where a value has to be boxed and where a derive would run in circles.
+struct Holds {
+    /// Through single fields only.
+    directly: BTreeMap<String, BTreeSet<String>>,
+    /// Through arrays and maps as well.
+    somehow: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Code<'_> {
+    pub(super) fn types(&mut self) {
+        let protocol = self.protocol;
+        for typedef in &protocol.typedefs {
+            let plain = format!("Another name for {}.", typedef.ty);
+            self.doc(&[typedef.description.as_deref().unwrap_or(&plain)]);
+            let (name, ty) = (type_identifier(&typedef.name), self.rust_type(&typedef.ty));
+            self.line(format_args!("pub type {name} = {ty};"));
+        }
+        for declared in &protocol.enums {
+            self.enumeration(declared);
+        }
+        let holds = Holds {
+            directly: edges(protocol, |_| true),
+            somehow: self.all_edges(),
+        };
+        for message in &protocol.messages {
+            self.message(message, &holds);
+        }
+    }
+
+    fn all_edges(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let held = |message: &Message| {
+            let shapes = message
+                .fields
+                .iter()
+                .map(|field| Shape::of(self.protocol, &field.ty, &field.constraints));
+            shapes
+                .filter_map(|shape| shape.named().map(str::to_owned))
+                .collect()
+        };
+        let messages = self.protocol.messages.iter();
+        messages
+            .map(|message| (message.name.clone(), held(message)))
+            .collect()
+    }
+
+    pub(super) fn rust_type(&self, ty: &Type) -> String {
+        let rt = self.rt;
+        match ty {
+            Type::String => "String".into(),
+            Type::Int => "i64".into(),
+            Type::Float => "f64".into(),
+            Type::Bool => "bool".into(),
+            Type::Timestamp => format!("{rt}::Timestamp"),
+            Type::Bytes => "Vec<u8>".into(),
+            Type::Json => format!("{rt}::Json"),
+            Type::Array(item) => format!("Vec<{}>", self.rust_type(item)),
+            Type::Map(item) => format!(
+                "::std::collections::BTreeMap<String, {}>",
+                self.rust_type(item)
+            ),
+            Type::Named(name) => type_identifier(name),
+        }
+    }
+
+    /// Everything is derived through the runtime, so that the including crate needs no dependency of its own.
+    fn derives(&mut self, more: &str) {
+        let rt = self.rt;
+        self.line(format_args!(
+            "#[derive(Clone, Debug, PartialEq{more}, {rt}::serde::Serialize, {rt}::serde::Deserialize, \
+             {rt}::rkyv::Archive, {rt}::rkyv::Serialize, {rt}::rkyv::Deserialize)]"
+        ));
+        self.line(format_args!("#[serde(crate = \"{rt}::serde\")]"));
+        self.line(format_args!("#[rkyv(crate = {rt}::rkyv)]"));
+    }
+
+    fn enumeration(&mut self, declared: &Enum) {
+        let name = type_identifier(&declared.name);
+        let plain = format!("One of the values of {}.", declared.name);
+        let policy = if declared.open {
+            "Values that are not listed are kept as `Unknown`."
+        } else {
+            "A value that is not listed is refused."
+        };
+        self.doc(&[declared.description.as_deref().unwrap_or(&plain), policy]);
+        self.derives(if declared.open {
+            ", Eq, Hash"
+        } else {
+            ", Copy, Eq, Hash"
+        });
+        self.line(format_args!("#[allow(clippy::enum_variant_names)]"));
+        self.line(format_args!("pub enum {name} {{"));
+        for value in &declared.values {
+            let plain = format!("`{}`", value.name);
+            self.doc(&[value.description.as_deref().unwrap_or(&plain)]);
+            self.line(format_args!("#[serde(rename = {})]", text(&value.name)));
+            self.line(format_args!("{},", type_identifier(&value.name)));
+        }
+        if declared.open {
+            self.doc(&["A value that the schema does not list, as it came."]);
+            self.line(format_args!("#[serde(untagged)] Unknown(String),"));
+        }
+        self.line(format_args!("}}"));
+        self.enum_methods(declared, &name);
+    }
+
+    fn enum_methods(&mut self, declared: &Enum, name: &str) {
+        self.line(format_args!("impl {name} {{"));
+        let variants: Vec<String> = declared
+            .values
+            .iter()
+            .map(|value| format!("Self::{}", type_identifier(&value.name)))
+            .collect();
+        self.doc(&["The values that the schema lists, in its order."]);
+        let count = variants.len();
+        self.line(format_args!(
+            "pub const LISTED: [Self; {count}] = [{}];",
+            variants.join(", ")
+        ));
+        self.doc(&["The value as it travels."]);
+        self.line(format_args!(
+            "pub fn as_str(&self) -> &str {{ match self {{"
+        ));
+        for (value, variant) in declared.values.iter().zip(&variants) {
+            self.line(format_args!("{variant} => {},", text(&value.name)));
+        }
+        if declared.open {
+            self.line(format_args!("Self::Unknown(value) => value,"));
+        }
+        self.line(format_args!("}} }} }}"));
+        self.line(format_args!(
+            "impl ::core::fmt::Display for {name} {{ fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> \
+             ::core::fmt::Result {{ f.write_str(self.as_str()) }} }}"
+        ));
+    }
+
+    fn message(&mut self, message: &Message, holds: &Holds) {
+        let name = type_identifier(&message.name);
+        let plain = format!("Message {}.", message.name);
+        self.doc(&[message.description.as_deref().unwrap_or(&plain)]);
+        let defaults = message.fields.iter().any(|field| field.default.is_some());
+        let demands = message
+            .fields
+            .iter()
+            .any(|field| field.required && field.default.is_none());
+        self.derives(if defaults || demands { "" } else { ", Default" });
+        if reaches_itself(&message.name, &holds.somehow) {
+            self.recursive_bounds();
+        }
+        self.line(format_args!("pub struct {name} {{"));
+        for field in &message.fields {
+            self.field(message, field, holds);
+        }
+        self.line(format_args!("}}"));
+        self.line(format_args!("impl {name} {{"));
+        if demands {
+            self.constructor(message, holds);
+        }
+        for field in &message.fields {
+            self.default_function(field);
+        }
+        self.validate(message);
+        self.line(format_args!("}}"));
+        if defaults && !demands {
+            self.default_impl(message, &name);
+        }
+        let (rt, result) = (self.rt, self.result());
+        self.line(format_args!(
+            "impl {rt}::Message for {name} {{ const NAME: &'static str = {}; \
+             fn validate(&self) -> {result}<(), {rt}::ValidationError> {{ {name}::validate(self) }} }}",
+            text(&message.name)
+        ));
+    }
+
+    /// A type that holds itself cannot have its bounds inferred; these are what any archive offers.
+    fn recursive_bounds(&mut self) {
+        let rt = self.rt;
+        self.line(format_args!(
+            "#[rkyv(serialize_bounds(__S: {rt}::rkyv::ser::Writer + {rt}::rkyv::ser::Allocator, \
+             __S::Error: {rt}::rkyv::rancor::Source))]"
+        ));
+        self.line(format_args!(
+            "#[rkyv(deserialize_bounds(__D::Error: {rt}::rkyv::rancor::Source))]"
+        ));
+        self.line(format_args!(
+            "#[rkyv(bytecheck(bounds(__C: {rt}::rkyv::validation::ArchiveContext, \
+             __C::Error: {rt}::rkyv::rancor::Source)))]"
+        ));
+    }
+
+    fn field(&mut self, message: &Message, field: &Field, holds: &Holds) {
+        let shape = Shape::of(self.protocol, &field.ty, &field.constraints);
+        let plain = format!("Field {}.", field.name);
+        self.doc(&[field.description.as_deref().unwrap_or(&plain)]);
+        let mut serde = Vec::new();
+        let identifier = rust_identifier(&field.name);
+        if identifier.trim_start_matches("r#") != field.name {
+            serde.push(format!("rename = {}", text(&field.name)));
+        }
+        if field.is_optional() {
+            serde.push("default".into());
+            serde.push("skip_serializing_if = \"Option::is_none\"".into());
+        } else if !field.required {
+            let owner = type_identifier(&message.name);
+            serde.push(format!(
+                "default = \"{owner}::default_{}\"",
+                snake_case(&field.name)
+            ));
+        }
+        if holds_bytes(&shape) {
+            serde.push(format!("with = \"{}::typed::base64_bytes\"", self.rt));
+        }
+        if !serde.is_empty() {
+            self.line(format_args!("#[serde({})]", serde.join(", ")));
+        }
+        if let Some(held) = shape.named()
+            && reaches(held, &message.name, &holds.somehow)
+        {
+            self.line(format_args!("#[rkyv(omit_bounds)]"));
+        }
+        let ty = self.field_type(message, field, holds);
+        self.line(format_args!("pub {identifier}: {ty},"));
+    }
+
+    fn field_type(&self, message: &Message, field: &Field, holds: &Holds) -> String {
+        let ty = self.rust_type(&field.ty);
+        if !field.is_optional() {
+            return ty;
+        }
+        let boxed = match self.protocol.resolve(&field.ty).0 {
+            Type::Named(held) => reaches(held, &message.name, &holds.directly),
+            _ => false,
+        };
+        if boxed {
+            format!("Option<Box<{ty}>>")
+        } else {
+            format!("Option<{ty}>")
+        }
+    }
+
+    /// `new` takes what has to be there, and leaves out the rest.
+    fn constructor(&mut self, message: &Message, holds: &Holds) {
+        let demanded: Vec<&Field> = message
+            .fields
+            .iter()
+            .filter(|field| field.required && field.default.is_none())
+            .collect();
+        let arguments: Vec<String> = demanded
+            .iter()
+            .map(|field| {
+                let ty = match self.protocol.resolve(&field.ty).0 {
+                    Type::String => "impl Into<String>".into(),
+                    _ => self.field_type(message, field, holds),
+                };
+                format!("{}: {ty}", rust_identifier(&field.name))
+            })
+            .collect();
+        let values: Vec<String> = message
+            .fields
+            .iter()
+            .map(|field| self.initial(field))
+            .collect();
+        self.doc(&["A message with what it has to have, and nothing else."]);
+        if demanded.len() > MANY_ARGUMENTS {
+            self.line(format_args!("#[allow(clippy::too_many_arguments)]"));
+        }
+        self.line(format_args!(
+            "pub fn new({}) -> Self {{ Self {{ {} }} }}",
+            arguments.join(", "),
+            values.join(", ")
+        ));
+    }
+
+    /// What `new` gives a field: its argument, its default or nothing.
+    fn initial(&self, field: &Field) -> String {
+        let identifier = rust_identifier(&field.name);
+        let demanded = field.required && field.default.is_none();
+        match self.protocol.resolve(&field.ty).0 {
+            Type::String if demanded => format!("{identifier}: {identifier}.into()"),
+            _ if demanded => identifier,
+            _ if field.default.is_some() => {
+                format!("{identifier}: Self::default_{}()", snake_case(&field.name))
+            }
+            _ => format!("{identifier}: None"),
+        }
+    }
+
+    fn default_function(&mut self, field: &Field) {
+        let Some(default) = &field.default else {
+            return;
+        };
+        let ty = self.rust_type(&field.ty);
+        let value = self.literal(field, default);
+        self.line(format_args!(
+            "fn default_{}() -> {ty} {{ {value} }}",
+            snake_case(&field.name)
+        ));
+    }
+
+    fn default_impl(&mut self, message: &Message, name: &str) {
+        let values: Vec<String> = message
+            .fields
+            .iter()
+            .map(|field| self.initial(field))
+            .collect();
+        self.line(format_args!(
+            "impl Default for {name} {{ fn default() -> Self {{ Self {{ {} }} }} }}",
+            values.join(", ")
+        ));
+    }
+
+    fn literal(&self, field: &Field, literal: &Literal) -> String {
+        let base = self.protocol.resolve(&field.ty).0;
+        match (literal, base) {
+            (Literal::String(value), Type::Named(declared)) => {
+                format!("{}::{}", type_identifier(declared), type_identifier(value))
+            }
+            (Literal::String(value), _) => format!("{}.to_owned()", text(value)),
+            (Literal::Int(number), Type::Timestamp) => format!("{}::Timestamp({number})", self.rt),
+            (Literal::Int(number), _) => number.to_string(),
+            (Literal::Float(number), _) => format!("{number:?}"),
+            (Literal::Bool(truth), _) => truth.to_string(),
+        }
+    }
+}
+
+fn reaches_itself(name: &str, edges: &BTreeMap<String, BTreeSet<String>>) -> bool {
+    edges
+        .get(name)
+        .into_iter()
+        .flatten()
+        .any(|held| reaches(held, name, edges))
+}
+
+fn holds_bytes(shape: &Shape) -> bool {
+    match &shape.kind {
+        Kind::Bytes => true,
+        Kind::Array(item) | Kind::Map(item) => holds_bytes(item),
+        _ => false,
+    }
+}

@@ -1,0 +1,124 @@
+//! What a value looks like once typedefs are gone: its kind, and every constraint that holds for it.
+//!
+//! The hash, the comparison of versions and both generators look at shapes, so that a typedef never makes a
+//! difference to them.
+
+use crate::model::{Constraints, Literal, Protocol, Type};
+use std::fmt;
+
+/// A type with all typedefs followed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shape {
+    pub(crate) kind: Kind,
+    pub(crate) min: Option<Literal>,
+    pub(crate) max: Option<Literal>,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) max_length: Option<u64>,
+    /// All of them have to match. Sorted, without repeats.
+    pub(crate) patterns: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    String,
+    Int,
+    Float,
+    Bool,
+    Timestamp,
+    Bytes,
+    Json,
+    Array(Box<Shape>),
+    Map(Box<Shape>),
+    Message(String),
+    Enum(String),
+}
+
+impl Shape {
+    /// The shape of a type under constraints of its own. Typedefs end, because a checked schema has no circle of them.
+    pub(crate) fn of(protocol: &Protocol, ty: &Type, own: &Constraints) -> Self {
+        let (base, mut constraints) = protocol.resolve(ty);
+        constraints.push(own);
+        let free = Constraints::default();
+        let item = |item: &Type| Box::new(Self::of(protocol, item, &free));
+        let kind = match base {
+            Type::String => Kind::String,
+            Type::Int => Kind::Int,
+            Type::Float => Kind::Float,
+            Type::Bool => Kind::Bool,
+            Type::Timestamp => Kind::Timestamp,
+            Type::Bytes => Kind::Bytes,
+            Type::Json => Kind::Json,
+            Type::Array(inner) => Kind::Array(item(inner)),
+            Type::Map(inner) => Kind::Map(item(inner)),
+            Type::Named(name) if protocol.enumeration(name).is_some() => Kind::Enum(name.clone()),
+            Type::Named(name) => Kind::Message(name.clone()),
+        };
+        let mut patterns: Vec<String> = constraints
+            .iter()
+            .filter_map(|set| set.pattern.clone())
+            .collect();
+        patterns.sort();
+        patterns.dedup();
+        let stricter =
+            |a: Literal, b: Literal, larger: bool| if less(&a, &b) == larger { b } else { a };
+        Self {
+            kind,
+            min: constraints
+                .iter()
+                .filter_map(|set| set.min.clone())
+                .reduce(|a, b| stricter(a, b, true)),
+            max: constraints
+                .iter()
+                .filter_map(|set| set.max.clone())
+                .reduce(|a, b| stricter(a, b, false)),
+            min_length: constraints.iter().filter_map(|set| set.min_length).max(),
+            max_length: constraints.iter().filter_map(|set| set.max_length).min(),
+            patterns,
+        }
+    }
+
+    /// Whether any value of the kind will do.
+    pub(crate) fn is_unconstrained(&self) -> bool {
+        self.min.is_none()
+            && self.max.is_none()
+            && self.min_length.is_none()
+            && self.max_length.is_none()
+            && self.patterns.is_empty()
+    }
+
+    /// The message or enum in it, behind arrays and maps.
+    pub(crate) fn named(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Array(item) | Kind::Map(item) => item.named(),
+            Kind::Message(name) | Kind::Enum(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// Whether one number is below another. Both are of the same kind once a schema is checked.
+pub(crate) fn less(a: &Literal, b: &Literal) -> bool {
+    match (a, b) {
+        (Literal::Int(a), Literal::Int(b)) => a < b,
+        (Literal::Float(a), Literal::Float(b)) => a < b,
+        _ => false,
+    }
+}
+
+/// The kind alone, as a reader sees it: `array of Message`.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::String => f.write_str("string"),
+            Self::Int => f.write_str("int"),
+            Self::Float => f.write_str("float"),
+            Self::Bool => f.write_str("bool"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Json => f.write_str("json"),
+            Self::Array(item) => write!(f, "array of {}", item.kind),
+            Self::Map(item) => write!(f, "map of {}", item.kind),
+            Self::Message(name) | Self::Enum(name) => f.write_str(name),
+        }
+    }
+}

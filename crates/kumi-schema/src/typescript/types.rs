@@ -1,0 +1,168 @@
+//! Messages as interfaces, enums as unions of texts, typedefs as other names, defaults as constants.
+
+use super::{Writer, property, text};
+use crate::model::{Enum, Field, Literal, Message, Protocol, Type};
+use crate::names::{pascal_case, shouting_case, type_identifier};
+
+pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
+    if uses_json(protocol) {
+        let name = json_name(protocol);
+        out.blank();
+        out.doc(Some("Any JSON value."));
+        out.line(&format!("export type {name} ="));
+        out.raw("  | null");
+        out.raw("  | boolean");
+        out.raw("  | number");
+        out.raw("  | string");
+        out.raw(&format!("  | {name}[]"));
+        out.raw(&format!("  | {{ [key: string]: {name} }};"));
+    }
+    for typedef in &protocol.typedefs {
+        out.blank();
+        out.doc(typedef.description.as_deref());
+        let name = type_identifier(&typedef.name);
+        out.line(&format!(
+            "export type {name} = {};",
+            type_text(protocol, &typedef.ty)
+        ));
+    }
+    for declared in &protocol.enums {
+        write_enum(out, declared);
+    }
+    for message in &protocol.messages {
+        write_message(out, protocol, message);
+    }
+}
+
+/// The name of the type of JSON values.
+pub(super) fn json_name(protocol: &Protocol) -> String {
+    format!("{}Json", pascal_case(&protocol.name))
+}
+
+fn uses_json(protocol: &Protocol) -> bool {
+    let holds = |ty: &Type| match ty {
+        Type::Json => true,
+        Type::Array(item) | Type::Map(item) => **item == Type::Json,
+        _ => false,
+    };
+    let fields = protocol.messages.iter().flat_map(|message| &message.fields);
+    fields.map(|field| &field.ty).any(holds)
+        || protocol.typedefs.iter().any(|typedef| holds(&typedef.ty))
+}
+
+pub(super) fn type_text(protocol: &Protocol, ty: &Type) -> String {
+    match ty {
+        Type::String | Type::Bytes => "string".into(),
+        Type::Int | Type::Float | Type::Timestamp => "number".into(),
+        Type::Bool => "boolean".into(),
+        Type::Json => json_name(protocol),
+        Type::Array(item) => format!("{}[]", type_text(protocol, item)),
+        Type::Map(item) => format!("{{ [key: string]: {} }}", type_text(protocol, item)),
+        Type::Named(name) => type_identifier(name),
+    }
+}
+
+fn write_enum(out: &mut Writer, declared: &Enum) {
+    let name = type_identifier(&declared.name);
+    let mut lines: Vec<String> = declared.description.iter().cloned().collect();
+    if declared.open {
+        lines.push("Open: a newer peer may send values that are not listed.".into());
+    }
+    lines.extend(declared.values.iter().filter_map(|value| {
+        let description = value.description.as_ref()?;
+        Some(format!(
+            "- `{}`: {}",
+            value.name,
+            super::one_line(description)
+        ))
+    }));
+    out.blank();
+    out.doc(Some(&lines.join("\n")));
+    let mut values: Vec<String> = declared
+        .values
+        .iter()
+        .map(|value| text(&value.name))
+        .collect();
+    if declared.open {
+        // Keeps the listed values as suggestions although any text is allowed.
+        values.push("(string & {})".into());
+    }
+    out.line(&format!("export type {name} = {};", values.join(" | ")));
+    out.blank();
+    out.doc(Some(&format!("The listed values of {name}.")));
+    let listed: Vec<String> = declared
+        .values
+        .iter()
+        .map(|value| text(&value.name))
+        .collect();
+    out.line(&format!(
+        "export const {}_VALUES = [{}] as const;",
+        shouting_case(&declared.name),
+        listed.join(", ")
+    ));
+}
+
+fn write_message(out: &mut Writer, protocol: &Protocol, message: &Message) {
+    let name = type_identifier(&message.name);
+    out.blank();
+    out.doc(message.description.as_deref());
+    if message.fields.is_empty() {
+        out.line(&format!("export type {name} = {{ [key: string]: never }};"));
+        return;
+    }
+    out.line(&format!("export interface {name} {{"));
+    for field in &message.fields {
+        out.doc(field_doc(field).as_deref());
+        let mark = if field.required { "" } else { "?" };
+        out.line(&format!(
+            "{}{mark}: {};",
+            property(&field.name),
+            type_text(protocol, &field.ty)
+        ));
+    }
+    out.line("}");
+    let defaults: Vec<&Field> = message
+        .fields
+        .iter()
+        .filter(|field| field.default.is_some())
+        .collect();
+    if defaults.is_empty() {
+        return;
+    }
+    out.blank();
+    out.doc(Some(&format!(
+        "What fields of {name} mean when they are missing."
+    )));
+    out.line(&format!(
+        "export const {}_DEFAULTS = {{",
+        shouting_case(&message.name)
+    ));
+    for field in defaults {
+        if let Some(default) = &field.default {
+            out.line(&format!("{}: {},", property(&field.name), literal(default)));
+        }
+    }
+    out.line("} as const;");
+}
+
+fn field_doc(field: &Field) -> Option<String> {
+    let mut lines: Vec<String> = field.description.iter().cloned().collect();
+    match field.ty {
+        Type::Timestamp => lines.push("Milliseconds since 1970-01-01 UTC.".into()),
+        Type::Bytes => lines.push("Base64.".into()),
+        _ => {}
+    }
+    if let Some(default) = &field.default {
+        lines.push(format!("Default: {}.", super::one_line(&literal(default))));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+pub(super) fn literal(literal: &Literal) -> String {
+    match literal {
+        Literal::String(value) => text(value),
+        Literal::Int(number) => number.to_string(),
+        Literal::Float(number) => format!("{number:?}"),
+        Literal::Bool(truth) => truth.to_string(),
+    }
+}

@@ -1,0 +1,192 @@
+//! What a sound schema is read as, the older forms included.
+
+use kumi_schema::{Delivery, Lifetime, Literal, Schema, Side, Type};
+
+fn read(text: &str) -> Schema {
+    Schema::parse("t.kdl", text).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn body(text: &str) -> Schema {
+    read(&format!("protocol \"p\" version=\"1.0.0\" {{\n{text}\n}}"))
+}
+
+#[test]
+fn a_protocol_has_all_its_parts() {
+    let schema = read(
+        r##"
+// A comment.
+protocol "room-service" version="2.1" {
+    namespace "example.rooms"
+    description """
+        Two
+        lines.
+        """
+    typedef "Name" type="string" min_length=1 max_length=64 pattern=#"^\w+$"#
+    enum "Kind" open=#true description="k" { value "text" description="words"; values "image" "file" }
+    message "User" description="u" {
+        field "name" type="Name" required=#true description="d"
+        field "age" type="number" min=0 max=150.5
+        field "tags" type="array" item_type="Name" max_length=3
+        field "extra" type="map"
+        field "kind" type="Kind" default="text"
+    }
+    channel "rooms" from="either" lifetime="transient" delivery="reliable" description="c" {
+        request "Join" idempotent=#true { description "r"; field "user" type="User"; returns "Joined" { } }
+        event "Left"
+    }
+}"##,
+    );
+    let protocol = schema.protocol();
+    assert_eq!(protocol.version.to_string(), "2.1.0");
+    assert_eq!(protocol.description.as_deref(), Some("Two\nlines."));
+    assert_eq!(protocol.namespace.as_deref(), Some("example.rooms"));
+    let user = protocol.message("User").unwrap();
+    assert_eq!(user.fields[0].ty, Type::Named("Name".into()));
+    assert!(
+        user.fields[0].required && user.fields[1].is_optional() && !user.fields[4].is_optional()
+    );
+    assert_eq!(user.fields[1].constraints.min, Some(Literal::Float(0.0)));
+    assert_eq!(
+        user.fields[2].ty,
+        Type::Array(Box::new(Type::Named("Name".into())))
+    );
+    assert_eq!(user.fields[3].ty, Type::Map(Box::new(Type::Json)));
+    let kind = protocol.enumeration("Kind").unwrap();
+    assert!(kind.open);
+    assert_eq!(
+        kind.values
+            .iter()
+            .map(|value| &*value.name)
+            .collect::<Vec<_>>(),
+        ["text", "image", "file"]
+    );
+    let rooms = protocol.channel("rooms").unwrap();
+    assert_eq!(
+        (rooms.from, rooms.lifetime, rooms.delivery),
+        (Side::Either, Lifetime::Transient, Delivery::Reliable)
+    );
+    assert!(rooms.requests[0].idempotent);
+    assert_eq!(rooms.requests[0].description.as_deref(), Some("r"));
+    assert_eq!(rooms.requests[0].returns.as_deref(), Some("Joined"));
+}
+
+#[test]
+fn events_go_where_requests_do_not() {
+    let from = |channel: &str| body(channel).protocol().channels[0].events[0].from;
+    assert_eq!(from("channel \"c\" { event \"E\" }"), Side::Client);
+    assert_eq!(
+        from("channel \"c\" from=\"server\" { event \"E\" }"),
+        Side::Server
+    );
+    assert_eq!(
+        from("channel \"c\" from=\"client\" { event \"E\"; request \"R\" }"),
+        Side::Server
+    );
+    assert_eq!(
+        from("channel \"c\" from=\"server\" { event \"E\"; request \"R\" }"),
+        Side::Client
+    );
+    assert_eq!(
+        from("channel \"c\" from=\"either\" { event \"E\"; request \"R\" }"),
+        Side::Either
+    );
+    assert_eq!(
+        from("channel \"c\" from=\"client\" { event \"E\" from=\"client\"; request \"R\" }"),
+        Side::Client
+    );
+}
+
+#[test]
+fn older_forms_become_newer_ones() {
+    let same = |old: &str, new: &str| assert_eq!(body(old), body(new), "{old}");
+    for (from, other) in [
+        ("client", "server"),
+        ("server", "client"),
+        ("either", "either"),
+    ] {
+        same(
+            &format!(
+                "channel \"c\" from=\"{from}\" lifetime=\"transient\" {{ send \"S\" {{ field \"a\" type=\"int\" }}; recv \"R\" {{ }} }}"
+            ),
+            &format!(
+                "channel \"c\" from=\"{from}\" lifetime=\"transient\" {{ request \"S\" {{ field \"a\" type=\"int\"; returns \"R\" {{ }} }} }}"
+            ),
+        );
+        same(
+            &format!(
+                "channel \"c\" from=\"{from}\" lifetime=\"persistent\" {{ send \"S\" {{ }}; recv \"R\" {{ }} }}"
+            ),
+            &format!(
+                "channel \"c\" from=\"{from}\" {{ event \"S\"; event \"R\" from=\"{other}\" }}"
+            ),
+        );
+        same(
+            &format!("channel \"c\" from=\"{from}\" {{ send \"S\" {{ }} }}"),
+            &format!("channel \"c\" from=\"{from}\" {{ event \"S\" }}"),
+        );
+        same(
+            &format!("channel \"c\" from=\"{from}\" {{ recv \"R\" {{ }} }}"),
+            &format!("channel \"c\" from=\"{from}\" {{ event \"R\" from=\"{other}\" }}"),
+        );
+    }
+    same(
+        "message \"S\" { }\nchannel \"c\" { send \"S\" }",
+        "message \"S\"\nchannel \"c\" { event \"S\" }",
+    );
+}
+
+#[test]
+fn a_service_is_a_channel_of_requests() {
+    let schema = body(
+        "service \"UserService\" {\n method \"createUser\" idempotent=#true {\n request { field \"name\" type=\"string\" }\n \
+         response { field \"id\" type=\"int\" }\n }\n method \"ping\"\n}",
+    );
+    let channel = &schema.protocol().channels[0];
+    assert_eq!(
+        (&*channel.name, channel.from),
+        ("UserService", Side::Client)
+    );
+    let create = &channel.requests[0];
+    assert_eq!(
+        (&*create.name, &*create.message, create.idempotent),
+        ("createUser", "CreateUser", true)
+    );
+    assert_eq!(create.returns.as_deref(), Some("CreateUserResponse"));
+    assert_eq!(
+        schema
+            .protocol()
+            .message("CreateUserResponse")
+            .unwrap()
+            .fields[0]
+            .name,
+        "id"
+    );
+    assert_eq!(
+        (&*channel.requests[1].message, &channel.requests[1].returns),
+        ("Ping", &None)
+    );
+}
+
+#[test]
+fn a_message_may_hold_itself_where_it_can_end() {
+    body(
+        "message \"Tree\" { field \"children\" type=\"array\" item_type=\"Tree\" required=#true; field \"left\" type=\"Tree\" }\n\
+         message \"A\" { field \"b\" type=\"B\" required=#true }\nmessage \"B\" { field \"a\" type=\"A\" }\n\
+         channel \"c\" { event \"E\" { field \"t\" type=\"Tree\" required=#true } }",
+    );
+}
+
+#[test]
+fn a_message_declared_once_is_named_often() {
+    let schema = body(
+        "message \"Ack\" { field \"ok\" type=\"bool\" }\nmessage \"Note\" { field \"text\" type=\"string\" }\n\
+         channel \"a\" { request \"X\" { returns \"Ack\" }; event \"Note\" }\nchannel \"b\" { request \"Y\" { returns \"Ack\" }; event \"Note\" }",
+    );
+    let names: Vec<&str> = schema
+        .protocol()
+        .messages
+        .iter()
+        .map(|message| &*message.name)
+        .collect();
+    assert_eq!(names, ["Ack", "Note", "X", "Y"]);
+}
