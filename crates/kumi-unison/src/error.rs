@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::typed::ValidationError;
 use crate::wire::WireError;
 
 /// The codes that the runtime itself puts into Error messages, as they travel.
@@ -106,6 +107,9 @@ pub enum NetworkError {
     /// A payload could not be encoded or decoded. Nothing was sent, or the answer could not be read.
     #[error("payload: {0}")]
     Codec(String),
+    /// A message breaks a constraint of its schema. It was not sent, or, as an answer or event, not accepted.
+    #[error("invalid message: {0}")]
+    Invalid(#[from] ValidationError),
     /// The transport under the channel failed.
     #[error("transport: {0}")]
     Transport(#[from] TransportError),

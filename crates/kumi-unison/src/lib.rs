@@ -53,6 +53,7 @@ mod registry;
     reason = "the endpoints that use the rest of it come next"
 )]
 mod tls;
+pub mod typed;
 mod wire;
 
 pub use channel::{
@@ -76,6 +77,9 @@ pub use metrics::{Metrics, MetricsSnapshot};
 pub use payload::{Payload, TypedPayload};
 pub use registry::{ChannelHandler, ChannelRegistry, ChannelSpec, LegacyHandler, ServiceHandler};
 pub use tls::{ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError, TrustStore};
+pub use typed::{
+    Call, EventStream, Json, Message, Problem, StreamItem, Timestamp, TypedChannel, ValidationError,
+};
 pub use wire::{
     ALPN, ArchivedProtocolMessage, COMPRESSION_SAMPLE, COMPRESSION_THRESHOLD, Codec, ContentType,
     FrameReader, HEADER_LEN, MAX_MESSAGE_SIZE, MessageType, Metadata, PROTOCOL_VERSION, Packet,

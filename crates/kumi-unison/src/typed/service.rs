@@ -1,0 +1,125 @@
+//! The answering side by type: one request in, one answer out, and events as they come.
+
+use super::channel::read;
+use super::{Message, decode, encode};
+use crate::channel::{IncomingRequest, UnisonChannel};
+use crate::error::{NetworkError, RemoteError};
+use crate::payload::Payload;
+use crate::wire::ProtocolMessage;
+use futures_util::future::{Either, select};
+use std::fmt;
+use std::pin::pin;
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What an implementation knows about a request besides its content.
+#[derive(Clone)]
+pub struct Call<P> {
+    /// Who asks: a typed handle on the same channel, to send events on or to ask back.
+    pub peer: P,
+    deadline: Option<Instant>,
+    cancelled: CancellationToken,
+    trace_id: u64,
+}
+
+impl<P> Call<P> {
+    /// Until when the caller waits.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Fires when the caller gave up, the deadline passed or the channel ended.
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    /// The caller's trace id, 0 if it has none.
+    pub fn trace_id(&self) -> u64 {
+        self.trace_id
+    }
+}
+
+impl<P: fmt::Debug> fmt::Debug for Call<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("peer", &self.peer)
+            .field("deadline", &self.deadline)
+            .field("trace_id", &self.trace_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads a request, hands it to an implementation, and writes its answer in the request's own format.
+///
+/// # Errors
+/// What the implementation says. A request that cannot be read or breaks the schema never reaches it: the caller hears
+/// [`RemoteError::invalid`], with the field's path.
+pub async fn answer<Q, A, P, F, Fut>(
+    request: IncomingRequest,
+    handle: F,
+) -> Result<Payload, RemoteError>
+where
+    Q: Message,
+    A: Message,
+    P: From<UnisonChannel>,
+    F: FnOnce(Call<P>, Q) -> Fut,
+    Fut: Future<Output = Result<A, RemoteError>>,
+{
+    let question: Q =
+        decode(request.payload()).map_err(|error| RemoteError::invalid(error.to_string()))?;
+    let content_type = request.payload().content_type;
+    let call = Call {
+        peer: P::from(request.channel().clone()),
+        deadline: request.deadline(),
+        cancelled: request.cancelled(),
+        trace_id: request.trace_id(),
+    };
+    drop(request);
+    let answer = handle(call, question).await?;
+    if let Err(error) = answer.validate() {
+        // The caller cannot help it; what is wrong is for this side's log.
+        tracing::error!(message = A::NAME, %error, "an answer breaks its own schema");
+        return Err(RemoteError::internal());
+    }
+    encode(&answer, content_type).map_err(RemoteError::from)
+}
+
+/// The next event that no stream takes, or nothing when the channel was closed. Notes of the runtime are left out.
+///
+/// # Errors
+/// When the channel ended otherwise than by being closed.
+pub async fn next_event(channel: &UnisonChannel) -> Result<Option<ProtocolMessage>, NetworkError> {
+    loop {
+        match channel.recv().await {
+            Ok(message) if message.is_resumed() => {}
+            Ok(message) => return Ok(Some(message)),
+            Err(NetworkError::Closed) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The content of an event of this name. Nothing when it has another, and nothing but a line in the log when it cannot
+/// be read or breaks the schema.
+pub fn event_named<E: Message>(message: &ProtocolMessage, name: &str) -> Option<E> {
+    if message.method != name {
+        return None;
+    }
+    match read(message) {
+        Ok(event) => Some(event),
+        Err(error) => {
+            tracing::warn!(event = E::NAME, %error, "an event was thrown away");
+            None
+        }
+    }
+}
+
+/// Runs `main` to its end and `beside` at the same time, which is dropped if it has not ended by then.
+pub async fn run_beside<T>(main: impl Future<Output = T>, beside: impl Future<Output = ()>) -> T {
+    let main = pin!(main);
+    let beside = pin!(beside);
+    match select(main, beside).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(((), main)) => main.await,
+    }
+}
