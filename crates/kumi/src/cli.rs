@@ -57,6 +57,12 @@ pub(crate) enum Task {
     /// describes the protocol. 'kumi muf help COMMAND' says more about each command.
     #[command(after_long_help = crate::muf::EXIT_CODES)]
     Muf(crate::muf::MufOptions),
+    /// Check, format and compare schemas, and write code from them
+    ///
+    /// A schema describes the channels of a Unison protocol and what travels on them. docs/schema.md is a tour of the
+    /// language. 'kumi schema help COMMAND' says more about each command.
+    #[command(after_long_help = crate::schema::EXIT_CODES)]
+    Schema(crate::schema::SchemaOptions),
     /// Print a completion script for a shell
     ///
     /// For bash, put it where bash-completion looks:

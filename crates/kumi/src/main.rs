@@ -6,6 +6,7 @@ mod banner;
 mod cli;
 mod exit;
 mod muf;
+mod schema;
 mod up;
 
 use clap::{CommandFactory, Parser};
@@ -39,6 +40,7 @@ fn perform(cli: Cli) -> Result<ExitCode, Failure> {
         None => up::run(&cli.up),
         Some(Task::Up(options)) => up::run(&options),
         Some(Task::Muf(options)) => return Ok(muf::run(options)),
+        Some(Task::Schema(options)) => return Ok(schema::run(options)),
         Some(Task::Server { args }) => Err(Failure::usage(format!(
             "'server' has to be the first word: kumi server {}",
             args.join(" ")
