@@ -49,6 +49,14 @@ const CONFIGS: &[&str] = &[
     "user default on nopass ~* &* +@all\nsave \"\"\nreplicaof no one\n",
 ];
 
+const SCHEMAS: &[&str] = &[
+    include_str!("../../../crates/kumi-schema/tests/schemas/everything.kdl"),
+    "import \"types.kdl\"\nprotocol \"p\" version=\"1.0.0\" { channel \"c\" { event \"E\" { field \"u\" type=\"User\" } } }",
+    "import \"self.kdl\"\nimport \"root.kdl\"\nimport \"none.kdl\"\nprotocol \"p\" version=\"1\"",
+    "/- off { x }\na 1 /-2 \\\n \"\"\"\n  t\n  \"\"\" #\"r\"# { b; c /* d */ }",
+    "protocol \"p\" version=\"1.0.0\" { service \"S\" { method \"m\" { request { field \"a\" type=\"int\" }; response { } } } }",
+];
+
 fn main() -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [target, corpus, dictionary] = &*args else {
@@ -64,6 +72,7 @@ fn main() -> io::Result<()> {
         "unison_packet" => (unison::packets(), unison::words()),
         "unison_message" => (unison::archives(), unison::words()),
         "cluster_envelope" => (envelopes(), cluster_words()),
+        "schema_parser" => (bytes(SCHEMAS), schema_words()),
         other => {
             eprintln!("seeds: no target '{other}'");
             std::process::exit(2);
@@ -208,6 +217,20 @@ fn cluster_words() -> Vec<String> {
     ["own:1", "b:1", "c:1", "kumi", "peer:1"]
         .map(str::to_owned)
         .into()
+}
+
+/// The words of the language, and the marks of KDL.
+fn schema_words() -> Vec<String> {
+    let words = "protocol channel request event returns message enum typedef field value values import service method \
+                 response send recv description namespace version= from= lifetime= delivery= type= item_type= required= \
+                 default= min= max= min_length= max_length= pattern= idempotent= open= #true #null #inf \" #\" /- /* */ // \
+                 \"string\" \"int\" \"array\" \"map\" \"json\" \"client\" \"either\"";
+    let more = ["\"\"\"\n", "\\\n"];
+    words
+        .split_whitespace()
+        .chain(more)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn escaped(word: &str) -> String {
