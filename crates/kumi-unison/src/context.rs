@@ -7,13 +7,16 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::channel::Engine;
 use crate::identity::{ChannelDirection, ServerIdentity};
 use crate::metrics::Metrics;
-use crate::wire::Codec;
+use crate::wire::{Codec, FrameReader, MessageType, PacketHeader, ProtocolMessage};
 
 /// Limits on what one connection may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct ConnectionLimits {
     pub max_in_flight: usize,
     /// Bytes of frames that were begun and not completed, over all channels.
     pub max_partial_bytes: usize,
+    /// How long a stream may stay open without its first whole message.
+    pub first_message_timeout: Duration,
 }
 
 impl Default for ConnectionLimits {
@@ -30,6 +35,7 @@ impl Default for ConnectionLimits {
         Self {
             max_in_flight: 4_096,
             max_partial_bytes: 32 * 1024 * 1024,
+            first_message_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -44,6 +50,12 @@ impl ConnectionLimits {
     /// Bytes of frames that were begun and not completed, over all channels.
     pub fn max_partial_bytes(mut self, bytes: usize) -> Self {
         self.max_partial_bytes = bytes;
+        self
+    }
+
+    /// How long a stream may stay open without its first whole message.
+    pub fn first_message_timeout(mut self, timeout: Duration) -> Self {
+        self.first_message_timeout = timeout;
         self
     }
 }
@@ -75,6 +87,10 @@ pub struct ConnectionContext {
     running: AtomicUsize,
     partial_bytes: AtomicUsize,
     draining: AtomicBool,
+    /// Unreliable channels by the stream they were opened on, which is what their datagrams name.
+    datagram_channels: Mutex<HashMap<u64, Weak<Engine>>>,
+    /// Fires when the connection is to end.
+    closing: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -103,6 +119,8 @@ impl ConnectionContext {
             running: AtomicUsize::new(0),
             partial_bytes: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            datagram_channels: Mutex::default(),
+            closing: CancellationToken::new(),
         })
     }
 
@@ -175,6 +193,55 @@ impl ConnectionContext {
         self.running.load(Ordering::SeqCst)
     }
 
+    /// Resolves when no request runs here and no call of ours waits for its answer.
+    ///
+    /// It asks now and then: it is wanted once in a connection's life, and so need not cost anything while calls run.
+    pub async fn idle(&self) {
+        const ASK_AGAIN: Duration = Duration::from_millis(5);
+        let is_busy = |engine: &Arc<Engine>| engine.is_busy();
+        while self.running_requests() > 0 || self.engines().iter().any(is_busy) {
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
+    }
+
+    /// Ends the connection, whichever side this is. Calls under way end as lost.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Resolves when [`close`](Self::close) was called. A transport waits for this.
+    pub async fn close_requested(&self) {
+        self.closing.cancelled().await;
+    }
+
+    /// Hands a datagram to the unreliable channel it names. What cannot be read, or names no such channel, is dropped
+    /// and counted, as datagrams may be lost anyway.
+    pub fn deliver_datagram(&self, packet: Bytes) {
+        let delivered = decode_datagram(packet).and_then(|(header, event)| {
+            let channels = lock(&self.datagram_channels);
+            let engine = channels.get(&header.stream_id)?.upgrade()?;
+            drop(channels);
+            engine.receive_datagram(event);
+            Some(())
+        });
+        if delivered.is_none() {
+            self.metrics.datagrams_dropped.increment();
+        }
+    }
+
+    /// Lets the datagrams of a stream reach a channel, or no longer.
+    pub(crate) fn route_datagrams(&self, stream_id: u64, engine: Option<Weak<Engine>>) {
+        let mut channels = lock(&self.datagram_channels);
+        match engine {
+            Some(engine) => channels.insert(stream_id, engine),
+            None => channels.remove(&stream_id),
+        };
+    }
+
+    pub(crate) fn limits(&self) -> &ConnectionLimits {
+        &self.limits
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }
@@ -186,7 +253,12 @@ impl ConnectionContext {
     /// Notes an open channel; the key is for [`Self::remove_channel`].
     pub(crate) fn register_channel(&self, handle: ChannelHandle, engine: Weak<Engine>) -> u64 {
         let key = self.next_key.fetch_add(1, Ordering::Relaxed) as u64;
-        lock(&self.channels).insert(key, Registered { handle, engine });
+        let mut channels = lock(&self.channels);
+        channels.insert(key, Registered { handle, engine });
+        // A channel that moved on to another connection is removed there only.
+        if key % 64 == 63 {
+            channels.retain(|_, registered| registered.engine.strong_count() > 0);
+        }
         key
     }
 
@@ -222,6 +294,18 @@ impl ConnectionContext {
             .filter_map(|registered| registered.engine.upgrade())
             .collect()
     }
+}
+
+/// The event in a datagram: a whole packet, without the length that frames have.
+fn decode_datagram(packet: Bytes) -> Option<(PacketHeader, ProtocolMessage)> {
+    let mut reader = FrameReader::detecting_legacy();
+    reader.push(packet);
+    let packet = match reader.next().ok()? {
+        Some(packet) => packet,
+        None => reader.end().ok()??,
+    };
+    let (event, _) = ProtocolMessage::decode(&packet.header, &packet.body).ok()?;
+    (reader.is_legacy() && event.msg_type == MessageType::Event).then_some((packet.header, event))
 }
 
 /// A place among a connection's running requests.

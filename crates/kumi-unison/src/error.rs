@@ -3,9 +3,12 @@
 //! Each variant says whose doing it is and whether the request may have been executed, because that is what a caller
 //! must know before asking again.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::tls::TlsError;
 use crate::typed::ValidationError;
 use crate::wire::WireError;
 
@@ -110,6 +113,9 @@ pub enum NetworkError {
     /// A message breaks a constraint of its schema. It was not sent, or, as an answer or event, not accepted.
     #[error("invalid message: {0}")]
     Invalid(#[from] ValidationError),
+    /// A request was made on a channel whose messages may be lost. Nothing was sent.
+    #[error("an unreliable channel carries no requests")]
+    Unreliable,
     /// The transport under the channel failed.
     #[error("transport: {0}")]
     Transport(#[from] TransportError),
@@ -117,8 +123,8 @@ pub enum NetworkError {
     #[error("cannot connect: {0}")]
     Connect(String),
     /// Certificates or trust are not as they must be.
-    #[error("tls: {0}")]
-    Tls(String),
+    #[error("who the peer is cannot be trusted")]
+    Tls(#[source] Arc<TlsError>),
 }
 
 fn list(names: &[String]) -> String {
@@ -126,6 +132,12 @@ fn list(names: &[String]) -> String {
         "none".to_owned()
     } else {
         names.join(", ")
+    }
+}
+
+impl From<TlsError> for NetworkError {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(Arc::new(error))
     }
 }
 

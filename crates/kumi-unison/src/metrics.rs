@@ -70,6 +70,8 @@ counters! {
     events_received,
     /// Events that came and were thrown away because nobody listens.
     events_discarded,
+    /// Datagrams that could not be read, or were for no channel.
+    datagrams_dropped,
     /// Streams closed because of what the peer sent.
     protocol_errors,
     /// Channels reopened after a lost connection.

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -29,9 +28,6 @@ use crate::wire::{MessageType, PacketType, ProtocolMessage};
 
 /// Updates kept for a connection that is slow to read them. One that falls behind takes the identity anew.
 const UPDATES_KEPT: usize = 256;
-
-/// How long the first message of a stream may take.
-const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs one opened channel until its end.
 pub trait ChannelHandler: Send + Sync + 'static {
@@ -120,7 +116,6 @@ where
 #[derive(Debug, Clone)]
 pub struct ChannelSpec {
     name: String,
-    delivery: Delivery,
     status: ChannelStatus,
     options: ChannelOptions,
 }
@@ -130,7 +125,6 @@ impl ChannelSpec {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            delivery: Delivery::default(),
             status: ChannelStatus::default(),
             options: ChannelOptions::default().lifetime(Lifetime::Persistent),
         }
@@ -156,7 +150,7 @@ impl ChannelSpec {
 
     /// Whether its events travel as datagrams.
     pub fn delivery(mut self, delivery: Delivery) -> Self {
-        self.delivery = delivery;
+        self.options = self.options.delivery(delivery);
         self
     }
 
@@ -166,7 +160,7 @@ impl ChannelSpec {
         self
     }
 
-    /// Everything else; replaces direction, lifetime and schema too.
+    /// Everything else; replaces direction, lifetime, schema and delivery too.
     pub fn options(mut self, options: ChannelOptions) -> Self {
         self.options = options;
         self
@@ -178,7 +172,7 @@ impl ChannelSpec {
             direction: self.options.direction,
             lifetime: self.options.lifetime,
             status: self.status,
-            delivery: self.delivery,
+            delivery: self.options.delivery,
             schema: self.options.schema.clone(),
         }
     }
@@ -358,7 +352,7 @@ impl ChannelRegistry {
         mut recv: R,
         stream_id: u64,
     ) {
-        match first_message(&mut recv, FIRST_MESSAGE_TIMEOUT, &context).await {
+        match first_message(&mut recv, context.limits().first_message_timeout, &context).await {
             Ok(First::Channel { name, accepted }) => {
                 self.serve_channel(context, send, recv, stream_id, &name, accepted)
                     .await;

@@ -25,6 +25,9 @@ pub(super) fn start<S: TransportSend, R: TransportRecv>(
     reader: FrameReader,
 ) {
     let stream = engine.core().generation();
+    if engine.is_unreliable() {
+        engine.attach_datagrams(send.datagrams());
+    }
     tokio::spawn(write(Arc::clone(engine), stream, send));
     tokio::spawn(read(Arc::clone(engine), stream, recv, reader));
 }

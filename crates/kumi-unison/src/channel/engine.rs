@@ -17,14 +17,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::options::ChannelOptions;
 use super::service::{IncomingRequest, Service};
+use super::transport::DatagramLink;
 use super::{Handle, UnisonChannel};
 use crate::context::{ChannelHandle, ConnectionContext};
 use crate::core::{
     Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, answer_message,
+    event_message,
 };
 use crate::error::{NetworkError, RemoteError};
+use crate::identity::Delivery;
 use crate::payload::Payload;
-use crate::wire::{Prepared, ProtocolMessage};
+use crate::wire::{Output, Prepared, ProtocolMessage};
 
 /// Requests that try again when there is room: enough to fill a write, too few to be a herd.
 const SLOT_LISTENERS: usize = 64;
@@ -49,6 +52,8 @@ pub(crate) struct Engine {
     key: OnceLock<u64>,
     stream_id: AtomicU64,
     own_stream: bool,
+    /// Where an unreliable channel's events go.
+    datagrams: Mutex<Option<Arc<dyn DatagramLink>>>,
 }
 
 /// Those who found no room stand in line; only the first few listen for room.
@@ -183,6 +188,7 @@ impl Engine {
             key: OnceLock::new(),
             stream_id: AtomicU64::new(stream_id),
             own_stream: own_stream || options.own_stream,
+            datagrams: Mutex::new(None),
             options,
         });
         let key = context.register_channel(handle, Arc::downgrade(&engine));
@@ -347,6 +353,9 @@ impl Engine {
                 "names that begin with __ are reserved".to_owned(),
             ));
         }
+        if self.is_unreliable() {
+            return self.send_datagram(method, payload);
+        }
         let send = || {
             let now = now();
             self.step_here(|core, effects| core.send_event(now, method, payload, effects))
@@ -361,6 +370,71 @@ impl Engine {
         }
         self.context.metrics().events_waited.increment();
         self.credits.wait(send).await
+    }
+
+    /// Makes the channel known to the connection that carries it from now on.
+    pub(super) fn join(self: &Arc<Self>, context: &Arc<ConnectionContext>) {
+        let weak = Arc::downgrade(self);
+        if !Arc::ptr_eq(context, &self.context) {
+            let handle = ChannelHandle {
+                channel_name: self.lock().name().to_owned(),
+                stream_id: self.stream_id(),
+                direction: self.options.direction,
+            };
+            context.register_channel(handle, weak.clone());
+        }
+        if self.is_unreliable() {
+            context.route_datagrams(self.stream_id(), Some(weak));
+        }
+    }
+
+    /// Whether events travel as datagrams.
+    pub(super) fn is_unreliable(&self) -> bool {
+        self.options.delivery == Delivery::Unreliable
+    }
+
+    pub(super) fn attach_datagrams(self: &Arc<Self>, link: Option<Arc<dyn DatagramLink>>) {
+        *self
+            .datagrams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = link;
+        self.context
+            .route_datagrams(self.stream_id(), Some(Arc::downgrade(self)));
+    }
+
+    /// Sends an event as a datagram. It is lost when there is no connection now, as on the way.
+    fn send_datagram(&self, method: &str, payload: &Payload) -> Result<(), NetworkError> {
+        if let Phase::Ended { error, .. } = self.lock().phase() {
+            return Err(error.clone());
+        }
+        let link = self
+            .datagrams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some(link) = link else { return Ok(()) };
+        let message = event_message(method, payload);
+        let mut output = Output::new(self.stream_id());
+        output.push(&message, 0, self.context.codec())?;
+        match link.send(output.take_packet()) {
+            // The channel hears of the loss by its stream.
+            Err(NetworkError::ConnectionLost { .. }) => Ok(()),
+            Ok(()) => {
+                self.context.metrics().events_sent.increment();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn receive_datagram(&self, event: ProtocolMessage) {
+        self.step_here(|core, effects| core.handle_datagram(event, effects));
+    }
+
+    /// Whether calls wait for answers, or requests for theirs.
+    pub(crate) fn is_busy(&self) -> bool {
+        let (calls, _, running) = self.lock().load();
+        calls + running > 0
     }
 
     /// The next event of a lane.
@@ -566,6 +640,9 @@ impl Drop for Engine {
     fn drop(&mut self) {
         if let Some(key) = self.key.get() {
             self.context.remove_channel(*key);
+        }
+        if self.is_unreliable() {
+            self.context.route_datagrams(self.stream_id(), None);
         }
     }
 }

@@ -35,7 +35,7 @@ pub use options::{
 };
 pub use service::{IncomingRequest, Service};
 pub use stream::{StreamHandle, SystemStream, UnisonStream};
-pub use transport::{RESET_CODE, TransportRecv, TransportSend};
+pub use transport::{DatagramLink, RESET_CODE, TransportRecv, TransportSend};
 
 /// A channel: requests in both directions, and events, on one stream.
 ///
@@ -156,6 +156,9 @@ impl UnisonChannel {
         options: CallOptions,
     ) -> Result<Payload, NetworkError> {
         let engine = self.engine();
+        if engine.is_unreliable() {
+            return Err(NetworkError::Unreliable);
+        }
         let deadline = engine::now() + options.deadline.unwrap_or(engine.options.default_deadline);
         let own_stream = options.own_stream || payload.bytes.len() >= OWN_STREAM_BYTES;
         if own_stream && let Some(opener) = &engine.options.opener {
@@ -297,13 +300,7 @@ impl UnisonChannel {
 
     /// Resolves when the stream under a persistent channel broke (true), or the channel ended (false).
     pub async fn lost(&self) -> bool {
-        self.engine()
-            .wait_state(|phase| match phase {
-                Phase::Lost => Some(true),
-                Phase::Ended { .. } => Some(false),
-                _ => None,
-            })
-            .await
+        self.keeper().lost().await
     }
 
     /// Whether the stream under a persistent channel broke and was not replaced.
@@ -322,14 +319,18 @@ impl UnisonChannel {
         recv: R,
         stream_id: u64,
     ) -> Result<(), NetworkError> {
-        let engine = self.engine();
-        let (now, id) = (engine::now(), engine.next_id());
-        engine
-            .step_here(|core, effects| core.reattach(now, id, stream_id, effects))
-            .0?;
-        engine.set_stream_id(stream_id);
-        driver::start(engine, send, recv, FrameReader::new());
-        Ok(())
+        let context = Arc::clone(self.context());
+        self.keeper().reattach(send, recv, stream_id, &context)
+    }
+
+    /// The channel as its transport keeps it.
+    pub(crate) fn keeper(&self) -> Keeper {
+        Keeper(Arc::clone(self.engine()))
+    }
+
+    /// Whether the channel ended.
+    pub fn is_closed(&self) -> bool {
+        self.is_ended()
     }
 
     /// The channel's name.
@@ -378,5 +379,50 @@ impl UnisonChannel {
 
     fn is_ended(&self) -> bool {
         matches!(self.engine().core().phase(), Phase::Ended { .. })
+    }
+}
+
+/// A persistent channel as its transport keeps it: unlike a clone, this does not keep it open.
+pub(crate) struct Keeper(Arc<Engine>);
+
+impl Keeper {
+    /// As [`UnisonChannel::lost`].
+    pub(crate) async fn lost(&self) -> bool {
+        self.0
+            .wait_state(|phase| match phase {
+                Phase::Lost => Some(true),
+                Phase::Ended { .. } => Some(false),
+                _ => None,
+            })
+            .await
+    }
+
+    /// As [`UnisonChannel::reattach`], to a stream of a connection that has a context of its own. What the channel
+    /// counts stays with the connection it was opened on.
+    pub(crate) fn reattach<S: TransportSend, R: TransportRecv>(
+        &self,
+        send: S,
+        recv: R,
+        stream_id: u64,
+        context: &Arc<ConnectionContext>,
+    ) -> Result<(), NetworkError> {
+        let engine = &self.0;
+        let (now, id) = (engine::now(), engine.next_id());
+        engine
+            .step_here(|core, effects| core.reattach(now, id, stream_id, effects))
+            .0?;
+        engine.set_stream_id(stream_id);
+        engine.join(context);
+        driver::start(engine, send, recv, FrameReader::new());
+        Ok(())
+    }
+
+    /// As [`UnisonChannel::fail`].
+    pub(crate) fn fail(&self, error: NetworkError) {
+        self.0.end(error, false);
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.0.core().name().to_owned()
     }
 }

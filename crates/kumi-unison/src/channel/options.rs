@@ -9,7 +9,7 @@ use super::UnisonChannel;
 use super::service::Service;
 use crate::core::{EventPolicy, Settings, Window};
 use crate::error::NetworkError;
-use crate::identity::{ChannelDirection, Lifetime, SchemaId};
+use crate::identity::{ChannelDirection, Delivery, Lifetime, SchemaId};
 
 /// How long a call may take when it says nothing else.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
@@ -42,6 +42,7 @@ pub struct ChannelOptions {
     pub(crate) schema: Option<SchemaId>,
     pub(crate) lifetime: Lifetime,
     pub(crate) direction: ChannelDirection,
+    pub(crate) delivery: Delivery,
     pub(crate) policy: EventPolicy,
     pub(crate) window: Window,
     pub(crate) max_in_flight: u32,
@@ -59,6 +60,7 @@ impl Default for ChannelOptions {
             schema: None,
             lifetime: Lifetime::Transient,
             direction: ChannelDirection::Bidirectional,
+            delivery: Delivery::Reliable,
             policy: EventPolicy::Wait,
             window: Window::default(),
             max_in_flight: DEFAULT_MAX_IN_FLIGHT,
@@ -106,6 +108,13 @@ impl ChannelOptions {
     /// Which side starts messages; shown in [`ChannelHandle`](crate::ChannelHandle).
     pub fn direction(mut self, direction: ChannelDirection) -> Self {
         self.direction = direction;
+        self
+    }
+
+    /// Whether events travel as datagrams, which may be lost, come twice or out of order, and carry no requests. Both
+    /// sides have to say so. Default: reliable.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
         self
     }
 
@@ -190,6 +199,7 @@ impl ChannelOptions {
             max_in_flight: self.max_in_flight,
             output_limit_bytes: self.output_limit_bytes,
             open_timeout: self.default_deadline,
+            unreliable: self.delivery == Delivery::Unreliable,
             own_stream: self.own_stream,
         }
     }

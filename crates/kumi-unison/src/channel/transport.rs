@@ -4,14 +4,24 @@
 //! is copied between the transport's buffers and the frame reader, and a burst of frames is one write.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use crate::error::TransportError;
+use crate::error::{NetworkError, TransportError};
 
 /// The code a stream is reset with when the peer broke the protocol, or in place of an orderly end.
 pub const RESET_CODE: u32 = 1;
+
+/// The datagrams of a connection, for channels whose events may be lost.
+pub trait DatagramLink: Send + Sync + 'static {
+    /// Sends one datagram, or drops it: this never waits.
+    ///
+    /// # Errors
+    /// When it is larger than a datagram may be now, or the connection is gone.
+    fn send(&self, packet: Bytes) -> Result<(), NetworkError>;
+}
 
 /// The receiving half of a stream.
 pub trait TransportRecv: Send + 'static {
@@ -43,6 +53,11 @@ pub trait TransportSend: Send + 'static {
     /// Resolves when the peer has everything after [`finish`](Self::finish), or is gone.
     fn finished(&mut self) -> impl Future<Output = ()> + Send {
         async {}
+    }
+
+    /// The datagrams of the connection this stream belongs to, if it has any.
+    fn datagrams(&self) -> Option<Arc<dyn DatagramLink>> {
+        None
     }
 }
 

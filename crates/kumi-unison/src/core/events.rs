@@ -194,7 +194,8 @@ impl Core {
     }
 }
 
-fn event_message<'a>(method: &'a str, payload: &'a Payload) -> Outgoing<'a> {
+/// An event as it leaves.
+pub(crate) fn event_message<'a>(method: &'a str, payload: &'a Payload) -> Outgoing<'a> {
     Outgoing {
         packet_type: PacketType::Data,
         flags: PacketFlags::NONE,

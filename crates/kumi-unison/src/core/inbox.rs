@@ -198,6 +198,35 @@ impl Core {
         Ok(())
     }
 
+    /// Takes an event that came as a datagram. It needs no credit; when a window's worth waits already, the oldest is
+    /// dropped.
+    pub(crate) fn handle_datagram(&mut self, event: ProtocolMessage, effects: &mut Effects) {
+        if event.method.starts_with(methods::RESERVED) {
+            return;
+        }
+        effects.counts.events_received += 1;
+        let inbox = &mut self.inbox;
+        let most = inbox.window.events.max(1) as usize;
+        let named = inbox
+            .named
+            .iter_mut()
+            .find(|named| named.method == event.method);
+        let queue = match named {
+            Some(named) => &mut named.queue,
+            None if inbox.discard_rest => {
+                effects.counts.events_discarded += 1;
+                return;
+            }
+            None => &mut inbox.rest,
+        };
+        if queue.events.len() >= most {
+            queue.events.pop_front();
+            effects.counts.events_dropped += 1;
+        }
+        queue.events.push_back(event);
+        effects.wakers.append(&mut queue.wakers);
+    }
+
     /// The next event of a lane. What came before the channel ended is still handed out.
     pub(crate) fn poll_event(
         &mut self,
@@ -209,8 +238,10 @@ impl Core {
             return Poll::Ready(Err(NetworkError::Closed));
         };
         if let Some(event) = queue.events.pop_front() {
-            self.inbox.consumed(&event);
-            self.return_credit(effects);
+            if !self.settings.unreliable {
+                self.inbox.consumed(&event);
+                self.return_credit(effects);
+            }
             return Poll::Ready(Ok(event));
         }
         match &self.phase {

@@ -43,6 +43,7 @@ use calls::Call;
 pub(crate) use calls::{NewCall, Refused};
 use events::Credits;
 pub use events::EventPolicy;
+pub(crate) use events::event_message;
 use ids::IdMap;
 use inbox::Inbox;
 pub(crate) use inbox::Lane;
@@ -81,6 +82,8 @@ pub(crate) struct Settings {
     pub(crate) output_limit_bytes: usize,
     /// How long the opening may take.
     pub(crate) open_timeout: Duration,
+    /// Events come as datagrams, which cost no credit.
+    pub(crate) unreliable: bool,
     /// A stream for one call only; told to the peer.
     pub(crate) own_stream: bool,
 }

@@ -24,6 +24,7 @@ fn settings() -> Settings {
         max_in_flight: LIMIT,
         output_limit_bytes: 1 << 20,
         open_timeout: Duration::from_secs(10),
+        unreliable: false,
         own_stream: false,
     }
 }

@@ -117,6 +117,7 @@ impl MemoryClient {
         } = &*self.inner;
         let stream_id = next_stream.fetch_add(4, Ordering::Relaxed);
         let ((send, recv), (far_send, far_recv)) = memory_stream();
+        let (send, far_send) = (send.with_datagrams(far), far_send.with_datagrams(near));
         let (registry, far) = (registry.clone(), Arc::clone(far));
         let options = match options.opener {
             None if !options.own_stream => options.opener(Arc::new(self.clone())),

@@ -2,16 +2,20 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-use crate::channel::{TransportRecv, TransportSend};
-use crate::error::TransportError;
+use crate::channel::{DatagramLink, TransportRecv, TransportSend};
+use crate::context::ConnectionContext;
+use crate::error::{NetworkError, TransportError};
 
 /// Bytes on the way from which a writer waits, as a QUIC stream's window makes it wait.
 const CAPACITY: usize = 256 * 1024;
+
+/// The largest datagram, about what an ordinary network lets QUIC send.
+const MAX_DATAGRAM: usize = 1_200;
 
 #[derive(Debug, Default)]
 struct Pipe {
@@ -42,12 +46,17 @@ pub fn memory_stream() -> ((MemorySend, MemoryRecv), (MemorySend, MemoryRecv)) {
     let near = (
         MemorySend {
             pipe: Arc::clone(&there),
+            datagrams: None,
         },
         MemoryRecv {
             pipe: Arc::clone(&back),
         },
     );
-    let far = (MemorySend { pipe: back }, MemoryRecv { pipe: there });
+    let far_send = MemorySend {
+        pipe: back,
+        datagrams: None,
+    };
+    let far = (far_send, MemoryRecv { pipe: there });
     (near, far)
 }
 
@@ -55,6 +64,8 @@ pub fn memory_stream() -> ((MemorySend, MemoryRecv), (MemorySend, MemoryRecv)) {
 #[derive(Debug)]
 pub struct MemorySend {
     pipe: SharedPipe,
+    /// Where datagrams of this side go.
+    datagrams: Option<Weak<ConnectionContext>>,
 }
 
 /// The receiving half of a stream in memory.
@@ -64,6 +75,12 @@ pub struct MemoryRecv {
 }
 
 impl MemorySend {
+    /// Delivers datagrams to the other side of the connection, as long as that exists.
+    pub(super) fn with_datagrams(mut self, peer: &Arc<ConnectionContext>) -> Self {
+        self.datagrams = Some(Arc::downgrade(peer));
+        self
+    }
+
     fn end(&mut self, end: End) {
         let waker = {
             let mut pipe = lock(&self.pipe);
@@ -131,6 +148,32 @@ impl TransportSend for MemorySend {
 
     fn reset(&mut self, code: u32) {
         self.end(End::Reset(code));
+    }
+
+    fn datagrams(&self) -> Option<Arc<dyn DatagramLink>> {
+        let peer = self.datagrams.clone()?;
+        Some(Arc::new(MemoryDatagrams { peer }))
+    }
+}
+
+/// Datagrams to the other side. None is lost here but for want of a reader, and none is larger than a network's.
+struct MemoryDatagrams {
+    peer: Weak<ConnectionContext>,
+}
+
+impl DatagramLink for MemoryDatagrams {
+    fn send(&self, packet: Bytes) -> Result<(), NetworkError> {
+        if packet.len() > MAX_DATAGRAM {
+            return Err(NetworkError::FrameTooLarge {
+                len: packet.len(),
+                max: MAX_DATAGRAM,
+            });
+        }
+        let lost = NetworkError::ConnectionLost {
+            maybe_executed: false,
+        };
+        self.peer.upgrade().ok_or(lost)?.deliver_datagram(packet);
+        Ok(())
     }
 }
 

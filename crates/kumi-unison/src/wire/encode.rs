@@ -259,6 +259,16 @@ impl Output {
         self.queued_bytes = 0;
     }
 
+    /// The only message queued, without the length before it: what a datagram holds.
+    pub(crate) fn take_packet(&mut self) -> Bytes {
+        let mut chunks = Vec::new();
+        self.take(&mut chunks);
+        match &mut chunks[..] {
+            [frame] => frame.split_off(PREFIX_LEN.min(frame.len())),
+            pieces => Bytes::from(pieces.concat()).split_off(PREFIX_LEN),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queued_bytes == 0
     }
