@@ -47,19 +47,15 @@ mod metrics;
 mod payload;
 mod quic;
 mod registry;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the endpoints that use the rest of it come next"
-)]
 mod tls;
 pub mod typed;
 mod wire;
 
 pub use channel::{
     CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT, DEFAULT_MAX_IN_FLIGHT,
-    EventReceiver, IncomingRequest, OWN_STREAM_BYTES, RESET_CODE, Service, StreamHandle,
-    StreamOpener, SystemStream, TransportRecv, TransportSend, UnisonChannel, UnisonStream,
+    DatagramLink, EventReceiver, IncomingRequest, OWN_STREAM_BYTES, RESET_CODE, Service,
+    StreamHandle, StreamOpener, SystemStream, TransportRecv, TransportSend, UnisonChannel,
+    UnisonStream,
 };
 pub use context::{ChannelHandle, ConnectionContext, ConnectionLimits};
 pub use core::{EventPolicy, Window};
@@ -75,6 +71,10 @@ pub use local::{
 pub use memory::{ChannelSource, MemoryClient, MemoryRecv, MemorySend, memory_stream};
 pub use metrics::{Metrics, MetricsSnapshot};
 pub use payload::{Payload, TypedPayload};
+pub use quic::{
+    ClientOptions, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle, ServerLimits,
+    bind_socket, endpoint_config, transport_config,
+};
 pub use registry::{ChannelHandler, ChannelRegistry, ChannelSpec, LegacyHandler, ServiceHandler};
 pub use tls::{ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError, TrustStore};
 pub use typed::{

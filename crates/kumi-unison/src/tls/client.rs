@@ -13,7 +13,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::server::roots_in;
 use super::verify::{Belief, BeliefVerifier, Shown};
-use super::{ALPN, ClusterKey, Credentials, Fingerprint, TlsError, TrustStore, provider};
+use super::{ClusterKey, Credentials, Fingerprint, TlsError, TrustStore, provider};
+use crate::ALPN;
 
 /// A client's side of TLS.
 #[derive(Clone)]

@@ -30,9 +30,6 @@ pub use self::fingerprint::Fingerprint;
 pub use self::server::ServerTls;
 pub use self::trust_store::TrustStore;
 
-/// The protocol both sides have to name in the handshake.
-pub(crate) const ALPN: &[u8] = b"unison/1";
-
 /// The one provider of cryptography. Built where it is needed, so that whoever embeds this crate keeps the choice of
 /// a process default to themselves.
 fn provider() -> Arc<CryptoProvider> {

@@ -10,7 +10,8 @@ use rustls::{RootCertStore, ServerConfig};
 
 use super::credentials::certificates_in;
 use super::verify::{Belief, BeliefVerifier, Shown};
-use super::{ALPN, ClusterKey, Credentials, Fingerprint, TlsError, provider};
+use super::{ClusterKey, Credentials, Fingerprint, TlsError, provider};
+use crate::ALPN;
 
 /// A server's side of TLS.
 ///

@@ -1,0 +1,308 @@
+//! A client: one server, one connection at a time, and channels that outlive it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use quinn::Endpoint;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::address::Target;
+use super::backoff::ReconnectPolicy;
+use super::link::{Dialer, Link};
+use super::supervisor::{self, State};
+use crate::{
+    ChannelOptions, ChannelSource, ChannelUpdate, ClientTls, ConnectionContext, NetworkError,
+    ServerIdentity, StreamOpener, UnisonChannel,
+};
+
+/// Updates a subscriber may be behind.
+const UPDATES: usize = 256;
+/// Pings waiting to be sent.
+const PINGS: usize = 16;
+
+/// How a client connects.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// How long one attempt may take, handshake and the server's introduction together.
+    pub connect_timeout: Duration,
+    /// What happens when the connection is lost.
+    pub reconnect: ReconnectPolicy,
+    /// How long the connection may be silent before it counts as lost.
+    pub idle_timeout: Duration,
+    /// How often a silent connection is asked for a sign of life.
+    pub keep_alive: Option<Duration>,
+    /// Bytes that may be waiting in unread messages.
+    pub max_buffered_bytes: usize,
+    /// The local address, for servers of its family; any, if there is none.
+    pub bind: Option<SocketAddr>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> ClientOptions {
+        ClientOptions {
+            connect_timeout: Duration::from_secs(10),
+            reconnect: ReconnectPolicy::default(),
+            idle_timeout: Duration::from_secs(30),
+            keep_alive: Some(Duration::from_secs(10)),
+            max_buffered_bytes: 32 * 1024 * 1024,
+            bind: None,
+        }
+    }
+}
+
+/// A connection to a server that is kept up. Clones share it; when the last is dropped it is closed.
+#[derive(Clone)]
+pub struct ProtocolClient {
+    shared: Arc<Shared>,
+    /// Stops the supervisor with the last clone.
+    _stop: Arc<StopOnDrop>,
+}
+
+/// What the handles, the supervisor and the channels' openers share.
+pub(super) struct Shared {
+    pub(super) dialer: Dialer,
+    pub(super) options: ClientOptions,
+    pub(super) state: watch::Sender<State>,
+    pub(super) updates: broadcast::Sender<ChannelUpdate>,
+    /// A task per persistent channel, which opens it again after a loss.
+    pub(super) keepers: TaskTracker,
+    pub(super) pings: mpsc::Sender<oneshot::Sender<Duration>>,
+    pub(super) stop: CancellationToken,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct StopOnDrop(CancellationToken);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl ProtocolClient {
+    /// Connects with the default options; see [`connect_with`](Self::connect_with).
+    pub async fn connect(address: &str, tls: ClientTls) -> Result<ProtocolClient, NetworkError> {
+        ProtocolClient::connect_with(address, tls, ClientOptions::default()).await
+    }
+
+    /// Connects to `host:port` (or `[address]:port`) and returns when the server has introduced itself.
+    ///
+    /// The first connection is tried once, so that a wrong address or certificate is told and not retried. From then
+    /// on a task on the current tokio runtime keeps it up. Dropping the future leaves nothing behind.
+    pub async fn connect_with(
+        address: &str,
+        tls: ClientTls,
+        options: ClientOptions,
+    ) -> Result<ProtocolClient, NetworkError> {
+        ProtocolClient::connect_from(address, tls, options, None).await
+    }
+
+    /// Connects from a socket somebody else owns, if one is given with its family.
+    pub(super) async fn connect_from(
+        address: &str,
+        tls: ClientTls,
+        options: ClientOptions,
+        endpoint: Option<(Endpoint, bool)>,
+    ) -> Result<ProtocolClient, NetworkError> {
+        let target: Target = address.parse()?;
+        let mut dialer = Dialer::new(target, tls, options.clone());
+        if let Some((endpoint, is_ipv6)) = endpoint {
+            dialer = dialer.with_endpoint(endpoint, is_ipv6);
+        }
+        let (link, control) = match dialer.dial().await {
+            Ok(dialed) => dialed,
+            Err(error) => {
+                dialer.close().await;
+                return Err(error);
+            }
+        };
+        let link = Arc::new(link);
+        let (pings, asked) = mpsc::channel(PINGS);
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            dialer,
+            options,
+            state: watch::channel(State::Up(link.clone())).0,
+            updates: broadcast::channel(UPDATES).0,
+            keepers: TaskTracker::new(),
+            pings,
+            stop: stop.clone(),
+            task: Mutex::new(None),
+        });
+        let task = tokio::spawn(supervisor::run(shared.clone(), link, control, asked));
+        *shared.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        Ok(ProtocolClient {
+            shared,
+            _stop: Arc::new(StopOnDrop(stop)),
+        })
+    }
+
+    /// What the server last said of itself, with all changes since.
+    pub fn identity(&self) -> ServerIdentity {
+        match &*self.shared.state.borrow() {
+            State::Up(link) => link.identity(),
+            State::Down { identity } | State::Ended { identity } => identity.clone(),
+        }
+    }
+
+    /// Channels that come, go or change from now on.
+    pub fn updates(&self) -> broadcast::Receiver<ChannelUpdate> {
+        self.shared.updates.subscribe()
+    }
+
+    /// The connection there is now; `None` between two.
+    pub fn context(&self) -> Option<Arc<ConnectionContext>> {
+        match &*self.shared.state.borrow() {
+            State::Up(link) => Some(link.context.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether there is a connection now.
+    pub fn is_connected(&self) -> bool {
+        self.context().is_some()
+    }
+
+    /// Opens a channel and returns when the server has agreed. Between two connections it waits for the next.
+    pub async fn open_channel(&self, name: &str) -> Result<UnisonChannel, NetworkError> {
+        self.open_channel_with(name, ChannelOptions::default())
+            .await
+    }
+
+    /// Opens a channel with options and returns when the server has agreed. Dropping the future closes the channel.
+    pub async fn open_channel_with(
+        &self,
+        name: &str,
+        options: ChannelOptions,
+    ) -> Result<UnisonChannel, NetworkError> {
+        let channel = self.open_channel_early(name, options).await?;
+        channel.opened().await?;
+        Ok(channel)
+    }
+
+    /// Opens a channel and returns before the server has agreed: what is sent on it goes along with the opening, and
+    /// fails with the server's reason should it refuse.
+    pub async fn open_channel_early(
+        &self,
+        name: &str,
+        options: ChannelOptions,
+    ) -> Result<UnisonChannel, NetworkError> {
+        let link = self.shared.link().await?;
+        let opener = Arc::new(Opener {
+            shared: Arc::downgrade(&self.shared),
+        });
+        let options = options.opener(opener);
+        let persistent = options.is_persistent();
+        let channel = link.open_channel(name, options).await?;
+        if persistent {
+            let keeping = supervisor::keep(self.shared.clone(), channel.keeper());
+            self.shared.keepers.spawn(keeping);
+        }
+        Ok(channel)
+    }
+
+    /// Resolves when the connection is gone and no other will be made: the client was closed, or gave up.
+    pub async fn closed(&self) {
+        let mut state = self.shared.state.subscribe();
+        // The sender lives in `shared`.
+        let _ = state
+            .wait_for(|state| matches!(state, State::Ended { .. }))
+            .await;
+    }
+
+    /// How long the server takes to answer on the control stream.
+    pub async fn ping(&self) -> Result<Duration, NetworkError> {
+        let (answer, answered) = oneshot::channel();
+        let gone = |_| NetworkError::ConnectionLost {
+            maybe_executed: false,
+        };
+        self.shared
+            .pings
+            .send(answer)
+            .await
+            .map_err(|_| NetworkError::Closed)?;
+        answered.await.map_err(gone)
+    }
+
+    /// Moves the connection to a new local port, as when this machine changed networks. Calls in flight go on.
+    pub fn rebind(&self) -> Result<(), NetworkError> {
+        self.shared.dialer.rebind()
+    }
+
+    /// Ends the connection and everything on it, and waits until the server could hear it.
+    pub async fn close(&self) {
+        self.shared.stop.cancel();
+        let task = self
+            .shared
+            .task
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(task) = task {
+            // A panic in it took the connection along.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Shared {
+    /// The connection there is, or the next.
+    pub(super) async fn link(&self) -> Result<Arc<Link>, NetworkError> {
+        let mut state = self.state.subscribe();
+        let is_decided = |state: &State| match state {
+            // One that is closed already will be replaced in a moment.
+            State::Up(link) => link.connection.close_reason().is_none(),
+            State::Down { .. } => false,
+            State::Ended { .. } => true,
+        };
+        let state = state
+            .wait_for(is_decided)
+            .await
+            .map_err(|_| NetworkError::Closed)?;
+        match &*state {
+            State::Up(link) => Ok(link.clone()),
+            State::Down { .. } | State::Ended { .. } => Err(NetworkError::Closed),
+        }
+    }
+}
+
+/// Gives calls that asked for it a stream of their own.
+struct Opener {
+    /// Weak, since channels hold their opener and must not keep the connection up.
+    shared: std::sync::Weak<Shared>,
+}
+
+impl StreamOpener for Opener {
+    fn open_stream(
+        &self,
+        name: &str,
+        options: ChannelOptions,
+    ) -> BoxFuture<'static, Result<UnisonChannel, NetworkError>> {
+        let shared = self.shared.upgrade();
+        let name = name.to_owned();
+        Box::pin(async move {
+            let link = shared.ok_or(NetworkError::Closed)?.link().await?;
+            link.open_channel(&name, options).await
+        })
+    }
+}
+
+impl ChannelSource for ProtocolClient {
+    fn open_channel(
+        &self,
+        name: &str,
+        options: ChannelOptions,
+    ) -> BoxFuture<'_, Result<UnisonChannel, NetworkError>> {
+        let name = name.to_owned();
+        Box::pin(async move { self.open_channel_with(&name, options).await })
+    }
+
+    fn identity(&self) -> ServerIdentity {
+        ProtocolClient::identity(self)
+    }
+}

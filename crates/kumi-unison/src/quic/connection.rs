@@ -1,0 +1,95 @@
+//! One client at the server: its control stream, its streams and its datagrams.
+//!
+//! One task owns all tasks of the connection's streams. When the connection ends they hear it through their streams and
+//! are given a moment to end by themselves, since a handler may be in the midst of something; then they are aborted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tracing::Instrument;
+
+use super::server::Listener;
+use super::transport::{QuicRecv, QuicSend};
+use super::{CloseCode, control};
+use crate::{ConnectionContext, ConnectionLimits};
+
+/// How long handlers may go on after their connection has ended.
+const HANDLER_GRACE: Duration = Duration::from_secs(5);
+/// How long a client that was told to go is waited for once it has nothing running here.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection) {
+    let limits = &listener.limits;
+    let context = ConnectionContext::with(
+        ConnectionLimits::default()
+            .max_in_flight(limits.max_in_flight)
+            .max_partial_bytes(limits.max_buffered_bytes)
+            .first_message_timeout(limits.first_message_timeout),
+        listener.codec.clone(),
+    );
+    listener.registry.add_connection(&context);
+    let peer = connection.remote_address();
+    context.set_peer(peer);
+    let span = tracing::info_span!("connection", conn_id = %context.connection_id, %peer);
+    async {
+        tracing::info!("connected");
+        let mut streams = JoinSet::new();
+        let code = tokio::select! {
+            () = accept_streams(&listener, &connection, &context, &mut streams) => CloseCode::Done,
+            code = control::serve(&listener, &connection) => code,
+            () = leave(&listener, &connection, &context) => CloseCode::Draining,
+            () = context.close_requested() => CloseCode::Done,
+            () = listener.stop.cancelled() => CloseCode::Done,
+        };
+        connection.close(code.into(), b"");
+        let ended = async { while streams.join_next().await.is_some() {} };
+        if tokio::time::timeout(HANDLER_GRACE, ended).await.is_err() {
+            streams.shutdown().await;
+        }
+        tracing::info!(?code, "disconnected");
+    }
+    .instrument(span)
+    .await;
+}
+
+/// Takes streams and datagrams until the connection is lost.
+async fn accept_streams(
+    listener: &Arc<Listener>,
+    connection: &quinn::Connection,
+    context: &Arc<ConnectionContext>,
+    streams: &mut JoinSet<()>,
+) {
+    loop {
+        tokio::select! {
+            accepted = connection.accept_bi() => {
+                let Ok((send, receive)) = accepted else {
+                    return;
+                };
+                let stream_id = u64::from(send.id());
+                let send = QuicSend::new(send, connection);
+                let receive = QuicRecv::new(receive);
+                let registry = listener.registry.clone();
+                let context = context.clone();
+                streams.spawn(
+                    async move { registry.serve_stream(context, send, receive, stream_id).await }
+                        .in_current_span(),
+                );
+            }
+            Some(_) = streams.join_next() => {}
+            datagram = connection.read_datagram() => match datagram {
+                Ok(packet) => context.deliver_datagram(packet),
+                Err(_) => return,
+            },
+        }
+    }
+}
+
+/// While draining, resolves when nothing of this client runs here any more and it had its time to go by itself.
+async fn leave(listener: &Listener, connection: &quinn::Connection, context: &ConnectionContext) {
+    listener.drain.cancelled().await;
+    context.idle().await;
+    // Its last answers may still be on their way, so the client is the one to close.
+    let _ = tokio::time::timeout(LINGER, connection.closed()).await;
+}

@@ -1,0 +1,179 @@
+//! The control stream: opened by the server, one per connection, open as long as it.
+//!
+//! ```text
+//! server                                   client
+//!   __identity  event, ServerIdentity  ->            first, and again when updates were missed
+//!   __update    event, ChannelUpdate   ->            a channel came, went or changed
+//!   __ping      request                <->           answered by a response with the same payload
+//!   __goaway    event                  ->            no new requests; close when the last answer is in
+//! ```
+//!
+//! Everything else on it is ignored, so that later versions may say more.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::broadcast;
+
+use super::CloseCode;
+use super::server::Listener;
+use super::transport::{QuicRecv, QuicSend};
+use crate::{
+    ChannelUpdate, ContentType, MessageType, NetworkError, PacketFlags, PacketType, Payload,
+    ProtocolMessage, ServerIdentity, UnisonStream,
+};
+
+/// What the messages of the control stream are called.
+const IDENTITY: &str = "__identity";
+const UPDATE: &str = "__update";
+const PING: &str = "__ping";
+const GOAWAY: &str = "__goaway";
+
+/// The control stream's server side, until the connection is lost or the client breaks the protocol.
+pub(super) async fn serve(listener: &Listener, connection: &quinn::Connection) -> CloseCode {
+    match run(listener, connection).await {
+        Ok(()) => CloseCode::Done,
+        Err(error) => {
+            tracing::debug!(%error, "the control stream failed");
+            match error {
+                NetworkError::Transport(_) | NetworkError::ConnectionLost { .. } => CloseCode::Done,
+                _ => CloseCode::Protocol,
+            }
+        }
+    }
+}
+
+async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), NetworkError> {
+    let (send, receive) = connection.open_bi().await.map_err(super::link::lost)?;
+    let stream_id = u64::from(send.id());
+    let (send, receive) = (QuicSend::new(send, connection), QuicRecv::new(receive));
+    let mut stream = UnisonStream::new(send, receive, stream_id, IDENTITY);
+    let (identity, mut updates) = listener.registry.subscribe();
+    send_event(&mut stream, PacketType::Handshake, IDENTITY, &identity).await?;
+    let mut told_to_go = false;
+    loop {
+        tokio::select! {
+            update = updates.recv() => match update {
+                Ok(update) => send_event(&mut stream, PacketType::Control, UPDATE, &update).await?,
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    // Too many to tell one by one: the client is told everything anew.
+                    let (identity, fresh) = listener.registry.subscribe();
+                    updates = fresh;
+                    send_event(&mut stream, PacketType::Handshake, IDENTITY, &identity).await?;
+                }
+                Err(broadcast::error::RecvError::Closed) => return Ok(()),
+            },
+            () = listener.drain.cancelled(), if !told_to_go => {
+                told_to_go = true;
+                send_event(&mut stream, PacketType::Control, GOAWAY, &()).await?;
+            }
+            message = stream.recv_message() => match message? {
+                Some((_, message)) => answer_ping(&mut stream, message).await?,
+                // A client that will say nothing more may still listen.
+                None => std::future::pending().await,
+            },
+        }
+    }
+}
+
+/// What a client hears on its control stream.
+pub(super) enum Heard {
+    Identity(ServerIdentity),
+    Update(ChannelUpdate),
+    /// The answer to a ping of ours, by its number.
+    Pong(u64),
+    GoAway,
+}
+
+/// The control stream's client side.
+pub(super) struct ClientControl {
+    stream: UnisonStream,
+    next_ping: u64,
+}
+
+impl ClientControl {
+    /// Takes the stream the server opens first, and what it says of itself.
+    pub(super) async fn accept(
+        connection: &quinn::Connection,
+    ) -> Result<(ClientControl, ServerIdentity), NetworkError> {
+        let (send, receive) = connection.accept_bi().await.map_err(super::link::lost)?;
+        let stream_id = u64::from(send.id());
+        let (send, receive) = (QuicSend::new(send, connection), QuicRecv::new(receive));
+        let mut control = ClientControl {
+            stream: UnisonStream::new(send, receive, stream_id, IDENTITY),
+            next_ping: 1,
+        };
+        loop {
+            // Nothing is sensible before the identity, but a later version may say something there.
+            if let Heard::Identity(identity) = control.next().await? {
+                return Ok((control, identity));
+            }
+        }
+    }
+
+    /// The next thing said. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Result<Heard, NetworkError> {
+        loop {
+            let Some((_, message)) = self.stream.recv_message().await? else {
+                return Err(NetworkError::Closed);
+            };
+            match (message.method.as_str(), message.msg_type) {
+                (IDENTITY, MessageType::Event) => return Ok(Heard::Identity(parse(message)?)),
+                (UPDATE, MessageType::Event) => return Ok(Heard::Update(parse(message)?)),
+                (GOAWAY, MessageType::Event) => return Ok(Heard::GoAway),
+                (_, MessageType::Response) => return Ok(Heard::Pong(message.id)),
+                _ => answer_ping(&mut self.stream, message).await?,
+            }
+        }
+    }
+
+    /// Asks for a sign of life; its answer is heard by number.
+    pub(super) async fn ping(&mut self) -> Result<u64, NetworkError> {
+        let number = self.next_ping;
+        self.next_ping += 1;
+        let ping = ProtocolMessage::request(number, PING, ContentType::Bytes, Bytes::new());
+        self.stream
+            .send_message(PacketType::Heartbeat, PacketFlags::REQUIRES_ACK, &ping)
+            .await?;
+        Ok(number)
+    }
+}
+
+/// Answers a ping and ignores everything else.
+async fn answer_ping(
+    stream: &mut UnisonStream,
+    message: ProtocolMessage,
+) -> Result<(), NetworkError> {
+    if message.method != PING || message.msg_type != MessageType::Request {
+        tracing::debug!(method = message.method, "ignored on the control stream");
+        return Ok(());
+    }
+    let pong = ProtocolMessage::response(message.id, message.content_type, message.payload);
+    stream
+        .send_message(PacketType::Heartbeat, PacketFlags::IS_ACK, &pong)
+        .await
+}
+
+async fn send_event<T: Serialize>(
+    stream: &mut UnisonStream,
+    packet_type: PacketType,
+    method: &str,
+    content: &T,
+) -> Result<(), NetworkError> {
+    let Payload {
+        content_type,
+        bytes,
+    } = Payload::json(content)?;
+    let event = ProtocolMessage::event(method.to_owned(), content_type, bytes);
+    stream
+        .send_message(packet_type, PacketFlags::NONE, &event)
+        .await
+}
+
+fn parse<T: DeserializeOwned>(message: ProtocolMessage) -> Result<T, NetworkError> {
+    let payload = Payload {
+        content_type: message.content_type,
+        bytes: message.payload,
+    };
+    payload.to_json()
+}

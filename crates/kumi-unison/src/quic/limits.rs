@@ -1,0 +1,147 @@
+//! How much a peer may make this side hold or do, and how QUIC is tuned.
+//!
+//! The windows fit a long fast path (4 MiB on one stream is 320 Mbit/s at 100 ms) and are at the same time what a
+//! connection can make its peer buffer. Datagrams grow by probing: on an ordinary path the probes are lost and the size
+//! stays, on loopback and between machines with jumbo frames a large message takes a quarter of the packets. A
+//! connection begins with what a message of 64 KiB needs instead of ten packets, so that the first one does not wait
+//! for acknowledgements; QUIC spreads it over the round trip, and backs off as ever when packets are lost.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::congestion::CubicConfig;
+use quinn::{EndpointConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// The largest datagram tried. quinn hands the kernel up to ten at a time, and together they must stay below what one
+/// UDP datagram may be, or the kernel refuses them all.
+const MAX_UDP_PAYLOAD: u16 = 6400;
+/// What may be on its way before anything is acknowledged.
+const INITIAL_WINDOW: u64 = 72 * 1024;
+/// What the kernel is asked to keep for a socket; it may give less.
+const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+/// What a server allows.
+///
+/// ```
+/// use kumi_unison::ServerLimits;
+/// let limits = ServerLimits { max_connections: 100, ..ServerLimits::default() };
+/// assert_eq!(limits.max_streams, 1024);
+/// ```
+#[derive(Clone, Debug)]
+pub struct ServerLimits {
+    /// Connections at a time. One more is refused before any cryptography.
+    pub max_connections: usize,
+    /// Handshakes at a time. From half of it on, a client has to prove its address with a round trip first; beyond
+    /// it, newcomers are not answered.
+    pub max_handshakes: usize,
+    /// How long a handshake may take.
+    pub handshake_timeout: Duration,
+    /// Streams a client may have open at a time, per connection.
+    pub max_streams: u32,
+    /// Requests running at a time, per connection.
+    pub max_in_flight: usize,
+    /// Bytes that may be waiting in unread, unfinished or undelivered messages, per connection.
+    pub max_buffered_bytes: usize,
+    /// How long a stream may stay open without its first whole message.
+    pub first_message_timeout: Duration,
+    /// How long a connection may be silent.
+    pub idle_timeout: Duration,
+    /// How often a silent connection is asked for a sign of life.
+    pub keep_alive: Option<Duration>,
+}
+
+impl Default for ServerLimits {
+    fn default() -> ServerLimits {
+        ServerLimits {
+            max_connections: 10_000,
+            max_handshakes: 256,
+            handshake_timeout: Duration::from_secs(10),
+            max_streams: 1024,
+            max_in_flight: 1024,
+            max_buffered_bytes: 32 * 1024 * 1024,
+            first_message_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(30),
+            keep_alive: None,
+        }
+    }
+}
+
+/// QUIC as Unison runs it, for who puts streams of their own beside it or measures against it.
+///
+/// `max_streams` is how many streams the peer may open, `buffered_bytes` how much it may send ahead on all of them.
+pub fn transport_config(
+    max_streams: u32,
+    buffered_bytes: usize,
+    idle_timeout: Duration,
+    keep_alive: Option<Duration>,
+) -> TransportConfig {
+    const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
+    const SEND_WINDOW: u64 = 16 * 1024 * 1024;
+    const DATAGRAM_BUFFER: usize = 1024 * 1024;
+    let connection_window = u32::try_from(buffered_bytes).unwrap_or(u32::MAX);
+    let mut congestion = CubicConfig::default();
+    congestion.initial_window(INITIAL_WINDOW);
+    let mut mtu = MtuDiscoveryConfig::default();
+    mtu.upper_bound(MAX_UDP_PAYLOAD);
+
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(max_streams))
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW.min(connection_window)))
+        .receive_window(VarInt::from_u32(connection_window))
+        .send_window(SEND_WINDOW)
+        .max_idle_timeout(idle_timeout.try_into().ok())
+        .keep_alive_interval(keep_alive)
+        .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER))
+        .datagram_send_buffer_size(DATAGRAM_BUFFER)
+        .mtu_discovery_config(Some(mtu))
+        .congestion_controller_factory(Arc::new(congestion));
+    transport
+}
+
+/// The endpoint's part of the tuning: how large a datagram may come.
+pub fn endpoint_config() -> EndpointConfig {
+    let mut endpoint = EndpointConfig::default();
+    // The only values refused are those below QUIC's minimum.
+    let _ = endpoint.max_udp_payload_size(MAX_UDP_PAYLOAD);
+    endpoint
+}
+
+/// A bound UDP socket with room for bursts. An IPv6 socket takes IPv6 only, so that both families can have a port.
+pub fn bind_socket(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // What the kernel does not grant only costs speed.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_families_bind_on_loopback() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let socket = bind_socket(address.parse().unwrap()).unwrap();
+            assert_ne!(socket.local_addr().unwrap().port(), 0);
+        }
+    }
+
+    #[test]
+    fn ten_of_the_largest_datagrams_fit_into_one_send() {
+        let endpoint = endpoint_config();
+        assert!(endpoint.get_max_udp_payload_size() * 10 <= 65_507);
+    }
+}

@@ -1,0 +1,257 @@
+//! One established connection of a client, and how it is made.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quinn::{ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, TokioRuntime};
+
+use super::CloseCode;
+use super::address::{Target, any_local};
+use super::client::ClientOptions;
+use super::control::ClientControl;
+use super::limits::{bind_socket, endpoint_config, transport_config};
+use super::transport::{QuicRecv, QuicSend};
+use crate::tls::Attempt;
+use crate::{
+    ChannelOptions, ClientTls, Codec, ConnectionContext, ConnectionLimits, NetworkError,
+    ServerIdentity, TlsError, UnisonChannel,
+};
+
+/// Streams a server may open to a client: the control stream.
+const SERVER_STREAMS: u32 = 1;
+/// How long the last packets of a closed connection are given.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+/// Where TLS alerts begin among QUIC's error codes, and how many there are.
+const TLS_ALERTS: std::ops::RangeInclusive<u64> = 0x100..=0x1ff;
+
+/// A connection whose server has introduced itself.
+pub(super) struct Link {
+    pub(super) connection: Connection,
+    pub(super) context: Arc<ConnectionContext>,
+}
+
+impl Link {
+    /// What the server last said of itself.
+    pub(super) fn identity(&self) -> ServerIdentity {
+        let unknown = || ServerIdentity::new("", "", "");
+        self.context.identity().unwrap_or_else(unknown)
+    }
+
+    /// Opens a channel on a stream of its own. It is usable at once; whether the server agrees is known later.
+    pub(super) async fn open_channel(
+        &self,
+        name: &str,
+        options: ChannelOptions,
+    ) -> Result<UnisonChannel, NetworkError> {
+        let (send, receive, stream_id) = self.open_stream().await?;
+        UnisonChannel::open(send, receive, stream_id, name, options, &self.context)
+    }
+
+    pub(super) async fn open_stream(&self) -> Result<(QuicSend, QuicRecv, u64), NetworkError> {
+        let (send, receive) = self.connection.open_bi().await.map_err(lost)?;
+        let stream_id = u64::from(send.id());
+        let send = QuicSend::new(send, &self.connection);
+        Ok((send, QuicRecv::new(receive), stream_id))
+    }
+}
+
+/// A socket, and whose it is.
+struct Socket {
+    is_ipv6: bool,
+    endpoint: Endpoint,
+    /// A server's socket is not this client's to close or to move.
+    is_shared: bool,
+}
+
+/// Makes connections to one server; keeps a socket per address family.
+pub(super) struct Dialer {
+    target: Target,
+    tls: ClientTls,
+    options: ClientOptions,
+    endpoints: Mutex<Vec<Socket>>,
+    /// Kept over all connections, with the memory its compressor has.
+    codec: Arc<Codec>,
+}
+
+impl Dialer {
+    pub(super) fn new(target: Target, tls: ClientTls, options: ClientOptions) -> Dialer {
+        Dialer {
+            target,
+            tls,
+            options,
+            endpoints: Mutex::new(Vec::new()),
+            codec: Arc::new(Codec::new()),
+        }
+    }
+
+    /// Uses a socket that belongs to somebody else for all addresses of its family.
+    pub(super) fn with_endpoint(self, endpoint: Endpoint, is_ipv6: bool) -> Dialer {
+        let socket = Socket {
+            is_ipv6,
+            endpoint,
+            is_shared: true,
+        };
+        self.endpoints().push(socket);
+        self
+    }
+
+    fn endpoints(&self) -> MutexGuard<'_, Vec<Socket>> {
+        self.endpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects to the first of the server's addresses that answers, and hears who it is.
+    pub(super) async fn dial(&self) -> Result<(Link, ClientControl), NetworkError> {
+        let within = self.options.connect_timeout;
+        let in_time = |future| async move {
+            tokio::time::timeout(within, future)
+                .await
+                .unwrap_or_else(|_| {
+                    let target = &self.target;
+                    let text = format!("{target} did not answer within {within:?}");
+                    Err(NetworkError::Connect(text))
+                })
+        };
+        let mut last = None;
+        for address in self.target.resolve().await? {
+            match in_time(self.dial_address(address)).await {
+                Ok(dialed) => return Ok(dialed),
+                Err(error) => {
+                    tracing::debug!(%address, %error, "cannot connect");
+                    last = Some(error);
+                }
+            }
+        }
+        Err(last.unwrap_or(NetworkError::Closed))
+    }
+
+    async fn dial_address(
+        &self,
+        address: std::net::SocketAddr,
+    ) -> Result<(Link, ClientControl), NetworkError> {
+        let host = &self.target.host;
+        let (attempt, crypto) = self.tls.attempt(host, address)?;
+        let mut config = ClientConfig::new(crypto);
+        config.transport_config(Arc::new(transport_config(
+            SERVER_STREAMS,
+            self.options.max_buffered_bytes,
+            self.options.idle_timeout,
+            self.options.keep_alive,
+        )));
+        let endpoint = self.endpoint(address)?;
+        let connection = endpoint
+            .connect_with(config, address, host)
+            .map_err(|error: ConnectError| NetworkError::Connect(error.to_string()))?
+            .await
+            .map_err(|error| refused(error, Some(&attempt)))?;
+        attempt.confirm()?;
+        let closing = CloseOnDrop(Some(connection.clone()));
+        // With mutual TLS the server judges this side only after the handshake is complete here, so a refusal is
+        // heard while waiting for the identity.
+        let (control, identity) = ClientControl::accept(&connection).await.map_err(|error| {
+            match connection.close_reason() {
+                Some(reason) => refused(reason, None),
+                None => error,
+            }
+        })?;
+        closing.keep();
+        let context = ConnectionContext::with(ConnectionLimits::default(), self.codec.clone());
+        context.set_peer(address);
+        context.set_identity(identity);
+        Ok((
+            Link {
+                connection,
+                context,
+            },
+            control,
+        ))
+    }
+
+    /// The socket for an address's family, bound when it is first needed.
+    fn endpoint(&self, address: std::net::SocketAddr) -> Result<Endpoint, NetworkError> {
+        let mut endpoints = self.endpoints();
+        let is_ipv6 = address.is_ipv6();
+        if let Some(known) = endpoints.iter().find(|known| known.is_ipv6 == is_ipv6) {
+            return Ok(known.endpoint.clone());
+        }
+        let cannot = |error| NetworkError::Connect(format!("cannot bind a UDP socket: {error}"));
+        let wanted = self.options.bind.filter(|bind| bind.is_ipv6() == is_ipv6);
+        let socket = bind_socket(wanted.unwrap_or(any_local(address))).map_err(cannot)?;
+        let endpoint = Endpoint::new(endpoint_config(), None, socket, Arc::new(TokioRuntime))
+            .map_err(cannot)?;
+        endpoints.push(Socket {
+            is_ipv6,
+            endpoint: endpoint.clone(),
+            is_shared: false,
+        });
+        Ok(endpoint)
+    }
+
+    /// Moves this client's own sockets to new local ports, as when the network under this machine changed; connections go on.
+    pub(super) fn rebind(&self) -> Result<(), NetworkError> {
+        let cannot = |error| NetworkError::Connect(format!("cannot bind a UDP socket: {error}"));
+        let endpoints = self.endpoints();
+        for Socket { endpoint, .. } in endpoints.iter().filter(|socket| !socket.is_shared) {
+            let mut address = endpoint.local_addr().map_err(cannot)?;
+            address.set_port(0);
+            let socket = bind_socket(address).map_err(cannot)?;
+            endpoint.rebind(socket).map_err(cannot)?;
+        }
+        Ok(())
+    }
+
+    /// Closes all sockets, after giving the last packets some time.
+    pub(super) async fn close(&self) {
+        let endpoints = std::mem::take(&mut *self.endpoints());
+        let own = endpoints.into_iter().filter(|socket| !socket.is_shared);
+        for Socket { endpoint, .. } in own {
+            endpoint.close(CloseCode::Done.into(), b"");
+            let _ = tokio::time::timeout(CLOSE_TIME, endpoint.wait_idle()).await;
+        }
+    }
+}
+
+/// Closes a connection that nobody came to own.
+struct CloseOnDrop(Option<Connection>);
+
+impl CloseOnDrop {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            connection.close(CloseCode::Protocol.into(), b"");
+        }
+    }
+}
+
+/// Why a connection could not be made: the verifier's own words where it spoke, the server's where it refused.
+fn refused(error: ConnectionError, attempt: Option<&Attempt>) -> NetworkError {
+    if let Some(refusal) = attempt.and_then(Attempt::refusal) {
+        return refusal.into();
+    }
+    let code = match &error {
+        ConnectionError::TransportError(error) => u64::from(error.code),
+        ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
+        _ => 0,
+    };
+    if TLS_ALERTS.contains(&code) {
+        return TlsError::Refused {
+            alert: (code & 0xff) as u8,
+            reason: error.to_string(),
+        }
+        .into();
+    }
+    NetworkError::Connect(error.to_string())
+}
+
+/// A connection that ended under something that had not begun.
+pub(super) fn lost(_: ConnectionError) -> NetworkError {
+    NetworkError::ConnectionLost {
+        maybe_executed: false,
+    }
+}

@@ -1,0 +1,237 @@
+//! A server: what is registered, and the endpoints it listens on.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use quinn::{Endpoint, ServerConfig, TokioRuntime};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::limits::{ServerLimits, bind_socket, endpoint_config, transport_config};
+use super::{ClientOptions, CloseCode, ProtocolClient, accept};
+use crate::{
+    ChannelHandler, ChannelRegistry, ChannelSpec, ChannelStatus, ClientTls, Codec, LegacyHandler,
+    NetworkError, ServerIdentity, ServerTls,
+};
+
+/// How many clients may be waiting to be looked at, and what their first packets may take.
+const MAX_INCOMING: usize = 1024;
+const INCOMING_BYTES_EACH: u64 = 64 * 1024;
+const INCOMING_BYTES_TOTAL: u64 = 8 * 1024 * 1024;
+/// How long the last packets of closed connections are given.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// Channels that clients may open over QUIC.
+///
+/// ```
+/// use std::sync::Arc;
+/// use kumi_unison::{ClientTls, ConnectionContext, ProtocolClient, ProtocolServer, ServerTls, UnisonChannel};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = ProtocolServer::new("greeter", "1.0.0", "example");
+/// server.register_channel("greet", |_context: Arc<ConnectionContext>, channel: UnisonChannel| async move {
+///     channel.send_event("Hello", serde_json::json!("world")).await?;
+///     channel.closed().await;
+///     Ok(())
+/// });
+/// let tls = ServerTls::development(&["localhost"])?;
+/// let handle = server.listen("127.0.0.1:0".parse()?, &tls)?;
+///
+/// let pinned = ClientTls::pinned([tls.fingerprint()])?;
+/// let client = ProtocolClient::connect(&handle.local_addr().to_string(), pinned).await?;
+/// let channel = client.open_channel("greet").await?;
+/// assert_eq!(channel.recv().await?.method, "Hello");
+/// client.close().await;
+/// handle.shutdown(std::time::Duration::from_secs(1)).await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ProtocolServer {
+    registry: ChannelRegistry,
+    limits: ServerLimits,
+}
+
+impl ProtocolServer {
+    /// A server that introduces itself by these, and has no channel yet.
+    pub fn new(name: &str, version: &str, namespace: &str) -> ProtocolServer {
+        ProtocolServer::with_registry(ChannelRegistry::new(name, version, namespace))
+    }
+
+    /// A server for channels that may be served in memory too.
+    pub fn with_registry(registry: ChannelRegistry) -> ProtocolServer {
+        ProtocolServer {
+            registry,
+            limits: ServerLimits::default(),
+        }
+    }
+
+    /// Replaces the limits; endpoints that listen already keep theirs.
+    pub fn with_limits(mut self, limits: ServerLimits) -> ProtocolServer {
+        self.limits = limits;
+        self
+    }
+
+    /// What is registered.
+    pub fn registry(&self) -> &ChannelRegistry {
+        &self.registry
+    }
+
+    /// Offers a channel; connected clients are told.
+    pub fn register_channel(&self, name: &str, handler: impl ChannelHandler) {
+        self.registry.register_channel(name, handler);
+    }
+
+    /// Offers a channel with everything a schema says of it; connected clients are told.
+    pub fn register_channel_with(&self, spec: ChannelSpec, handler: impl ChannelHandler) {
+        self.registry.register_channel_with(spec, handler);
+    }
+
+    /// Answers first messages that name no channel, framed or not.
+    pub fn register_legacy(&self, handler: impl LegacyHandler) {
+        self.registry.register_legacy(handler);
+    }
+
+    /// Withdraws a channel; those who have it open keep it. Says whether there was one.
+    pub fn remove_channel(&self, name: &str) -> bool {
+        self.registry.remove_channel(name)
+    }
+
+    /// Changes what newcomers to a channel are told. Says whether there is one.
+    pub fn set_status(&self, name: &str, status: ChannelStatus) -> bool {
+        self.registry.set_status(name, status)
+    }
+
+    /// What a client that connects now is told.
+    pub fn build_identity(&self) -> ServerIdentity {
+        self.registry.build_identity()
+    }
+
+    /// Listens on an address, with tasks on the current tokio runtime, until the handle is shut down or dropped.
+    pub fn listen(
+        &self,
+        address: SocketAddr,
+        tls: &ServerTls,
+    ) -> Result<ServerHandle, NetworkError> {
+        let limits = &self.limits;
+        let mut config = ServerConfig::with_crypto(tls.quic_config()?);
+        config
+            .transport_config(Arc::new(transport_config(
+                limits.max_streams,
+                limits.max_buffered_bytes,
+                limits.idle_timeout,
+                limits.keep_alive,
+            )))
+            .migration(true)
+            .max_incoming(MAX_INCOMING)
+            .incoming_buffer_size(INCOMING_BYTES_EACH)
+            .incoming_buffer_size_total(INCOMING_BYTES_TOTAL);
+        let cannot = |error: std::io::Error| {
+            NetworkError::Connect(format!("cannot listen on {address}: {error}"))
+        };
+        let socket = bind_socket(address).map_err(cannot)?;
+        let runtime = Arc::new(TokioRuntime);
+        let endpoint =
+            Endpoint::new(endpoint_config(), Some(config), socket, runtime).map_err(cannot)?;
+        let local_addr = endpoint.local_addr().map_err(cannot)?;
+        let listener = Arc::new(Listener {
+            endpoint,
+            registry: self.registry.clone(),
+            limits: self.limits.clone(),
+            codec: Arc::new(Codec::new()),
+            drain: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            connections: AtomicUsize::new(0),
+            handshakes: AtomicUsize::new(0),
+        });
+        let task = tokio::spawn(accept::run(listener.clone()));
+        tracing::info!(address = %local_addr, "listening");
+        Ok(ServerHandle {
+            listener,
+            local_addr,
+            task: Some(task),
+        })
+    }
+}
+
+/// What the tasks of one endpoint share.
+pub(super) struct Listener {
+    pub(super) endpoint: Endpoint,
+    pub(super) registry: ChannelRegistry,
+    pub(super) limits: ServerLimits,
+    /// Shared by all connections, with the memory its compressor has.
+    pub(super) codec: Arc<Codec>,
+    /// Fires when what has begun is to be finished and nothing else begun.
+    pub(super) drain: CancellationToken,
+    /// Fires when everything is to end now.
+    pub(super) stop: CancellationToken,
+    /// Established connections.
+    pub(super) connections: AtomicUsize,
+    pub(super) handshakes: AtomicUsize,
+}
+
+/// A listening endpoint. Dropping it ends its connections at once; [`shutdown`](Self::shutdown) lets them finish.
+pub struct ServerHandle {
+    listener: Arc<Listener>,
+    local_addr: SocketAddr,
+    task: Option<JoinHandle<()>>,
+}
+
+impl ServerHandle {
+    /// Where clients connect.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Clients connected now.
+    pub fn connections(&self) -> usize {
+        self.listener.connections.load(Ordering::Relaxed)
+    }
+
+    /// Connects to another server from this one's socket, so that both are known by one address. It ends with this
+    /// server at the latest.
+    pub async fn connect(
+        &self,
+        address: &str,
+        tls: ClientTls,
+        options: ClientOptions,
+    ) -> Result<ProtocolClient, NetworkError> {
+        let endpoint = self.listener.endpoint.clone();
+        let is_ipv6 = self.local_addr.is_ipv6();
+        ProtocolClient::connect_from(address, tls, options, Some((endpoint, is_ipv6))).await
+    }
+
+    /// Tells all clients to go, refuses what they begin from now on, waits at most `grace` for what they began before,
+    /// and ends. The registry is draining afterwards, on all endpoints that share it.
+    ///
+    /// When this future is dropped the endpoint ends at once.
+    pub async fn shutdown(mut self, grace: Duration) {
+        self.listener.registry.start_draining();
+        self.listener.drain.cancel();
+        let Some(mut task) = self.task.take() else {
+            return;
+        };
+        if tokio::time::timeout(grace, &mut task).await.is_err() {
+            self.listener.stop.cancel();
+            // It ends by itself now; should it have panicked, everything it owned is gone as well.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for ServerHandle {
+    fn drop(&mut self) {
+        self.listener.stop.cancel();
+    }
+}
+
+impl Listener {
+    /// Ends all connections and waits for their last packets, but not for ever.
+    pub(super) async fn close(&self, code: CloseCode, reason: &[u8]) {
+        self.endpoint.close(code.into(), reason);
+        let _ = tokio::time::timeout(CLOSE_TIME, self.endpoint.wait_idle()).await;
+    }
+}

@@ -1,0 +1,208 @@
+//! Keeps a client's connection up.
+//!
+//! ```text
+//!          lost, or told to go and nothing pending
+//!    Up -----------------------------------------> Down --(given up, or closed)--> Ended
+//!     ^                                              |
+//!     +---- connected: persistent channels reopen ---+  waits with jitter between attempts
+//! ```
+//!
+//! Nothing is repeated here: a channel that is reattached decides by itself which of its calls may be sent again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::CloseCode;
+use super::client::Shared;
+use super::control::{ClientControl, Heard};
+use super::link::Link;
+use crate::channel::Keeper;
+use crate::{NetworkError, ServerIdentity};
+
+/// A stream that lasted this long was not in vain.
+const SETTLED: Duration = Duration::from_secs(5);
+/// How long calls that were in flight when the server said it goes are waited for.
+const DRAIN_TIME: Duration = Duration::from_secs(60);
+
+/// Where a client stands.
+pub(super) enum State {
+    Up(Arc<Link>),
+    /// Between two connections; what the last server said of itself stays readable.
+    Down {
+        identity: ServerIdentity,
+    },
+    /// For good.
+    Ended {
+        identity: ServerIdentity,
+    },
+}
+
+/// Runs until the client is closed, or reconnecting is given up.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    mut link: Arc<Link>,
+    mut control: ClientControl,
+    mut pings: mpsc::Receiver<oneshot::Sender<Duration>>,
+) {
+    loop {
+        let code = tokio::select! {
+            () = shared.stop.cancelled() => None,
+            () = link.context.close_requested() => Some(CloseCode::Done),
+            code = attend(&shared, &link, control, &mut pings) => Some(code),
+        };
+        link.connection
+            .close(code.unwrap_or(CloseCode::Done).into(), b"");
+        let identity = link.identity();
+        if code.is_none() {
+            shared.state.send_replace(State::Ended { identity });
+            break;
+        }
+        tracing::info!(conn_id = %link.context.connection_id, "connection lost");
+        shared.state.send_replace(State::Down {
+            identity: identity.clone(),
+        });
+        match reconnect(&shared).await {
+            Some((fresh, its_control)) => {
+                link = Arc::new(fresh);
+                control = its_control;
+                shared.state.send_replace(State::Up(link.clone()));
+            }
+            None => {
+                shared.state.send_replace(State::Ended { identity });
+                break;
+            }
+        }
+    }
+    // Each hears that there will be no other connection.
+    shared.keepers.close();
+    shared.keepers.wait().await;
+    shared.dialer.close().await;
+}
+
+/// Serves a connection's control stream and datagrams until it is lost or has nothing left to do.
+async fn attend(
+    shared: &Shared,
+    link: &Link,
+    mut control: ClientControl,
+    pings: &mut mpsc::Receiver<oneshot::Sender<Duration>>,
+) -> CloseCode {
+    let mut asked: HashMap<u64, (Instant, oneshot::Sender<Duration>)> = HashMap::new();
+    let mut leaving = std::pin::pin!(leave(link));
+    let mut told_to_go = false;
+    loop {
+        let heard = tokio::select! {
+            heard = control.next() => heard,
+            () = &mut leaving, if told_to_go => return CloseCode::Draining,
+            Some(answer) = pings.recv() => {
+                asked.retain(|_, (_, answer)| !answer.is_closed());
+                match control.ping().await {
+                    Ok(number) => asked.insert(number, (Instant::now(), answer)),
+                    Err(_) => return CloseCode::Done,
+                };
+                continue;
+            }
+            datagram = link.connection.read_datagram() => match datagram {
+                Ok(packet) => {
+                    link.context.deliver_datagram(packet);
+                    continue;
+                }
+                Err(_) => return CloseCode::Done,
+            },
+        };
+        match heard {
+            Ok(Heard::Identity(identity)) => link.context.set_identity(identity),
+            Ok(Heard::Update(update)) => {
+                link.context
+                    .update_identity(|identity| identity.apply(&update));
+                // Nobody may be listening.
+                let _ = shared.updates.send(update);
+            }
+            Ok(Heard::Pong(number)) => {
+                if let Some((sent, answer)) = asked.remove(&number) {
+                    // Who asked may have stopped waiting.
+                    let _ = answer.send(sent.elapsed());
+                }
+            }
+            Ok(Heard::GoAway) => {
+                tracing::info!(conn_id = %link.context.connection_id, "the server is going away");
+                link.context.drain();
+                told_to_go = true;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the control stream ended");
+                return match error {
+                    NetworkError::Wire(_) | NetworkError::Violation(_) | NetworkError::Codec(_) => {
+                        CloseCode::Protocol
+                    }
+                    _ => CloseCode::Done,
+                };
+            }
+        }
+    }
+}
+
+/// Resolves when no call is pending any more, or waited for long enough.
+async fn leave(link: &Link) {
+    let _ = tokio::time::timeout(DRAIN_TIME, link.context.idle()).await;
+}
+
+/// Tries until there is a connection; `None` when closed or given up.
+async fn reconnect(shared: &Shared) -> Option<(Link, ClientControl)> {
+    let mut random = fastrand::Rng::new();
+    for attempt in 0.. {
+        let wait = shared.options.reconnect.wait(attempt, &mut random)?;
+        tokio::select! {
+            () = shared.stop.cancelled() => return None,
+            () = tokio::time::sleep(wait) => {}
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => return None,
+            dialed = shared.dialer.dial() => match dialed {
+                Ok(dialed) => return Some(dialed),
+                Err(error) => tracing::debug!(attempt, %error, "cannot reconnect"),
+            },
+        }
+    }
+    None
+}
+
+/// Gives a persistent channel a new stream whenever it lost its own, until it ends.
+///
+/// The opening says its schema's hash again, so a server that changed refuses it and the channel ends with that reason.
+pub(super) async fn keep(shared: Arc<Shared>, keeper: Keeper) {
+    let mut random = fastrand::Rng::new();
+    let mut attached = Instant::now();
+    let mut soon_lost = 0;
+    while keeper.lost().await {
+        // A stream that breaks again and again while the connection stands must not be opened in a tight loop.
+        soon_lost = if attached.elapsed() < SETTLED {
+            soon_lost + 1
+        } else {
+            0
+        };
+        if soon_lost > 1 {
+            let wait = shared.options.reconnect.wait(soon_lost - 2, &mut random);
+            tokio::select! {
+                () = shared.stop.cancelled() => {}
+                () = tokio::time::sleep(wait.unwrap_or_default()) => {}
+            }
+        }
+        let Ok(link) = shared.link().await else {
+            keeper.fail(NetworkError::ConnectionLost {
+                maybe_executed: false,
+            });
+            return;
+        };
+        attached = Instant::now();
+        // Lost again: the next connection takes it up.
+        let Ok((send, receive, stream_id)) = link.open_stream().await else {
+            continue;
+        };
+        if let Err(error) = keeper.reattach(send, receive, stream_id, &link.context) {
+            tracing::debug!(channel = keeper.name(), %error, "cannot reattach");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Lost connections: what ends, what is sent again, what goes on.
+
+use std::time::Duration;
+
+use kumi_unison::{
+    CallOptions, ChannelOptions, ChannelSpec, Lifetime, NetworkError, Payload, ProtocolClient,
+    ReconnectPolicy, SchemaId, ServerLimits, ServerTls, ServiceHandler,
+};
+use serde_json::json;
+
+use crate::lab::{Echo, Lab, options, within};
+use crate::proxy::{Conditions, Proxy};
+
+fn persistent() -> ChannelOptions {
+    ChannelOptions::default().lifetime(Lifetime::Persistent)
+}
+
+/// A second server that shows the same certificate.
+fn successor(of: &Lab) -> Lab {
+    Lab::at(
+        "127.0.0.1:0".parse().unwrap(),
+        ServerLimits::default(),
+        of.tls.clone(),
+        |_| {},
+    )
+}
+
+/// Ends a server, as by a crash, and puts another in its place.
+async fn replace(first: Lab, second: &Lab, client: &ProtocolClient, proxy: &Proxy) {
+    drop(first.handle);
+    within(async {
+        while client.is_connected() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    proxy.retarget(second.address());
+}
+
+#[tokio::test]
+async fn a_persistent_channel_resumes_on_the_next_connection() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 1).await;
+    let client = first.client_at(proxy.address()).await;
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    within(channel.request("echo", json!(1))).await.unwrap();
+
+    let second = successor(&first);
+    replace(first, &second, &client, &proxy).await;
+    let resumed = within(channel.recv()).await.unwrap();
+    assert!(resumed.is_resumed(), "{resumed:?}");
+    assert_eq!(
+        within(channel.request("echo", json!(2))).await.unwrap(),
+        json!(2)
+    );
+    assert_eq!(second.echo.ran(), 1);
+}
+
+#[tokio::test]
+async fn pending_calls_end_once_and_only_idempotent_ones_run_again() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 2).await;
+    let client = first.client_at(proxy.address()).await;
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    let call = |idempotent: bool| {
+        let channel = channel.clone();
+        tokio::spawn(async move {
+            let options = CallOptions::new().idempotent(idempotent);
+            let payload = Payload::json(&idempotent).unwrap();
+            channel.call("gate", payload, options).await
+        })
+    };
+    let (once, again) = (call(false), call(true));
+    first.echo.one_begun().await;
+    first.echo.one_begun().await;
+
+    let second = successor(&first);
+    second.echo.gate.add_permits(10);
+    replace(first, &second, &client, &proxy).await;
+    assert_eq!(
+        within(once).await.unwrap().unwrap_err(),
+        NetworkError::ConnectionLost {
+            maybe_executed: true
+        }
+    );
+    let answer = within(again).await.unwrap().unwrap();
+    assert!(answer.to_json::<bool>().unwrap());
+    assert_eq!(second.echo.ran(), 1, "only the idempotent one ran again");
+}
+
+#[tokio::test]
+async fn a_transient_channel_ends_with_its_connection() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 3).await;
+    let client = first.client_at(proxy.address()).await;
+    let options = ChannelOptions::default().lifetime(Lifetime::Transient);
+    let channel = within(client.open_channel_with("echo", options))
+        .await
+        .unwrap();
+    let second = successor(&first);
+    replace(first, &second, &client, &proxy).await;
+    assert!(within(channel.recv()).await.is_err());
+    assert!(within(channel.request("echo", json!(1))).await.is_err());
+    // The client itself goes on.
+    let fresh = within(client.open_channel("echo")).await.unwrap();
+    within(fresh.request("echo", json!(1))).await.unwrap();
+}
+
+#[tokio::test]
+async fn schemas_are_compared_again_after_a_loss() {
+    let serve = |tls: ServerTls, version: &'static str| {
+        Lab::at(
+            "127.0.0.1:0".parse().unwrap(),
+            ServerLimits::default(),
+            tls,
+            |server| {
+                let schema = SchemaId::new([version.len() as u8 + 1; 32], version);
+                let spec = ChannelSpec::new("typed").schema(schema);
+                server.register_channel_with(spec, ServiceHandler::new(Echo::default()));
+            },
+        )
+    };
+    let first = serve(ServerTls::development(&["localhost"]).unwrap(), "1.0.0");
+    let proxy = Proxy::start(first.address(), 4).await;
+    let client = first.client_at(proxy.address()).await;
+    let options = persistent().schema(SchemaId::new([6; 32], "1.0.0"));
+    let channel = within(client.open_channel_with("typed", options))
+        .await
+        .unwrap();
+    assert!(channel.typed_allowed());
+
+    let second = serve(first.tls.clone(), "2.0.0-next");
+    replace(first, &second, &client, &proxy).await;
+    let error = within(channel.recv()).await.unwrap_err();
+    assert!(
+        matches!(error, NetworkError::SchemaMismatch { .. }),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn reconnecting_is_given_up_when_it_should_be() {
+    let lab = Lab::start();
+    let client_options = kumi_unison::ClientOptions {
+        reconnect: ReconnectPolicy::never(),
+        ..options()
+    };
+    let address = lab.address().to_string();
+    let connecting = ProtocolClient::connect_with(&address, lab.pinned(), client_options);
+    let client = within(connecting).await.unwrap();
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    drop(lab.handle);
+    assert!(within(channel.recv()).await.is_err());
+    assert!(within(client.open_channel("echo")).await.is_err());
+    assert!(!client.is_connected());
+}
+
+#[tokio::test]
+async fn a_connection_that_falls_silent_is_noticed_and_replaced() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 5).await;
+    let client_options = kumi_unison::ClientOptions {
+        idle_timeout: Duration::from_millis(500),
+        keep_alive: Some(Duration::from_millis(100)),
+        connect_timeout: Duration::from_millis(500),
+        ..options()
+    };
+    let address = proxy.address().to_string();
+    let connecting = ProtocolClient::connect_with(&address, first.pinned(), client_options);
+    let client = within(connecting).await.unwrap();
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    proxy.set(Conditions {
+        cut: true,
+        ..Conditions::default()
+    });
+    within(async {
+        while client.is_connected() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    proxy.set(Conditions::default());
+    assert!(within(channel.recv()).await.unwrap().is_resumed());
+    within(channel.request("echo", json!(1))).await.unwrap();
+}
+
+#[tokio::test]
+async fn closing_a_client_ends_its_channels_and_its_connection() {
+    let lab = Lab::start();
+    let client = lab.client().await;
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    within(client.close()).await;
+    assert!(within(channel.request("echo", json!(1))).await.is_err());
+    within(async {
+        while lab.handle.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,227 @@
+//! Trust: who is believed, and what happens to everybody else.
+
+use std::path::{Path, PathBuf};
+
+use kumi_unison::{
+    ClientTls, ClusterKey, Credentials, NetworkError, ProtocolClient, ServerLimits, ServerTls,
+    TlsError, TrustStore,
+};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use serde_json::json;
+
+use crate::lab::{Lab, options, within};
+use crate::proxy::Proxy;
+
+fn lab(tls: ServerTls) -> Lab {
+    Lab::at(
+        "127.0.0.1:0".parse().unwrap(),
+        ServerLimits::default(),
+        tls,
+        |_| {},
+    )
+}
+
+async fn connect(lab: &Lab, tls: ClientTls) -> Result<ProtocolClient, NetworkError> {
+    connect_to(&lab.address().to_string(), tls).await
+}
+
+async fn connect_to(address: &str, tls: ClientTls) -> Result<ProtocolClient, NetworkError> {
+    within(ProtocolClient::connect_with(address, tls, options())).await
+}
+
+/// Asserts that a call goes through.
+async fn works(client: &ProtocolClient) {
+    let channel = within(client.open_channel("echo")).await.unwrap();
+    within(channel.request("echo", json!(1))).await.unwrap();
+}
+
+fn tls_error(outcome: Result<ProtocolClient, NetworkError>) -> String {
+    match outcome {
+        Err(NetworkError::Tls(error)) => format!("{error:?}"),
+        Err(error) => panic!("not about TLS: {error:?}"),
+        Ok(_) => panic!("connected"),
+    }
+}
+
+/// An authority that writes certificates into a directory.
+struct Authority {
+    directory: tempfile::TempDir,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("ca.pem"), certificate.pem()).unwrap();
+        Authority {
+            directory,
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    fn roots(&self) -> PathBuf {
+        self.directory.path().join("ca.pem")
+    }
+
+    /// Certificate and key files for these names.
+    fn issue(&self, file: &str, names: &[&str]) -> (PathBuf, PathBuf) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(names).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let write = |suffix: &str, text: &str| {
+            let path = self.directory.path().join(format!("{file}.{suffix}"));
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        (
+            write("pem", &certificate.pem()),
+            write("key", &key.serialize_pem()),
+        )
+    }
+
+    fn credentials(&self, file: &str, names: &[&str]) -> Credentials {
+        let (chain, key) = self.issue(file, names);
+        Credentials::from_pem_files(chain, key).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_pinned_certificate_is_believed_and_no_other() {
+    let lab = Lab::start();
+    works(&connect(&lab, lab.pinned()).await.unwrap()).await;
+    let other = Credentials::development(&["localhost"]).unwrap();
+    let tls = ClientTls::pinned([other.fingerprint()]).unwrap();
+    let error = tls_error(connect(&lab, tls).await);
+    assert!(error.starts_with("NotPinned"), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_server_showed_first_is_what_it_has_to_show_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("known");
+    let [first, second] = [Lab::start(), Lab::start()];
+    // Both servers are reached by the same name.
+    let proxy = Proxy::start(first.address(), 1).await;
+    let address = proxy.address().to_string();
+    let tofu =
+        |path: &Path| ClientTls::trust_on_first_use(TrustStore::file(path).unwrap()).unwrap();
+    for _ in 0..2 {
+        let client = connect_to(&address, tofu(&path)).await.unwrap();
+        works(&client).await;
+        client.close().await;
+    }
+    let known = TrustStore::file(&path).unwrap().known(&address);
+    assert_eq!(known, Some(first.tls.fingerprint()));
+
+    proxy.retarget(second.address());
+    let error = tls_error(connect_to(&address, tofu(&path)).await);
+    assert!(error.starts_with("Changed"), "{error}");
+    let known = TrustStore::file(&path).unwrap().known(&address);
+    assert_eq!(known, Some(first.tls.fingerprint()), "the first stays");
+}
+
+#[tokio::test]
+async fn an_authority_is_believed_for_the_name_it_signed() {
+    let authority = Authority::new();
+    let (chain, key) = authority.issue("server", &["localhost", "127.0.0.1"]);
+    let lab = lab(ServerTls::from_pem_files(chain, key).unwrap());
+    let port = lab.address().port();
+    let trusting = || ClientTls::ca_file(authority.roots()).unwrap();
+    works(&connect(&lab, trusting()).await.unwrap()).await;
+    let by_name = format!("localhost:{port}");
+    works(&connect_to(&by_name, trusting()).await.unwrap()).await;
+    // Another loopback address reaches nobody's name in the certificate.
+    let stranger = Authority::new();
+    let tls = ClientTls::ca_file(stranger.roots()).unwrap();
+    tls_error(connect(&lab, tls).await);
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused() {
+    let authority = Authority::new();
+    let (chain, key) = authority.issue("server", &["example.com"]);
+    let lab = lab(ServerTls::from_pem_files(chain, key).unwrap());
+    let tls = ClientTls::ca_file(authority.roots()).unwrap();
+    tls_error(connect(&lab, tls).await);
+}
+
+#[tokio::test]
+async fn mutual_tls_lets_in_whom_the_authority_signed() {
+    let authority = Authority::new();
+    let (chain, key) = authority.issue("server", &["127.0.0.1"]);
+    let server = ServerTls::from_pem_files(chain, key)
+        .unwrap()
+        .require_client_ca(authority.roots())
+        .unwrap();
+    let lab = lab(server);
+    let trusting = || ClientTls::ca_file(authority.roots()).unwrap();
+
+    let member = authority.credentials("client", &["unit-1"]);
+    let tls = trusting().with_credentials(member).unwrap();
+    works(&connect(&lab, tls).await.unwrap()).await;
+
+    let error = tls_error(connect(&lab, trusting()).await);
+    assert!(error.starts_with("Refused"), "{error}");
+
+    let stranger = Authority::new().credentials("client", &["unit-1"]);
+    let tls = trusting().with_credentials(stranger).unwrap();
+    let error = tls_error(connect(&lab, tls).await);
+    assert!(error.starts_with("Refused"), "{error}");
+}
+
+#[tokio::test]
+async fn pinned_clients_are_let_in_and_no_others() {
+    let [friend, stranger] = [(); 2].map(|()| Credentials::development(&["client"]).unwrap());
+    let server = ServerTls::development(&["localhost"])
+        .unwrap()
+        .require_client_pins([friend.fingerprint()]);
+    let lab = lab(server);
+    let tls = lab.pinned().with_credentials(friend).unwrap();
+    works(&connect(&lab, tls).await.unwrap()).await;
+    let tls = lab.pinned().with_credentials(stranger).unwrap();
+    let error = tls_error(connect(&lab, tls).await);
+    assert!(error.starts_with("Refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_cluster_lets_in_who_knows_its_secret() {
+    let key = ClusterKey::from_secret(b"the secret of this cluster, long").unwrap();
+    let same = ClusterKey::from_secret(b"the secret of this cluster, long").unwrap();
+    let other = ClusterKey::from_secret(b"the secret of another cluster...").unwrap();
+    let lab = lab(ServerTls::cluster(&key).unwrap());
+    let tls = ClientTls::cluster(&same).unwrap();
+    works(&connect(&lab, tls).await.unwrap()).await;
+
+    let error = tls_error(connect(&lab, ClientTls::cluster(&other).unwrap()).await);
+    assert!(error.starts_with("OtherCluster"), "{error}");
+
+    // Who knows the certificate but not its key gets no further than who knows nothing.
+    let error = tls_error(connect(&lab, lab.pinned()).await);
+    assert!(error.starts_with("Refused"), "{error}");
+}
+
+#[tokio::test]
+async fn skipping_verification_works_on_loopback_only() {
+    let lab = Lab::start();
+    let anybody = || ClientTls::danger_skip_verification_on_loopback().unwrap();
+    works(&connect(&lab, anybody()).await.unwrap()).await;
+    // Reserved for documentation, so nobody is there; it has to be refused before anybody is asked.
+    let error = connect_to("192.0.2.1:4433", anybody()).await.err().unwrap();
+    let NetworkError::Tls(error) = error else {
+        panic!("{error:?}");
+    };
+    assert!(matches!(*error, TlsError::NotLoopback { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_is_refused() {
+    let tls = || ClientTls::pinned([]).unwrap();
+    for address in ["", "localhost", "localhost:0x1", "[::1]", "a b:1"] {
+        assert!(connect_to(address, tls()).await.is_err(), "{address:?}");
+    }
+}
