@@ -2,8 +2,8 @@
 //!
 //! Every change that was really applied becomes a rumour. It is handed on a bounded number of times, about
 //! `4 log10 N`, which reaches everybody but a few of a million; comparing tables finds the rest. The rumours told least
-//! so far go first, the newest of them first. A rumour that comes back from somebody else counts as told: where
-//! everybody knows it already, it dies out early. When there is nothing to tell, nothing is sent.
+//! so far go first, the newest of them first. A rumour that comes back from somebody else counts as told, up to half of
+//! the times: where everybody knows it already, it dies out early. When there is nothing to tell, nothing is sent.
 
 use crate::identity::Authority;
 use crate::table::Slot;
@@ -89,9 +89,14 @@ impl GossipEngine {
         );
     }
 
-    /// Somebody told us what we are still telling.
+    /// Somebody told us what we are still telling. That counts as told, but for no more than half of the times: were
+    /// all of them used up by listening, one in some hundred nodes would hear nothing.
     pub(crate) fn heard_again(&mut self, slot: Slot, limit: u32) {
-        self.told(&Subject::Member(slot), 1, limit);
+        let subject = Subject::Member(slot);
+        let told = self.rumors.get(&subject).map(|rumor| rumor.priority.told);
+        if told.is_some_and(|told| told < limit / 2) {
+            self.told(&subject, 1, limit);
+        }
     }
 
     /// Chooses what fits into `budget` bytes, and counts it as told to `peers`. Subjects without a length are gone.

@@ -229,9 +229,10 @@ impl MemberRecord {
             || (from, to) == (NodeStatus::Joining, NodeStatus::Suspect)
     }
 
-    /// A hash of everything that two nodes have to agree on.
-    pub(crate) fn digest(&self) -> u64 {
-        let mut digest = hash::fold(self.topology_hash(), self.incarnation);
+    /// A hash of everything that two nodes have to agree on. The place is the authority's on the ring, which whoever
+    /// keeps the record has at hand.
+    pub(crate) fn digest(&self, place: u64) -> u64 {
+        let mut digest = hash::fold(self.topology_hash(place), self.incarnation);
         digest = hash::fold(digest, self.metadata_stamp);
         for accusation in self.accusations.as_slice() {
             digest = hash::fold(digest, accusation.accuser.raw());
@@ -241,9 +242,11 @@ impl MemberRecord {
     }
 
     /// A hash of what a topology is made of.
-    pub(crate) fn topology_hash(&self) -> u64 {
-        let place = hash::fold(self.authority.place(), self.uid.raw());
-        hash::fold(place, u64::from(self.status.code()))
+    pub(crate) fn topology_hash(&self, place: u64) -> u64 {
+        hash::fold(
+            hash::fold(place, self.uid.raw()),
+            u64::from(self.status.code()),
+        )
     }
 }
 

@@ -306,7 +306,11 @@ impl MembershipTable {
         entry.version = self.version;
 
         let active = entry.record.status.is_active();
-        let digest = if active { entry.record.digest() } else { 0 };
+        let digest = if active {
+            entry.record.digest(entry.place)
+        } else {
+            0
+        };
         let sum = &mut self.buckets[bucket(entry.place)];
         *sum = sum.wrapping_sub(entry.digest).wrapping_add(digest);
         entry.digest = digest;

@@ -154,7 +154,9 @@ pub(crate) fn active_members(table: &MembershipTable) -> Arc<[Member]> {
 
 /// The hash that nodes compare.
 pub(crate) fn table_hash(table: &MembershipTable) -> u64 {
-    hash_of(active_records(table).map(MemberRecord::topology_hash))
+    let active = table.iter().map(|(_, entry)| entry);
+    let active = active.filter(|entry| entry.record.status.is_active());
+    hash_of(active.map(|entry| entry.record.topology_hash(entry.place)))
 }
 
 /// The same for members that have left the table.

@@ -44,7 +44,9 @@ impl MembershipRuntime {
         if self.own.status != NodeStatus::Joining {
             self.push(self.config.fanout, now);
         }
-        if !self.engine.is_empty() {
+        if self.engine.is_empty() {
+            self.compare_after_news(now);
+        } else {
             self.timers.push = Some(now.own + self.config.gossip_interval);
         }
     }
@@ -160,11 +162,23 @@ impl MembershipRuntime {
         if self.own.status == NodeStatus::Joining {
             return;
         }
+        self.compared_at = now.own;
         let peer = self.random_peers(1, None).pop();
         let lost = self.lost_address();
         for authority in [peer, lost].into_iter().flatten() {
             self.compare(&authority, now);
         }
+    }
+
+    /// When all news are told, the next comparison comes soon: it finds whoever a rumour has missed.
+    fn compare_after_news(&mut self, now: Now) {
+        let Some(next) = self.timers.push_pull else {
+            return;
+        };
+        let soon =
+            self.config.gossip_interval * 2 + self.rng.within(self.config.gossip_interval * 4);
+        let earliest = self.compared_at + COMPARE_AGAIN * 2;
+        self.timers.push_pull = Some(next.min((now.own + soon).max(earliest)));
     }
 
     /// An address at which nobody is active: a seed, somebody dead, or one from the address book.

@@ -20,8 +20,10 @@ use core::time::Duration;
 
 /// How many seeds are asked at a time.
 const SEEDS_AT_ONCE: usize = 3;
-/// After so many rounds without an answer a seed starts a cluster of its own; islands that meet later merge.
+/// After so many rounds without an answer a seed starts a cluster of its own; islands that meet later merge. The first
+/// of the list does so after one, so that a whole cluster that starts at once does not wait for long.
 const ROUNDS_BEFORE_ALONE: u32 = 3;
+const FIRST_SEED_ROUNDS: u32 = 1;
 /// The wait between two rounds grows up to so many times the configured one.
 const MAX_BACKOFF: u32 = 8;
 /// A refusal never keeps a joiner from asking for longer than this.
@@ -148,8 +150,16 @@ impl MembershipRuntime {
             self.timers.join = Some(now.own + wait + self.config.join_retry);
             return;
         }
-        let is_seed = self.seeds.contains(&self.own.identity.authority);
-        if is_seed && joining.rounds >= ROUNDS_BEFORE_ALONE {
+        let position = self
+            .seeds
+            .iter()
+            .position(|seed| *seed == self.own.identity.authority);
+        let patience = match position {
+            Some(0) => FIRST_SEED_ROUNDS,
+            Some(_) => ROUNDS_BEFORE_ALONE,
+            None => u32::MAX,
+        };
+        if joining.rounds >= patience {
             self.become_up(now);
             return;
         }
@@ -187,6 +197,11 @@ impl MembershipRuntime {
         joining.rounds = joining.rounds.saturating_add(1);
         let backoff = (joining.rounds / 4).clamp(1, MAX_BACKOFF);
         let wait = self.config.join_retry * backoff;
+        let wait = if patience == FIRST_SEED_ROUNDS {
+            wait / 2
+        } else {
+            wait
+        };
         self.timers.join = Some(now.own + wait + self.rng.within(wait / 4));
         self.joining = Some(joining);
     }
