@@ -203,7 +203,7 @@ fn a_client_that_never_reads_is_closed_at_the_limit_and_bothers_nobody() {
         let bytes = request(&["GET", "big"]).repeat(100);
         while writer.write_all(&bytes).is_ok() {}
     });
-    let mut slowest = std::time::Duration::ZERO;
+    let mut slowest = Duration::ZERO;
     let list = ["CLIENT", "LIST", "ID", &id];
     eventually(
         || {
@@ -302,7 +302,7 @@ fn a_client_without_the_password_is_held_short() {
     let refusal = "-NOAUTH Authentication required.\r\n";
     let mut client = connect(&server);
     client.send("PING\r\n".repeat(100));
-    client.expect(&refusal.repeat(100));
+    client.expect(refusal.repeat(100));
     let mut flood = connect(&server);
     flood.send("PING\r\n".repeat(5_000));
     assert!(flood.read_to_end().len() < refusal.len() * 5_000);
