@@ -50,7 +50,7 @@ async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), 
     let mut stream = UnisonStream::new(send, receive, stream_id, IDENTITY);
     let (identity, mut updates) = listener.registry.subscribe();
     send_event(&mut stream, PacketType::Handshake, IDENTITY, &identity).await?;
-    let mut told_to_go = false;
+    let (mut told_to_go, mut listening) = (false, true);
     loop {
         tokio::select! {
             update = updates.recv() => match update {
@@ -67,10 +67,10 @@ async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), 
                 told_to_go = true;
                 send_event(&mut stream, PacketType::Control, GOAWAY, &()).await?;
             }
-            message = stream.recv_message() => match message? {
+            message = stream.recv_message(), if listening => match message? {
                 Some((_, message)) => answer_ping(&mut stream, message).await?,
-                // A client that will say nothing more may still listen.
-                None => std::future::pending().await,
+                // A client that will say nothing more may still want to hear.
+                None => listening = false,
             },
         }
     }
