@@ -405,28 +405,10 @@ impl MembershipRuntime {
 
     /// The others have given this life up. Its table is as good as it was, so a node that hears others goes on with it.
     fn downed(&mut self, reason: DownReason, now: Now) {
-        let identity = self.own.identity.clone();
-        if !self.config.rejoin_when_downed {
-            self.member_event(ClusterEvent::SelfDowned {
-                identity,
-                successor: None,
-                reason,
-                observed_at: now.raw,
-            });
-            self.fall_silent();
+        if !self.begin_next_life(reason, now) {
             return;
         }
-        self.own.identity.uid = self.next_uid(None, now);
-        self.own.incarnation = 1;
-        self.own.metadata_stamp = 1;
         self.own.status = NodeStatus::Joining;
-        let successor = Some(self.own.identity.clone());
-        self.member_event(ClusterEvent::SelfDowned {
-            identity,
-            successor,
-            reason,
-            observed_at: now.raw,
-        });
         self.metrics.rebirths += 1;
         self.watches.clear();
         self.detector = PhiFailureDetector::new(self.config.phi());
@@ -453,33 +435,36 @@ impl MembershipRuntime {
         if !applies || silence <= self.config.dead_timeout / 2 {
             return;
         }
-        let identity = self.own.identity.clone();
-        let reason = DownReason::Isolated;
         self.heard_at = now;
         self.metrics.isolations += 1;
-        if !self.config.rejoin_when_downed {
-            self.member_event(ClusterEvent::SelfDowned {
-                identity,
-                successor: None,
-                reason,
-                observed_at: now.raw,
-            });
-            self.fall_silent();
+        if !self.begin_next_life(DownReason::Isolated, now) {
             return;
         }
-        self.own.identity.uid = self.next_uid(None, now);
-        self.own.incarnation = 1;
-        self.own.metadata_stamp = 1;
-        let successor = Some(self.own.identity.clone());
-        self.member_event(ClusterEvent::SelfDowned {
-            identity,
-            successor,
-            reason,
-            observed_at: now.raw,
-        });
         self.fresh_view();
         self.publish_self(now);
         self.timers.push_pull = Some(now.own);
+    }
+
+    /// Ends this life and tells so. Takes the identity of the next one, or falls silent where none is wanted; says
+    /// whether there is a next one.
+    fn begin_next_life(&mut self, reason: DownReason, now: Now) -> bool {
+        let identity = self.own.identity.clone();
+        let goes_on = self.config.rejoin_when_downed;
+        if goes_on {
+            self.own.identity.uid = self.next_uid(None, now);
+            self.own.incarnation = 1;
+            self.own.metadata_stamp = 1;
+        }
+        self.member_event(ClusterEvent::SelfDowned {
+            identity,
+            successor: goes_on.then(|| self.own.identity.clone()),
+            reason,
+            observed_at: now.raw,
+        });
+        if !goes_on {
+            self.fall_silent();
+        }
+        goes_on
     }
 
     /// Forgets everything but the addresses.
