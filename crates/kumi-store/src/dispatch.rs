@@ -182,10 +182,12 @@ impl Ctx<'_> {
     /// Everything that can stop a well-formed command before it runs.
     fn admit(&mut self, id: CommandId) -> Result<(), CommandError> {
         let row = self.store.index.get(id).row;
-        if !row.has(flag::NO_AUTH) && !self.store.is_trusted(self.session) {
+        // As `Store::is_trusted` has it; every command comes by here, so the session is looked up once.
+        let requires_password = self.store.config.settings().requirepass.is_some();
+        let session = self.session();
+        if requires_password && !session.authenticated && !row.has(flag::NO_AUTH) {
             return Err(CommandError::NO_AUTH);
         }
-        let session = self.session();
         let queued_flags = if row.name == "exec" {
             session.multi.as_ref().map_or(0, |multi| multi.flags)
         } else {
