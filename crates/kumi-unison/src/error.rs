@@ -3,11 +3,10 @@
 //! Each variant says whose doing it is and whether the request may have been executed, because that is what a caller
 //! must know before asking again.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "quic")]
 use crate::tls::TlsError;
 use crate::typed::ValidationError;
 use crate::wire::WireError;
@@ -123,8 +122,9 @@ pub enum NetworkError {
     #[error("cannot connect: {0}")]
     Connect(String),
     /// Certificates or trust are not as they must be.
+    #[cfg(feature = "quic")]
     #[error("who the peer is cannot be trusted")]
-    Tls(#[source] Arc<TlsError>),
+    Tls(#[source] std::sync::Arc<TlsError>),
 }
 
 fn list(names: &[String]) -> String {
@@ -135,9 +135,10 @@ fn list(names: &[String]) -> String {
     }
 }
 
+#[cfg(feature = "quic")]
 impl From<TlsError> for NetworkError {
     fn from(error: TlsError) -> Self {
-        Self::Tls(Arc::new(error))
+        Self::Tls(std::sync::Arc::new(error))
     }
 }
 

@@ -45,8 +45,10 @@ mod local;
 mod memory;
 mod metrics;
 mod payload;
+#[cfg(feature = "quic")]
 mod quic;
 mod registry;
+#[cfg(feature = "quic")]
 mod tls;
 pub mod typed;
 mod wire;
@@ -71,11 +73,13 @@ pub use local::{
 pub use memory::{ChannelSource, MemoryClient, MemoryRecv, MemorySend, memory_stream};
 pub use metrics::{Metrics, MetricsSnapshot};
 pub use payload::{Payload, TypedPayload};
+#[cfg(feature = "quic")]
 pub use quic::{
     ClientOptions, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle, ServerLimits,
     bind_socket, endpoint_config, transport_config,
 };
 pub use registry::{ChannelHandler, ChannelRegistry, ChannelSpec, LegacyHandler, ServiceHandler};
+#[cfg(feature = "quic")]
 pub use tls::{ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError, TrustStore};
 pub use typed::{
     Call, EventStream, Json, Message, Problem, StreamItem, Timestamp, TypedChannel, ValidationError,

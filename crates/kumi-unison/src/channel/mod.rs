@@ -416,7 +416,10 @@ impl Keeper {
         driver::start(engine, send, recv, FrameReader::new());
         Ok(())
     }
+}
 
+#[cfg(feature = "quic")]
+impl Keeper {
     /// As [`UnisonChannel::fail`].
     pub(crate) fn fail(&self, error: NetworkError) {
         self.0.end(error, false);
