@@ -205,6 +205,7 @@ impl MembershipRuntime {
 
     /// An operator's order, from here or from gossip.
     pub(super) fn learn_order(&mut self, rumor: &QuarantineRumor, now: Now) {
+        let before = self.quarantine.ordered(&rumor.authority, now.raw);
         if !self.quarantine.order(rumor, now.raw) {
             return;
         }
@@ -214,6 +215,13 @@ impl MembershipRuntime {
             self.wake_push();
         }
         let Some(entry) = self.quarantine.ordered(&rumor.authority, now.raw) else {
+            // Lifted before its time; one that runs out is told when it does.
+            if let Some(lifted) = before {
+                self.quarantine_event(ClusterEvent::QuarantineReleased {
+                    authority: lifted.authority,
+                    observed_at: now.raw,
+                });
+            }
             return;
         };
         self.quarantine_event(ClusterEvent::MemberQuarantined {

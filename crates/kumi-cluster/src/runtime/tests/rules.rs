@@ -209,6 +209,12 @@ fn a_quarantine_can_be_lifted_before_its_time() {
         .release(&authority(2), net.now)
         .expect("a member");
     net.run(seconds(2));
+    for index in [0, 1] {
+        let releases = net.events[index].iter().filter(|event| {
+            matches!(event, ClusterEvent::QuarantineReleased { authority: who, .. } if *who == authority(2))
+        });
+        assert_eq!(releases.count(), 1, "node {index} tells of it once");
+    }
     let node = local_node(2, net.unix_ms() + 1);
     net.restart(2, node, 0);
     net.run(seconds(3));
