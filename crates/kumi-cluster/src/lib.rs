@@ -45,6 +45,8 @@ pub use codec::{
     MAX_VERSION, MIN_VERSION, Message, Seen,
 };
 pub use config::{MAX_CLUSTER_NAME_BYTES, MembershipRuntimeConfig};
+#[cfg(feature = "driver")]
+pub use driver::*;
 pub use error::{EnvelopeError, GossipTransportError, MembershipError, MembershipRuntimeError};
 pub use event::{ClusterEvent, DownReason, MembershipEvent};
 pub use event_stream::{EventStream, Subscription};

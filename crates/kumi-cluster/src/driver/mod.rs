@@ -1,1 +1,43 @@
-//! Running the core over real connections.
+//! The driver: runs the core over Unison channels, on tokio.
+//!
+//! ```text
+//!   ClusterNode ── engine task ── MembershipRuntimeShared (the core behind a lock, events outside of it)
+//!        │              │
+//!        │           Carrier ── Link ── cluster.gossip  (reliable: snapshots, push-pull, what is too large)
+//!        │              │        └───── cluster.packets (datagrams: heartbeats, probes, pushes)
+//!        └─ Admin ── cluster.admin (JSON requests and events, for operators)
+//! ```
+//!
+//! What the driver refuses to do: decide anything about members. It has clocks, sockets, queues and limits, and the
+//! core has everything else.
+
+mod admin;
+mod carrier;
+mod clock;
+mod counters;
+mod error;
+mod link;
+mod links;
+mod memory;
+mod node;
+mod quic;
+mod resolve;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod transport;
+mod watch;
+
+pub use admin::{
+    ADMIN_CHANNEL, AdminClient, AdminError, AdminEvent, AdminWatch, ClusterView, MemberRow,
+    QuarantineRow,
+};
+pub use counters::DriverMetrics;
+pub use error::DriverError;
+pub use links::MAX_LINKS;
+pub use memory::MemoryNetwork;
+pub use node::{ClusterNode, NodeOptions};
+pub use quic::Security;
+pub use shared::{MembershipRuntimeShared, Turn};
+pub use transport::Transport;
+pub use watch::{ClusterWatch, Notice, WATCH_BUFFER};

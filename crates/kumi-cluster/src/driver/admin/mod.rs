@@ -1,0 +1,42 @@
+//! `cluster.admin`: what operators ask a node, as JSON over a Unison channel.
+//!
+//! Whoever can open the channel has proved to belong to the cluster (its key, or a certificate that its authorities
+//! signed), and may do everything here. There is no second password: a node that must not be administered over the
+//! network is started without the channel.
+//!
+//! ```text
+//!   members                                    -> ClusterView
+//!   leave                                      -> {}      the node leaves, and ends
+//!   quarantine { authority, reason, for_ms }   -> {}
+//!   release    { authority }                   -> {}
+//!   watch                                      -> ClusterView, then events named `event`
+//! ```
+
+mod client;
+mod server;
+mod types;
+
+pub use client::{AdminClient, AdminError, AdminWatch};
+pub(super) use server::{Admin, Door, register};
+pub use types::{AdminEvent, ClusterView, MemberRow, QuarantineRow};
+
+/// The channel's name.
+pub const ADMIN_CHANNEL: &str = "cluster.admin";
+
+/// The methods, and the event.
+mod methods {
+    pub(super) const MEMBERS: &str = "members";
+    pub(super) const LEAVE: &str = "leave";
+    pub(super) const QUARANTINE: &str = "quarantine";
+    pub(super) const RELEASE: &str = "release";
+    pub(super) const WATCH: &str = "watch";
+    pub(super) const EVENT: &str = "event";
+}
+
+/// The codes of refusals, as they travel.
+mod codes {
+    pub(super) const UNKNOWN_MEMBER: &str = "unknown-member";
+    pub(super) const REFUSED: &str = "refused";
+    pub(super) const TOO_MANY_WATCHERS: &str = "too-many-watchers";
+    pub(super) const ENDING: &str = "ending";
+}

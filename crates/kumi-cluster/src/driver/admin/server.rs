@@ -1,0 +1,196 @@
+//! The answering side of `cluster.admin`.
+
+use super::types::{QuarantineOrder, ReleaseOrder, hash_text, reason_text};
+use super::{ADMIN_CHANNEL, AdminEvent, ClusterView, MemberRow, QuarantineRow, codes, methods};
+use crate::driver::node::Parts;
+use crate::driver::watch::{ClusterWatch, Notice};
+use crate::{Authority, MembershipError, MembershipRuntime, TimerInstant};
+use kumi_unison::{
+    ChannelRegistry, IncomingRequest, NetworkError, Payload, RemoteError, UnisonChannel,
+};
+use std::string::ToString;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+use std::vec::Vec;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Operators that watch one node at a time.
+const MAX_WATCHERS: usize = 32;
+
+/// Where the channel's handler finds the node, which is made after the server listens.
+pub(in crate::driver) type Door = Arc<OnceLock<Admin>>;
+
+/// Answers operators on behalf of a node. It does not keep the node alive.
+#[derive(Clone, Debug)]
+pub(in crate::driver) struct Admin {
+    parts: Weak<Parts>,
+    watchers: Arc<Semaphore>,
+}
+
+/// Offers the channel.
+pub(in crate::driver) fn register(registry: &ChannelRegistry, door: &Door) {
+    let door = door.clone();
+    registry.register_channel(ADMIN_CHANNEL, move |_context, channel: UnisonChannel| {
+        let admin = door.get().cloned();
+        async move {
+            let Some(admin) = admin else {
+                return Err(NetworkError::Busy);
+            };
+            channel.discard_events();
+            let answering = move |request: IncomingRequest| {
+                let admin = admin.clone();
+                async move { admin.answer(&request) }
+            };
+            channel.serve(answering).await
+        }
+    });
+}
+
+impl Admin {
+    pub(in crate::driver) fn new(parts: &Arc<Parts>) -> Self {
+        Self {
+            parts: Arc::downgrade(parts),
+            watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
+        }
+    }
+
+    fn answer(&self, request: &IncomingRequest) -> Result<Payload, RemoteError> {
+        let Some(parts) = self.parts.upgrade() else {
+            return Err(RemoteError::new(codes::ENDING, "the node has ended"));
+        };
+        match request.method() {
+            methods::MEMBERS => Ok(Payload::json(&view(&parts))?),
+            methods::LEAVE => done(parts.leave()),
+            methods::QUARANTINE => {
+                let order: QuarantineOrder = request.payload().to_json()?;
+                let authority = authority(&order.authority)?;
+                let ttl = Duration::from_millis(order.for_ms);
+                tracing::info!(%authority, for_ms = order.for_ms, "an operator quarantines");
+                done(parts.quarantine(&authority, &order.reason, ttl))
+            }
+            methods::RELEASE => {
+                let order: ReleaseOrder = request.payload().to_json()?;
+                let authority = authority(&order.authority)?;
+                if !is_kept_out(&parts, &authority) {
+                    let text = std::format!("{authority} is not quarantined");
+                    return Err(RemoteError::new(codes::UNKNOWN_MEMBER, text));
+                }
+                tracing::info!(%authority, "an operator lifts a quarantine");
+                done(parts.release(&authority))
+            }
+            methods::WATCH => {
+                let Ok(seat) = self.watchers.clone().try_acquire_owned() else {
+                    let text = "as many watch this node as may";
+                    return Err(RemoteError::new(codes::TOO_MANY_WATCHERS, text));
+                };
+                let subscription = parts.shared.subscribe();
+                let first = Payload::json(&view(&parts))?;
+                let channel = request.channel().clone();
+                parts.carrier.spawn(tell(channel, subscription, seat));
+                Ok(first)
+            }
+            other => Err(RemoteError::method_not_found(other)),
+        }
+    }
+}
+
+/// Sends events until the watcher goes or the node ends. A slow watcher slows nobody: it misses events and is told.
+async fn tell(channel: UnisonChannel, mut subscription: ClusterWatch, seat: OwnedSemaphorePermit) {
+    loop {
+        let notice = tokio::select! {
+            notice = subscription.next() => notice,
+            _ = channel.closed() => break,
+        };
+        let event = match notice {
+            Some(Notice::Event(event)) => AdminEvent::of(&event),
+            Some(Notice::Missed(events)) => AdminEvent::Missed { events },
+            None => break,
+        };
+        if channel
+            .send_event_json(methods::EVENT, &event)
+            .await
+            .is_err()
+        {
+            break;
+        }
+    }
+    drop(seat);
+}
+
+fn done(result: Result<(), MembershipError>) -> Result<Payload, RemoteError> {
+    match result {
+        Ok(()) => Ok(Payload::json(&serde_json::json!({}))?),
+        Err(error @ MembershipError::UnknownMember { .. }) => {
+            Err(RemoteError::new(codes::UNKNOWN_MEMBER, error.to_string()))
+        }
+        Err(error) => Err(RemoteError::new(codes::REFUSED, error.to_string())),
+    }
+}
+
+/// Whether an operator keeps this authority out; the detector's quarantines block one life and cannot be lifted.
+fn is_kept_out(parts: &Parts, authority: &Authority) -> bool {
+    let entries = parts.shared.with(|runtime| runtime.quarantine_snapshot());
+    let mut orders = entries.iter().filter(|entry| entry.uid.is_none());
+    orders.any(|entry| entry.authority == *authority)
+}
+
+fn authority(text: &str) -> Result<Authority, RemoteError> {
+    Authority::new(text).map_err(|error| RemoteError::invalid(error.to_string()))
+}
+
+fn view(parts: &Parts) -> ClusterView {
+    let now = parts.clock.now();
+    let identity = parts.shared.identity();
+    let (members, quarantines, hash) = parts.shared.with(|runtime| {
+        let rows = rows(runtime, &identity.authority, now);
+        (rows, quarantines(runtime, now), runtime.snapshot().hash)
+    });
+    ClusterView {
+        cluster: parts.cluster_name.clone(),
+        node: identity.authority.to_string(),
+        uid: identity.uid.to_string(),
+        hash: hash_text(hash),
+        members,
+        quarantines,
+        connections: parts.carrier.connections(),
+        metrics: parts.counters.snapshot(),
+    }
+}
+
+fn rows(runtime: &MembershipRuntime, own: &Authority, now: TimerInstant) -> Vec<MemberRow> {
+    let rows = runtime.members().map(|member| {
+        let record = member.record;
+        let metadata = &record.metadata;
+        let since = member.heard_at.map(|heard| now.saturating_since(heard));
+        let services = metadata.services().into_iter();
+        MemberRow {
+            authority: record.authority.to_string(),
+            uid: record.uid.to_string(),
+            status: record.status.to_string(),
+            incarnation: record.incarnation,
+            phi: runtime.phi(&record.authority),
+            last_seen_ms: since.map(|since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+            is_self: record.authority == *own,
+            version: metadata.version().into(),
+            roles: metadata.roles().into_iter().map(Into::into).collect(),
+            services: services
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        }
+    });
+    rows.collect()
+}
+
+fn quarantines(runtime: &MembershipRuntime, now: TimerInstant) -> Vec<QuarantineRow> {
+    let entries = runtime.quarantine_snapshot().into_iter();
+    let rows = entries.map(|entry| {
+        let remaining = entry.expires_at.saturating_since(now).as_millis();
+        QuarantineRow {
+            authority: entry.authority.to_string(),
+            uid: entry.uid.map(|uid| uid.to_string()),
+            reason: reason_text(&entry.reason),
+            remaining_ms: u64::try_from(remaining).unwrap_or(u64::MAX),
+        }
+    });
+    rows.collect()
+}

@@ -1,0 +1,313 @@
+//! What travels on the admin channel. Fields may be added; readers skip what they do not know.
+
+use crate::driver::DriverMetrics;
+use crate::{ClusterEvent, DownReason, NodeIdentity, QuarantineReason};
+use serde::{Deserialize, Serialize};
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+/// The cluster as one node sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ClusterView {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The node that was asked.
+    pub node: String,
+    /// Its uid, in hexadecimal digits.
+    pub uid: String,
+    /// The hash of the active members, in hexadecimal digits: equal on nodes that agree.
+    pub hash: String,
+    /// Everybody that is known, those who died or left a short while ago included, sorted by authority.
+    pub members: Vec<MemberRow>,
+    /// Who is kept out.
+    pub quarantines: Vec<QuarantineRow>,
+    /// Connections to other nodes.
+    pub connections: usize,
+    /// What the node's driver counted.
+    pub metrics: DriverMetrics,
+}
+
+/// One member, as one node sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct MemberRow {
+    /// Where it is reached.
+    pub authority: String,
+    /// Which life of it, in hexadecimal digits.
+    pub uid: String,
+    /// What it is, in lower case.
+    pub status: String,
+    /// How often it had to speak up against a suspicion.
+    pub incarnation: u64,
+    /// How suspicious its silence is; only where the asked node watches it.
+    pub phi: Option<f64>,
+    /// Milliseconds since the asked node heard anything from it.
+    pub last_seen_ms: Option<u64>,
+    /// Whether it is the asked node.
+    pub is_self: bool,
+    /// The version of the program it runs.
+    pub version: String,
+    /// What it is for.
+    pub roles: Vec<String>,
+    /// Whatever else it says about itself, services and their addresses for instance.
+    pub services: Vec<(String, String)>,
+}
+
+impl MemberRow {
+    /// Whether it counts as part of the cluster.
+    pub fn is_active(&self) -> bool {
+        !matches!(self.status.as_str(), "dead" | "removed")
+    }
+}
+
+/// Somebody who is kept out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct QuarantineRow {
+    /// Who.
+    pub authority: String,
+    /// Which life of it; all of them when it is not there.
+    pub uid: Option<String>,
+    /// Why, in printable characters.
+    pub reason: String,
+    /// How much longer.
+    pub remaining_ms: u64,
+}
+
+/// What `quarantine` asks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct QuarantineOrder {
+    pub(super) authority: String,
+    #[serde(default)]
+    pub(super) reason: String,
+    pub(super) for_ms: u64,
+}
+
+/// What `release` asks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ReleaseOrder {
+    pub(super) authority: String,
+}
+
+/// Something that happened, as watchers over the network see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AdminEvent {
+    /// The set of active members changed.
+    Topology {
+        /// The hash of the set.
+        hash: String,
+        /// All active members.
+        members: Vec<String>,
+        /// Who came, as authority#uid.
+        joined: Vec<String>,
+        /// Who went.
+        left: Vec<String>,
+        /// Who was given up.
+        dead: Vec<String>,
+        /// Authorities that are kept out at the moment.
+        blocked: Vec<String>,
+    },
+    /// A member went from one status to another.
+    Status {
+        /// Who.
+        authority: String,
+        /// Which life.
+        uid: String,
+        /// From what, unless it was unknown.
+        from: Option<String>,
+        /// To what.
+        to: String,
+    },
+    /// Somebody is kept out, or was refused because it is.
+    Quarantined {
+        /// Who.
+        authority: String,
+        /// Which life, unless all of them.
+        uid: Option<String>,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody may come back.
+    Released {
+        /// Who.
+        authority: String,
+    },
+    /// The node found out that the others have given it up.
+    SelfDowned {
+        /// Who it was.
+        was: String,
+        /// Who it is now, unless it stopped.
+        now: Option<String>,
+        /// Why.
+        reason: String,
+    },
+    /// Two nodes are configured with one address.
+    Conflict {
+        /// The address.
+        authority: String,
+        /// The life that counts.
+        current: String,
+        /// The one that should be gone.
+        other: String,
+    },
+    /// A peer of another cluster or version.
+    PeerRefused {
+        /// From where.
+        authority: String,
+        /// Why.
+        reason: String,
+    },
+    /// A topology could not be applied.
+    TopologyApplyFailed {
+        /// Why.
+        reason: String,
+    },
+    /// The watcher was too slow, and this many events are missing.
+    Missed {
+        /// How many.
+        events: u64,
+    },
+    /// Something that this version has no words for.
+    #[serde(other)]
+    Other,
+}
+
+impl AdminEvent {
+    /// An event in the words of this channel.
+    pub fn of(event: &ClusterEvent) -> Self {
+        let names = |identities: &[NodeIdentity]| -> Vec<String> {
+            identities
+                .iter()
+                .map(|identity| identity.to_string())
+                .collect()
+        };
+        match event {
+            ClusterEvent::TopologyUpdated {
+                topology,
+                members,
+                joined,
+                left,
+                dead,
+                blocked,
+                ..
+            } => Self::Topology {
+                hash: hash_text(topology.hash),
+                members: members
+                    .iter()
+                    .map(|member| member.authority.to_string())
+                    .collect(),
+                joined: names(joined),
+                left: names(left),
+                dead: names(dead),
+                blocked: blocked
+                    .iter()
+                    .map(|authority| authority.to_string())
+                    .collect(),
+            },
+            ClusterEvent::MemberStatusChanged {
+                node_id,
+                authority,
+                from,
+                to,
+                ..
+            } => Self::Status {
+                authority: authority.to_string(),
+                uid: node_id.to_string(),
+                from: from.map(|status| status.to_string()),
+                to: to.to_string(),
+            },
+            ClusterEvent::MemberQuarantined {
+                authority,
+                node_id,
+                reason,
+                ..
+            } => Self::Quarantined {
+                authority: authority.to_string(),
+                uid: node_id.map(|uid| uid.to_string()),
+                reason: reason_text(reason),
+            },
+            ClusterEvent::QuarantineReleased { authority, .. } => Self::Released {
+                authority: authority.to_string(),
+            },
+            ClusterEvent::SelfDowned {
+                identity,
+                successor,
+                reason,
+                ..
+            } => Self::SelfDowned {
+                was: identity.to_string(),
+                now: successor.as_ref().map(|identity| identity.to_string()),
+                reason: down_text(*reason).into(),
+            },
+            ClusterEvent::AuthorityConflict {
+                authority,
+                current,
+                other,
+                ..
+            } => Self::Conflict {
+                authority: authority.to_string(),
+                current: current.to_string(),
+                other: other.to_string(),
+            },
+            ClusterEvent::PeerRefused {
+                authority, reason, ..
+            } => Self::PeerRefused {
+                authority: authority.to_string(),
+                reason: reason.to_string(),
+            },
+            ClusterEvent::TopologyApplyFailed { reason, .. } => Self::TopologyApplyFailed {
+                reason: reason.to_string(),
+            },
+        }
+    }
+}
+
+/// A hash as it is shown.
+pub(super) fn hash_text(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+pub(super) fn reason_text(reason: &QuarantineReason) -> String {
+    reason.to_string()
+}
+
+fn down_text(reason: DownReason) -> &'static str {
+    match reason {
+        DownReason::Dead => "dead",
+        DownReason::Quarantined => "quarantined",
+        DownReason::Superseded => "superseded",
+        DownReason::Isolated => "isolated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_a_later_version_are_read_as_something() {
+        let event: AdminEvent =
+            serde_json::from_str(r#"{"kind":"earthquake","strength":7}"#).expect("json");
+        assert_eq!(event, AdminEvent::Other);
+        let event = AdminEvent::Missed { events: 3 };
+        let text = serde_json::to_string(&event).expect("json");
+        assert_eq!(text, r#"{"kind":"missed","events":3}"#);
+    }
+
+    #[test]
+    fn a_view_may_lack_what_its_reader_knows() {
+        let view: ClusterView = serde_json::from_str(
+            r#"{"cluster":"x","members":[{"authority":"a:1","status":"up"}]}"#,
+        )
+        .expect("json");
+        assert_eq!(view.members[0].phi, None);
+        assert!(view.members[0].is_active());
+    }
+}

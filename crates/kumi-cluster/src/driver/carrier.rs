@@ -1,0 +1,398 @@
+//! Brings messages to peers and takes theirs: dials when there is no connection, accepts, keeps at most
+//! [`MAX_LINKS`](super::MAX_LINKS), and forgets what failed.
+//!
+//! It never waits for a peer on behalf of the core. A message finds a queue with room or is dropped and counted; the
+//! core says everything that matters again.
+
+use super::counters::Counters;
+use super::link::{
+    GOSSIP_CHANNEL, HELLO_TIMEOUT, Hello, Inbound, Link, PACKET_CHANNEL, Peer, Pump, Waiting,
+    receive_packets,
+};
+use super::links::{Links, Way};
+use super::shared::MembershipRuntimeShared;
+use super::transport::{Connection, Transport};
+use crate::{Authority, GossipOutbound, GossipTransportError, NodeIdentity};
+use bytes::Bytes;
+use kumi_unison::{
+    ChannelOptions, ChannelRegistry, ChannelSpec, ConnectionContext, Delivery, NetworkError,
+    UnisonChannel,
+};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::format;
+use std::string::{String, ToString};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use std::vec::Vec;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+/// How long a connection may take to come about.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A connection that carried nothing for this long is closed.
+const UNUSED: Duration = Duration::from_secs(30);
+
+/// What a peer may have on its way to us on the reliable channel: a snapshot of a large cluster is a few MiB.
+const GOSSIP_WINDOW: (u32, u32) = (64, 8 * 1024 * 1024);
+
+/// Everything that links need, shared by their tasks.
+#[derive(Debug)]
+pub(super) struct Carrier {
+    transport: Arc<Transport>,
+    shared: MembershipRuntimeShared,
+    cluster_name: String,
+    inbound: mpsc::Sender<Inbound>,
+    counters: Arc<Counters>,
+    links: Mutex<Links>,
+    /// Links that peers made, by their connection: their datagram channel has to find them.
+    accepted: Mutex<BTreeMap<Uuid, Arc<Link>>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Where channel handlers find the carrier, which is made after the server listens: only then is the port known.
+pub(super) type Door = Arc<OnceLock<Arc<Carrier>>>;
+
+/// Offers the two channels of links.
+pub(super) fn register(registry: &ChannelRegistry, door: &Door) {
+    let gossip = door.clone();
+    let spec = ChannelSpec::new(GOSSIP_CHANNEL).options(gossip_options());
+    registry.register_channel_with(spec, move |context: Arc<ConnectionContext>, channel| {
+        let door = gossip.clone();
+        async move {
+            match door.get() {
+                Some(carrier) => carrier.accept(context, channel).await,
+                None => Err(NetworkError::Busy),
+            }
+        }
+    });
+    let packets = door.clone();
+    let spec = ChannelSpec::new(PACKET_CHANNEL)
+        .delivery(Delivery::Unreliable)
+        .options(packet_options());
+    registry.register_channel_with(spec, move |context: Arc<ConnectionContext>, channel| {
+        let door = packets.clone();
+        async move {
+            match door.get() {
+                Some(carrier) => carrier.accept_packets(&context, channel).await,
+                None => Err(NetworkError::Busy),
+            }
+        }
+    });
+}
+
+fn gossip_options() -> ChannelOptions {
+    ChannelOptions::new().event_window(GOSSIP_WINDOW.0, GOSSIP_WINDOW.1)
+}
+
+fn packet_options() -> ChannelOptions {
+    ChannelOptions::new().delivery(Delivery::Unreliable)
+}
+
+impl Carrier {
+    pub(super) fn new(
+        transport: Arc<Transport>,
+        shared: MembershipRuntimeShared,
+        cluster_name: String,
+        inbound: mpsc::Sender<Inbound>,
+        counters: Arc<Counters>,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            transport,
+            shared,
+            cluster_name,
+            inbound,
+            counters,
+            links: Mutex::default(),
+            accepted: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop,
+        })
+    }
+
+    /// Takes a message for a peer, or says why not.
+    pub(super) fn send(
+        self: &Arc<Self>,
+        outbound: GossipOutbound,
+    ) -> Result<(), GossipTransportError> {
+        let now = Instant::now();
+        let way = self.links().way_to(&outbound.to, now);
+        let link = match way {
+            Way::Link(link) => link,
+            Way::None => self.dial(&outbound.to, now),
+            Way::TooSoon => {
+                self.counters.unreachable_dropped.increment();
+                return Err(GossipTransportError::Unreachable(outbound.to));
+            }
+        };
+        if link.offer(outbound.delivery, Bytes::from_owner(outbound.bytes)) {
+            return Ok(());
+        }
+        self.counters.outbound_dropped.increment();
+        Err(GossipTransportError::QueueFull(outbound.to))
+    }
+
+    /// Lives that are over: what leads to them is closed.
+    pub(super) fn forget(&self, ended: &[NodeIdentity]) {
+        for identity in ended {
+            let gone = self.links().of_ended(&identity.authority, identity.uid);
+            gone.iter().for_each(|link| link.close());
+        }
+    }
+
+    /// Closes what nobody used for a while.
+    pub(super) fn sweep(&self) {
+        let unused = self.links().unused(UNUSED, Instant::now());
+        self.counters.idle_closed.add(unused.len() as u64);
+        unused.iter().for_each(|link| link.close());
+    }
+
+    /// How many connections there are, those in the making included.
+    pub(super) fn connections(&self) -> usize {
+        self.links().len()
+    }
+
+    /// Who was not reached when it was last tried, and why.
+    pub(super) fn failures(&self) -> Vec<(Authority, String)> {
+        self.links().failures()
+    }
+
+    /// Closes everything and waits until every task has ended.
+    pub(super) async fn shut(&self) {
+        self.stop.cancel();
+        let links = self.links().drain();
+        links.iter().for_each(|link| link.close());
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Runs a task that ends with the node, at the latest.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = task => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// Begins a connection. Messages may queue up in the link at once.
+    fn dial(self: &Arc<Self>, to: &Authority, now: Instant) -> Arc<Link> {
+        let mut links = self.links();
+        let (link, waiting) = Link::new(links.fresh_id(), Some(to.clone()));
+        let surplus = links.insert(to, link.clone(), now);
+        drop(links);
+        self.evict(surplus);
+        self.counters.dials.increment();
+        let (carrier, to, dialled) = (self.clone(), to.clone(), link.clone());
+        self.tasks.spawn(async move {
+            let mut held = None;
+            tokio::select! {
+                () = carrier.run_dialled(&to, &dialled, waiting, &mut held) => {}
+                () = dialled.closing() => {}
+                () = carrier.stop.cancelled() => {}
+            }
+            carrier.links().remove(dialled.id());
+            if let Some(connection) = held {
+                connection.close().await;
+            }
+        });
+        link
+    }
+
+    /// The connection is put where the caller can close it, however this ends.
+    async fn run_dialled(
+        &self,
+        to: &Authority,
+        link: &Arc<Link>,
+        waiting: Waiting,
+        held: &mut Option<Connection>,
+    ) {
+        let own = self.shared.identity();
+        let connecting = self.transport.dial(&own.authority, to, |connection| {
+            introduce(connection, own.clone(), &self.cluster_name)
+        });
+        let connected = tokio::time::timeout(DIAL_TIMEOUT + HELLO_TIMEOUT, connecting).await;
+        let (connection, gossip, peer) = match connected {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) => {
+                tracing::debug!(peer = %to, %error, "cannot connect");
+                return self.dial_failed(to, shown(&error));
+            }
+            Err(_) => {
+                tracing::debug!(peer = %to, "no connection in time");
+                return self.dial_failed(to, "no answer in time".into());
+            }
+        };
+        let Peer { identity, cluster } = peer;
+        let peer = identity;
+        link.introduce(peer.authority.clone(), peer.uid);
+        self.links().settle(link.id(), &peer.authority);
+        if let Some(other) = cluster.filter(|name| *name != self.cluster_name) {
+            // Its core refuses what we say, and reports it there; here only this tells why nothing comes back.
+            let reason = format!("it belongs to the cluster '{other}'");
+            self.links().wrong(to, reason, Instant::now());
+        }
+        let packets = held
+            .insert(connection)
+            .open(PACKET_CHANNEL, packet_options());
+        let packets = packets.await.ok();
+        if let Some(packets) = &packets {
+            link.add_packets(packets.clone());
+        }
+        let pump = self.pump(link, gossip);
+        let ended = match &packets {
+            Some(packets) => tokio::select! {
+                ended = pump.run(waiting, || self.touch(link)) => ended,
+                ended = self.packets(packets, &peer.authority, link) => ended,
+            },
+            None => pump.run(waiting, || self.touch(link)).await,
+        };
+        tracing::debug!(peer = %peer.authority, error = %ended, "a connection ended");
+    }
+
+    fn dial_failed(&self, to: &Authority, reason: String) {
+        self.counters.dial_failures.increment();
+        self.links().failed(to, reason, Instant::now());
+    }
+
+    /// A peer opened the reliable channel.
+    async fn accept(
+        self: &Arc<Self>,
+        context: Arc<ConnectionContext>,
+        gossip: UnisonChannel,
+    ) -> Result<(), NetworkError> {
+        let peer = tokio::select! {
+            peer = Hello::receive(&gossip) => peer?.identity,
+            () = self.stop.cancelled() => return Err(NetworkError::Closed),
+        };
+        let own = self.shared.identity();
+        let hello = Hello::of(&own, &self.cluster_name);
+        hello.send(&gossip).await?;
+        if peer == own {
+            // A seed's name led back here. The dialler sees it too, and tries the name's next address.
+            return Ok(());
+        }
+        let (link, waiting) = self.take_in(&peer);
+        self.accepted().insert(context.connection_id, link.clone());
+        let pump = self.pump(&link, gossip);
+        let ended = tokio::select! {
+            ended = pump.run(waiting, || self.touch(&link)) => ended,
+            () = link.closing() => NetworkError::Closed,
+            () = self.stop.cancelled() => NetworkError::Closed,
+        };
+        tracing::debug!(peer = %peer.authority, error = %ended, "a connection ended");
+        link.close();
+        self.accepted().remove(&context.connection_id);
+        self.links().remove(link.id());
+        Ok(())
+    }
+
+    /// Makes a link for a peer that has introduced itself.
+    fn take_in(&self, peer: &NodeIdentity) -> (Arc<Link>, Waiting) {
+        self.counters.accepted.increment();
+        let mut links = self.links();
+        let (link, waiting) = Link::new(links.fresh_id(), None);
+        link.introduce(peer.authority.clone(), peer.uid);
+        let surplus = links.insert(&peer.authority, link.clone(), Instant::now());
+        links.settle(link.id(), &peer.authority);
+        drop(links);
+        self.evict(surplus);
+        (link, waiting)
+    }
+
+    /// A peer opened the datagram channel, on a connection that it introduced itself on before.
+    async fn accept_packets(
+        &self,
+        context: &ConnectionContext,
+        packets: UnisonChannel,
+    ) -> Result<(), NetworkError> {
+        let link = self.accepted().get(&context.connection_id).cloned();
+        let Some(link) = link else {
+            return Err(NetworkError::Closed);
+        };
+        let Some(peer) = link.peer() else {
+            return Err(NetworkError::Closed);
+        };
+        link.add_packets(packets.clone());
+        tokio::select! {
+            _ = self.packets(&packets, &peer.authority, &link) => {}
+            () = link.closing() => {}
+            () = self.stop.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    async fn packets(
+        &self,
+        packets: &UnisonChannel,
+        from: &Authority,
+        link: &Link,
+    ) -> NetworkError {
+        let touched = || self.touch(link);
+        receive_packets(packets, from, &self.inbound, &self.counters, touched).await
+    }
+
+    fn pump(&self, link: &Arc<Link>, gossip: UnisonChannel) -> Pump {
+        Pump {
+            link: link.clone(),
+            gossip,
+            inbound: self.inbound.clone(),
+            counters: self.counters.clone(),
+        }
+    }
+
+    fn evict(&self, surplus: Vec<Arc<Link>>) {
+        self.counters.evicted.add(surplus.len() as u64);
+        surplus.iter().for_each(|link| link.close());
+    }
+
+    fn touch(&self, link: &Link) {
+        self.links().touch(link.id(), Instant::now());
+    }
+
+    fn links(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accepted(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<Link>>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens the reliable channel of a new connection and exchanges names on it. Reaching oneself is a failure, so that
+/// the next address of the name is tried.
+async fn introduce(
+    connection: Connection,
+    own: NodeIdentity,
+    cluster: &str,
+) -> Result<(Connection, UnisonChannel, Peer), NetworkError> {
+    let gossip = connection.open(GOSSIP_CHANNEL, gossip_options()).await?;
+    Hello::of(&own, cluster).send(&gossip).await?;
+    let peer = Hello::receive(&gossip).await?;
+    if peer.identity == own {
+        connection.close().await;
+        return Err(NetworkError::Connect(
+            "the address leads back to this node".into(),
+        ));
+    }
+    Ok((connection, gossip, peer))
+}
+
+/// An error with its causes, for people.
+fn shown(error: &NetworkError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,52 @@
+//! Why a node does not start, or a request to it fails.
+
+use crate::{MembershipError, MembershipRuntimeError};
+use kumi_unison::{NetworkError, TlsError};
+use std::io;
+use std::net::SocketAddr;
+use std::string::String;
+
+/// A failure of the driver. A node that did not start has left nothing running.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriverError {
+    /// Somebody else has the address, or it is not this machine's. The operator picks another.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Nodes listen on every address of the machine, so others cannot guess which one to use: the caller has to say.
+    #[error(
+        "listening on {address} says nothing about where others reach this node: advertise an address"
+    )]
+    AdvertiseNeeded {
+        /// The address that was asked for.
+        address: SocketAddr,
+    },
+    /// Certificates or keys cannot be used; their owner has to mend them.
+    #[error("the keys cannot be used")]
+    Tls(#[from] TlsError),
+    /// Unison failed while starting.
+    #[error("the network cannot be used")]
+    Network(#[from] NetworkError),
+    /// The configuration contradicts itself.
+    #[error("membership does not start")]
+    Runtime(#[from] MembershipRuntimeError),
+    /// The core refused what was asked. Nothing was changed.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
+    /// Two nodes of one in-memory network have the same authority.
+    #[error("{0} is on this network already")]
+    AuthorityTaken(String),
+}
+
+impl DriverError {
+    /// Whether another program has the address.
+    pub fn is_address_in_use(&self) -> bool {
+        matches!(self, Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    }
+}

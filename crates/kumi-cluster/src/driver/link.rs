@@ -1,0 +1,293 @@
+//! One connection between two nodes, and what travels on it.
+//!
+//! ```text
+//!   dialler                                        accepter
+//!     open cluster.gossip (reliable)  ------------>
+//!     hello { authority, uid, cluster } ---------->  who is calling
+//!                                     <------------  hello { authority, uid, cluster }
+//!     open cluster.packets (datagrams) ----------->
+//!     m  m  m  ...                    <----------->  both ways, on both channels
+//! ```
+//!
+//! `m` is an envelope of the core as it is. The peer has proved that it belongs to the cluster before the first byte
+//! of this (the cluster's key, or a certificate); which of the members it is, is its own word, as everything is that
+//! members tell each other. Until the datagram channel is there, and whenever an envelope is larger than a datagram,
+//! the reliable channel carries it.
+
+use super::counters::Counters;
+use crate::{Authority, Delivery, MAX_CLUSTER_NAME_BYTES, NodeIdentity, NodeUid};
+use bytes::Bytes;
+use kumi_unison::{NetworkError, UnisonChannel};
+use serde::{Deserialize, Serialize};
+use std::string::String;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The reliable channel's name.
+pub(super) const GOSSIP_CHANNEL: &str = "cluster.gossip";
+/// The datagram channel's name.
+pub(super) const PACKET_CHANNEL: &str = "cluster.packets";
+/// The events' names.
+const HELLO: &str = "hello";
+const ENVELOPE: &str = "m";
+
+/// Datagrams waiting for one peer; more are dropped.
+const DATAGRAM_QUEUE: usize = 256;
+/// Reliable messages waiting for one peer; more are dropped, for a later comparison makes up for each.
+const RELIABLE_QUEUE: usize = 32;
+/// Messages waiting for the core. Datagrams beyond it are dropped, reliable channels wait.
+pub(super) const INBOUND_QUEUE: usize = 4096;
+/// How old a datagram may become while it waits for a connection. A heartbeat of a while ago says nothing.
+const STALE: Duration = Duration::from_secs(2);
+/// How long the other side may take to introduce itself.
+pub(super) const HELLO_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A message that has arrived.
+pub(super) type Inbound = (Authority, Bytes);
+
+/// Who a node is, as it says at the beginning of a connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Hello {
+    authority: String,
+    uid: u64,
+    /// Told so that a node with a wrong name learns why nobody answers it. Who is refused is the core's decision, from
+    /// the name in every envelope.
+    #[serde(default)]
+    cluster: String,
+}
+
+/// Whoever is at the other end, by its own word.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) identity: NodeIdentity,
+    /// Its cluster's name, if it is one that can be shown.
+    pub(super) cluster: Option<String>,
+}
+
+impl Hello {
+    pub(super) fn of(identity: &NodeIdentity, cluster: &str) -> Self {
+        Self {
+            authority: identity.authority.as_str().into(),
+            uid: identity.uid.raw(),
+            cluster: cluster.into(),
+        }
+    }
+
+    pub(super) async fn send(&self, gossip: &UnisonChannel) -> Result<(), NetworkError> {
+        gossip.send_event_json(HELLO, self).await
+    }
+
+    /// The peer's first word.
+    pub(super) async fn receive(gossip: &UnisonChannel) -> Result<Peer, NetworkError> {
+        let first = tokio::time::timeout(HELLO_TIMEOUT, gossip.recv()).await;
+        let first = first.map_err(|_| NetworkError::Deadline)??;
+        let hello: Option<Hello> = match first.method == HELLO {
+            true => serde_json::from_slice(&first.payload).ok(),
+            false => None,
+        };
+        let peer = hello.and_then(|hello| {
+            let authority = Authority::new(&hello.authority).ok()?;
+            let uid = NodeUid::from_raw(hello.uid);
+            let shown = hello.cluster.bytes().all(|byte| byte.is_ascii_graphic());
+            let named = (1..=MAX_CLUSTER_NAME_BYTES).contains(&hello.cluster.len());
+            Some(Peer {
+                identity: NodeIdentity { authority, uid },
+                cluster: Some(hello.cluster).filter(|_| shown && named),
+            })
+        });
+        peer.ok_or_else(|| NetworkError::Codec("the peer did not introduce itself".into()))
+    }
+}
+
+/// The sending side of a link, in the making or made. Its other half is [`Pump`].
+#[derive(Debug)]
+pub(super) struct Link {
+    id: u64,
+    /// What was dialled; `None` for a link that the peer made.
+    dialled: Option<Authority>,
+    peer: OnceLock<NodeIdentity>,
+    packets: OnceLock<UnisonChannel>,
+    datagrams: mpsc::Sender<(Instant, Bytes)>,
+    reliable: mpsc::Sender<Bytes>,
+    stop: CancellationToken,
+}
+
+/// What waits to be sent on a link.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    datagrams: mpsc::Receiver<(Instant, Bytes)>,
+    reliable: mpsc::Receiver<Bytes>,
+}
+
+impl Link {
+    pub(super) fn new(id: u64, dialled: Option<Authority>) -> (Arc<Self>, Waiting) {
+        let (datagrams, waiting_datagrams) = mpsc::channel(DATAGRAM_QUEUE);
+        let (reliable, waiting_reliable) = mpsc::channel(RELIABLE_QUEUE);
+        let link = Self {
+            id,
+            dialled,
+            peer: OnceLock::new(),
+            packets: OnceLock::new(),
+            datagrams,
+            reliable,
+            stop: CancellationToken::new(),
+        };
+        let waiting = Waiting {
+            datagrams: waiting_datagrams,
+            reliable: waiting_reliable,
+        };
+        (Arc::new(link), waiting)
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What was dialled, unless the peer made this link.
+    pub(super) fn dialled(&self) -> Option<&Authority> {
+        self.dialled.as_ref()
+    }
+
+    /// The peer has said who it is.
+    pub(super) fn introduce(&self, authority: Authority, uid: NodeUid) {
+        let _ = self.peer.set(NodeIdentity { authority, uid });
+    }
+
+    /// The datagram channel is there.
+    pub(super) fn add_packets(&self, packets: UnisonChannel) {
+        let _ = self.packets.set(packets);
+    }
+
+    /// Whether this name means the peer of this link.
+    pub(super) fn is_of(&self, name: &Authority) -> bool {
+        let peer = self.peer.get().map(|identity| &identity.authority);
+        self.dialled.as_ref() == Some(name) || peer == Some(name)
+    }
+
+    /// Which life of the peer this link leads to, once it is known.
+    pub(super) fn uid(&self) -> Option<NodeUid> {
+        self.peer.get().map(|identity| identity.uid)
+    }
+
+    pub(super) fn peer(&self) -> Option<&NodeIdentity> {
+        self.peer.get()
+    }
+
+    /// Puts a message into its queue; whether there was room.
+    pub(super) fn offer(&self, delivery: Delivery, bytes: Bytes) -> bool {
+        match delivery {
+            Delivery::Datagram => self.datagrams.try_send((Instant::now(), bytes)).is_ok(),
+            Delivery::Reliable => self.reliable.try_send(bytes).is_ok(),
+        }
+    }
+
+    /// Asks the link to end. Its task closes the connection.
+    pub(super) fn close(&self) {
+        self.stop.cancel();
+    }
+
+    /// Resolves when the link has been asked to end.
+    pub(super) async fn closing(&self) {
+        self.stop.cancelled().await;
+    }
+}
+
+/// Moves messages between a link's queues and its channels until one of them ends.
+pub(super) struct Pump {
+    pub(super) link: Arc<Link>,
+    pub(super) gossip: UnisonChannel,
+    pub(super) inbound: mpsc::Sender<Inbound>,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl Pump {
+    /// Ends when a channel fails or the peer closes it. Cancelling it drops what is queued, and is how a link ends.
+    pub(super) async fn run(&self, waiting: Waiting, touched: impl Fn()) -> NetworkError {
+        let Waiting {
+            datagrams,
+            reliable,
+        } = waiting;
+        let failed = tokio::try_join!(
+            self.send_reliable(reliable),
+            self.send_datagrams(datagrams),
+            self.receive(touched),
+        );
+        failed.err().unwrap_or(NetworkError::Closed)
+    }
+
+    async fn send_reliable(&self, mut waiting: mpsc::Receiver<Bytes>) -> Result<(), NetworkError> {
+        while let Some(bytes) = waiting.recv().await {
+            self.gossip.send_event_bytes(ENVELOPE, bytes).await?;
+            self.counters.reliable_sent.increment();
+        }
+        Ok(())
+    }
+
+    async fn send_datagrams(
+        &self,
+        mut waiting: mpsc::Receiver<(Instant, Bytes)>,
+    ) -> Result<(), NetworkError> {
+        while let Some((since, bytes)) = waiting.recv().await {
+            if since.elapsed() > STALE {
+                self.counters.stale_dropped.increment();
+                continue;
+            }
+            if let Some(packets) = self.link.packets.get() {
+                match packets.send_event_bytes(ENVELOPE, bytes.clone()).await {
+                    Ok(()) => {
+                        self.counters.datagrams_sent.increment();
+                        continue;
+                    }
+                    Err(NetworkError::FrameTooLarge { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            self.counters.fallbacks.increment();
+            self.gossip.send_event_bytes(ENVELOPE, bytes).await?;
+        }
+        Ok(())
+    }
+
+    async fn receive(&self, touched: impl Fn()) -> Result<(), NetworkError> {
+        let Some(peer) = self.link.peer() else {
+            return Ok(());
+        };
+        loop {
+            let message = self.gossip.recv().await?;
+            touched();
+            if message.method == ENVELOPE {
+                self.counters.received.increment();
+                let inbound = (peer.authority.clone(), message.payload);
+                // The node has stopped when nobody takes it any more.
+                let taken = self.inbound.send(inbound).await;
+                taken.map_err(|_| NetworkError::Closed)?;
+            }
+        }
+    }
+}
+
+/// Reads a datagram channel until it ends. What the core cannot take at once is dropped, as the network would.
+pub(super) async fn receive_packets(
+    packets: &UnisonChannel,
+    from: &Authority,
+    inbound: &mpsc::Sender<Inbound>,
+    counters: &Counters,
+    touched: impl Fn(),
+) -> NetworkError {
+    loop {
+        match packets.recv().await {
+            Ok(message) if message.method == ENVELOPE => {
+                touched();
+                counters.received.increment();
+                if inbound.try_send((from.clone(), message.payload)).is_err() {
+                    counters.inbound_dropped.increment();
+                }
+            }
+            Ok(_) => {}
+            Err(error) => return error,
+        }
+    }
+}

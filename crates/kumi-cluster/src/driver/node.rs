@@ -1,0 +1,425 @@
+//! A node: the core, the carrier and the admin channel, from start to end.
+//!
+//! One task turns the core: it waits for messages and for the core's next deadline, whichever comes first, hands in
+//! what has arrived, publishes events and gives the carrier what is to be sent. Everything else a node runs belongs to
+//! its carrier, which ends and joins it.
+
+use super::admin::{self, Admin};
+use super::carrier::{self, Carrier, Door};
+use super::clock::{self, Clock};
+use super::counters::{Counters, DriverMetrics};
+use super::error::DriverError;
+use super::link::{INBOUND_QUEUE, Inbound};
+use super::resolve;
+use super::shared::MembershipRuntimeShared;
+use super::transport::Transport;
+use super::watch::ClusterWatch;
+use crate::{
+    Authority, GossipOutbound, GossipTransport, GossipTransportError, LocalNode, MemberMetadata,
+    MembershipError, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeState,
+    MembershipSnapshot, NodeIdentity, NodeStatus, TimerInstant,
+};
+use kumi_unison::ChannelRegistry;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::string::String;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use std::vec::Vec;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Messages handed to the core in one turn; the rest waits for the next one.
+const TURN_MESSAGES: usize = 256;
+
+/// How often connections that nobody uses are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How much longer than its grace a leaving node is waited for.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a node is told at its start.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeOptions {
+    /// The numbers that membership runs by.
+    pub config: MembershipRuntimeConfig,
+    /// Where to listen; port 0 picks a free one.
+    pub bind: SocketAddr,
+    /// Where others reach this node, if that differs from where it listens. May be a DNS name.
+    pub advertise: Option<Authority>,
+    /// Whom to join: addresses or DNS names, which are resolved anew at each attempt. None makes a first node.
+    pub seeds: Vec<Authority>,
+    /// What this node says about itself.
+    pub metadata: MemberMetadata,
+    /// Watches the cluster without being a member of it.
+    pub observer: bool,
+    /// Offers the `cluster.admin` channel to whoever can connect.
+    pub admin: bool,
+}
+
+impl NodeOptions {
+    /// A node on a free port of the loopback address, alone until it is given seeds.
+    pub fn new(config: MembershipRuntimeConfig) -> Self {
+        Self {
+            config,
+            bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            advertise: None,
+            seeds: Vec::new(),
+            metadata: MemberMetadata::EMPTY,
+            observer: false,
+            admin: true,
+        }
+    }
+}
+
+/// A running node. Dropping it stops it like a crash; [`leave`](Self::leave) and [`shutdown`](Self::shutdown) also wait
+/// until nothing of it runs any more.
+#[derive(Debug)]
+pub struct ClusterNode {
+    parts: Arc<Parts>,
+    engine: Option<JoinHandle<()>>,
+}
+
+/// What the node's tasks share.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) shared: MembershipRuntimeShared,
+    pub(super) carrier: Arc<Carrier>,
+    pub(super) clock: Clock,
+    pub(super) counters: Arc<Counters>,
+    pub(super) cluster_name: String,
+    transport: Arc<Transport>,
+    authority: Authority,
+    leave_grace: Duration,
+    /// The core was changed from outside and wants a turn.
+    wake: Notify,
+    /// The engine has ended.
+    ended: CancellationToken,
+    /// The engine has to end.
+    stop: CancellationToken,
+}
+
+impl ClusterNode {
+    /// Listens, joins its seeds, and runs on the current tokio runtime. Returns once it listens; being Up comes later,
+    /// as an event. When this fails or is cancelled, nothing is left running.
+    pub async fn start(options: NodeOptions, transport: Transport) -> Result<Self, DriverError> {
+        options.config.check()?;
+        let registry = ChannelRegistry::new("kumi-cluster", env!("CARGO_PKG_VERSION"), "cluster");
+        let door: Door = Arc::default();
+        carrier::register(&registry, &door);
+        let admin_door: admin::Door = Arc::new(OnceLock::new());
+        if options.admin {
+            admin::register(&registry, &admin_door);
+        }
+        let transport = Arc::new(transport);
+        let advertise = options.advertise.as_ref();
+        let authority = transport.listen(options.bind, advertise, &registry)?;
+        let listening = Listening {
+            transport: transport.clone(),
+            authority: authority.clone(),
+            armed: true,
+        };
+        let seeds = resolve::known_seeds(&options.seeds, &authority, transport.local_addr()).await;
+
+        let clock = Clock::start();
+        let runtime = started(&options, &authority, &seeds, clock.now())?;
+        let counters: Arc<Counters> = Arc::default();
+        let shared = MembershipRuntimeShared::counted(runtime, counters.clone());
+        let (inbound, arrived) = mpsc::channel(INBOUND_QUEUE);
+        let stop = CancellationToken::new();
+        let carrier = Carrier::new(
+            transport.clone(),
+            shared.clone(),
+            options.config.cluster_name.clone(),
+            inbound,
+            counters.clone(),
+            stop.child_token(),
+        );
+        let _ = door.set(carrier.clone());
+        let parts = Arc::new(Parts {
+            shared,
+            carrier,
+            clock,
+            counters,
+            cluster_name: options.config.cluster_name.clone(),
+            transport,
+            authority,
+            leave_grace: options.config.leave_grace,
+            wake: Notify::new(),
+            ended: CancellationToken::new(),
+            stop,
+        });
+        if options.admin {
+            let _ = admin_door.set(Admin::new(&parts));
+        }
+        let gossip = LinkTransport {
+            carrier: parts.carrier.clone(),
+            arrived,
+            first: None,
+        };
+        let engine = tokio::spawn(turn_until_stopped(parts.clone(), gossip));
+        listening.keep();
+        tracing::info!(node = %parts.shared.identity(), "a cluster node is running");
+        Ok(Self {
+            parts,
+            engine: Some(engine),
+        })
+    }
+
+    /// Who this node is. The uid changes when the node had to come back as another life.
+    pub fn identity(&self) -> NodeIdentity {
+        self.parts.shared.identity()
+    }
+
+    /// Where others reach this node.
+    pub fn authority(&self) -> &Authority {
+        &self.parts.authority
+    }
+
+    /// Where this node listens; `None` in memory.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.parts.transport.local_addr()
+    }
+
+    /// The active members now.
+    pub fn members(&self) -> MembershipSnapshot {
+        self.parts.shared.members()
+    }
+
+    /// Events from now on. Dropping the subscription cancels it.
+    pub fn subscribe(&self) -> ClusterWatch {
+        self.parts.shared.subscribe()
+    }
+
+    /// Another handle to the core.
+    pub fn shared(&self) -> MembershipRuntimeShared {
+        self.parts.shared.clone()
+    }
+
+    /// What the driver has counted.
+    pub fn metrics(&self) -> DriverMetrics {
+        self.parts.counters.snapshot()
+    }
+
+    /// Connections to and from other nodes, those in the making included. Never above [`MAX_LINKS`](crate::MAX_LINKS).
+    pub fn connections(&self) -> usize {
+        self.parts.carrier.connections()
+    }
+
+    /// What this node is: Joining until a seed has let it in; `None` for one that only watches, or has stopped.
+    pub fn status(&self) -> Option<NodeStatus> {
+        self.parts.shared.with(|runtime| runtime.status())
+    }
+
+    /// Who was not reached when it was last tried, and why, in words for an operator. The dead are among them, and
+    /// seeds of another cluster.
+    pub fn unreachable(&self) -> Vec<(Authority, String)> {
+        self.parts.carrier.failures()
+    }
+
+    /// Keeps an authority out of the cluster for a while, whatever its uid.
+    pub fn quarantine(
+        &self,
+        authority: &Authority,
+        reason: &str,
+        ttl: Duration,
+    ) -> Result<(), MembershipError> {
+        self.parts.quarantine(authority, reason, ttl)
+    }
+
+    /// Lets an authority in again.
+    pub fn release(&self, authority: &Authority) -> Result<(), MembershipError> {
+        self.parts.release(authority)
+    }
+
+    /// Waits until the node has stopped by itself: it left, or a later life of its authority took over.
+    pub async fn ended(&self) {
+        self.parts.ended.cancelled().await;
+    }
+
+    /// Tells the others that this node goes, gives them the configured grace to hear it, and stops. Cancelled half-way,
+    /// the node goes on leaving and is stopped by its drop.
+    pub async fn leave(self) -> Result<(), MembershipError> {
+        let asked = self.parts.leave();
+        if asked.is_ok() {
+            let limit = self.parts.leave_grace + LEAVE_PATIENCE;
+            // A node that is told to stop while it leaves is stopped: the others find out in their own way.
+            let _ = tokio::time::timeout(limit, self.ended()).await;
+        }
+        self.shutdown().await;
+        asked
+    }
+
+    /// Stops without a word, and waits until nothing of the node runs any more.
+    pub async fn shutdown(mut self) {
+        self.parts.stop.cancel();
+        if let Some(engine) = self.engine.take() {
+            // A panic in there has been reported by tokio; the rest still has to end.
+            let _ = engine.await;
+        }
+        self.parts.carrier.shut().await;
+        self.parts.transport.shut(&self.parts.authority).await;
+    }
+}
+
+impl Drop for ClusterNode {
+    fn drop(&mut self) {
+        self.parts.stop.cancel();
+        if self.engine.is_some() {
+            self.parts.transport.close_now(&self.parts.authority);
+        }
+    }
+}
+
+impl Parts {
+    pub(super) fn quarantine(
+        &self,
+        authority: &Authority,
+        reason: &str,
+        ttl: Duration,
+    ) -> Result<(), MembershipError> {
+        let now = self.clock.now();
+        let done = self
+            .shared
+            .with(|runtime| runtime.quarantine(authority, reason, ttl, now));
+        self.wake.notify_one();
+        done
+    }
+
+    pub(super) fn release(&self, authority: &Authority) -> Result<(), MembershipError> {
+        let now = self.clock.now();
+        let done = self.shared.with(|runtime| runtime.release(authority, now));
+        self.wake.notify_one();
+        done
+    }
+
+    pub(super) fn leave(&self) -> Result<(), MembershipError> {
+        if self.shared.state() == MembershipRuntimeState::Client {
+            // Nobody has to be told about one who only watched.
+            self.stop.cancel();
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let done = self.shared.with(|runtime| runtime.leave(now));
+        self.wake.notify_one();
+        done
+    }
+}
+
+/// Closes the socket again when a start does not come to its end.
+struct Listening {
+    transport: Arc<Transport>,
+    authority: Authority,
+    armed: bool,
+}
+
+impl Listening {
+    fn keep(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if self.armed {
+            self.transport.close_now(&self.authority);
+        }
+    }
+}
+
+fn started(
+    options: &NodeOptions,
+    authority: &Authority,
+    seeds: &[Authority],
+    now: TimerInstant,
+) -> Result<MembershipRuntime, DriverError> {
+    let local = LocalNode {
+        authority: authority.clone(),
+        metadata: options.metadata.clone(),
+        unix_ms: clock::unix_ms(),
+        uid: None,
+    };
+    let seed = fastrand::u64(..);
+    let mut runtime = MembershipRuntime::new(options.config.clone(), local, seed, now)?;
+    match options.observer {
+        true => runtime.start_client(seeds, now)?,
+        false => runtime.start_member(seeds, now)?,
+    }
+    Ok(runtime)
+}
+
+/// The carrier as the core's contract names it.
+struct LinkTransport {
+    carrier: Arc<Carrier>,
+    arrived: mpsc::Receiver<Inbound>,
+    /// What ended the wait.
+    first: Option<Inbound>,
+}
+
+impl LinkTransport {
+    /// Waits until something has arrived. Dropping the future loses nothing.
+    async fn wait(&mut self) {
+        if self.first.is_some() {
+            return;
+        }
+        match self.arrived.recv().await {
+            Some(inbound) => self.first = Some(inbound),
+            // The carrier holds a sender, so this is only reached in the middle of the end.
+            None => core::future::pending().await,
+        }
+    }
+}
+
+impl GossipTransport for LinkTransport {
+    fn send(&mut self, outbound: GossipOutbound) -> Result<(), GossipTransportError> {
+        self.carrier.send(outbound)
+    }
+
+    fn poll_deltas(&mut self) -> Vec<(Authority, Vec<u8>)> {
+        let mut arrived = Vec::new();
+        while arrived.len() < TURN_MESSAGES {
+            let next = self.first.take().or_else(|| self.arrived.try_recv().ok());
+            let Some((from, bytes)) = next else {
+                break;
+            };
+            arrived.push((from, bytes.into()));
+        }
+        arrived
+    }
+}
+
+async fn turn_until_stopped(parts: Arc<Parts>, mut gossip: LinkTransport) {
+    let mut sweep_at = Instant::now() + SWEEP_INTERVAL;
+    while !parts.stop.is_cancelled() {
+        let arrived = gossip.poll_deltas();
+        let turn = parts.shared.turn(arrived, parts.clock.now());
+        parts.counters.refused.add(turn.refused as u64);
+        parts.carrier.forget(&turn.ended);
+        for outbound in turn.outbound {
+            // Dropped and counted by the carrier; the core repeats what matters.
+            if let Err(error) = gossip.send(outbound) {
+                tracing::trace!(%error, "not sent");
+            }
+        }
+        if parts.shared.state() == MembershipRuntimeState::Stopped {
+            break;
+        }
+        let deadline = turn
+            .next_deadline
+            .map_or(sweep_at, |next| parts.clock.at(next));
+        tokio::select! {
+            () = gossip.wait() => {}
+            () = tokio::time::sleep_until(deadline.min(sweep_at)) => {}
+            () = parts.wake.notified() => {}
+            () = parts.stop.cancelled() => {}
+        }
+        if Instant::now() >= sweep_at {
+            parts.carrier.sweep();
+            sweep_at = Instant::now() + SWEEP_INTERVAL;
+        }
+    }
+    parts.shared.close();
+    parts.ended.cancel();
+}

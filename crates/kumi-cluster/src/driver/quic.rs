@@ -1,0 +1,199 @@
+//! QUIC as nodes use it: who is trusted, the listening side, and connections that are not kept up.
+//!
+//! Unison can reconnect by itself. A link must not: who is gone is the core's to find out, and whoever wants to talk to
+//! a peer again dials again.
+
+use super::error::DriverError;
+use kumi_unison::{
+    ChannelOptions, ChannelRegistry, ClientOptions, ClientTls, ClusterKey, Credentials,
+    NetworkError, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle, ServerLimits,
+    ServerTls, TlsError, UnisonChannel,
+};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::RwLock;
+
+/// Connections that a node accepts: its links, twice over for peers that replace theirs, and operators.
+const MAX_CONNECTIONS: usize = 4 * super::MAX_LINKS;
+/// Handshakes at a time. Strangers who begin them and go no further take room from newcomers, not from members.
+const MAX_HANDSHAKES: usize = super::MAX_LINKS;
+/// Streams of one connection: two channels of a link, or an operator's.
+const MAX_STREAMS: u32 = 16;
+/// How long one attempt to connect to one address may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a connection may be silent, and how often it is asked. A path that was cut for longer is dialled anew.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEP_ALIVE: Duration = Duration::from_secs(3);
+/// How long peers may take to hear that this node ends.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
+
+/// Whom a node lets in, and what it shows of itself: one decision for both directions.
+#[derive(Clone, Debug)]
+pub struct Security {
+    server: ServerTls,
+    client: ClientTls,
+    /// Certificates are for names, so a name has to be dialled by it. With a key all addresses are alike.
+    by_name: bool,
+}
+
+impl Security {
+    /// A secret that all nodes and operators of the cluster hold.
+    ///
+    /// ```
+    /// use kumi_cluster::Security;
+    /// use kumi_unison::ClusterKey;
+    ///
+    /// let key = ClusterKey::from_secret(&ClusterKey::random_secret()?)?;
+    /// assert!(Security::key(&key).is_ok());
+    /// # Ok::<(), kumi_unison::TlsError>(())
+    /// ```
+    pub fn key(key: &ClusterKey) -> Result<Self, TlsError> {
+        Ok(Self {
+            server: ServerTls::cluster(key)?,
+            client: ClientTls::cluster(key)?,
+            by_name: false,
+        })
+    }
+
+    /// Mutual TLS from PEM files: this node's chain and key, and the authorities that sign everybody's. Certificates
+    /// have to be for the names or addresses that nodes advertise.
+    pub fn mutual(
+        chain: impl AsRef<Path>,
+        key: impl AsRef<Path>,
+        authorities: impl AsRef<Path>,
+    ) -> Result<Self, TlsError> {
+        let credentials = Credentials::from_pem_files(chain, key)?;
+        let authorities = authorities.as_ref();
+        let server = ServerTls::with(credentials.clone())?.require_client_ca(authorities)?;
+        let client = ClientTls::ca_file(authorities)?.with_credentials(credentials)?;
+        Ok(Self {
+            server,
+            client,
+            by_name: true,
+        })
+    }
+
+    /// Whether each address of a name may be dialled by itself.
+    pub(super) fn by_address(&self) -> bool {
+        !self.by_name
+    }
+}
+
+fn client_options() -> ClientOptions {
+    ClientOptions {
+        connect_timeout: CONNECT_TIMEOUT,
+        reconnect: ReconnectPolicy::never(),
+        idle_timeout: IDLE_TIMEOUT,
+        keep_alive: Some(KEEP_ALIVE),
+        ..ClientOptions::default()
+    }
+}
+
+/// The socket that others connect to, and that this node dials from: it is known by one address.
+pub(super) struct QuicListener {
+    /// Read for as long as a connection is being made, taken at the end.
+    handle: RwLock<Option<ServerHandle>>,
+    address: SocketAddr,
+}
+
+impl QuicListener {
+    pub(super) fn open(
+        bind: SocketAddr,
+        security: &Security,
+        registry: &ChannelRegistry,
+    ) -> Result<Self, DriverError> {
+        // Tried first, because the system's own words say whether the address is taken.
+        let tried = UdpSocket::bind(bind);
+        tried.map_err(|source| DriverError::Listen {
+            address: bind,
+            source,
+        })?;
+        let limits = ServerLimits {
+            max_connections: MAX_CONNECTIONS,
+            max_streams: MAX_STREAMS,
+            max_handshakes: MAX_HANDSHAKES,
+            handshake_timeout: CONNECT_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            keep_alive: None,
+            ..ServerLimits::default()
+        };
+        let server = ProtocolServer::with_registry(registry.clone()).with_limits(limits);
+        let handle = server.listen(bind, &security.server)?;
+        let address = handle.local_addr();
+        Ok(Self {
+            handle: RwLock::new(Some(handle)),
+            address,
+        })
+    }
+
+    pub(super) fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Dials `host:port`.
+    pub(super) async fn connect(
+        &self,
+        to: &str,
+        security: &Security,
+    ) -> Result<QuicConnection, NetworkError> {
+        let handle = self.handle.read().await;
+        let Some(handle) = handle.as_ref() else {
+            return Err(NetworkError::Closed);
+        };
+        let connecting = handle.connect(to, security.client.clone(), client_options());
+        Ok(QuicConnection(connecting.await?))
+    }
+
+    /// Tells peers that this node ends, and waits for them, but not for long.
+    pub(super) async fn shut(&self) {
+        let handle = self.handle.write().await.take();
+        if let Some(handle) = handle {
+            handle.shutdown(SHUTDOWN_GRACE).await;
+        }
+    }
+
+    /// Ends everything on this socket, without waiting. A connection that is being made at this very moment keeps the
+    /// socket until its task, which has been told to stop, has done so.
+    pub(super) fn close_now(&self) {
+        if let Ok(mut handle) = self.handle.try_write() {
+            handle.take();
+        }
+    }
+}
+
+impl core::fmt::Debug for QuicListener {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("QuicListener").field(&self.address).finish()
+    }
+}
+
+/// A connection that this process made. Dropping it closes it, [`close`](Self::close) also waits.
+pub(super) struct QuicConnection(ProtocolClient);
+
+impl QuicConnection {
+    /// Connects to `host:port` from a socket of its own, for who listens nowhere.
+    pub(super) async fn open(node: &str, security: &Security) -> Result<Self, NetworkError> {
+        let client = security.client.clone();
+        let connecting = ProtocolClient::connect_with(node, client, client_options());
+        Ok(Self(connecting.await?))
+    }
+
+    pub(super) async fn channel(
+        &self,
+        name: &str,
+        options: ChannelOptions,
+    ) -> Result<UnisonChannel, NetworkError> {
+        self.0.open_channel_with(name, options).await
+    }
+
+    pub(super) async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+impl core::fmt::Debug for QuicConnection {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("QuicConnection")
+    }
+}

@@ -1,0 +1,203 @@
+//! The core behind a lock, for several owners.
+//!
+//! The lock is held for one call into the core and never while an event is handed out: events go into a queue under
+//! the lock, and whoever comes out of it first publishes them, in order, without it. A watcher may therefore call back
+//! into the core without fear of a deadlock.
+
+use super::counters::Counters;
+use super::watch::{ClusterWatch, WATCH_BUFFER};
+use crate::{
+    Authority, ClusterCore, ClusterEvent, GossipOutbound, MembershipRuntime,
+    MembershipRuntimeState, MembershipSnapshot, NodeIdentity, TimerInstant,
+};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::vec::Vec;
+use tokio::sync::broadcast;
+
+/// A [`MembershipRuntime`] with its [`ClusterCore`], shared. Cloning gives another handle to the same one.
+///
+/// ```
+/// use kumi_cluster::{Authority, LocalNode, MembershipRuntime, MembershipRuntimeConfig};
+/// use kumi_cluster::{MembershipRuntimeShared, MemberMetadata, TimerInstant};
+///
+/// let now = TimerInstant::from_millis(1);
+/// let node = LocalNode {
+///     authority: Authority::new("127.0.0.1:7000")?,
+///     metadata: MemberMetadata::EMPTY,
+///     unix_ms: 1_700_000_000_000,
+///     uid: None,
+/// };
+/// let runtime = MembershipRuntime::new(MembershipRuntimeConfig::local(), node, 1, now)?;
+/// let shared = MembershipRuntimeShared::new(runtime);
+/// shared.with(|runtime| runtime.start_member(&[], now))?;
+/// shared.turn(Vec::new(), now);
+/// assert_eq!(shared.members().members.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct MembershipRuntimeShared {
+    inner: Arc<Mutex<Inner>>,
+    counters: Arc<Counters>,
+}
+
+struct Inner {
+    runtime: MembershipRuntime,
+    core: ClusterCore,
+    /// Events that nobody has published yet. Emptied by whoever leaves the lock, so it holds one turn's at most.
+    pending: VecDeque<ClusterEvent>,
+    /// Whether somebody is publishing at the moment; the order is that one's business then.
+    publishing: bool,
+    /// Towards the watchers; gone once nothing will be published any more, so that they hear of the end.
+    events: Option<broadcast::Sender<ClusterEvent>>,
+}
+
+/// What one turn of the core asks to be sent, and when it wants the next one.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Turn {
+    /// Messages for the transport.
+    pub outbound: Vec<GossipOutbound>,
+    /// Messages that were refused.
+    pub refused: usize,
+    /// When to take the next turn; `None` when the runtime has stopped.
+    pub next_deadline: Option<TimerInstant>,
+    /// Lives that ended in this turn.
+    pub ended: Vec<NodeIdentity>,
+}
+
+impl MembershipRuntimeShared {
+    /// Takes a runtime over.
+    pub fn new(runtime: MembershipRuntime) -> Self {
+        Self::counted(runtime, Arc::default())
+    }
+
+    pub(super) fn counted(runtime: MembershipRuntime, counters: Arc<Counters>) -> Self {
+        Self {
+            inner: Arc::new(Mutex::new(Inner {
+                runtime,
+                core: ClusterCore::new(),
+                pending: VecDeque::new(),
+                publishing: false,
+                events: Some(broadcast::Sender::new(WATCH_BUFFER)),
+            })),
+            counters,
+        }
+    }
+
+    /// Calls into the core. Keep it short: everybody else waits.
+    pub fn with<R>(&self, call: impl FnOnce(&mut MembershipRuntime) -> R) -> R {
+        call(&mut self.lock().runtime)
+    }
+
+    /// Looks at what the core's events have built: the applied topology and its metrics.
+    pub fn with_core<R>(&self, look: impl FnOnce(&ClusterCore) -> R) -> R {
+        look(&self.lock().core)
+    }
+
+    /// One turn: what has arrived goes in, the core is polled, its events are published.
+    pub fn turn(&self, arrived: Vec<(Authority, Vec<u8>)>, now: TimerInstant) -> Turn {
+        let mut turn = Turn::default();
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        for (from, bytes) in &arrived {
+            if let Err(error) = inner.runtime.handle_message(from, bytes, now) {
+                tracing::debug!(peer = %from, %error, "refused a message");
+                turn.refused += 1;
+            }
+        }
+        let mut outcome = inner.runtime.poll(now);
+        turn.outbound = core::mem::take(&mut outcome.gossip_outbound);
+        for event in &outcome.membership_events {
+            tracing::debug!(?event, "membership");
+        }
+        turn.ended = ended(&outcome.member_events);
+        let quarantines = inner.runtime.quarantine_snapshot();
+        inner
+            .pending
+            .extend(inner.core.absorb(&outcome, quarantines));
+        turn.next_deadline = inner.runtime.next_deadline();
+        drop(guard);
+        self.publish();
+        turn
+    }
+
+    /// The active members now.
+    pub fn members(&self) -> MembershipSnapshot {
+        self.lock().runtime.snapshot()
+    }
+
+    /// Who this node is now; it changes when the node had to take a new uid.
+    pub fn identity(&self) -> NodeIdentity {
+        self.lock().runtime.identity()
+    }
+
+    /// Whether the runtime is started, and as what.
+    pub fn state(&self) -> MembershipRuntimeState {
+        self.lock().runtime.state()
+    }
+
+    /// Everything that happens from now on, and the members at this moment. Dropping it cancels it.
+    pub fn subscribe(&self) -> ClusterWatch {
+        let inner = self.lock();
+        let receiver = match &inner.events {
+            Some(events) => events.subscribe(),
+            None => broadcast::channel(1).1,
+        };
+        let first = inner.runtime.snapshot();
+        drop(inner);
+        ClusterWatch::new(first, receiver, self.counters.clone())
+    }
+
+    /// Ends all watches, once they have read what was published.
+    pub(super) fn close(&self) {
+        self.lock().events = None;
+    }
+
+    fn publish(&self) {
+        let mut inner = self.lock();
+        if inner.publishing {
+            return;
+        }
+        while !inner.pending.is_empty() {
+            let batch = core::mem::take(&mut inner.pending);
+            let events = inner.events.clone();
+            inner.publishing = true;
+            drop(inner);
+            for event in batch {
+                // Nobody watching is no failure.
+                let _ = events.as_ref().map(|events| events.send(event));
+            }
+            inner = self.lock();
+            inner.publishing = false;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl core::fmt::Debug for MembershipRuntimeShared {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("MembershipRuntimeShared")
+            .field(&self.identity())
+            .finish()
+    }
+}
+
+fn ended(events: &[ClusterEvent]) -> Vec<NodeIdentity> {
+    let identities = events.iter().filter_map(|event| match event {
+        ClusterEvent::MemberStatusChanged {
+            node_id,
+            authority,
+            to,
+            ..
+        } if to.is_terminal() => Some(NodeIdentity {
+            authority: authority.clone(),
+            uid: *node_id,
+        }),
+        _ => None,
+    });
+    identities.collect()
+}

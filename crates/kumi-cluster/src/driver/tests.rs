@@ -1,0 +1,259 @@
+//! Nodes in memory, on a clock that jumps to the next deadline when everybody waits: seconds of theirs take
+//! milliseconds.
+
+mod network;
+
+use super::{ClusterNode, ClusterWatch, MemoryNetwork, NodeOptions, Notice, Transport};
+use crate::{Authority, ClusterEvent, Member, MemberMetadata, MembershipRuntimeConfig, NodeStatus};
+use std::sync::Arc;
+use std::time::Duration;
+use std::vec::Vec;
+
+/// Of the nodes' time; far more than anything takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn name(number: u16) -> Authority {
+    Authority::new(&std::format!("10.0.0.1:{number}")).expect("a name")
+}
+
+async fn start(network: &MemoryNetwork, number: u16, seeds: &[u16]) -> ClusterNode {
+    let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+    options.advertise = Some(name(number));
+    options.seeds = seeds.iter().map(|seed| name(*seed)).collect();
+    options.metadata = MemberMetadata::build("1", &["test"], &[]).expect("short");
+    let started = ClusterNode::start(options, Transport::memory(network)).await;
+    started.expect("nothing is in the way")
+}
+
+/// Waits for a topology of exactly these members, all of them Up.
+async fn until(watch: &mut ClusterWatch, numbers: &[u16]) -> Arc<[Member]> {
+    let expected: Vec<Authority> = numbers.iter().map(|number| name(*number)).collect();
+    let waiting = async {
+        loop {
+            let notice = watch.next().await.expect("the node runs");
+            let Notice::Event(ClusterEvent::TopologyUpdated { members, .. }) = notice else {
+                continue;
+            };
+            let names: Vec<Authority> = members
+                .iter()
+                .map(|member| member.authority.clone())
+                .collect();
+            let all_up = members.iter().all(|member| member.status == NodeStatus::Up);
+            if names == expected && all_up {
+                return members;
+            }
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    waited.unwrap_or_else(|_| panic!("no topology of {numbers:?}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_join_a_seed_and_agree() {
+    let network = MemoryNetwork::new();
+    let mut nodes = Vec::new();
+    let mut watches = Vec::new();
+    for number in 1..=5 {
+        let node = start(&network, number, &[1]).await;
+        watches.push(node.subscribe());
+        nodes.push(node);
+    }
+    for watch in &mut watches {
+        until(watch, &[1, 2, 3, 4, 5]).await;
+    }
+    let hashes: Vec<u64> = nodes.iter().map(|node| node.members().hash).collect();
+    assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
+    let seen = nodes[0].members();
+    assert_eq!(seen.members[4].metadata.roles(), ["test"]);
+    for node in &nodes {
+        assert!((1..=super::MAX_LINKS).contains(&node.connections()));
+    }
+    for node in nodes {
+        let metrics = node.metrics();
+        assert!(metrics.received > 0 && metrics.refused == 0, "{metrics:?}");
+        node.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_all_given_the_same_seeds_form_one_cluster() {
+    let network = MemoryNetwork::new();
+    let seeds = [1, 2, 3];
+    let mut nodes = Vec::new();
+    let mut watches = Vec::new();
+    for number in seeds {
+        let node = start(&network, number, &seeds).await;
+        watches.push(node.subscribe());
+        nodes.push(node);
+    }
+    for watch in &mut watches {
+        until(watch, &seeds).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_is_noticed_and_a_leave_is_told() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let mut watch = first.subscribe();
+    let second = start(&network, 2, &[1]).await;
+    let third = start(&network, 3, &[1]).await;
+    until(&mut watch, &[1, 2, 3]).await;
+
+    third.shutdown().await;
+    until(&mut watch, &[1, 2]).await;
+    let again = start(&network, 3, &[1, 2]).await;
+    until(&mut watch, &[1, 2, 3]).await;
+
+    again.leave().await.expect("it is a member");
+    until(&mut watch, &[1, 2]).await;
+    second.leave().await.expect("it is a member");
+    until(&mut watch, &[1]).await;
+    first.shutdown().await;
+    // What was published before the end is still there; then it says so.
+    while watch.next().await.is_some() {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_heals() {
+    let network = MemoryNetwork::new();
+    let mut nodes = Vec::new();
+    for number in 1..=5 {
+        nodes.push(start(&network, number, &[1]).await);
+    }
+    let mut watches: Vec<ClusterWatch> = nodes.iter().map(ClusterNode::subscribe).collect();
+    for watch in &mut watches {
+        until(watch, &[1, 2, 3, 4, 5]).await;
+    }
+    for (one, other) in [(1, 4), (1, 5), (2, 4), (2, 5), (3, 4), (3, 5)] {
+        network.cut(&name(one), &name(other));
+    }
+    until(&mut watches[0], &[1, 2, 3]).await;
+    until(&mut watches[3], &[4, 5]).await;
+    network.heal();
+    for watch in &mut watches {
+        until(watch, &[1, 2, 3, 4, 5]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_keeps_a_member_out_for_a_while() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let mut watch = first.subscribe();
+    let _second = start(&network, 2, &[1]).await;
+    until(&mut watch, &[1, 2]).await;
+    first
+        .quarantine(&name(2), "disk\nfails", Duration::from_secs(30))
+        .expect("it is a member");
+    until(&mut watch, &[1]).await;
+    let quarantines = first.shared().with(|runtime| runtime.quarantine_snapshot());
+    assert!(
+        quarantines
+            .iter()
+            .any(|entry| std::string::ToString::to_string(&entry.reason).contains("disk\\nfails")),
+        "{quarantines:?}"
+    );
+    first.release(&name(2)).expect("it is quarantined");
+    until(&mut watch, &[1, 2]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_sees_the_cluster_and_is_no_member() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+    options.advertise = Some(name(9));
+    options.seeds = Vec::from([name(1)]);
+    options.observer = true;
+    let observer = ClusterNode::start(options, Transport::memory(&network)).await;
+    let observer = observer.expect("nothing is in the way");
+    let mut watch = observer.subscribe();
+    until(&mut watch, &[1]).await;
+    let second = start(&network, 2, &[1]).await;
+    until(&mut watch, &[1, 2]).await;
+    assert_eq!(first.members().members.len(), 2);
+    assert!(
+        observer
+            .quarantine(&name(2), "", Duration::from_secs(1))
+            .is_err()
+    );
+    second.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_is_too_slow_is_told_what_it_missed() {
+    let network = MemoryNetwork::new();
+    let node = start(&network, 1, &[]).await;
+    let mut watch = node.subscribe();
+    let stranger = name(2);
+    let mut orders = 0;
+    let missed = loop {
+        for _ in 0..100 {
+            let order = node.quarantine(&stranger, "again", Duration::from_secs(60));
+            order.expect("anybody may be kept out");
+            node.release(&stranger).expect("it is kept out");
+            orders += 1;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        if let Some(Notice::Missed(events)) = watch.next().await {
+            break events;
+        }
+        assert!(orders < 10 * super::WATCH_BUFFER, "never too slow");
+    };
+    assert!(missed > 0);
+    assert_eq!(node.metrics().watchers_lagged, 1);
+}
+
+/// A join storm of more nodes than a node keeps connections, and what is left of them when it is calm.
+#[tokio::test(start_paused = true)]
+async fn a_large_cluster_is_no_full_mesh() {
+    const NODES: u16 = 80;
+    let network = MemoryNetwork::new();
+    let mut nodes = Vec::new();
+    for number in 1..=NODES {
+        nodes.push(start(&network, number, &[1]).await);
+    }
+    let size = usize::from(NODES);
+    let mut most = 0;
+    let waiting = async {
+        while nodes.iter().any(|node| node.members().members.len() < size) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            most = most.max(
+                nodes
+                    .iter()
+                    .map(ClusterNode::connections)
+                    .max()
+                    .unwrap_or(0),
+            );
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    waited.expect("everybody sees everybody");
+    assert!(most <= super::MAX_LINKS, "{most}");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let calm: usize = nodes.iter().map(ClusterNode::connections).sum();
+    // Each link has two ends. Monitors and those they watch make 18 per node, comparisons come and go beside them.
+    assert!(calm < size * (size - 1) / 2, "{calm} ends of links");
+    let hash = nodes[0].members().hash;
+    assert!(nodes.iter().all(|node| node.members().hash == hash));
+    for node in nodes {
+        let metrics = node.metrics();
+        let dropped = metrics.outbound_dropped + metrics.inbound_dropped;
+        assert!(dropped * 100 < metrics.datagrams_sent, "{metrics:?}");
+        node.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_name_is_one_node_in_memory() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+    options.advertise = Some(name(1));
+    let again = ClusterNode::start(options.clone(), Transport::memory(&network)).await;
+    assert!(matches!(again, Err(super::DriverError::AuthorityTaken(_))));
+    first.shutdown().await;
+    let again = ClusterNode::start(options, Transport::memory(&network)).await;
+    assert!(again.is_ok());
+}

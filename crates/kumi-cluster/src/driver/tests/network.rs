@@ -1,0 +1,361 @@
+//! Nodes over QUIC on loopback: who gets in, who stays outside, and what strangers can do. Real time, so every wait is
+//! for something that has to come, with a minute to spare.
+
+use crate::driver::link::{GOSSIP_CHANNEL, PACKET_CHANNEL};
+use crate::{
+    ADMIN_CHANNEL, AdminClient, AdminError, Authority, ClusterEvent, ClusterNode, ClusterWatch,
+    MembershipRuntimeConfig, NodeOptions, NodeStatus, Notice, Security, Transport,
+};
+use bytes::Bytes;
+use kumi_unison::{
+    ChannelOptions, ClientOptions, ClientTls, ClusterKey, Delivery, NetworkError, ProtocolClient,
+    UnisonChannel,
+};
+use std::string::{String, ToString};
+use std::time::Duration;
+use std::vec::Vec;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const SECRET: &[u8] = b"a secret of enough bytes";
+
+fn key() -> Security {
+    keyed(SECRET)
+}
+
+fn keyed(secret: &[u8]) -> Security {
+    let key = ClusterKey::from_secret(secret).expect("long enough");
+    Security::key(&key).expect("a certificate")
+}
+
+async fn start(security: &Security, change: impl FnOnce(&mut NodeOptions)) -> ClusterNode {
+    let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+    change(&mut options);
+    let started = ClusterNode::start(options, Transport::quic(security.clone())).await;
+    started.expect("a free port on loopback")
+}
+
+async fn joining(security: &Security, seed: &Authority) -> ClusterNode {
+    start(security, |options| {
+        options.seeds = Vec::from([seed.clone()])
+    })
+    .await
+}
+
+/// Waits for an event for which this holds.
+async fn event<T>(watch: &mut ClusterWatch, wanted: impl Fn(&ClusterEvent) -> Option<T>) -> T {
+    let waiting = async {
+        loop {
+            let Some(notice) = watch.next().await else {
+                panic!("the node has stopped");
+            };
+            if let Notice::Event(event) = notice
+                && let Some(found) = wanted(&event)
+            {
+                return found;
+            }
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, waiting).await;
+    found.expect("it comes within a minute")
+}
+
+/// Waits for a topology of so many members, all Up.
+async fn members(watch: &mut ClusterWatch, count: usize) -> u64 {
+    event(watch, |event| match event {
+        ClusterEvent::TopologyUpdated {
+            members, topology, ..
+        } => {
+            let up = |member: &crate::Member| member.status == NodeStatus::Up;
+            (members.len() == count && members.iter().all(up)).then_some(topology.hash)
+        }
+        _ => None,
+    })
+    .await
+}
+
+/// Waits for something that no event tells of.
+async fn until(holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let came = tokio::time::timeout(PATIENCE, waiting).await;
+    came.expect("it comes within a minute");
+}
+
+/// Why the node could not get to its seed.
+async fn trouble(node: &ClusterNode) -> String {
+    until(|| !node.unreachable().is_empty()).await;
+    node.unreachable().remove(0).1
+}
+
+/// A connection of somebody who has the key and speaks Unison, but is no node.
+async fn stranger(node: &ClusterNode) -> ProtocolClient {
+    let key = ClusterKey::from_secret(SECRET).expect("long enough");
+    let tls = ClientTls::cluster(&key).expect("a certificate");
+    let address = node.authority().as_str();
+    let client = ProtocolClient::connect_with(address, tls, ClientOptions::default()).await;
+    client.expect("the key fits")
+}
+
+async fn ends(channel: &UnisonChannel) {
+    let ended = async { while channel.recv().await.is_ok() {} };
+    let ended = tokio::time::timeout(PATIENCE, ended).await;
+    ended.expect("the node closes it");
+}
+
+#[tokio::test]
+async fn seeds_are_addresses_or_names_and_news_travel_as_datagrams() {
+    let security = key();
+    let first = start(&security, |_| {}).await;
+    let mut watch = first.subscribe();
+    let by_address = joining(&security, first.authority()).await;
+    let port = first.local_addr().expect("a socket").port();
+    let name = Authority::new(&std::format!("localhost:{port}")).expect("a name");
+    let by_name = joining(&security, &name).await;
+    let hash = members(&mut watch, 3).await;
+    for node in [&by_address, &by_name] {
+        until(|| node.members().hash == hash).await;
+        assert_eq!(node.status(), Some(NodeStatus::Up));
+    }
+    let sent = || by_name.metrics();
+    until(|| sent().datagrams_sent > 20).await;
+    assert!(sent().reliable_sent > 0, "{:?}", sent());
+    assert!(sent().fallbacks < sent().datagrams_sent, "{:?}", sent());
+    assert_eq!(sent().refused, 0);
+
+    by_name.leave().await.expect("it is a member");
+    members(&mut watch, 2).await;
+    by_address.shutdown().await;
+    members(&mut watch, 1).await;
+}
+
+#[tokio::test]
+async fn who_has_another_key_stays_outside_and_is_told_why() {
+    let first = start(&key(), |_| {}).await;
+    let other = keyed(b"another secret of enough bytes");
+    let outsider = joining(&other, first.authority()).await;
+    let reason = trouble(&outsider).await;
+    assert!(!reason.contains("secret"), "{reason}");
+    assert_eq!(outsider.status(), Some(NodeStatus::Joining));
+    assert_eq!(first.members().members.len(), 1);
+    assert_eq!(first.metrics().accepted, 0);
+    let asked = AdminClient::connect(first.authority().as_str(), &other).await;
+    assert!(
+        matches!(asked, Err(AdminError::Unreachable { .. })),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_node_of_another_cluster_is_refused_and_both_sides_know() {
+    let security = key();
+    let first = start(&security, |options| {
+        options.config.cluster_name = "one".into()
+    })
+    .await;
+    let mut watch = first.subscribe();
+    let seed = first.authority().clone();
+    let second = start(&security, |options| {
+        options.config.cluster_name = "two".into();
+        options.seeds = Vec::from([seed]);
+    });
+    let second = second.await;
+    let refused = event(&mut watch, |event| match event {
+        ClusterEvent::PeerRefused { authority, .. } => Some(authority.clone()),
+        _ => None,
+    });
+    assert_eq!(refused.await, *second.authority());
+    assert_eq!(trouble(&second).await, "it belongs to the cluster 'one'");
+    assert_eq!(first.members().members.len(), 1);
+}
+
+#[tokio::test]
+async fn garbage_on_the_port_disturbs_nobody() {
+    let security = key();
+    let first = start(&security, |_| {}).await;
+    let mut watch = first.subscribe();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 0..2_000_usize {
+        let mut packet: Vec<u8> = (0..random.usize(1..1400)).map(|_| random.u8(..)).collect();
+        if round % 3 == 0 && packet.len() > 6 {
+            // Looks like the beginning of a QUIC handshake.
+            packet[..6].copy_from_slice(&[0xc3, 0, 0, 0, 1, 8]);
+            packet.resize(1200, 0);
+        }
+        let sent = socket.send_to(&packet, first.authority().as_str());
+        sent.expect("loopback takes it");
+    }
+    let second = joining(&security, first.authority()).await;
+    members(&mut watch, 2).await;
+    assert_eq!(second.members().members.len(), 2);
+}
+
+#[tokio::test]
+async fn a_peer_that_speaks_nonsense_is_let_go_or_ignored() {
+    let security = key();
+    let first = start(&security, |_| {}).await;
+    let mut watch = first.subscribe();
+    let client = stranger(&first).await;
+
+    let packets = ChannelOptions::new().delivery(Delivery::Unreliable);
+    let early = client.open_channel_with(PACKET_CHANNEL, packets).await;
+    if let Ok(early) = early {
+        // Datagrams of somebody who has not said who it is.
+        ends(&early).await;
+    }
+    let rude = client.open_channel(GOSSIP_CHANNEL).await.expect("it opens");
+    let hello = rude.send_event_bytes(
+        "hello",
+        Bytes::from_static(b"{\"authority\":\"\\u001b[2J\"}"),
+    );
+    hello.await.expect("it is sent");
+    ends(&rude).await;
+
+    let polite = client.open_channel(GOSSIP_CHANNEL).await.expect("it opens");
+    let hello = serde_json::json!({"authority": "10.9.9.9:1", "uid": 5, "more": [1, 2]});
+    polite.send_event("hello", hello).await.expect("it is sent");
+    polite.recv().await.expect("the node's own");
+    for _ in 0..10 {
+        let garbage = polite.send_event_bytes("m", Bytes::from_static(b"not an envelope"));
+        garbage.await.expect("it is sent");
+    }
+    until(|| first.metrics().refused == 10).await;
+    let second = joining(&security, first.authority()).await;
+    members(&mut watch, 2).await;
+    drop(second);
+}
+
+#[tokio::test]
+async fn an_operator_asks_watches_and_is_answered_with_reasons() {
+    let security = key();
+    let first = start(&security, |_| {}).await;
+    let second = joining(&security, first.authority()).await;
+    let node = first.authority().as_str();
+    let client = AdminClient::connect(node, &security).await.expect("a node");
+    let view = client.members().await.expect("a view");
+    assert_eq!((view.cluster.as_str(), view.node.as_str()), ("kumi", node));
+    let unknown = client.release("10.9.9.9:1").await;
+    assert!(
+        matches!(unknown, Err(AdminError::UnknownMember(_))),
+        "{unknown:?}"
+    );
+    let wrong = client
+        .quarantine("two words", "", Duration::from_secs(1))
+        .await;
+    assert!(matches!(wrong, Err(AdminError::Refused(_))), "{wrong:?}");
+
+    let raw = stranger(&first).await;
+    let raw = raw.open_channel(ADMIN_CHANNEL).await.expect("it opens");
+    for (method, payload) in [("explode", "{}"), ("quarantine", "{"), ("release", "[]")] {
+        let asked = raw
+            .request_bytes(method, Bytes::from_static(payload.as_bytes()))
+            .await;
+        assert!(
+            matches!(asked, Err(NetworkError::Remote(_))),
+            "{method}: {asked:?}"
+        );
+    }
+
+    let mut watch = client.watch().await.expect("a seat");
+    assert!(!watch.first().hash.is_empty());
+    let second = second.authority().to_string();
+    let other = AdminClient::connect(node, &security).await.expect("a node");
+    let order = other.quarantine(&second, "x", Duration::from_secs(60));
+    order.await.expect("it is done");
+    let told = tokio::time::timeout(PATIENCE, async {
+        loop {
+            let event = watch.next().await.expect("the node runs");
+            if let Some(crate::AdminEvent::Quarantined { authority, .. }) = event {
+                return authority;
+            }
+        }
+    });
+    assert_eq!(told.await.expect("it comes"), second);
+    other.leave().await.expect("it leaves");
+    tokio::time::timeout(PATIENCE, first.ended())
+        .await
+        .expect("it ends");
+}
+
+#[tokio::test]
+async fn an_observer_that_leaves_simply_ends() {
+    let security = key();
+    let first = start(&security, |_| {}).await;
+    let seed = first.authority().clone();
+    let observer = start(&security, |options| {
+        options.observer = true;
+        options.seeds = Vec::from([seed]);
+    });
+    let observer = observer.await;
+    let mut watch = observer.subscribe();
+    members(&mut watch, 1).await;
+    observer.leave().await.expect("nobody has to be told");
+    while watch.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a_node_without_the_admin_channel_cannot_be_asked() {
+    let security = key();
+    let first = start(&security, |options| options.admin = false).await;
+    let asked = AdminClient::connect(first.authority().as_str(), &security).await;
+    assert!(
+        matches!(asked, Err(AdminError::Unreachable { .. })),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
+async fn certificates_of_one_authority_let_nodes_in_and_others_stay_outside() {
+    let ours = Certificates::new();
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    let second = joining(&ours.issue(), first.authority()).await;
+    members(&mut watch, 2).await;
+    let theirs = Certificates::new();
+    let outsider = joining(&theirs.issue(), first.authority()).await;
+    trouble(&outsider).await;
+    let asked = AdminClient::connect(first.authority().as_str(), &theirs.issue()).await;
+    assert!(
+        matches!(asked, Err(AdminError::Unreachable { .. })),
+        "{asked:?}"
+    );
+    assert_eq!(second.members().members.len(), 2);
+}
+
+/// An authority of the test's own, in PEM files.
+struct Certificates {
+    directory: tempfile::TempDir,
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+}
+
+impl Certificates {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let key = rcgen::KeyPair::generate().expect("randomness");
+        let mut params = rcgen::CertificateParams::new(Vec::<String>::new()).expect("no names");
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&key).expect("a certificate");
+        let written = std::fs::write(directory.path().join("ca.pem"), authority.pem());
+        written.expect("it is our directory");
+        Self {
+            issuer: rcgen::Issuer::new(params, key),
+            directory,
+        }
+    }
+
+    fn issue(&self) -> Security {
+        let key = rcgen::KeyPair::generate().expect("randomness");
+        let names = Vec::from(["127.0.0.1".to_string()]);
+        let params = rcgen::CertificateParams::new(names).expect("a name");
+        let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let file = |name: &str| self.directory.path().join(name);
+        std::fs::write(file("cert.pem"), signed.pem()).expect("it is our directory");
+        std::fs::write(file("key.pem"), key.serialize_pem()).expect("it is our directory");
+        let security = Security::mutual(file("cert.pem"), file("key.pem"), file("ca.pem"));
+        security.expect("fitting files")
+    }
+}
