@@ -7,7 +7,7 @@
 //! ```text
 //!           SET REQ           push, MGET RES ERR
 //!   begin ---------> waiting ---------------------> answer | Remote
-//!                       |  REQ's life over, nobody claimed         -> NoResponder
+//!                       |  REQ's life over, nobody has claimed it  -> NoResponder
 //!                       |  deadline, claimed                       -> HandlerTimeout
 //!                       |  deadline, and the last look fails       -> Disconnected
 //! ```
@@ -48,6 +48,9 @@ struct Call {
     req_deadline: Option<Time>,
     /// The last claimant seen. A call that was claimed once ends in `HandlerTimeout`, whatever happened to the claim.
     claimant: Option<String>,
+    /// A claim seen without its REQ, and when. It may have been made after REQ's end, by a backend that then found
+    /// nothing to run. Only a backend that works renews, so one that is there a lease later counts.
+    suspect: Option<(Bytes, Time)>,
     /// A read after a push is on its way.
     reading: bool,
     /// Another push came meanwhile.
@@ -56,6 +59,34 @@ struct Call {
     ending: bool,
     /// The one timer that counts.
     timer: Time,
+}
+
+impl Call {
+    /// Takes note of who has the claim. It is believed to be somebody who works if REQ is there too, or if it is too
+    /// late to wait for proof.
+    fn see_claim(
+        &mut self,
+        claim: Option<&Bytes>,
+        believed: bool,
+        sent: Time,
+        now: Time,
+        lease_ms: u64,
+    ) {
+        let Some(claim) = claim else {
+            self.suspect = None;
+            return;
+        };
+        let since = match &self.suspect {
+            Some((suspect, since)) if suspect == claim => *since,
+            _ => now,
+        };
+        if believed || self.claimant.is_some() || sent >= since.plus(lease_ms) {
+            self.claimant = Some(claimant_name(claim));
+            self.suspect = None;
+        } else {
+            self.suspect = Some((claim.clone(), since));
+        }
+    }
 }
 
 /// All calls of a unit that wait.
@@ -110,6 +141,7 @@ impl Requester {
                 deadline,
                 req_deadline: None,
                 claimant: None,
+                suspect: None,
                 reading: false,
                 read_again: false,
                 ending: false,
@@ -241,12 +273,11 @@ impl Requester {
         if self.deliver_answer(call_id, values.swap_remove(0), values.swap_remove(0), out) {
             return;
         }
+        let lease_ms = self.settings.lease_ms();
         let Some(call) = self.calls.get_mut(&call_id) else {
             return;
         };
-        if let Some(claim) = claim.as_deref() {
-            call.claimant = Some(claimant_name(claim));
-        }
+        call.see_claim(claim.as_ref(), there || ended, sent, now, lease_ms);
         if there {
             let ttl_ms = call.spec.ttl_ms;
             call.req_deadline.get_or_insert(now.plus(ttl_ms));
@@ -259,7 +290,7 @@ impl Requester {
                 let claimant = claimant.clone();
                 self.deliver(call_id, Err(CallError::HandlerTimeout { claimant }), out);
             }
-            (None, Some(_)) if ended || over => {
+            (None, Some(_)) if (ended || over) && call.suspect.is_none() => {
                 self.deliver(call_id, Err(CallError::NoResponder), out)
             }
             (None, None) if ended => self.deliver(call_id, Err(CallError::Disconnected), out),
@@ -368,6 +399,10 @@ impl Requester {
         {
             at = at.min(req_deadline);
         }
+        if let Some((_, since)) = &call.suspect {
+            let proof_at = since.plus(self.settings.lease_ms());
+            at = if proof_at > now { at.min(proof_at) } else { at };
+        }
         self.set_timer(call_id, at);
     }
 
@@ -426,3 +461,6 @@ pub(crate) fn claimant_name(claim: &[u8]) -> String {
     let text = String::from_utf8_lossy(claim);
     text.split('~').next().unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,6 +74,10 @@ impl Backend {
             return self.answered_elsewhere(job_id, now, out);
         }
         if tried.claim.as_ref() != Some(&self.claim_name) {
+            if job.state == State::Claiming && tried.request.is_none() {
+                // There is nothing left to take over, whatever becomes of the winner.
+                return self.release(job_id, now, out);
+            }
             return self.lose(job_id, tried.left_ms, now, out);
         }
         job.failures = 0;

@@ -1,0 +1,122 @@
+//! How a call ends when claim and request do not fit together.
+
+use super::*;
+use crate::core::{Core, Target, Token};
+
+/// A core with one call, and what it asks.
+struct Calling {
+    core: Core,
+    sent: VecDeque<(Token, Vec<Command>)>,
+    ended: Option<Result<Bytes, CallError>>,
+    now: Time,
+}
+
+impl Calling {
+    fn new(ttl_ms: u64) -> Self {
+        let unit = UnitName::new("web").expect("a name");
+        let rng = fastrand::Rng::with_seed(1);
+        let mut calling = Self {
+            core: Core::new(unit, "1", Settings::default(), rng),
+            sent: VecDeque::new(),
+            ended: None,
+            now: Time(0),
+        };
+        calling.core.handle_subscribed(calling.now);
+        let target = Target::new("a.b").expect("a target");
+        let spec = CallSpec {
+            id: RequestId::new(&target, false, "1", false),
+            payload: Bytes::new(),
+            ttl_ms,
+            timeout_ms: 30_000,
+            meta: None,
+        };
+        calling.core.call(spec, calling.now);
+        calling.settle();
+        let (token, _) = calling.sent.pop_front().expect("REQ is written");
+        calling.reply(token, vec![Reply::Ok]);
+        calling
+    }
+
+    /// The next look finds this claim, and REQ there or not. True if the call ended.
+    fn look(&mut self, claim: Option<&'static str>, there: bool) -> bool {
+        let token = loop {
+            match self.sent.pop_front() {
+                Some((token, commands)) if matches!(commands[0], Command::Values(_)) => {
+                    break token;
+                }
+                // REQ is written again.
+                Some((token, _)) => self.reply(token, vec![Reply::Ok]),
+                None => {
+                    self.now = self.core.poll_timeout().expect("a call looks by the clock");
+                    self.core.handle_timeout(self.now);
+                    self.settle();
+                }
+            }
+        };
+        // The way there and back.
+        self.now = self.now.plus(1);
+        let values = vec![None, None, claim.map(Bytes::from)];
+        let replies = vec![Reply::Values(values), Reply::Number(there.into())];
+        self.reply(token, replies);
+        self.ended.is_some()
+    }
+
+    fn reply(&mut self, token: Token, replies: Vec<Reply>) {
+        self.core.handle_reply(token, Ok(replies), self.now);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while let Some(output) = self.core.poll_output() {
+            match output {
+                Output::Run(op) => self.sent.push_back((op.token, op.commands)),
+                Output::Deliver { result, .. } => self.ended = Some(result),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_claim_made_after_the_request_ended_is_nobody() {
+    let mut calling = Calling::new(10);
+    // REQ's life is over. A backend was late: it claimed, found nothing to run, and lets its claim lapse.
+    assert!(!calling.look(Some("back~1"), false));
+    while !calling.look(None, false) {}
+    assert_eq!(calling.ended, Some(Err(CallError::NoResponder)));
+    assert!(calling.now < Time(3_000), "{:?}", calling.now);
+}
+
+#[test]
+fn late_claims_one_after_the_other_are_nobody() {
+    let mut calling = Calling::new(10);
+    assert!(!calling.look(Some("one~1"), false));
+    // Each is there for less than a lease.
+    assert!(!calling.look(Some("two~2"), false));
+    while !calling.look(None, false) {}
+    assert_eq!(calling.ended, Some(Err(CallError::NoResponder)));
+}
+
+#[test]
+fn a_claim_that_is_renewed_without_a_request_is_somebody() {
+    let mut calling = Calling::new(10);
+    // REQ ended between the claim and its first renewal; the handler works.
+    while !calling.look(Some("back~1"), false) {}
+    let claimant = "back".to_owned();
+    assert_eq!(
+        calling.ended,
+        Some(Err(CallError::HandlerTimeout { claimant }))
+    );
+    assert!(calling.now >= Time(30_000), "{:?}", calling.now);
+}
+
+#[test]
+fn a_claim_with_its_request_is_somebody_whatever_follows() {
+    let mut calling = Calling::new(10_000);
+    assert!(!calling.look(Some("back~1"), true));
+    while !calling.look(None, false) {}
+    assert!(matches!(
+        calling.ended,
+        Some(Err(CallError::HandlerTimeout { .. }))
+    ));
+}
