@@ -188,7 +188,7 @@ impl Builder {
             .url
             .as_str()
             .into_connection_info()
-            .map_err(Error::Connect)?;
+            .map_err(Error::Url)?;
         let Some((user, password)) = &self.credentials else {
             return Ok(info);
         };

@@ -23,6 +23,9 @@ pub struct Info {
     /// When it connected, in seconds since 1970.
     #[serde(default)]
     pub since: u64,
+    /// Which process of that name this is, as it stands in its claims.
+    #[serde(default)]
+    pub instance: String,
 }
 
 impl Info {
@@ -35,6 +38,7 @@ impl Info {
             services: Vec::new(),
             version: version.to_owned(),
             since,
+            instance: String::new(),
         }
     }
 

@@ -50,7 +50,11 @@ pub enum Error {
     /// The server refused the command, with this text. Nothing changed.
     #[error("the server refused: {0}")]
     Refused(String),
-    /// The URL cannot be read, or the server did not let us in.
+    /// The URL is none, asks for what there is not, or comes with certificates that are none. The caller's fault;
+    /// nothing was opened.
+    #[error("the server's URL, or what was given with it, cannot be used")]
+    Url(#[source] redis::RedisError),
+    /// The server could not be reached, or did not let us in.
     #[error("cannot connect")]
     Connect(#[source] redis::RedisError),
     /// The server did not answer in time while connecting.
@@ -58,8 +62,8 @@ pub enum Error {
     ConnectTimeout(Duration),
     /// The server does not tell of changes, and we may not make it.
     #[error(
-        "the server sends no keyspace events and CONFIG is not allowed: set notify-keyspace-events to at least {need}, \
-         or allow polling when connecting"
+        "the server does not send all keyspace events that are needed, and CONFIG is not allowed: set \
+         notify-keyspace-events to at least {need}, or allow polling when connecting"
     )]
     Notifications {
         /// The flags it has to have.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot};
@@ -244,7 +245,7 @@ impl Muf {
             reply,
         }))
         .await?;
-        let id = begun.await.map_err(|_| Error::Closed)?;
+        let id = begun.await.map_err(|_| Error::Closed)??;
         Ok(KeepWatch {
             muf: self.clone(),
             id,
@@ -261,21 +262,19 @@ impl Muf {
         })
         .await?;
         let keys = found.await.map_err(|_| Error::Closed)?;
+        let infos = keys.into_iter().filter_map(|text| {
+            let unit = Key::parse(&text).filter(|key| key.id == "_info")?.unit;
+            let unit = unit.to_owned();
+            Some(async move {
+                let mut values = self.read_many(vec![text]).await?;
+                let value = values.pop().flatten();
+                Ok::<_, Error>(value.and_then(|value| Info::read(&unit, &value)))
+            })
+        });
+        // Side by side, so that they share their round trips.
         let mut units = Vec::new();
-        for text in keys {
-            let Some(unit) = Key::parse(&text)
-                .filter(|key| key.id == "_info")
-                .map(|key| key.unit.to_owned())
-            else {
-                continue;
-            };
-            let value = self
-                .read_many(vec![text])
-                .await?
-                .into_iter()
-                .next()
-                .flatten();
-            units.extend(value.and_then(|value| Info::read(&unit, &value)));
+        for info in join_all(infos).await {
+            units.extend(info?);
         }
         Ok(units)
     }

@@ -19,6 +19,9 @@ use crate::{Answer, Error, IntoPayload, Json, Muf};
 /// Handlers of one service that run at a time, unless the service says otherwise.
 const CONCURRENCY: usize = 64;
 
+/// How long a handler may work, unless the service says otherwise: far longer than callers wait, but not for ever.
+const HANDLER_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// A request, as a handler gets it.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -133,6 +136,7 @@ pub struct Serve {
     muf: Muf,
     pattern: Result<Pattern, NameError>,
     places: usize,
+    handler_timeout: Duration,
     handler: Arc<dyn AnyHandler>,
 }
 
@@ -146,6 +150,7 @@ impl Serve {
             muf,
             pattern: pattern.parse(),
             places: CONCURRENCY,
+            handler_timeout: HANDLER_TIMEOUT,
             handler: Arc::new(Plain(handler)),
         }
     }
@@ -177,12 +182,21 @@ impl Serve {
         self
     }
 
+    /// How long a handler may work. One that takes longer is dropped and answered with ERR, so that it does not hold
+    /// its request, its claim and its place for ever. 5 minutes by default. A handler that blocks its thread cannot be
+    /// dropped.
+    pub fn handler_timeout(mut self, limit: Duration) -> Self {
+        self.handler_timeout = limit;
+        self
+    }
+
     async fn start(self) -> Result<Service, Error> {
         let pattern = self.pattern?;
         let (reply, started) = oneshot::channel();
         let ask = ServeAsk {
             pattern,
             places: self.places,
+            handler_timeout: self.handler_timeout,
             handler: self.handler,
             reply,
         };

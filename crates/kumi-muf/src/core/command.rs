@@ -147,7 +147,9 @@ pub(crate) enum Purpose {
     },
     /// An owned value's TTL was extended.
     OwnedRefresh { owned: u64 },
-    /// An owned value was written.
+    /// A value that other processes of our name may write was read.
+    OwnedLook { owned: u64 },
+    /// An owned value was written, or its end was set.
     OwnedWrite { owned: u64 },
 }
 

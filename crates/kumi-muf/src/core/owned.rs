@@ -2,6 +2,11 @@
 //!
 //! A refresh is a PEXPIRE every third of the value's life, so watchers see no change. If the key is gone (a server lost
 //! it), it is written again. A released value is not deleted: its TTL ends it.
+//!
+//! `_info` and `_stats` are shared: there may be two processes of one name, and the key is one. A shared value bears the
+//! mark of the process that wrote it. A process looks before it touches such a value: its own it refreshes, changes and
+//! takes away when it closes; another's it leaves alone; where there is none it writes. So the last one that had
+//! something new to tell speaks for all, and when it stops, another speaks within a fifteenth of the value's life.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,28 +16,49 @@ use super::command::{Command, Purpose, Replies, Reply, Time};
 use super::output::{Output, OwnedId};
 use super::timers::Timers;
 
+/// A value that is to go is given this long, because nothing is deleted.
+const FAREWELL_MS: u64 = 1;
+
 #[derive(Debug)]
 struct Owned {
     key: String,
     value: Bytes,
     ttl_ms: u64,
+    /// Other processes may write it too.
+    shared: bool,
+    /// The value was changed and is not written yet.
+    changed: bool,
+    /// It is to go, if it is ours.
+    retiring: bool,
     timer: Time,
 }
 
 /// All owned values of a unit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Owner {
+    /// What shared values of this process contain, and those of no other.
+    mark: String,
     values: HashMap<u64, Owned>,
     timers: Timers,
     next: u64,
 }
 
 impl Owner {
+    pub(crate) fn new(mark: &str) -> Self {
+        Self {
+            mark: mark.to_owned(),
+            values: HashMap::new(),
+            timers: Timers::default(),
+            next: 0,
+        }
+    }
+
     pub(crate) fn own(
         &mut self,
         key: String,
         value: Bytes,
         ttl_ms: u64,
+        shared: bool,
         now: Time,
         out: &mut VecDeque<Output>,
     ) -> OwnedId {
@@ -43,13 +69,17 @@ impl Owner {
                 key,
                 value,
                 ttl_ms,
+                shared,
+                changed: false,
+                retiring: false,
                 timer: now,
             },
         );
-        self.write(self.next, now, out);
+        self.write(self.next, false, now, out);
         OwnedId(self.next)
     }
 
+    /// Writes another value, whoever wrote last.
     pub(crate) fn change(
         &mut self,
         owned: OwnedId,
@@ -59,7 +89,30 @@ impl Owner {
     ) {
         if let Some(entry) = self.values.get_mut(&owned.0) {
             entry.value = value;
-            self.write(owned.0, now, out);
+            self.write(owned.0, false, now, out);
+        }
+    }
+
+    /// Writes another value unless another process speaks for this unit.
+    pub(crate) fn update(
+        &mut self,
+        owned: OwnedId,
+        value: Bytes,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        if let Some(entry) = self.values.get_mut(&owned.0) {
+            entry.value = value;
+            entry.changed = true;
+            self.refresh(owned.0, now, out);
+        }
+    }
+
+    /// Takes a shared value away, unless another process wrote it. It is not refreshed any more.
+    pub(crate) fn retire(&mut self, owned: OwnedId, now: Time, out: &mut VecDeque<Output>) {
+        if let Some(entry) = self.values.get_mut(&owned.0) {
+            entry.retiring = true;
+            self.refresh(owned.0, now, out);
         }
     }
 
@@ -75,16 +128,17 @@ impl Owner {
         }
     }
 
-    fn write(&mut self, owned: u64, now: Time, out: &mut VecDeque<Output>) {
+    fn write(&mut self, owned: u64, only_new: bool, now: Time, out: &mut VecDeque<Output>) {
         let Some(entry) = self.values.get_mut(&owned) else {
             return;
         };
+        entry.changed = false;
         let (key, value) = (entry.key.clone(), entry.value.clone());
         let commands = vec![Command::Set {
             key,
             value,
             ttl_ms: Some(entry.ttl_ms),
-            only_new: false,
+            only_new,
         }];
         out.push_back(Output::run(Purpose::OwnedWrite { owned }, commands));
         self.schedule(owned, now);
@@ -94,11 +148,14 @@ impl Owner {
         let Some(entry) = self.values.get(&owned) else {
             return;
         };
-        let commands = vec![Command::Expire {
-            key: entry.key.clone(),
-            ttl_ms: entry.ttl_ms,
-        }];
-        out.push_back(Output::run(Purpose::OwnedRefresh { owned }, commands));
+        let step = match entry.shared {
+            true => (
+                Purpose::OwnedLook { owned },
+                Command::Values(vec![entry.key.clone()]),
+            ),
+            false => (Purpose::OwnedRefresh { owned }, entry.extend()),
+        };
+        out.push_back(Output::run(step.0, vec![step.1]));
         self.schedule(owned, now);
     }
 
@@ -118,7 +175,52 @@ impl Owner {
         out: &mut VecDeque<Output>,
     ) {
         if let Ok([Reply::Number(0)]) = replies.as_deref() {
-            self.write(owned, now, out);
+            self.write(owned, true, now, out);
+        }
+    }
+
+    /// A shared value was read.
+    pub(crate) fn looked(
+        &mut self,
+        owned: u64,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(entry) = self.values.get_mut(&owned) else {
+            return;
+        };
+        let read = replies.ok().and_then(|mut replies| replies.pop());
+        let value = read.map(Reply::into_values).and_then(|mut all| all.pop());
+        let is_ours = match &value {
+            Some(Some(value)) => contains(value, self.mark.as_bytes()),
+            _ => false,
+        };
+        if entry.retiring {
+            let farewell = Command::Expire {
+                key: entry.key.clone(),
+                ttl_ms: FAREWELL_MS,
+            };
+            self.values.remove(&owned);
+            if is_ours {
+                out.push_back(Output::run(Purpose::OwnedWrite { owned }, vec![farewell]));
+            }
+            return;
+        }
+        match value {
+            // The server did not say. The next look will.
+            None => {}
+            Some(None) => self.write(owned, true, now, out),
+            Some(Some(_)) if is_ours && entry.changed => self.write(owned, false, now, out),
+            Some(Some(_)) if is_ours => {
+                let extend = entry.extend();
+                out.push_back(Output::run(Purpose::OwnedWrite { owned }, vec![extend]));
+            }
+            Some(Some(_)) => {
+                // Whoever speaks may stop at any time.
+                entry.timer = now.plus((entry.ttl_ms / 15).max(1));
+                self.timers.set(entry.timer, owned);
+            }
         }
     }
 
@@ -136,5 +238,75 @@ impl Owner {
                 self.refresh(owned, now, out);
             }
         }
+    }
+}
+
+impl Owned {
+    fn extend(&self) -> Command {
+        Command::Expire {
+            key: self.key.clone(),
+            ttl_ms: self.ttl_ms,
+        }
+    }
+}
+
+fn contains(value: &[u8], mark: &[u8]) -> bool {
+    !mark.is_empty() && value.windows(mark.len()).any(|part| part == mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at a shared value that a process marked `me` tells, finds `value`, and does what follows.
+    fn check(prepare: impl FnOnce(&mut Owner, OwnedId), value: Option<&'static str>, then: &str) {
+        let (mut owner, mut out) = (Owner::new("me"), VecDeque::new());
+        let id = owner.own("k".into(), "by me".into(), 15_000, true, Time(0), &mut out);
+        prepare(&mut owner, id);
+        out.clear();
+        let replies = Ok(vec![Reply::Values(vec![value.map(Bytes::from)])]);
+        owner.looked(id.0, replies, Time(0), &mut out);
+        let does = out.pop_front().map(|output| match output {
+            Output::Run(op) => match &op.commands[..] {
+                [
+                    Command::Set {
+                        value, only_new, ..
+                    },
+                ] => {
+                    let text = String::from_utf8_lossy(value).into_owned();
+                    format!("set {text}{}", if *only_new { " nx" } else { "" })
+                }
+                [Command::Expire { ttl_ms, .. }] => format!("expire {ttl_ms}"),
+                other => format!("{other:?}"),
+            },
+            other => format!("{other:?}"),
+        });
+        assert_eq!(does.unwrap_or_default(), then, "{value:?}");
+    }
+
+    #[test]
+    fn a_process_touches_only_what_it_told_itself() {
+        let nothing = |_: &mut Owner, _| {};
+        check(nothing, Some("by me"), "expire 15000");
+        check(nothing, None, "set by me nx");
+        check(nothing, Some("by you"), "");
+        let update = |owner: &mut Owner, id| {
+            owner.update(id, "by me, new".into(), Time(0), &mut VecDeque::new());
+        };
+        check(update, Some("by me"), "set by me, new");
+        check(update, Some("by you"), "");
+        let retire = |owner: &mut Owner, id| owner.retire(id, Time(0), &mut VecDeque::new());
+        check(retire, Some("by me"), "expire 1");
+        check(retire, Some("by you"), "");
+        check(retire, None, "");
+    }
+
+    #[test]
+    fn a_process_that_is_silent_looks_more_often() {
+        let (mut owner, mut out) = (Owner::new("me"), VecDeque::new());
+        let id = owner.own("k".into(), "by me".into(), 15_000, true, Time(0), &mut out);
+        let other = Ok(vec![Reply::Values(vec![Some("by you".into())])]);
+        owner.looked(id.0, other, Time(0), &mut out);
+        assert_eq!(owner.next_timeout(), Some(Time(1_000)));
     }
 }

@@ -19,7 +19,7 @@ use super::output::{CallId, GatherId, JobId, Outcome, Output, OwnedId, ServiceId
 use super::owned::Owner;
 use super::requester::{CallSpec, Requester};
 use super::settings::Settings;
-use super::watch::{KeepPattern, Watches};
+use super::watch::{KeepPattern, Look, Watches};
 
 /// The state machine of one unit. The top of this file has the order of calls.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Core {
             backend: Backend::new(unit.clone(), instance, settings.clone(), rng),
             gatherer: Gatherer::new(unit.clone(), settings),
             watches: Watches::default(),
-            owner: Owner::default(),
+            owner: Owner::new(instance),
             out: VecDeque::new(),
             unit,
         }
@@ -114,7 +114,14 @@ impl Core {
 
     /// Looks at all watched values again, where a server sends no events.
     pub fn poll_watches(&mut self) {
-        self.watches.poll(&mut self.out);
+        self.watches.look_again(Look::Hurried, &mut self.out);
+    }
+
+    /// Looks whether the watched keys are those that are known, in case something happened that no event tells of.
+    /// `values` says to read all values too.
+    pub fn recheck_watches(&mut self, values: bool) {
+        let look = if values { Look::Thorough } else { Look::Names };
+        self.watches.look_again(look, &mut self.out);
     }
 
     /// Ends a watch.
@@ -125,10 +132,28 @@ impl Core {
     /// Writes a kept value of this unit and refreshes it until it is released.
     pub fn own(&mut self, id: &str, value: Bytes, ttl_ms: u64, now: Time) -> OwnedId {
         let key = super::key::key(self.unit.as_str(), Status::Keep, id);
-        self.owner.own(key, value, ttl_ms, now, &mut self.out)
+        self.owner
+            .own(key, value, ttl_ms, false, now, &mut self.out)
     }
 
-    /// Changes an owned value.
+    /// Like [`Core::own`], for a value that other processes of this unit's name write too. It has to contain the
+    /// `instance` that this core was given. What another process wrote last is left alone.
+    pub fn own_shared(&mut self, id: &str, value: Bytes, ttl_ms: u64, now: Time) -> OwnedId {
+        let key = super::key::key(self.unit.as_str(), Status::Keep, id);
+        self.owner.own(key, value, ttl_ms, true, now, &mut self.out)
+    }
+
+    /// Changes a shared value, unless another process wrote last.
+    pub fn update_owned(&mut self, owned: OwnedId, value: Bytes, now: Time) {
+        self.owner.update(owned, value, now, &mut self.out);
+    }
+
+    /// Lets a shared value end at once, unless another process wrote last.
+    pub fn retire_owned(&mut self, owned: OwnedId, now: Time) {
+        self.owner.retire(owned, now, &mut self.out);
+    }
+
+    /// Changes an owned value, whoever wrote last.
     pub fn change_owned(&mut self, owned: OwnedId, value: Bytes, now: Time) {
         self.owner.change(owned, value, now, &mut self.out);
     }
@@ -215,6 +240,7 @@ impl Core {
                     .read(watch, &key, number, sent, replies, now, out);
             }
             Purpose::OwnedRefresh { owned } => self.owner.refreshed(owned, replies, now, out),
+            Purpose::OwnedLook { owned } => self.owner.looked(owned, replies, now, out),
             // A lost write is made up for by the next refresh, which finds the key gone.
             Purpose::OwnedWrite { .. } => {}
         }

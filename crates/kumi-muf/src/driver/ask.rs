@@ -1,6 +1,7 @@
 //! What the handles of a unit ask of its engine, and what the engine's own tasks report. Plain messages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
@@ -45,6 +46,7 @@ pub(crate) struct GatherAsk {
 pub(crate) struct ServeAsk {
     pub(crate) pattern: Pattern,
     pub(crate) places: usize,
+    pub(crate) handler_timeout: Duration,
     pub(crate) handler: Arc<dyn AnyHandler>,
     pub(crate) reply: oneshot::Sender<ServiceId>,
 }
@@ -53,7 +55,7 @@ pub(crate) struct ServeAsk {
 pub(crate) struct WatchAsk {
     pub(crate) pattern: KeepPattern,
     pub(crate) events: mpsc::Sender<KeepEvent>,
-    pub(crate) reply: oneshot::Sender<WatchId>,
+    pub(crate) reply: oneshot::Sender<Result<WatchId, Error>>,
 }
 
 /// What a unit did so far.
@@ -86,6 +88,13 @@ impl Stats {
         self.takeovers = backend.takeovers;
         self.swept = backend.swept;
         self
+    }
+
+    /// As it stands at `_stats`, with the process that it is about.
+    pub(super) fn to_json(self, instance: &str) -> Bytes {
+        let mut json = serde_json::to_value(self).unwrap_or_default();
+        json["instance"] = instance.into();
+        json.to_string().into()
     }
 }
 
@@ -147,8 +156,10 @@ pub(super) enum Report {
     Silent { address: Address, generation: u64 },
     /// The cluster was asked for its slots.
     Topology(Option<Topology>),
-    /// All connected nodes were subscribed to one more pattern.
-    Subscribed(After),
+    /// All connected nodes were subscribed to one more pattern. `told` says that they tell of what it needs.
+    Subscribed { after: After, told: bool },
+    /// The flags of all connected nodes were looked at again. Some had to be set; some may still be missing.
+    Rechecked { mended: bool, told: bool },
     /// A task ended that had nothing to say.
     Nothing,
 }
@@ -156,7 +167,7 @@ pub(super) enum Report {
 /// What a subscription was for.
 pub(super) enum After {
     Serve(ServeAsk),
-    Watch(WatchId),
+    Watch(WatchId, oneshot::Sender<Result<WatchId, Error>>),
     Tap(oneshot::Sender<()>),
     Nothing,
 }

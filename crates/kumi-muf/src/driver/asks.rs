@@ -1,10 +1,13 @@
 //! What handles ask for: calls, services, watches, values; and what they take back when they are dropped.
 
 use super::ask::{After, Ask, CallAsk, GatherAsk, ServeAsk, WatchAsk, Withdrawal};
-use super::engine::{Asked, Engine, Served, Watcher, to_json, unix_ms};
+use super::engine::{Asked, Engine, Generic, Served, Watcher, to_json, unix_ms};
 use super::flight::Passenger;
-use crate::core::{CallSpec, GatherSpec, RequestId, Time, ulid};
+use super::{FLAGS, WATCH_FLAGS};
+use crate::Error;
+use crate::core::{CallSpec, GatherSpec, RequestId, Time, WatchId, ulid};
 use crate::tap::TAP_GLOB;
+use tokio::sync::oneshot;
 
 impl Engine {
     /// A handle wants something.
@@ -23,7 +26,7 @@ impl Engine {
                 }
                 self.core.drain(service);
                 self.drains.push((service, done));
-                self.tell_services();
+                self.tell_services(false);
             }
             Ask::Watch(ask) => self.watch(ask),
             Ask::Own {
@@ -52,6 +55,11 @@ impl Engine {
                 for (service, served) in &mut self.services {
                     served.draining = true;
                     self.core.drain(*service);
+                }
+                // Whoever looks for units need not find one that takes nothing any more.
+                if let Some((_, info, stats)) = self.info.take() {
+                    self.core.retire_owned(info, now);
+                    self.core.retire_owned(stats, now);
                 }
             }
         }
@@ -126,12 +134,43 @@ impl Engine {
             },
         );
         self.keep_patterns.insert(watch, ask.pattern);
-        if ask.reply.send(watch).is_err() {
-            return self.withdrawn(Withdrawal::Watch(watch));
+        if self.generic != Generic::Polled {
+            self.flags = WATCH_FLAGS;
         }
-        // Deletions and changes of a TTL are generic events.
-        self.flags = "K$xg";
-        self.subscribe(vec![glob], After::Watch(watch));
+        self.subscribe(vec![glob], After::Watch(watch, ask.reply));
+    }
+
+    /// A watch's pattern is subscribed to. If deletions are not told of, it is refused, or looked after by the clock.
+    pub(super) fn watch_subscribed(
+        &mut self,
+        watch: WatchId,
+        told: bool,
+        reply: oneshot::Sender<Result<WatchId, Error>>,
+    ) {
+        match (told, self.poll) {
+            (true, _) if self.generic == Generic::Unproven => self.generic = Generic::Proven,
+            (true, _) => {}
+            (false, Some(poll)) => {
+                tracing::info!("the server does not tell of deletions; polling kept values");
+                self.generic = Generic::Polled;
+                self.flags = FLAGS;
+                self.upkeep.poll(poll);
+            }
+            (false, None) => {
+                self.withdrawn(Withdrawal::Watch(watch));
+                if self.keep_patterns.is_empty() {
+                    self.flags = FLAGS;
+                }
+                let need = WATCH_FLAGS.to_owned();
+                let _ = reply.send(Err(Error::Notifications { need }));
+                return;
+            }
+        }
+        match reply.send(Ok(watch)) {
+            Ok(()) => self.core.watch_ready(watch),
+            // Nobody waits for it any more.
+            Err(_) => self.withdrawn(Withdrawal::Watch(watch)),
+        }
     }
 
     pub(super) fn serve(&mut self, ask: ServeAsk) {
@@ -139,6 +178,7 @@ impl Engine {
         let ServeAsk {
             pattern,
             places,
+            handler_timeout,
             handler,
             reply,
         } = ask;
@@ -148,6 +188,7 @@ impl Engine {
             Served {
                 pattern,
                 handler,
+                handler_timeout,
                 draining: false,
             },
         );
@@ -159,7 +200,7 @@ impl Engine {
             self.core.remove_service(service);
             self.services.remove(&service);
         }
-        self.tell_services();
+        self.tell_services(true);
     }
 
     /// A handle was dropped.

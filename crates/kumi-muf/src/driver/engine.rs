@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ask::{Ask, Found, Report, Stats, Ticket, Withdrawal};
 use super::fleet::Fleet;
@@ -41,6 +41,7 @@ const FOUND_LIMIT: usize = 16;
 pub(super) struct Served {
     pub(super) pattern: Pattern,
     pub(super) handler: Arc<dyn AnyHandler>,
+    pub(super) handler_timeout: Duration,
     pub(super) draining: bool,
 }
 
@@ -59,7 +60,15 @@ pub(super) struct Engine {
     /// Patterns over keys that every node is subscribed to, and how often the set has changed.
     pub(super) patterns: BTreeSet<String>,
     pub(super) version: u64,
+    /// Flags of events that every node has to have.
     pub(super) flags: &'static str,
+    /// Whether it is known that deletions and the like are told of.
+    pub(super) generic: Generic,
+    /// How often to look where something is not told of, if that is allowed.
+    pub(super) poll: Option<Duration>,
+    /// A look at the flags is under way; the server was found not to tell of changes.
+    pub(super) rechecking: bool,
+    pub(super) untold: bool,
     /// More has arrived than was taken in.
     pub(super) has_more: bool,
     /// Pipelines whose replies are here: kept for its room.
@@ -91,6 +100,15 @@ pub(super) struct Engine {
     pub(super) rng: fastrand::Rng,
 }
 
+/// What is known about generic events, which watches over kept values need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Generic {
+    Unproven,
+    Proven,
+    /// They do not come: watched values are looked at by the clock.
+    Polled,
+}
+
 /// What a ticket stands for.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
@@ -105,6 +123,9 @@ pub(super) struct Start {
     pub(super) route: Arc<Route>,
     pub(super) patterns: BTreeSet<String>,
     pub(super) flags: &'static str,
+    /// How often to poll if need be, and whether there is need already.
+    pub(super) poll: Option<Duration>,
+    pub(super) polls: bool,
     pub(super) info: Option<Info>,
     pub(super) heartbeat: Duration,
 }
@@ -127,6 +148,13 @@ impl Engine {
             patterns: start.patterns,
             version: 0,
             flags: start.flags,
+            generic: match start.polls {
+                true => Generic::Polled,
+                false => Generic::Unproven,
+            },
+            poll: start.poll,
+            rechecking: false,
+            untold: false,
             has_more: false,
             landed: Vec::new(),
             lost: VecDeque::new(),
@@ -153,13 +181,14 @@ impl Engine {
             base: Instant::now(),
             rng,
         };
-        if let Some(info) = start.info {
+        if let Some(mut info) = start.info {
             let ttl_ms = 3 * start.heartbeat.as_millis() as u64;
             let now = engine.now();
-            let told = engine.core.own("_info", info.to_json(), ttl_ms, now);
-            let stats = engine
-                .core
-                .own("_stats", to_json(&engine.stats), ttl_ms, now);
+            info.instance = instance;
+            let told = info.to_json();
+            let told = engine.core.own_shared("_info", told, ttl_ms, now);
+            let stats = engine.stats.to_json(&info.instance);
+            let stats = engine.core.own_shared("_stats", stats, ttl_ms, now);
             engine.info = Some((info, told, stats));
         }
         engine
@@ -331,7 +360,13 @@ impl Engine {
                     return;
                 };
                 let handling = served.handler.handle(Request::new(request));
-                let task = self.handlers.spawn(handling);
+                let limit = served.handler_timeout;
+                let task = self.handlers.spawn(async move {
+                    let handled = timeout(limit, handling).await;
+                    handled.unwrap_or_else(|_| {
+                        Outcome::Bad(format!("the handler did not end within {limit:?}").into())
+                    })
+                });
                 self.running.insert(task.id(), job);
             }
             Output::WatchAnswers => {

@@ -49,6 +49,9 @@ const ASK_LIMIT: usize = 1_024;
 /// Events every unit needs: channels per key, strings, expiry.
 const FLAGS: &str = "K$x";
 
+/// Events that watches over kept values need besides: deletions and changes of a TTL are generic ones.
+const WATCH_FLAGS: &str = "K$xg";
+
 /// What a builder collected.
 pub(crate) struct Plan {
     pub(crate) info: redis::ConnectionInfo,
@@ -85,7 +88,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     let may_poll = poll.is_some();
     let name = unit.as_str().to_owned();
     let route = Arc::new(Route {
-        trust: Trust::new(info.addr(), &certificates).map_err(Error::Connect)?,
+        trust: Trust::new(info.addr(), &certificates).map_err(Error::Url)?,
         info,
         unit: name,
         connect_timeout,
@@ -125,6 +128,8 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         route,
         patterns,
         flags: FLAGS,
+        poll,
+        polls: settings.poll_ms.is_some(),
         info: discovery,
         heartbeat,
     };

@@ -8,12 +8,19 @@ use std::time::Duration;
 
 use redis::aio::ConnectionLike;
 use redis::{ConnectionAddr, ConnectionInfo, RedisConnectionInfo, RedisResult, Value, cmd, pipe};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::pipe::Line;
 use super::stream::Stream;
 use super::tls::Trust;
 use crate::Error;
+
+/// How long the events of a probe may take, and after how long a silence its key is looked at.
+const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+const PROBE_NUDGE: Duration = Duration::from_millis(20);
+
+/// Names for a probe that are tried until a node of a cluster takes one: it refuses most of them if it has few slots.
+const PROBE_NAMES: u32 = 1_000;
 
 /// How to reach servers. Shared by all nodes of a unit.
 pub(super) struct Route {
@@ -70,8 +77,8 @@ impl Route {
     ) -> Result<Connected, Error> {
         let mut commands = self.open(address).await?;
         let told = match ensure_events(&mut commands, flags).await {
-            true => true,
-            false => self.probe(address, &mut commands).await?,
+            Events::On | Events::Mended => true,
+            Events::Unknown => self.probe(address, &mut commands, flags).await?,
         };
         if !told && !self.may_poll {
             return Err(Error::Notifications {
@@ -89,33 +96,67 @@ impl Route {
         })
     }
 
-    /// Whether events arrive although we may not look at the configuration: sets a key and listens for it.
-    async fn probe(&self, address: Option<&str>, commands: &mut Line) -> Result<bool, Error> {
+    /// Whether the events of all `flags` arrive although we may not look at the configuration: sets a key, changes its
+    /// TTL, lets it expire, and listens for each.
+    pub(super) async fn probe(
+        &self,
+        address: Option<&str>,
+        commands: &mut (impl ConnectionLike + Send),
+        flags: &str,
+    ) -> Result<bool, Error> {
         let mut pushes = self.open(address).await?;
-        // The hash tag makes no difference to a single server; on a cluster each node needs a key of its own, which
-        // cannot be had without knowing its slots, so a node that says MOVED is believed to be like the others.
-        let key = format!("MUF/{}/KEEP/_probe", self.unit);
-        pushes
-            .psubscribe(&format!("{}{key}", self.channel_prefix()))
-            .await
-            .map_err(Error::Connect)?;
-        let set = cmd("SET")
-            .arg(&key)
-            .arg("1")
-            .arg("PX")
-            .arg(1_000)
-            .query_async::<Value>(commands)
-            .await;
-        if set
-            .as_ref()
-            .is_err_and(|error| error.code() == Some("MOVED"))
-        {
+        let probe = format!("MUF/{}/KEEP/_probe", self.unit);
+        let channel = format!("{}{probe}*", self.channel_prefix());
+        pushes.psubscribe(&channel).await.map_err(Error::Connect)?;
+        let Some(key) = set_probe(commands, &probe).await? else {
             return Ok(true);
+        };
+        let classes = [('$', "set"), ('g', "expire"), ('x', "expired")];
+        let mut missing: Vec<&str> = classes
+            .into_iter()
+            .filter(|(flag, _)| flags.contains(*flag))
+            .map(|(_, event)| event)
+            .collect();
+        let until = Instant::now() + PROBE_PATIENCE;
+        while !missing.is_empty() && Instant::now() < until {
+            match timeout(PROBE_NUDGE, pushes.push()).await {
+                Ok(Ok(event)) => missing.retain(|wanted| event != wanted.as_bytes()),
+                Ok(Err(error)) => return Err(Error::Connect(error)),
+                // Whoever looks at a key that has expired makes the server notice.
+                Err(_) => {
+                    let _ = cmd("EXISTS").arg(&key).query_async::<Value>(commands).await;
+                }
+            }
         }
-        set.map_err(Error::Connect)?;
-        let heard = timeout(Duration::from_secs(1), pushes.push()).await;
-        Ok(matches!(heard, Ok(Ok(()))))
+        Ok(missing.is_empty())
     }
+}
+
+/// Sets a key on the node that is asked, and lets it expire at once. Its name, or none if the node wants none: on a
+/// cluster each node has some slots, and a name that falls into one of them has to be found.
+async fn set_probe(
+    commands: &mut (impl ConnectionLike + Send),
+    probe: &str,
+) -> Result<Option<String>, Error> {
+    for number in 0..PROBE_NAMES {
+        let key = match number {
+            0 => probe.to_owned(),
+            number => format!("{probe}.{number}"),
+        };
+        let mut set = cmd("SET");
+        set.arg(&key).arg("1").arg("PX").arg(1_000);
+        match set.query_async::<Value>(commands).await {
+            Ok(_) => {
+                let mut expire = cmd("PEXPIRE");
+                let expired = expire.arg(&key).arg(1).query_async::<Value>(commands);
+                expired.await.map_err(Error::Connect)?;
+                return Ok(Some(key));
+            }
+            Err(error) if error.code() == Some("MOVED") => {}
+            Err(error) => return Err(Error::Connect(error)),
+        }
+    }
+    Ok(None)
 }
 
 /// Proves who we are, chooses the database, and says what to call us in CLIENT LIST, where that is allowed.
@@ -177,8 +218,22 @@ pub(super) struct Connected {
     pub(super) told: bool,
 }
 
-/// Adds what is missing to `notify-keyspace-events`, and keeps what is on. False if we may not.
-pub(super) async fn ensure_events(commands: &mut (impl ConnectionLike + Send), need: &str) -> bool {
+/// What came of looking at a node's flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Events {
+    /// All that is needed was on.
+    On,
+    /// Something was missing, and is on now.
+    Mended,
+    /// We may not look, or not set.
+    Unknown,
+}
+
+/// Adds what is missing to `notify-keyspace-events`, and keeps what is on.
+pub(super) async fn ensure_events(
+    commands: &mut (impl ConnectionLike + Send),
+    need: &str,
+) -> Events {
     const NAME: &str = "notify-keyspace-events";
     let asked: Result<Vec<String>, _> = cmd("CONFIG")
         .arg("GET")
@@ -186,23 +241,26 @@ pub(super) async fn ensure_events(commands: &mut (impl ConnectionLike + Send), n
         .query_async(commands)
         .await;
     let Some(present) = asked.ok().and_then(|pair| pair.into_iter().nth(1)) else {
-        return false;
+        return Events::Unknown;
     };
     let missing: String = need
         .chars()
         .filter(|&flag| !is_on(&present, flag))
         .collect();
     if missing.is_empty() {
-        return true;
+        return Events::On;
     }
     let wanted = format!("{present}{missing}");
-    cmd("CONFIG")
+    let set = cmd("CONFIG")
         .arg("SET")
         .arg(NAME)
         .arg(wanted)
         .query_async::<()>(commands)
-        .await
-        .is_ok()
+        .await;
+    match set {
+        Ok(()) => Events::Mended,
+        Err(_) => Events::Unknown,
+    }
 }
 
 /// `A` stands for all classes of events, but not for the two kinds of channels, nor for misses and new keys.

@@ -181,7 +181,7 @@ impl Line {
         let exchange = async {
             let mut replies = Vec::with_capacity(count);
             while replies.len() < count {
-                replies.extend(self.said().await?);
+                replies.extend(self.said().await?.ok());
             }
             Ok(replies)
         };
@@ -191,16 +191,16 @@ impl Line {
         }
     }
 
-    /// The next thing that is said; none for a push, which is dropped.
-    async fn said(&mut self) -> RedisResult<Option<Value>> {
+    /// The next thing that is said: a reply, or the payload of a push.
+    async fn said(&mut self) -> RedisResult<Result<Value, Vec<u8>>> {
         loop {
             if let Some((said, length)) = wire::said(self.pipe.unread()).map_err(|_| broken())? {
-                let reply = match said {
-                    Said::Reply(value) => Some(value),
-                    Said::Message { .. } => None,
+                let said = match said {
+                    Said::Reply(value) => Ok(value),
+                    Said::Message { payload, .. } => Err(payload.to_vec()),
                 };
                 self.pipe.consume(length);
-                return Ok(reply);
+                return Ok(said);
             }
             if self.pipe.has_ended() {
                 return Err(broken());
@@ -218,10 +218,13 @@ impl Line {
             .try_for_each(|value| value.extract_error().map(|_| ()))
     }
 
-    /// Waits for the next push, and drops it.
-    pub(super) async fn push(&mut self) -> RedisResult<()> {
-        while self.said().await?.is_some() {}
-        Ok(())
+    /// Waits for the next push: what it says happened. Nothing is lost if the future is dropped.
+    pub(super) async fn push(&mut self) -> RedisResult<Vec<u8>> {
+        loop {
+            if let Err(payload) = self.said().await? {
+                return Ok(payload);
+            }
+        }
     }
 }
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::ask::{After, Report};
-use super::engine::Engine;
+use super::engine::{Engine, Generic};
 use super::fleet::{Address, Topology, Up};
 use super::flight::Waiting;
-use super::node::{Connected, ensure_events};
+use super::node::{Connected, Events, Route, ensure_events};
 use super::remote::Remote;
 use crate::core::Time;
 
@@ -189,12 +189,16 @@ impl Engine {
                     self.connect(address, 0);
                 }
             }
-            Report::Subscribed(After::Serve(ask)) => self.serve(ask),
-            Report::Subscribed(After::Watch(watch)) => self.core.watch_ready(watch),
-            Report::Subscribed(After::Tap(reply)) => {
-                let _ = reply.send(());
-            }
-            Report::Subscribed(After::Nothing) | Report::Nothing => {}
+            Report::Subscribed { after, told } => match after {
+                After::Serve(ask) => self.serve(ask),
+                After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
+                After::Tap(reply) => {
+                    let _ = reply.send(());
+                }
+                After::Nothing => {}
+            },
+            Report::Rechecked { mended, told } => self.rechecked(mended, told),
+            Report::Nothing => {}
         }
     }
 
@@ -210,14 +214,43 @@ impl Engine {
             self.version += 1;
         }
         let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
+        let route = self.route.clone();
+        // What else is needed was proved when the node was connected.
+        let unproven = matches!(after, After::Watch(..)) && self.generic == Generic::Unproven;
         self.tasks.spawn(async move {
+            let mut told = true;
             for remote in &mut remotes {
-                ensure_events(remote, flags).await;
+                let events = ensure_events(remote, flags).await;
+                if unproven && events == Events::Unknown {
+                    told &= still_told(&route, remote, flags).await;
+                }
                 for glob in &news {
                     let _ = remote.psubscribe(&format!("{prefix}{glob}")).await;
                 }
             }
-            Report::Subscribed(after)
+            Report::Subscribed { after, told }
+        });
+    }
+
+    /// Looks whether all nodes still tell of what is needed, and has them do so. Where we poll, there is nothing to
+    /// rely on.
+    pub(super) fn recheck(&mut self) {
+        if self.rechecking || self.settings.poll_ms.is_some() || !self.fleet.all_up() {
+            return;
+        }
+        self.rechecking = true;
+        let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
+        let route = self.route.clone();
+        self.tasks.spawn(async move {
+            let (mut mended, mut told) = (false, true);
+            for remote in &mut remotes {
+                match ensure_events(remote, flags).await {
+                    Events::On => {}
+                    Events::Mended => mended = true,
+                    Events::Unknown => told &= still_told(&route, remote, flags).await,
+                }
+            }
+            Report::Rechecked { mended, told }
         });
     }
 
@@ -287,6 +320,16 @@ impl Engine {
             Report::Topology(topology)
         });
     }
+}
+
+/// Whether a connected node tells of changes, where its flags cannot be seen. One that cannot be asked is about to be
+/// connected anew, and proved then.
+async fn still_told(route: &Route, remote: &mut Remote, flags: &str) -> bool {
+    let address = remote.address.clone();
+    route
+        .probe(name(&address), remote, flags)
+        .await
+        .unwrap_or(true)
 }
 
 /// The single server of the URL has no name.

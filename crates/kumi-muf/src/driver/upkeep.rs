@@ -1,4 +1,5 @@
-//! What is done by the clock: heartbeats, polling, looking after slow watchers, silent nodes and the cluster's map.
+//! What is done by the clock: heartbeats, polling, rechecks, looking after slow watchers, silent nodes and the cluster's
+//! map.
 //!
 //! There is one alarm for all of it and for the core. Nothing here is exact: a unit that has nothing to do wakes up about
 //! once a second.
@@ -6,7 +7,7 @@
 use std::time::Duration;
 
 use super::ask::Stats;
-use super::engine::{Engine, Watcher, to_json};
+use super::engine::{Engine, Watcher};
 use crate::core::Time;
 
 /// How often a watcher that was too slow is looked at.
@@ -14,6 +15,13 @@ const OVERFLOW_CHECK_MS: u64 = 50;
 
 /// How often the fleet is looked at, at least: silent nodes, the slots of a cluster.
 const FLEET_CHECK_MS: u64 = 1_000;
+
+/// After how many heartbeats it is looked whether the server still tells of changes, and whether what is watched is
+/// what is known: somebody may have changed its flags, or emptied it, which no event tells of.
+const RECHECK_BEATS: u64 = 2;
+
+/// Every how many rechecks the watched values themselves are read again, and not only their names.
+const THOROUGH_EVERY: u64 = 6;
 
 /// When what is due next.
 pub(super) struct Upkeep {
@@ -24,6 +32,8 @@ pub(super) struct Upkeep {
     poll_at: Time,
     watchers_at: Time,
     fleet_at: Time,
+    recheck_at: Time,
+    rechecks: u64,
 }
 
 impl Upkeep {
@@ -42,7 +52,14 @@ impl Upkeep {
             poll_at: Time(0),
             watchers_at: Time(0),
             fleet_at: Time(0),
+            recheck_at: Time(RECHECK_BEATS.saturating_mul(heartbeat.as_millis() as u64)),
+            rechecks: 0,
         }
+    }
+
+    /// Watched values have to be looked at this often from now on.
+    pub(super) fn poll(&mut self, period: Duration) {
+        self.poll_ms = Some((period.as_millis() as u64).max(1));
     }
 }
 
@@ -53,7 +70,7 @@ impl Engine {
         let watchers_at = self.has_slow_watchers.then_some(upkeep.watchers_at);
         let poll_at = upkeep.poll_ms.map(|_| upkeep.poll_at);
         let times = [watchers_at, poll_at, self.core.poll_timeout()];
-        let others = upkeep.beat_at.min(upkeep.fleet_at);
+        let others = upkeep.beat_at.min(upkeep.fleet_at).min(upkeep.recheck_at);
         times.into_iter().flatten().fold(others, Time::min)
     }
 
@@ -80,6 +97,29 @@ impl Engine {
             self.drop_silent_nodes(now);
             self.refresh_topology(false);
         }
+        if self.upkeep.recheck_at <= now {
+            let period_ms = RECHECK_BEATS.saturating_mul(self.upkeep.heartbeat_ms);
+            self.upkeep.recheck_at = now.plus(period_ms);
+            self.recheck();
+        }
+    }
+
+    /// The flags were looked at. If events were missed, all that follows from that is done; if not, what no event tells
+    /// of is looked for.
+    pub(super) fn rechecked(&mut self, mended: bool, told: bool) {
+        self.rechecking = false;
+        let news = mended || told == self.untold;
+        self.untold = !told;
+        if news {
+            tracing::warn!(told, "the server did not tell of all changes");
+            let now = self.now();
+            self.core.handle_subscribed(now);
+            self.taps.gap();
+            return;
+        }
+        self.upkeep.rechecks += 1;
+        let thorough = self.untold || self.upkeep.rechecks.is_multiple_of(THOROUGH_EVERY);
+        self.core.recheck_watches(thorough);
     }
 
     fn check_watchers(&mut self) {
@@ -96,8 +136,9 @@ impl Engine {
 
     fn beat(&mut self, now: Time) {
         let stats = self.current_stats();
-        if let Some((_, _, owned)) = &self.info {
-            self.core.change_owned(*owned, to_json(&stats), now);
+        if let Some((info, _, owned)) = &self.info {
+            let stats = stats.to_json(&info.instance);
+            self.core.update_owned(*owned, stats, now);
         }
     }
 
@@ -106,14 +147,17 @@ impl Engine {
             .with(self.core.backend_counters(), self.core.pending_calls())
     }
 
-    /// Writes which services there are now.
-    pub(super) fn tell_services(&mut self) {
+    /// Writes which services there are now. With a new one we speak for all processes of our name.
+    pub(super) fn tell_services(&mut self, new: bool) {
         let now = self.now();
         if let Some((info, owned, _)) = &mut self.info {
             let active = self.services.values().filter(|served| !served.draining);
             info.services = active.map(|served| served.pattern.to_string()).collect();
             info.services.sort_unstable();
-            self.core.change_owned(*owned, info.to_json(), now);
+            match new {
+                true => self.core.change_owned(*owned, info.to_json(), now),
+                false => self.core.update_owned(*owned, info.to_json(), now),
+            }
         }
     }
 }

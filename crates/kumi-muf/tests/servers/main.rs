@@ -8,6 +8,7 @@ mod cluster;
 mod examples;
 mod faults;
 mod interop;
+mod notice;
 mod overflow;
 mod support;
 mod tls;

@@ -88,7 +88,7 @@ async fn a_server_that_nobody_vouches_for_is_refused() {
     let stranger = Muf::connect(&server.url(), "web").await.map(|_| ());
     assert!(matches!(stranger, Err(Error::Connect(_))), "{stranger:?}");
     let careless = Muf::connect(&format!("{}/#insecure", server.url()), "web").await;
-    assert!(matches!(careless.map(|_| ()), Err(Error::Connect(_))));
+    assert!(matches!(careless.map(|_| ()), Err(Error::Url(_))));
     // A name that the certificate does not have.
     let url = format!("rediss://127.0.0.2:{}", server.port);
     let builder = Muf::builder(&url, "web").root_certificates(server.certificate.clone());

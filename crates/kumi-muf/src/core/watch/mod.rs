@@ -45,6 +45,8 @@ struct Watch {
     found: Option<HashSet<String>>,
     /// The search is over, reads are on their way.
     searched: bool,
+    /// The search is for keys that are not known; values that are known are not read.
+    names_only: bool,
     reading: usize,
     /// How many reads were sent: their numbers.
     reads: u64,
@@ -80,6 +82,17 @@ impl Watch {
     }
 }
 
+/// How to look at what is watched, when no event says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// All keys and values, at once: there are no events to go by.
+    Hurried,
+    /// All keys and values, in the server's own time.
+    Thorough,
+    /// All keys, in the server's own time. Only those are read that came or went.
+    Names,
+}
+
 /// All watches of a unit.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
@@ -97,6 +110,7 @@ impl Watches {
             snapshot: 0,
             found: None,
             searched: false,
+            names_only: false,
             reading: 0,
             reads: 0,
             ended: HashMap::new(),
@@ -108,7 +122,7 @@ impl Watches {
 
     /// Subscribed to this watch's pattern (for the first time or again): takes a snapshot.
     pub(crate) fn ready(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
-        self.snapshot(watch.0, out);
+        self.snapshot(watch.0, Look::Hurried, out);
     }
 
     pub(crate) fn cancel(&mut self, watch: WatchId) {
@@ -137,12 +151,12 @@ impl Watches {
                 event: KeepEvent::Gap,
             });
         }
-        self.snapshot(watch.0, out);
+        self.snapshot(watch.0, Look::Hurried, out);
     }
 
-    /// Takes a new snapshot of each watch, for want of events.
-    pub(crate) fn poll(&mut self, out: &mut VecDeque<Output>) {
-        let idle = |watch: &Watch| watch.found.is_none();
+    /// Takes a new snapshot of each watch that has one: what differs from it is told as a change.
+    pub(crate) fn look_again(&mut self, look: Look, out: &mut VecDeque<Output>) {
+        let idle = |watch: &Watch| watch.live && watch.found.is_none();
         let watches: Vec<u64> = self
             .watches
             .iter()
@@ -150,22 +164,23 @@ impl Watches {
             .map(|(id, _)| *id)
             .collect();
         for watch in watches {
-            self.snapshot(watch, out);
+            self.snapshot(watch, look, out);
         }
     }
 
-    fn snapshot(&mut self, watch_id: u64, out: &mut VecDeque<Output>) {
+    fn snapshot(&mut self, watch_id: u64, look: Look, out: &mut VecDeque<Output>) {
         let Some(watch) = self.watches.get_mut(&watch_id) else {
             return;
         };
         watch.snapshot += 1;
         watch.found = Some(HashSet::new());
         watch.searched = false;
+        watch.names_only = look == Look::Names;
         let token = SearchToken(Search::Watch(watch_id, watch.snapshot));
         out.push_back(Output::Search {
             token,
             pattern: watch.pattern.key_glob(),
-            paced: false,
+            paced: look != Look::Hurried,
         });
     }
 
@@ -192,6 +207,7 @@ impl Watches {
                     .found
                     .as_mut()
                     .is_some_and(|found| found.insert(text.clone()))
+                && !(watch.names_only && watch.known.contains_key(text))
             {
                 out.push_back(watch.read(watch_id, text, now));
             }

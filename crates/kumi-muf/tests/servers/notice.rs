@@ -1,0 +1,184 @@
+//! What no event tells of: flags that are missing or taken away, a server that is emptied, a process that shares its name.
+
+use std::time::Duration;
+
+use kumi_muf::{Error, Info, KeepEvent, Muf, Request};
+
+use crate::support::{Kind, Place, Server, echo};
+
+/// Rechecks come every second heartbeat.
+const BEAT: Duration = Duration::from_millis(200);
+
+async fn brisk(server: &Server, name: &str) -> Muf {
+    let builder = server.builder(name).heartbeat(BEAT);
+    builder.connect().await.expect("a unit")
+}
+
+/// The next event, briefly.
+async fn next(watch: &mut kumi_muf::KeepWatch) -> String {
+    let next = tokio::time::timeout(Duration::from_secs(20), watch.next());
+    match next.await.expect("no hang").expect("open") {
+        KeepEvent::Value { id, value, .. } => format!("{id}={}", String::from_utf8_lossy(&value)),
+        KeepEvent::Deleted { id, .. } => format!("{id} deleted"),
+        KeepEvent::Expired { id, .. } => format!("{id} expired"),
+        KeepEvent::Live => "live".into(),
+        KeepEvent::Gap => "gap".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_that_somebody_cleared_are_set_again_and_watchers_told() {
+    for server in Server::each() {
+        let web = brisk(&server, "web").await;
+        let mut watch = web.watch_keep("s/*").await.expect("a watch");
+        assert_eq!(next(&mut watch).await, "live");
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", ""]);
+        server.cli(&["SET", "MUF/s/KEEP/unseen", "1"]);
+        assert_eq!(next(&mut watch).await, "gap");
+        assert_eq!(next(&mut watch).await, "unseen=1");
+        assert_eq!(next(&mut watch).await, "live");
+        server.cli(&["SET", "MUF/s/KEEP/seen", "2"]);
+        assert_eq!(next(&mut watch).await, "seen=2");
+        let mut tap = web.tap().await.expect("a tap");
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", "g"]);
+        let gap = tokio::time::timeout(Duration::from_secs(20), tap.next());
+        let gap = gap.await.expect("no hang").expect("open").expect("read");
+        assert_eq!(gap, kumi_muf::Traffic::Gap);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_a_flush_took_are_deleted_for_watchers() {
+    for server in Server::each() {
+        server.cli(&["MSET", "MUF/s/KEEP/a", "1", "MUF/s/KEEP/b", "2"]);
+        let web = brisk(&server, "web").await;
+        let mut watch = web.watch_keep("s/*").await.expect("a watch");
+        let mut seen = [next(&mut watch).await, next(&mut watch).await];
+        seen.sort();
+        assert_eq!(seen, ["a=1", "b=2"]);
+        assert_eq!(next(&mut watch).await, "live");
+        for flush in ["FLUSHALL", "FLUSHDB"] {
+            server.cli(&["MSET", "MUF/s/KEEP/a", "1", "MUF/s/KEEP/b", "2"]);
+            if flush == "FLUSHDB" {
+                let mut seen = [next(&mut watch).await, next(&mut watch).await];
+                seen.sort();
+                assert_eq!(seen, ["a=1", "b=2"]);
+            }
+            server.cli(&[flush]);
+            let gone = [next(&mut watch).await, next(&mut watch).await];
+            assert_eq!(gone, ["a deleted", "b deleted"], "{flush}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_where_deletions_are_not_told_of_is_refused_or_polled() {
+    // kumi-server has one user, who may do everything.
+    let server = Server::start(Kind::Redis);
+    server.cli(&[
+        "ACL", "SETUSER", "shy", "on", ">pw", "~*", "&*", "+@all", "-config",
+    ]);
+    let flags = |flags: &str| server.cli(&["CONFIG", "SET", "notify-keyspace-events", flags]);
+    let shy = |name: &str| {
+        let builder = server.builder(name).heartbeat(BEAT);
+        builder.credentials("shy", "pw")
+    };
+    flags("K$");
+    let deaf = shy("web").connect().await.map(|_| ());
+    assert!(matches!(deaf, Err(Error::Notifications { need }) if need == "K$x"));
+    flags("K$x");
+    let web = shy("web").connect().await.expect("a unit");
+    web.serve("a.b", echo).await.expect("a service");
+    let refused = web.watch_keep("s/*").await.map(|_| ());
+    assert!(
+        matches!(&refused, Err(Error::Notifications { need }) if need == "K$xg"),
+        "{refused:?}"
+    );
+    // Nothing else is the worse for it.
+    web.request("a.b", ()).await.expect("an answer");
+    let poll = shy("poller").poll_every(Duration::from_millis(50));
+    let poller = poll.connect().await.expect("a unit");
+    assert!(!poller.is_polling(), "calls need no polling");
+    let mut watch = poller.watch_keep("s/*").await.expect("a watch");
+    assert_eq!(next(&mut watch).await, "live");
+    server.cli(&["SET", "MUF/s/KEEP/a", "1"]);
+    assert_eq!(next(&mut watch).await, "a=1");
+    server.cli(&["DEL", "MUF/s/KEEP/a"]);
+    assert_eq!(next(&mut watch).await, "a deleted");
+    // Once somebody switches them on, a probe finds them; once somebody switches them off, another does.
+    flags("K$xg");
+    let mut watch = web.watch_keep("s/*").await.expect("a watch");
+    assert_eq!(next(&mut watch).await, "live");
+    server.cli(&["SET", "MUF/s/KEEP/a", "1"]);
+    assert_eq!(next(&mut watch).await, "a=1");
+    flags("");
+    assert_eq!(next(&mut watch).await, "gap");
+    assert_eq!(next(&mut watch).await, "a=1");
+    assert_eq!(next(&mut watch).await, "live");
+    server.cli(&["DEL", "MUF/s/KEEP/a"]);
+    assert_eq!(next(&mut watch).await, "a deleted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_stops_leaves_what_another_of_its_name_tells() {
+    for server in Server::each() {
+        let looker = server.unit("looker").await;
+        let back = async || -> Option<Info> {
+            let units = looker.units().await.expect("units");
+            units.into_iter().find(|info| info.unit == "back")
+        };
+        // What is told is written in its own time.
+        let until = async |told: &dyn Fn(&Info) -> bool| -> Info {
+            let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+            loop {
+                match back().await {
+                    Some(info) if told(&info) => return info,
+                    other => assert!(tokio::time::Instant::now() < deadline, "{other:?}"),
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let first = brisk(&server, "back").await;
+        let service = first.serve("a.*", echo).await.expect("a service");
+        let firsts = until(&|info| info.services == ["a.*"]).await;
+        let second = brisk(&server, "back").await;
+        second.serve("a.*", echo).await.expect("a service");
+        let another = |info: &Info| info.services == ["a.*"] && info.instance != firsts.instance;
+        let seconds = until(&another).await;
+        // The second spoke last. That the first stops changes nothing.
+        service.drain().await.expect("drained");
+        first.close().await.expect("closed");
+        assert_eq!(back().await.as_ref(), Some(&seconds));
+        // The one that speaks stops: the one that lives has its say.
+        let third = brisk(&server, "back").await;
+        third.serve("a.b", echo).await.expect("a service");
+        until(&|info| info.services == ["a.b"]).await;
+        third.close().await.expect("closed");
+        until(&|info| *info == seconds).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_never_ends_is_answered_for_and_gives_its_place_back() {
+    for server in Server::each() {
+        let backend = server.unit("back").await;
+        let hang = |request: Request| async move {
+            if request.payload().is_empty() {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Error>("done")
+        };
+        let serve = backend.serve("a.b", hang).concurrency(1);
+        let serve = serve.handler_timeout(Duration::from_millis(200));
+        serve.await.expect("a service");
+        let web = server.unit("web").await;
+        let error = web.request("a.b", ()).await.expect_err("it hangs");
+        assert!(
+            matches!(&error, Error::Remote(text) if text == "the handler did not end within 200ms"),
+            "{error:?}"
+        );
+        let answer = web.request("a.b", "x").await.expect("an answer");
+        assert_eq!(answer.bytes(), "done");
+    }
+}
