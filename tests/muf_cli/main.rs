@@ -1,6 +1,9 @@
 //! `kumi muf` as a script meets it: through the built binary, on redis-server and on `kumi server`.
 
+mod edges;
 mod support;
+mod terminal;
+mod tls;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};

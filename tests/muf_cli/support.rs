@@ -2,6 +2,8 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -21,14 +23,14 @@ impl Server {
     pub(crate) fn each() -> [Server; 2] {
         let mut kumi = Command::new(env!("CARGO_BIN_EXE_kumi"));
         kumi.arg("server");
-        [Self::redis(), Self::start(kumi)]
+        [Self::redis(), Self::start_program(kumi)]
     }
 
     pub(crate) fn redis() -> Server {
-        Self::start(Command::new("redis-server"))
+        Self::start_program(Command::new("redis-server"))
     }
 
-    fn start(mut program: Command) -> Server {
+    fn start_program(mut program: Command) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut child = program
             .args(["--port", "0", "--save", "", "--unixsocket"])
@@ -43,12 +45,49 @@ impl Server {
         Server { child, directory }
     }
 
+    /// A redis-server that also speaks TLS, and asks for the same certificate that it shows.
+    pub(crate) fn redis_with_tls() -> (Server, Tls) {
+        let names = vec!["localhost".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let file = |name: &str, pem: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, pem).expect("it is ours");
+            path.display().to_string()
+        };
+        let certificate = file("cert.pem", &made.cert.pem());
+        let key = file("key.pem", &made.signing_key.serialize_pem());
+        // The port may be taken between here and there; no other way is known to a server that is told its port.
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        let mut redis = Command::new("redis-server");
+        redis
+            .args(["--bind", "127.0.0.1", "127.0.0.2"])
+            .args(["--tls-port", &port.to_string()])
+            .args(["--tls-cert-file", &certificate])
+            .args(["--tls-key-file", &key])
+            .args(["--tls-ca-cert-file", &certificate]);
+        let server = Self::start_program(redis);
+        let tls = Tls {
+            url: format!("rediss://localhost:{port}"),
+            certificate,
+            key,
+            _directory: directory,
+        };
+        (server, tls)
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("s")
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("unix://{}/s", self.directory.path().display())
     }
 
     /// `kumi muf` for this server, with more words to come.
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kumi"));
         command.arg("muf").args(words).env("KUMI_URL", self.url());
         command
@@ -93,6 +132,31 @@ impl Server {
         assert_eq!(output.stdout, b"", "{words:?}");
     }
 
+    /// Starts a command whose output nobody reads.
+    pub(crate) fn start(&self, words: &[&str]) -> Running {
+        self.watch(words)
+    }
+
+    /// Starts a command on a terminal of its own.
+    pub(crate) fn on_terminal(&self, words: &[&str]) -> Running {
+        let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let line = format!("{} muf {}", env!("CARGO_BIN_EXE_kumi"), words.join(" "));
+        let mut script = Command::new("script");
+        script
+            .args(["--quiet", "--flush", "--return", "--command", &line])
+            .arg("/dev/null")
+            .env("KUMI_URL", self.url())
+            .env("TERM", "xterm")
+            .env_remove("NO_COLOR");
+        let mut child = script
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script is installed");
+        let lines = lines(child.stdout.take().expect("it is piped"));
+        Running { child, lines }
+    }
+
     /// Starts `kumi muf serve` and waits until it serves.
     pub(crate) fn serve(&self, words: &[&str]) -> Running {
         let words: Vec<&str> = [&["serve"], words].concat();
@@ -132,6 +196,19 @@ impl Server {
             .to_owned()
     }
 
+    /// Asks `redis-cli` until it prints what is wanted.
+    pub(crate) fn until(&self, words: &[&str], wanted: impl Fn(&str) -> bool) -> String {
+        let started = Instant::now();
+        loop {
+            let printed = self.cli(words);
+            if wanted(&printed) {
+                return printed;
+            }
+            assert!(started.elapsed() < PATIENCE, "{words:?}: {printed}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Ends the server before its time.
     pub(crate) fn kill(&mut self) {
         end(&mut self.child);
@@ -142,6 +219,15 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// How to reach a server by TLS.
+pub(crate) struct Tls {
+    pub(crate) url: String,
+    /// Paths of files.
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+    _directory: TempDir,
 }
 
 /// A command in the background. Dropping it kills it.
@@ -192,6 +278,20 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         end(&mut self.child);
+    }
+}
+
+/// Waits until there is no such process.
+pub(crate) fn ended(pid: &str) {
+    let started = Instant::now();
+    // A process that ended and whose parent has not noticed has no command line.
+    let is_there = || {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline"));
+        line.is_ok_and(|line| !line.is_empty())
+    };
+    while is_there() {
+        assert!(started.elapsed() < PATIENCE, "{pid} is still running");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -1,26 +1,33 @@
-//! `kumi muf call`: one request, its answer on standard output.
+//! `kumi muf call`: one request, its answer, or the answers of all, on standard output.
 
 use super::failure::Failure;
-use super::options::{CallOptions, payload};
-use super::{POLL, terminal, visitor};
+use super::options::{CallOptions, Form, payload};
+use super::terminal::{self, Colour, Terminal};
+use super::{POLL, Server};
+use kumi_muf::{Error, Gathered, Muf};
+use serde_json::{Map, Value};
 use std::io::IsTerminal;
 use std::time::Duration;
 
 /// How long connecting may take, where the call's timeout is not shorter.
 const CONNECT: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(url: &str, options: CallOptions) -> Result<(), Failure> {
-    let payload = payload(options.payload)?;
+pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(), Failure> {
+    let payload = payload(options.payload.take())?;
     if options.json
-        && let Err(error) = serde_json::from_slice::<serde_json::Value>(&payload)
+        && let Err(error) = serde_json::from_slice::<Value>(&payload)
     {
         return Err(Failure::Usage(format!("the payload is not JSON: {error}")));
     }
-    let muf = visitor(url, &options.unit)
+    let muf = server
+        .visitor(&options.unit)
         .connect_timeout(options.timeout.unwrap_or(CONNECT).min(CONNECT))
         .poll_every(POLL)
         .connect()
         .await?;
+    if options.all {
+        return gather(&muf, &options, payload).await;
+    }
     let mut call = muf.request(&options.target, payload);
     if let Some(timeout) = options.timeout {
         call = call.timeout(timeout);
@@ -30,7 +37,7 @@ pub(super) async fn run(url: &str, options: CallOptions) -> Result<(), Failure> 
     }
     let answer = call.await?;
     if options.json {
-        answer.json::<serde_json::Value>()?;
+        answer.json::<Value>()?;
     } else if options.text {
         answer.text()?;
     }
@@ -41,4 +48,44 @@ pub(super) async fn run(url: &str, options: CallOptions) -> Result<(), Failure> 
         true => terminal::write(b"\n"),
         false => Ok(()),
     }
+}
+
+/// Asks all, and shows each answer as it comes. Nobody is as bad as nobody for a call.
+async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<(), Failure> {
+    let mut gather = muf.gather(&options.target, payload);
+    if let Some(timeout) = options.timeout {
+        gather = gather.timeout(timeout);
+    }
+    if let Some(count) = options.count {
+        gather = gather.count(count as usize);
+    }
+    if let Some(quiet) = options.quiet {
+        gather = gather.quiet(quiet);
+    }
+    let terminal = Terminal::new(Form::Auto);
+    let mut answers = gather.start().await?;
+    let mut heard = 0;
+    while let Some(answer) = answers.next().await {
+        terminal::say(&line(&answer?, &terminal))?;
+        heard += 1;
+    }
+    match heard {
+        0 => Err(Error::NoResponder.into()),
+        _ => Ok(()),
+    }
+}
+
+fn line(answer: &Gathered, terminal: &Terminal) -> String {
+    let (name, colour, bytes) = match &answer.result {
+        Ok(payload) => ("payload", Colour::Cyan, payload),
+        Err(payload) => ("error", Colour::Red, payload),
+    };
+    if !terminal.is_json {
+        let backend = terminal.paint(colour, &answer.backend);
+        return format!("{backend}: {}", terminal::quoted(bytes));
+    }
+    let mut object = Map::new();
+    object.insert("backend".into(), answer.backend.as_str().into());
+    terminal::put(&mut object, name, bytes);
+    Value::from(object).to_string()
 }

@@ -9,7 +9,7 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed in another way
-  2  the command line makes no sense, or a name or payload cannot be sent
+  2  the command line or the URL makes no sense, or a name or payload cannot be sent
   4  the backend answered with an error; its payload is on standard error
   5  no backend claimed the request while it lived
   6  a backend claimed the request and did not answer in time
@@ -50,7 +50,16 @@ impl Failure {
             }
             Failure::Usage(text) => text.clone(),
             Failure::Missing(key) => format!("nothing is kept at {key}"),
-            Failure::Muf(error) => chain(error),
+            Failure::Muf(Error::Notifications { need }) => format!(
+                "the server does not send all keyspace events that are needed, and this user may not switch them on: \
+                 have notify-keyspace-events set to at least {need}"
+            ),
+            Failure::Muf(error) => match chain(error) {
+                text if text.contains("UnknownIssuer") => {
+                    format!("{text} (--cacert names certificates to trust)")
+                }
+                text => text,
+            },
             Failure::Other(error) => format!("{error:#}"),
         };
         let _ = writeln!(io::stderr(), "kumi: {text}");
@@ -66,7 +75,7 @@ impl Failure {
             Failure::Missing(_) => 8,
             Failure::Other(_) => 1,
             Failure::Muf(error) => match error {
-                Error::Name(_) | Error::TooLarge { .. } | Error::Encode(_) => 2,
+                Error::Name(_) | Error::TooLarge { .. } | Error::Encode(_) | Error::Url(_) => 2,
                 Error::Remote(_) => 4,
                 Error::NoResponder => 5,
                 Error::HandlerTimeout { .. } => 6,
@@ -83,11 +92,15 @@ impl From<Error> for Failure {
     }
 }
 
+/// An error with its causes. Some libraries repeat the cause in their own text; it is said once.
 fn chain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        text = format!("{text}: {cause}");
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
         source = cause.source();
     }
     text

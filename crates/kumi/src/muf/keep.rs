@@ -3,14 +3,15 @@
 use super::failure::Failure;
 use super::options::{KeepOptions, payload};
 use super::terminal::{self, Colour, Terminal};
-use super::{POLL, nameless, visitor};
+use super::{POLL, Server, nameless};
 use kumi_muf::KeepEvent;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-pub(super) async fn run(url: &str, options: KeepOptions) -> Result<(), Failure> {
+pub(super) async fn run(server: &Server, options: KeepOptions) -> Result<(), Failure> {
     if let Some(pattern) = &options.watch {
-        return watch(url, pattern, &Terminal::new(options.output)).await;
+        let terminal = Terminal::new(options.output);
+        return watch(server, pattern, options.poll, &terminal).await;
     }
     // The parser lets nothing through that lacks them.
     let (unit, id) = (
@@ -18,10 +19,10 @@ pub(super) async fn run(url: &str, options: KeepOptions) -> Result<(), Failure> 
         options.id.unwrap_or_default(),
     );
     if options.get {
-        return read(url, &unit, &id).await;
+        return read(server, &unit, &id).await;
     }
     let value = payload(options.value)?;
-    let muf = visitor(url, &unit).poll_every(POLL).connect().await?;
+    let muf = server.visitor(&unit).poll_every(POLL).connect().await?;
     let mut keep = muf.keep(&id, value);
     if let Some(ttl) = options.ttl {
         keep = keep.ttl(ttl);
@@ -31,16 +32,30 @@ pub(super) async fn run(url: &str, options: KeepOptions) -> Result<(), Failure> 
     Ok(keep.await?)
 }
 
-async fn read(url: &str, unit: &str, id: &str) -> Result<(), Failure> {
-    let muf = visitor(url, &nameless()).poll_every(POLL).connect().await?;
+async fn read(server: &Server, unit: &str, id: &str) -> Result<(), Failure> {
+    let muf = server
+        .visitor(&nameless())
+        .poll_every(POLL)
+        .connect()
+        .await?;
     match muf.read_keep(unit, id).await? {
         Some(value) => terminal::write(value.bytes()),
         None => Err(Failure::Missing(format!("MUF/{unit}/KEEP/{id}"))),
     }
 }
 
-async fn watch(url: &str, pattern: &str, terminal: &Terminal) -> Result<(), Failure> {
-    let muf = visitor(url, &nameless()).connect().await?;
+async fn watch(
+    server: &Server,
+    pattern: &str,
+    poll: Option<Duration>,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    terminal::end_with_reader();
+    let mut visitor = server.visitor(&nameless());
+    if let Some(poll) = poll {
+        visitor = visitor.poll_every(poll);
+    }
+    let muf = visitor.connect().await?;
     let mut watch = muf.watch_keep(pattern).await?;
     while let Some(event) = watch.next().await {
         let line = match terminal.is_json {

@@ -7,6 +7,7 @@ mod base64;
 mod call;
 mod exec;
 mod failure;
+mod group;
 mod keep;
 mod options;
 mod pipe;
@@ -19,7 +20,8 @@ pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
 use kumi_muf::{Builder, Muf};
 pub(crate) use options::MufOptions;
-use options::MufTask;
+use options::{MufTask, TlsOptions};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -38,14 +40,15 @@ pub(crate) fn run(options: MufOptions) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let done = match runtime {
-        Ok(runtime) => {
-            let done = runtime.block_on(perform(&url, options.task));
+    let done = match (runtime, Server::new(url, &options.tls)) {
+        (Ok(runtime), Ok(server)) => {
+            let done = runtime.block_on(perform(&server, options.task));
             // Nobody waits for what a command left behind, such as the rest of a reconnection.
             runtime.shutdown_background();
             done
         }
-        Err(error) => Err(Failure::io("starting", error)),
+        (Err(error), _) => Err(Failure::io("starting", error)),
+        (_, Err(failure)) => Err(failure),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -56,19 +59,57 @@ pub(crate) fn run(options: MufOptions) -> ExitCode {
     }
 }
 
-async fn perform(url: &str, task: MufTask) -> Result<(), Failure> {
+async fn perform(server: &Server, task: MufTask) -> Result<(), Failure> {
     match task {
-        MufTask::Call(options) => call::run(url, options).await,
-        MufTask::Serve(options) => serve::run(url, options).await,
-        MufTask::Watch(options) => watch::run(url, options).await,
-        MufTask::Keep(options) => keep::run(url, options).await,
-        MufTask::Units(options) => units::run(url, options).await,
+        MufTask::Call(options) => call::run(server, options).await,
+        MufTask::Serve(options) => serve::run(server, options).await,
+        MufTask::Watch(options) => watch::run(server, options).await,
+        MufTask::Keep(options) => keep::run(server, options).await,
+        MufTask::Units(options) => units::run(server, options).await,
     }
 }
 
-/// A unit that comes and goes, and does not tell of itself.
-fn visitor(url: &str, unit: &str) -> Builder {
-    Muf::builder(url, unit).discovery(false)
+/// Where the server is, and why it is trusted.
+struct Server {
+    url: String,
+    roots: Option<Vec<u8>>,
+    /// Our certificate and its key.
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Server {
+    fn new(url: String, tls: &TlsOptions) -> Result<Self, Failure> {
+        let read = |path: &Path| {
+            std::fs::read(path)
+                .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
+        };
+        let identity = match (&tls.cert, &tls.key) {
+            (Some(cert), Some(key)) => Some((read(cert)?, read(key)?)),
+            _ => None,
+        };
+        Ok(Self {
+            url,
+            roots: tls.cacert.as_deref().map(read).transpose()?,
+            identity,
+        })
+    }
+
+    /// A unit on this server.
+    fn unit(&self, name: &str) -> Builder {
+        let mut builder = Muf::builder(&self.url, name);
+        if let Some(roots) = &self.roots {
+            builder = builder.root_certificates(roots.clone());
+        }
+        if let Some((cert, key)) = &self.identity {
+            builder = builder.client_certificate(cert.clone(), key.clone());
+        }
+        builder
+    }
+
+    /// A unit that comes and goes, and does not tell of itself.
+    fn visitor(&self, name: &str) -> Builder {
+        self.unit(name).discovery(false)
+    }
 }
 
 /// The name of a visitor that nobody needs to know.

@@ -2,18 +2,39 @@
 
 use super::failure::{EXIT_CODES, Failure};
 use clap::{Args, Subcommand, ValueEnum};
+use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// Largest payload: the default of a unit.
+const PAYLOAD_LIMIT: u64 = 1 << 20;
 
 /// Options of every command, and the command.
 #[derive(Debug, Args)]
 pub(crate) struct MufOptions {
-    /// The server: redis://[user:password@]host[:port][/db] or unix:///path [default: KUMI_URL, else
-    /// redis://127.0.0.1:6379]
+    /// The server: redis://[user:password@]host[:port][/db], rediss:// for TLS, or unix:///path [default: KUMI_URL,
+    /// else redis://127.0.0.1:6379]
     #[arg(long, value_name = "URL", global = true)]
     pub(super) url: Option<String>,
+    #[command(flatten)]
+    pub(super) tls: TlsOptions,
     #[command(subcommand)]
     pub(super) task: MufTask,
+}
+
+/// What a rediss:// server is trusted by, and what it is shown. The names are those of redis-cli.
+#[derive(Debug, Default, Args)]
+pub(super) struct TlsOptions {
+    /// Trust a rediss:// server by these certificates (PEM) instead of the system's
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(super) cacert: Option<PathBuf>,
+    /// Show a rediss:// server that asks this certificate (PEM)
+    #[arg(long, value_name = "FILE", global = true, requires = "key")]
+    pub(super) cert: Option<PathBuf>,
+    /// The private key (PEM) of --cert
+    #[arg(long, value_name = "FILE", global = true, requires = "cert")]
+    pub(super) key: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,7 +73,8 @@ const CALL_EXAMPLES: &str = "\
 Examples:
   kumi muf call web thumb.resize @cat.png --timeout 2s > small.png
   kumi muf call web sum.add '[1, 2]' --json
-  date | kumi muf call web echo.say -";
+  date | kumi muf call web echo.say -
+  kumi muf call web cache.size --all --quiet 200ms";
 
 const SERVE_NOTES: &str = "\
 Examples:
@@ -64,12 +86,14 @@ answer (RES). If it ends with another exit code than 0, its standard error is th
 MUF_ID (the request's ID), MUF_METHOD (service.method; empty for a bare ID), MUF_UNIT (who asks) and MUF_ATTEMPT
 (1, or more if the request may have run before).
 
+The command is over when sh ends; what it left in the background is not waited for. --handler-timeout bounds it.
+
 With --pipe, sh runs the command once. Each request is a line of JSON on its standard input:
   {\"id\": 7, \"request\": \"a.b~01J...\", \"method\": \"a.b\", \"unit\": \"web\", \"attempt\": 1, \"payload\": \"text\"}
 and it writes a line for each to its standard output, in any order, with the same id:
   {\"id\": 7, \"payload\": \"text\"}  or  {\"id\": 7, \"error\": \"text\"}
 A payload that is not UTF-8 text is in payload_base64 instead, both ways. A payload that is another kind of JSON value
-is answered as JSON text. method is null for a bare ID. When standard input ends, the program should end; if it ends
+is answered as JSON text. A line with an id and nothing else that can be sent is answered as an error. method is null for a bare ID. When standard input ends, the program should end; if it ends
 by itself, so does 'serve', with exit code 1.";
 
 #[derive(Debug, Args)]
@@ -93,6 +117,18 @@ pub(super) struct CallOptions {
     /// How long the request lives while nobody claims it; at most the timeout [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) ttl: Option<Duration>,
+    /// Call all backends, and print a line for each answer
+    ///
+    /// On a terminal, lines for people; otherwise JSON lines with "backend" and "payload" or "error". It ends when
+    /// --count have answered, when nobody has for --quiet, or after --timeout [default: 2s].
+    #[arg(long, conflicts_with_all = ["json", "text", "ttl"])]
+    pub(super) all: bool,
+    /// With --all: how many answers are enough
+    #[arg(long, value_name = "N", requires = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) count: Option<u32>,
+    /// With --all: how long after an answer to wait for the next
+    #[arg(long, value_name = "TIME", requires = "all", value_parser = duration)]
+    pub(super) quiet: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -116,6 +152,12 @@ pub(super) struct ServeOptions {
     /// Requests that are worked on at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) concurrency: u16,
+    /// How long a request may be worked on before it is answered as an error
+    ///
+    /// With --exec, the command and everything it started are killed then. With --pipe, the program may go on, and what
+    /// it answers later counts for nothing.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    pub(super) handler_timeout: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -151,6 +193,9 @@ pub(super) struct KeepOptions {
     /// Show what is kept and every change of it: 'unit/name', with * and ? in both
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["unit", "id", "value"])]
     pub(super) watch: Option<String>,
+    /// With --watch: look this often where the server does not send all events, instead of failing
+    #[arg(long, value_name = "TIME", requires = "watch", value_parser = duration)]
+    pub(super) poll: Option<Duration>,
     /// How to show what is watched
     #[arg(long, value_name = "FORM", default_value = "auto")]
     pub(super) output: Form,
@@ -193,25 +238,33 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
     }
 }
 
-/// Reads a payload as it stands on a command line.
+/// Reads a payload as it stands on a command line. Of what is too long, no more is read than shows that.
 pub(super) fn payload(text: Option<String>) -> Result<Vec<u8>, Failure> {
     let Some(text) = text else {
         return Ok(Vec::new());
     };
     if text == "-" {
-        let mut bytes = Vec::new();
-        let read = std::io::stdin().read_to_end(&mut bytes);
-        return match read {
-            Ok(_) => Ok(bytes),
-            Err(error) => Err(Failure::io("reading standard input", error)),
-        };
+        return limited(std::io::stdin(), "standard input")
+            .map_err(|error| Failure::io("reading standard input", error))?;
     }
     match text.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => Ok(rest.as_bytes().to_vec()),
-        Some(file) => std::fs::read(file)
-            .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}"))),
+        Some(file) => File::open(file)
+            .and_then(|open| limited(open, file))
+            .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?,
         None => Ok(text.into_bytes()),
     }
+}
+
+fn limited(source: impl Read, name: &str) -> std::io::Result<Result<Vec<u8>, Failure>> {
+    let mut bytes = Vec::new();
+    source.take(PAYLOAD_LIMIT + 1).read_to_end(&mut bytes)?;
+    Ok(match bytes.len() as u64 > PAYLOAD_LIMIT {
+        true => Err(Failure::Usage(format!(
+            "{name} holds more than the {PAYLOAD_LIMIT} bytes that a payload may have"
+        ))),
+        false => Ok(bytes),
+    })
 }
 
 #[cfg(test)]
@@ -250,9 +303,11 @@ mod tests {
         check(None, b"");
         check(Some("hello"), b"hello");
         check(Some("@@home"), b"@home");
-        assert!(matches!(
-            payload(Some("@/no/such/file".into())),
-            Err(Failure::Usage(_))
-        ));
+        for unusable in ["@/no/such/file", "@/", "@/dev/zero"] {
+            assert!(
+                matches!(payload(Some(unusable.into())), Err(Failure::Usage(_))),
+                "{unusable}"
+            );
+        }
     }
 }

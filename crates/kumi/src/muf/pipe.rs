@@ -4,11 +4,12 @@
 //! to it      {"id":7,"request":"a.b~01J…","method":"a.b","unit":"web","attempt":1,"payload":"text"}
 //! from it    {"id":7,"payload":"text"}   {"id":7,"payload_base64":"/w=="}   {"id":7,"error":"text"}
 //! ```
-//! `id` is a number of ours, not the request's ID: two units may use the same bare ID at a time. A line that cannot be
-//! read is told on standard error and skipped; a request whose answer never comes is the program's fault, and its caller
-//! gets a timeout.
+//! `id` is a number of ours, not the request's ID: two units may use the same bare ID at a time. A line with an `id` and
+//! nothing that can be sent becomes an error that says so. A line that is about no request is told on standard error and
+//! skipped; the request it was meant for ends with its time.
 
 use super::failure::Failure;
+use super::group::Group;
 use super::{base64, exec, terminal};
 use kumi_muf::{Outcome, Request};
 use serde_json::{Map, Value};
@@ -31,10 +32,11 @@ const QUEUE_LIMIT: usize = 16;
 /// How long the program may take to end after its input has.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// The program, while it runs. Dropping it kills it.
+/// The program, while it runs. Dropping it kills it, with everything it started.
 pub(super) struct Program {
     pub(super) pipe: Arc<Pipe>,
     child: Child,
+    group: Group,
     reader: JoinHandle<()>,
 }
 
@@ -64,22 +66,35 @@ impl Program {
         });
         Ok(Self {
             pipe,
+            group: Group::of(&child),
             child,
             reader,
         })
     }
 
-    /// Waits until the program has closed its output, which is its end as far as answers go.
+    /// Waits until the program has ended or closed its output: no more answers will come. Whoever waits for one then
+    /// waits in vain.
     pub(super) async fn ended(&mut self) {
-        // A reader that panicked has ended too.
-        let _ = (&mut self.reader).await;
+        tokio::select! {
+            // A reader that panicked has ended too.
+            _ = &mut self.reader => {}
+            _ = self.child.wait() => {
+                self.group.leave();
+                // Its last words are on their way, unless it left something behind that keeps its output open.
+                if timeout(exec::LEFTOVER, &mut self.reader).await.is_err() {
+                    self.reader.abort();
+                }
+            }
+        }
+        self.pipe.end();
     }
 
     /// Ends its input and waits for its end, but not for ever.
     pub(super) async fn stop(mut self) {
         let _ = self.pipe.lines.send(None).await;
-        if timeout(FAREWELL, self.child.wait()).await.is_err() {
-            eprintln!("kumi: the program did not end with its input; killing it");
+        match timeout(FAREWELL, self.child.wait()).await {
+            Ok(_) => self.group.leave(),
+            Err(_) => eprintln!("kumi: the program did not end with its input; killing it"),
         }
     }
 }
@@ -109,15 +124,16 @@ struct Waiting {
 }
 
 impl Pipe {
-    /// Hands a request over and waits for its answer.
+    /// Hands a request over and waits for its answer. Dropping the future closes the request: an answer that comes
+    /// all the same is told as one to nothing.
     pub(super) async fn answer(&self, request: &Request) -> Outcome {
         let gone = || Outcome::Bad("the backend's program has ended".into());
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(answer) = self.expect(id) else {
             return gone();
         };
+        let _open = Open { pipe: self, id };
         if self.lines.send(Some(line(id, request))).await.is_err() {
-            self.waiting().answers.remove(&id);
             return gone();
         }
         answer.await.unwrap_or_else(|_| gone())
@@ -154,7 +170,7 @@ impl Pipe {
     fn take(&self, line: &[u8]) {
         match outcome(line) {
             Ok((id, outcome)) => match self.waiting().answers.remove(&id) {
-                // The handler may have been dropped meanwhile.
+                // The request may have been given up this very moment.
                 Some(answer) => drop(answer.send(outcome)),
                 None => eprintln!("kumi: the program answered {id}, which is not open"),
             },
@@ -177,6 +193,18 @@ impl Pipe {
     }
 }
 
+/// A request that the program has. Dropping it takes it off the list.
+struct Open<'a> {
+    pipe: &'a Pipe,
+    id: u64,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.pipe.waiting().answers.remove(&self.id);
+    }
+}
+
 fn line(id: u64, request: &Request) -> String {
     let mut object = Map::new();
     object.insert("id".into(), id.into());
@@ -188,22 +216,29 @@ fn line(id: u64, request: &Request) -> String {
     format!("{}\n", Value::from(object))
 }
 
-/// Reads an answer, or says why it is none.
+/// Reads which request a line is about and what it answers, or says why it is about none.
 fn outcome(line: &[u8]) -> Result<(u64, Outcome), &'static str> {
     let object: Map<String, Value> =
         serde_json::from_slice(line).map_err(|_| "not a JSON object")?;
     let id = object.get("id").and_then(Value::as_u64).ok_or("no id")?;
-    let outcome = if let Some(error) = object.get("error") {
-        Outcome::Bad(text(error).into())
+    // The request is open whatever else the line says, so its caller has to hear of it.
+    let outcome = answer_in(&object)
+        .unwrap_or_else(|reason| Outcome::Bad(format!("the backend's program {reason}").into()));
+    Ok((id, outcome))
+}
+
+fn answer_in(object: &Map<String, Value>) -> Result<Outcome, &'static str> {
+    if let Some(error) = object.get("error") {
+        Ok(Outcome::Bad(text(error).into()))
     } else if let Some(payload) = object.get("payload_base64") {
         let bytes = payload.as_str().and_then(base64::decode);
-        Outcome::Good(bytes.ok_or("payload_base64 is not Base64")?.into())
+        let bytes = bytes.ok_or("answered with a payload_base64 that is not Base64")?;
+        Ok(Outcome::Good(bytes.into()))
     } else if let Some(payload) = object.get("payload") {
-        Outcome::Good(text(payload).into())
+        Ok(Outcome::Good(text(payload).into()))
     } else {
-        return Err("neither payload nor error");
-    };
-    Ok((id, outcome))
+        Err("answered with neither payload nor error")
+    }
 }
 
 /// A string as it is, anything else as JSON.
@@ -229,12 +264,23 @@ mod tests {
             r#"{"id":7,"error":"no"}"#,
             Ok((7, Outcome::Bad("no".into()))),
         );
-        check(r#"{"id":7}"#, Err("neither payload nor error"));
         check(r#"{"payload":"x"}"#, Err("no id"));
         check("[]", Err("not a JSON object"));
-        check(
-            r#"{"id":7,"payload_base64":"?"}"#,
-            Err("payload_base64 is not Base64"),
-        );
+    }
+
+    #[test]
+    fn a_line_about_a_request_that_answers_nothing_is_an_error() {
+        let check = |line: &str, reason: &str| {
+            let text = format!("the backend's program answered with {reason}");
+            let expected = Ok((7, Outcome::Bad(text.into())));
+            assert_eq!(outcome(line.as_bytes()), expected, "{line}");
+        };
+        check(r#"{"id":7}"#, "neither payload nor error");
+        for payload in ["\"?\"", "null", "7"] {
+            check(
+                &format!(r#"{{"id":7,"payload_base64":{payload}}}"#),
+                "a payload_base64 that is not Base64",
+            );
+        }
     }
 }

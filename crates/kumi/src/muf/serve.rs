@@ -1,20 +1,21 @@
 //! `kumi muf serve`: a backend made of somebody else's program.
 
-use super::exec;
 use super::failure::Failure;
 use super::options::ServeOptions;
 use super::pipe::Program;
+use super::{Server, exec};
 use kumi_muf::{Muf, Request, Service};
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub(super) async fn run(url: &str, options: ServeOptions) -> Result<(), Failure> {
+pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Failure> {
     let mut stop = Stop::new()?;
     let unit = options
         .unit
         .clone()
         .unwrap_or_else(|| default_unit(&options.pattern));
-    let muf = Muf::builder(url, &unit)
+    let muf = server
+        .unit(&unit)
         .version(kumi_store::KUMI_VERSION)
         .connect()
         .await?;
@@ -22,29 +23,36 @@ pub(super) async fn run(url: &str, options: ServeOptions) -> Result<(), Failure>
         Some(command) => Some(Program::start(command)?),
         None => None,
     };
-    let service = start(&muf, &options, program.as_ref()).await?;
+    let _service = start(&muf, &options, program.as_ref()).await?;
     eprintln!("kumi: serving {} as {unit}", options.pattern);
     let ended = tokio::select! {
         () = stop.asked() => false,
         () = ended(&mut program) => true,
     };
-    let drained = async {
-        service.drain().await?;
-        // Closing waits until the last answers are written.
-        muf.close().await?;
-        match program {
-            Some(program) if !ended => program.stop().await,
-            _ => {}
-        }
-        Ok(())
-    };
     tokio::select! {
-        drained = drained => match drained {
+        closed = close(muf, program, ended) => match closed {
             Ok(()) if ended => Err(Failure::Other(anyhow::anyhow!("the program has ended"))),
             other => other,
         },
         () = stop.asked() => Err(Failure::Other(anyhow::anyhow!("stopped before all was answered"))),
     }
+}
+
+/// Answers what was taken, and then ends the program. Dropping the future kills what still runs.
+async fn close(muf: Muf, mut program: Option<Program>, ended: bool) -> Result<(), Failure> {
+    {
+        let closing = muf.close();
+        tokio::pin!(closing);
+        tokio::select! {
+            closed = &mut closing => closed?,
+            // It may end before it has answered.
+            () = self::ended(&mut program), if !ended => closing.await?,
+        }
+    }
+    if let Some(program) = program.filter(|_| !ended) {
+        program.stop().await;
+    }
+    Ok(())
 }
 
 async fn start(
@@ -68,7 +76,10 @@ async fn start(
             })
         }
     };
-    Ok(serve.concurrency(options.concurrency.into()).await?)
+    let serve = serve
+        .concurrency(options.concurrency.into())
+        .handler_timeout(options.handler_timeout);
+    Ok(serve.await?)
 }
 
 /// Waits for the end of a program, or for ever if there is none.

@@ -3,6 +3,7 @@
 use super::base64;
 use super::failure::Failure;
 use super::options::Form;
+use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Map, Value};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -51,6 +52,26 @@ impl Terminal {
             false => text.to_owned(),
         }
     }
+}
+
+/// Ends the program when whoever reads its output has left: `| head -1` need not wait for the next line. For commands
+/// that only show things, and have nothing to leave in order.
+pub(super) fn end_with_reader() {
+    std::thread::spawn(|| {
+        let stdout = io::stdout();
+        loop {
+            // Nothing is asked for: what went wrong is told all the same.
+            let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+            let polled = poll(&mut watched, None);
+            let left = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+            match polled {
+                Ok(_) if watched[0].revents().intersects(left) => std::process::exit(0),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                // Then the next line finds out.
+                Err(_) => return,
+            }
+        }
+    });
 }
 
 /// Writes a line at once.

@@ -3,17 +3,22 @@
 use super::failure::Failure;
 use super::options::UnitsOptions;
 use super::terminal::{self, Terminal};
-use super::{POLL, nameless, visitor};
+use super::{POLL, Server, nameless};
 use kumi_muf::Info;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(super) async fn run(url: &str, options: UnitsOptions) -> Result<(), Failure> {
-    let muf = visitor(url, &nameless()).poll_every(POLL).connect().await?;
+pub(super) async fn run(server: &Server, options: UnitsOptions) -> Result<(), Failure> {
+    let muf = server
+        .visitor(&nameless())
+        .poll_every(POLL)
+        .connect()
+        .await?;
     let units = muf.units().await?;
     if Terminal::new(options.output).is_json {
         for info in &units {
             let line = serde_json::json!({
                 "unit": info.unit, "services": info.services, "version": info.version, "since": info.since,
+                "instance": info.instance,
             });
             terminal::say(&line.to_string())?;
         }

@@ -6,7 +6,7 @@
 use super::failure::Failure;
 use super::options::WatchOptions;
 use super::terminal::{self, Colour, Terminal};
-use super::{nameless, visitor};
+use super::{Server, nameless};
 use kumi_muf::core::{Audience, RequestId, Status};
 use kumi_muf::{KeyEvent, Traffic};
 use serde_json::{Map, Value, json};
@@ -19,9 +19,10 @@ const OPEN_LIMIT: usize = 10_000;
 /// How much of a payload is shown unless all is wanted.
 const PAYLOAD_BYTES: usize = 120;
 
-pub(super) async fn run(url: &str, options: WatchOptions) -> Result<(), Failure> {
+pub(super) async fn run(server: &Server, options: WatchOptions) -> Result<(), Failure> {
     let terminal = Terminal::new(options.output);
-    let muf = visitor(url, &nameless()).connect().await?;
+    terminal::end_with_reader();
+    let muf = server.visitor(&nameless()).connect().await?;
     let mut tap = muf.tap().await?;
     let mut matcher = Matcher::default();
     show(&Sight::of(Kind::Watching), &terminal, options.full)?;

@@ -1,0 +1,181 @@
+//! Programs that misbehave and people who leave: what a backend does when its command hangs, talks nonsense or leaves
+//! things behind, and what is printed when something cannot be.
+
+use crate::support::{Server, ended};
+use rustix::process::Signal;
+use serde_json::json;
+use std::process::Stdio;
+
+#[test]
+fn a_line_that_answers_nothing_becomes_an_error() {
+    for server in Server::each() {
+        let script = r#"read -r line; echo '{"id":1}'
+            read -r line; echo '{"id":2,"payload_base64":"?"}'
+            cat >/dev/null"#;
+        let mut backend = server.serve(&["p.*", "--pipe", script, "--concurrency", "1"]);
+        server.fails(&["call", "web", "p.q"], 4, "neither payload nor error");
+        server.fails(&["call", "web", "p.q"], 4, "not Base64");
+        assert_eq!(backend.stop(Signal::TERM), Some(0), "nothing is open");
+    }
+}
+
+#[test]
+fn a_handler_that_does_not_end_is_answered_for() {
+    for server in Server::each() {
+        let limit = ["--handler-timeout", "300ms"];
+        let exec = ["a.*", "--exec", "sleep 1000; true", "--concurrency", "1"];
+        let mut hanging = server.serve(&[&exec[..], &limit].concat());
+        let pipe = ["b.*", "--pipe", "cat >/dev/null", "--concurrency", "1"];
+        let mut silent = server.serve(&[&pipe[..], &limit].concat());
+        for method in ["a.b", "b.c"] {
+            // Twice, because the first must not hold the only place.
+            server.fails(&["call", "web", method], 4, "did not end within 300ms");
+            server.fails(&["call", "web", method], 4, "did not end within 300ms");
+        }
+        assert_eq!(hanging.stop(Signal::TERM), Some(0));
+        assert_eq!(silent.stop(Signal::TERM), Some(0));
+    }
+}
+
+#[test]
+fn what_a_command_leaves_in_the_background_holds_nothing_up() {
+    let server = Server::redis();
+    let command = "sleep 1000 & echo $!";
+    let mut backend = server.serve(&["bg.*", "--exec", command, "--concurrency", "1"]);
+    for _ in 0..2 {
+        let pid = server.printed(&["call", "web", "bg.go", "--timeout", "20s"]);
+        // It runs on, as it would for a shell.
+        end_process(pid.trim());
+    }
+    assert_eq!(backend.stop(Signal::TERM), Some(0));
+    let script =
+        r#"read -r line; echo '{"id":1,"payload":"last words"}'; sleep 1000 & echo $! >&2"#;
+    let mut backend = server.serve(&["p.*", "--pipe", script]);
+    let answer = server.printed(&["call", "web", "p.q", "--timeout", "20s"]);
+    assert_eq!(answer, "last words");
+    assert_eq!(backend.ended(), Some(1), "the program has ended");
+    end_process(&backend.next());
+}
+
+#[test]
+fn a_backend_that_is_stopped_at_once_takes_its_commands_with_it() {
+    let server = Server::redis();
+    let tell = format!("redis-cli -s {}", server.socket().display());
+    // The shell waits for a child of its own, which no signal to the shell alone would end.
+    let command = format!("sleep 1000 & {tell} SET pid $! >/dev/null; wait");
+    let mut backend = server.serve(&["a.*", "--exec", &command]);
+    let call = server.start(&["call", "web", "a.b"]);
+    let pid = server.until(&["GET", "pid"], |pid| !pid.is_empty());
+    backend.signal(Signal::TERM);
+    assert_eq!(backend.stop(Signal::TERM), Some(1));
+    ended(&pid);
+    drop(call);
+}
+
+#[test]
+fn no_more_of_a_payload_is_read_than_fits() {
+    let server = Server::redis();
+    for words in [
+        ["call", "web", "a.b", "@/dev/zero"],
+        ["keep", "web", "a", "@/dev/zero"],
+    ] {
+        server.fails(&words, 2, "1048576 bytes");
+    }
+    let endless = std::fs::File::open("/dev/zero").expect("a device");
+    let output = server
+        .command(&["call", "web", "a.b", "-"])
+        .stdin(endless)
+        .output()
+        .expect("kumi is built");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn a_url_that_is_none_is_a_mistake_of_the_caller() {
+    let server = Server::redis();
+    for url in [
+        "nonsense",
+        "http://localhost",
+        "redis://",
+        "redis://h:port",
+        "rediss://h/#insecure",
+    ] {
+        let output = server.run(&["call", "web", "a.b", "--url", url]);
+        assert_eq!(output.status.code(), Some(2), "{url}: {output:?}");
+    }
+}
+
+#[test]
+fn why_a_server_cannot_be_reached_is_said_once() {
+    let server = Server::redis();
+    let url = "unix:///no/such/socket";
+    let output = server.run(&["units", "--url", url]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert_eq!(said.matches("No such file").count(), 1, "{said}");
+}
+
+#[test]
+fn a_unit_that_stopped_is_not_listed() {
+    for server in Server::each() {
+        let mut backend = server.serve(&["a.*", "--exec", "cat", "--unit", "back"]);
+        assert!(server.printed(&["units"]).contains("back"));
+        assert_eq!(backend.stop(Signal::TERM), Some(0));
+        // The key is given a millisecond, because nothing is deleted.
+        server.until(&["EXISTS", "MUF/back/KEEP/_info"], |there| there == "0");
+        assert_eq!(server.printed(&["units"]), "");
+    }
+}
+
+#[test]
+fn a_watch_ends_when_its_reader_leaves() {
+    for words in [&["watch"][..], &["keep", "--watch", "*/*"]] {
+        let server = Server::redis();
+        let mut watch = server
+            .command(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kumi is built");
+        let mut output = watch.stdout.take().expect("it is piped");
+        let mut first = [0];
+        std::io::Read::read_exact(&mut output, &mut first).expect("a line");
+        drop(output);
+        // Nothing happens on the server, so there is no next line.
+        assert!(watch.wait().expect("it is our child").success());
+    }
+}
+
+#[test]
+fn all_backends_answer_when_all_are_called() {
+    for server in Server::each() {
+        let _one = server.serve(&["who.*", "--exec", "echo one", "--unit", "one"]);
+        let _two = server.serve(&["who.*", "--exec", "echo no >&2; exit 1", "--unit", "two"]);
+        let lines = server.printed(&["call", "web", "who.is", "--all", "--count", "2"]);
+        let mut lines: Vec<serde_json::Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        lines.sort_by_key(|line| line["backend"].to_string());
+        assert_eq!(
+            lines,
+            [
+                json!({"backend": "one", "payload": "one\n"}),
+                json!({"backend": "two", "error": "no\n"}),
+            ]
+        );
+        server.fails(
+            &["call", "web", "no.body", "--all", "--timeout", "200ms"],
+            5,
+            "no backend",
+        );
+    }
+}
+
+fn end_process(pid: &str) {
+    let pid: i32 = pid
+        .parse()
+        .unwrap_or_else(|_| panic!("{pid:?} is no number"));
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, Signal::KILL).expect("it runs and is ours");
+}
