@@ -6,7 +6,8 @@
 //! `_info` and `_stats` are shared: there may be two processes of one name, and the key is one. A shared value bears the
 //! mark of the process that wrote it. A process looks before it touches such a value: its own it refreshes, changes and
 //! takes away when it closes; another's it leaves alone; where there is none it writes. So the last one that had
-//! something new to tell speaks for all, and when it stops, another speaks within a fifteenth of the value's life.
+//! something new to tell speaks for all. Others notice at their next look, a third of the value's life apart, and from
+//! then on look every fifteenth of it, so that one of them speaks soon after the other stopped.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -76,6 +77,7 @@ impl Owner {
             },
         );
         self.write(self.next, false, now, out);
+        self.look_soon(self.next, now);
         OwnedId(self.next)
     }
 
@@ -90,6 +92,7 @@ impl Owner {
         if let Some(entry) = self.values.get_mut(&owned.0) {
             entry.value = value;
             self.write(owned.0, false, now, out);
+            self.look_soon(owned.0, now);
         }
     }
 
@@ -166,6 +169,14 @@ impl Owner {
         }
     }
 
+    /// Others may speak for us soon, if a value is shared, or may soon stop to.
+    fn look_soon(&mut self, owned: u64, now: Time) {
+        if let Some(entry) = self.values.get_mut(&owned).filter(|entry| entry.shared) {
+            entry.timer = now.plus((entry.ttl_ms / 15).max(1));
+            self.timers.set(entry.timer, owned);
+        }
+    }
+
     /// A failed refresh is made up for by the next one, two thirds of the life before it is too late.
     pub(crate) fn refreshed(
         &mut self,
@@ -216,11 +227,8 @@ impl Owner {
                 let extend = entry.extend();
                 out.push_back(Output::run(Purpose::OwnedWrite { owned }, vec![extend]));
             }
-            Some(Some(_)) => {
-                // Whoever speaks may stop at any time.
-                entry.timer = now.plus((entry.ttl_ms / 15).max(1));
-                self.timers.set(entry.timer, owned);
-            }
+            // Whoever speaks may stop at any time.
+            Some(Some(_)) => self.look_soon(owned, now),
         }
     }
 
@@ -306,7 +314,20 @@ mod tests {
         let (mut owner, mut out) = (Owner::new("me"), VecDeque::new());
         let id = owner.own("k".into(), "by me".into(), 15_000, true, Time(0), &mut out);
         let other = Ok(vec![Reply::Values(vec![Some("by you".into())])]);
-        owner.looked(id.0, other, Time(0), &mut out);
-        assert_eq!(owner.next_timeout(), Some(Time(1_000)));
+        let next_look = |owner: &mut Owner| loop {
+            let at = owner.next_timeout().expect("a look");
+            let mut looks = VecDeque::new();
+            owner.timeout(at, &mut looks);
+            if !looks.is_empty() {
+                return at;
+            }
+        };
+        // The first look is soon, because others that begin now write too.
+        assert_eq!(next_look(&mut owner), Time(1_000));
+        owner.looked(id.0, other, Time(1_001), &mut out);
+        assert_eq!(next_look(&mut owner), Time(2_001));
+        let ours = Ok(vec![Reply::Values(vec![Some("by me".into())])]);
+        owner.looked(id.0, ours, Time(2_002), &mut out);
+        assert_eq!(next_look(&mut owner), Time(7_001));
     }
 }

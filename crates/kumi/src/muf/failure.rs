@@ -50,10 +50,18 @@ impl Failure {
             }
             Failure::Usage(text) => text.clone(),
             Failure::Missing(key) => format!("nothing is kept at {key}"),
-            Failure::Muf(Error::Notifications { need }) => format!(
-                "the server does not send all keyspace events that are needed, and this user may not switch them on: \
-                 have notify-keyspace-events set to at least {need}"
-            ),
+            Failure::Muf(Error::Notifications { need }) => {
+                // Only watching kept values needs generic events.
+                let instead = if need.contains('g') {
+                    ", or look by the clock: --poll 1s"
+                } else {
+                    ""
+                };
+                format!(
+                    "the server does not send all keyspace events that are needed, and this user may not switch them \
+                     on: have notify-keyspace-events set to at least {need}{instead}"
+                )
+            }
             Failure::Muf(error) => match chain(error) {
                 text if text.contains("UnknownIssuer") => {
                     format!("{text} (--cacert names certificates to trust)")

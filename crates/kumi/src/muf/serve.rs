@@ -6,7 +6,12 @@ use super::pipe::Program;
 use super::{Server, exec};
 use kumi_muf::{Muf, Request, Service};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
+
+/// How long it may take to stop before it is said what is waited for.
+const SOON: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Failure> {
     let mut stop = Stop::new()?;
@@ -43,10 +48,17 @@ async fn close(muf: Muf, mut program: Option<Program>, ended: bool) -> Result<()
     {
         let closing = muf.close();
         tokio::pin!(closing);
-        tokio::select! {
-            closed = &mut closing => closed?,
-            // It may end before it has answered.
-            () = self::ended(&mut program), if !ended => closing.await?,
+        let (mut waiting, mut running) = (true, !ended);
+        loop {
+            tokio::select! {
+                closed = &mut closing => break closed?,
+                // It may end before it has answered.
+                () = self::ended(&mut program), if running => running = false,
+                () = sleep(SOON), if waiting => {
+                    waiting = false;
+                    eprintln!("kumi: waiting for what is being worked on; a second signal stops it at once");
+                }
+            }
         }
     }
     if let Some(program) = program.filter(|_| !ended) {
