@@ -461,8 +461,16 @@ impl MembershipRuntime {
         } = self;
         let blocked = || {
             let entries = quarantine.snapshot(now.raw);
+            // The detector blocks one life; whoever has come back as another is not kept out.
+            let is_blocked = |entry: &QuarantineEntry| {
+                let current = table.record(&entry.authority).map(|record| record.uid);
+                entry
+                    .uid
+                    .is_none_or(|uid| current.is_none_or(|current| current <= uid))
+            };
             entries
                 .into_iter()
+                .filter(is_blocked)
                 .map(|entry| entry.authority)
                 .collect::<Vec<_>>()
                 .into()

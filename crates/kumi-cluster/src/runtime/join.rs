@@ -157,6 +157,8 @@ impl MembershipRuntime {
         let patience = match position {
             Some(0) => FIRST_SEED_ROUNDS,
             Some(_) => ROUNDS_BEFORE_ALONE,
+            // The first of its cluster knows nobody but those it met; when they are gone, it begins once more.
+            None if self.other_seeds().next().is_none() => ROUNDS_BEFORE_ALONE,
             None => u32::MAX,
         };
         if joining.rounds >= patience {
@@ -278,7 +280,14 @@ impl MembershipRuntime {
         match reason {
             JoinRefusal::Superseded { current } => self.hear_of_later_life(*current, now),
             JoinRefusal::Quarantined { remaining_ms, text } => {
+                // Whoever has heard that it may come back can be ahead of the seed it asks, which hears of it soon.
+                let lifted = self.quarantine.rumor(&authority, now.raw);
+                let wait_ms = match lifted {
+                    Some(order) if order.remaining_ms == 0 => 0,
+                    _ => *remaining_ms,
+                };
                 let remaining = Duration::from_millis(*remaining_ms).min(MAX_REFUSED_WAIT);
+                let wait = Duration::from_millis(wait_ms).min(MAX_REFUSED_WAIT);
                 let reason = crate::quarantine::QuarantineReason::Operator(text.clone());
                 self.quarantine_event(ClusterEvent::MemberQuarantined {
                     authority: authority.clone(),
@@ -291,7 +300,7 @@ impl MembershipRuntime {
                     reason,
                     remaining,
                 });
-                self.timers.join = Some(now.own + remaining + self.config.join_retry);
+                self.timers.join = Some(now.own + wait + self.config.join_retry);
             }
             JoinRefusal::Full => {
                 self.refuse(MembershipError::TableFull {

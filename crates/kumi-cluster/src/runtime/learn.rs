@@ -215,6 +215,9 @@ impl MembershipRuntime {
             self.wake_push();
         }
         let Some(entry) = self.quarantine.ordered(&rumor.authority, now.raw) else {
+            if rumor.authority == self.own.identity.authority && self.joining.is_some() {
+                self.timers.join = Some(now.own);
+            }
             // Lifted before its time; one that runs out is told when it does.
             if let Some(lifted) = before {
                 self.quarantine_event(ClusterEvent::QuarantineReleased {

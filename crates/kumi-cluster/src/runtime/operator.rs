@@ -3,14 +3,18 @@
 use super::clock::Now;
 use super::learn::ended;
 use super::{MembershipRuntime, MembershipRuntimeState};
+use crate::codec::Message;
 use crate::error::MembershipError;
 use crate::event::ClusterEvent;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::metadata::MemberMetadata;
 use crate::quarantine::{QuarantineRumor, ReasonText};
 use crate::record::MemberRecord;
+use crate::snapshot::MembershipDelta;
 use crate::status::NodeStatus;
 use crate::time::{TimerInstant, millis};
+use crate::transport::Delivery;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 impl MembershipRuntime {
@@ -133,7 +137,23 @@ impl MembershipRuntime {
     ) -> Result<(), MembershipError> {
         self.order(authority, ReasonText::default(), Duration::ZERO, now)?;
         self.quarantine.clear(authority);
+        self.tell_release(authority, now);
         Ok(())
+    }
+
+    /// Whoever is kept out is no member, so no rumour reaches it. It is told, and need not wait until it asks again.
+    fn tell_release(&mut self, authority: &Authority, now: TimerInstant) {
+        let now = self.advance(now);
+        let rumor = self.quarantine.rumor(authority, now.raw);
+        let told = self.config.gossip_enabled && *authority != self.own.identity.authority;
+        if let Some(rumor) = rumor.filter(|_| told) {
+            let seen = self.seen();
+            let delta = MembershipDelta {
+                quarantines: Vec::from([rumor]),
+                ..MembershipDelta::default()
+            };
+            self.send(authority, Message::Push { seen, delta }, Delivery::Reliable);
+        }
     }
 
     fn order(

@@ -222,16 +222,62 @@ fn a_quarantine_can_be_lifted_before_its_time() {
 }
 
 #[test]
+fn who_was_kept_out_comes_back_when_the_quarantine_is_lifted() {
+    for restarts in [false, true] {
+        let mut net = Net::settled(3);
+        net.nodes[0]
+            .quarantine(&authority(2), "", seconds(1000), net.now)
+            .expect("a member");
+        net.run(seconds(2));
+        if restarts {
+            let node = local_node(2, net.unix_ms() + 1);
+            net.restart(2, node, 0);
+        }
+        net.run(seconds(2));
+        assert_eq!(net.nodes[2].status(), Some(Joining), "it waits");
+        net.nodes[1]
+            .release(&authority(2), net.now)
+            .expect("a member");
+        net.run(seconds(2));
+        net.assert_agreed(3);
+    }
+}
+
+#[test]
+fn a_first_node_whose_quarantine_is_over_begins_again_when_nobody_is_left() {
+    let mut net = Net::new(MembershipRuntimeConfig::local());
+    net.start(&[]);
+    net.run(seconds(1));
+    net.nodes[0]
+        .quarantine(&authority(0), "", seconds(5), net.now)
+        .expect("a member");
+    net.run(seconds(4));
+    assert_eq!(net.nodes[0].status(), Some(Joining), "it waits");
+    net.run(seconds(6));
+    assert_eq!(net.nodes[0].status(), Some(Up));
+}
+
+#[test]
 fn a_restart_after_death_is_welcome_at_once() {
     let mut net = Net::settled(3);
     net.down.insert(2);
     net.run(seconds(8));
     assert_eq!(net.status(0, 2), Some(Dead));
     assert_eq!(net.nodes[0].quarantine_snapshot().len(), 1);
+    let blocked = |net: &Net| {
+        let topologies = net.events[0].iter().rev();
+        let mut topologies = topologies.filter_map(|event| match event {
+            ClusterEvent::TopologyUpdated { blocked, .. } => Some(blocked.to_vec()),
+            _ => None,
+        });
+        topologies.next()
+    };
+    assert_eq!(blocked(&net), Some(Vec::from([authority(2)])));
     let node = local_node(2, net.unix_ms());
     net.restart(2, node, 0);
     net.run(seconds(2));
     net.assert_agreed(3);
+    assert_eq!(blocked(&net), Some(Vec::new()), "only that life is");
 }
 
 #[test]
