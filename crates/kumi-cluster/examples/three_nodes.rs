@@ -85,7 +85,11 @@ async fn until_members(
             continue;
         };
         given_up.extend(dead.iter().map(|identity| identity.authority.clone()));
-        println!("  a topology of {} members", members.len());
+        let authorities: Vec<&str> = members
+            .iter()
+            .map(|member| member.authority.as_str())
+            .collect();
+        println!("  members: {}", authorities.join(" "));
         if members.len() == count {
             return Ok(given_up);
         }

@@ -36,6 +36,9 @@ const TURN_MESSAGES: usize = 256;
 /// How often connections that nobody uses are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long the last messages of a node that has stopped may take to leave the machine.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
 /// How much longer than its grace a leaving node is waited for.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -76,6 +79,33 @@ impl NodeOptions {
 
 /// A running node. Dropping it stops it like a crash; [`leave`](Self::leave) and [`shutdown`](Self::shutdown) also wait
 /// until nothing of it runs any more.
+///
+/// ```
+/// use kumi_cluster::{
+///     ClusterNode, MembershipRuntimeConfig, NodeOptions, Notice, Security, Transport,
+/// };
+/// use kumi_unison::ClusterKey;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = ClusterKey::from_secret(&ClusterKey::random_secret()?)?;
+/// let security = Security::key(&key)?; // or Security::mutual(chain, key, authorities)
+/// let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+/// let first = ClusterNode::start(options.clone(), Transport::quic(security.clone())).await?;
+/// let mut watch = first.subscribe(); // dropping it cancels it
+///
+/// options.seeds = vec![first.authority().clone()];
+/// let second = ClusterNode::start(options, Transport::quic(security)).await?;
+/// while first.members().members.len() < 2 {
+///     if let Some(Notice::Event(event)) = watch.next().await {
+///         println!("{event:?}");
+///     }
+/// }
+/// second.leave().await?; // the others know at once; dropping it would be a crash
+/// first.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ClusterNode {
     parts: Arc<Parts>,
@@ -259,6 +289,7 @@ impl ClusterNode {
             // A panic in there has been reported by tokio; the rest still has to end.
             let _ = engine.await;
         }
+        self.parts.shared.close();
         self.parts.carrier.shut().await;
         self.parts.transport.shut(&self.parts.authority).await;
     }
@@ -404,6 +435,11 @@ async fn turn_until_stopped(parts: Arc<Parts>, mut gossip: LinkTransport) {
             }
         }
         if parts.shared.state() == MembershipRuntimeState::Stopped {
+            // Links send by themselves. Closing them now would cut off that this node is gone.
+            tokio::select! {
+                () = tokio::time::sleep(LAST_WORDS) => {}
+                () = parts.stop.cancelled() => {}
+            }
             break;
         }
         let deadline = turn
