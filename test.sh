@@ -151,4 +151,5 @@ if [[ $quick == no ]]; then
 fi
 step 'Membership core without the standard library' cargo run --quiet --locked --target-dir target/no_std \
     --manifest-path crates/kumi-cluster/no_std_check/Cargo.toml
+step 'Example: three nodes' cargo run --quiet --locked --example three_nodes
 step 'Documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

@@ -63,6 +63,11 @@ pub(crate) enum Task {
     /// language. 'kumi schema help COMMAND' says more about each command.
     #[command(after_long_help = crate::schema::EXIT_CODES)]
     Schema(crate::schema::SchemaOptions),
+    /// Run nodes that find each other and notice who died, and ask them
+    ///
+    /// docs/cluster.md describes how nodes decide. 'kumi cluster help COMMAND' says more about each command.
+    #[command(after_long_help = crate::cluster::EXIT_CODES)]
+    Cluster(crate::cluster::ClusterOptions),
     /// Print a completion script for a shell
     ///
     /// For bash, put it where bash-completion looks:

@@ -4,6 +4,7 @@
 
 mod banner;
 mod cli;
+mod cluster;
 mod exit;
 mod muf;
 mod schema;
@@ -41,6 +42,7 @@ fn perform(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Task::Up(options)) => up::run(&options),
         Some(Task::Muf(options)) => return Ok(muf::run(options)),
         Some(Task::Schema(options)) => return Ok(schema::run(options)),
+        Some(Task::Cluster(options)) => return Ok(cluster::run(options)),
         Some(Task::Server { args }) => Err(Failure::usage(format!(
             "'server' has to be the first word: kumi server {}",
             args.join(" ")

@@ -1,0 +1,341 @@
+//! The command line of `kumi cluster`.
+
+use super::failure::{EXIT_CODES, Failure};
+use super::terminal;
+use clap::{Args, Subcommand, ValueEnum};
+use kumi_cluster::Authority;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a node listens, and where one is looked for, as long as nobody says otherwise.
+pub(super) const DEFAULT_NODE: &str = "127.0.0.1:7400";
+
+/// The command.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterOptions {
+    #[command(subcommand)]
+    pub(super) task: ClusterTask,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ClusterTask {
+    /// Run a node until ctrl-c, then leave the cluster
+    ///
+    /// The node joins whoever answers among its seeds; without seeds it is the first of a new cluster. It prints what
+    /// happens: on a terminal as lines for people, otherwise as JSON lines, the first of kind "started". Ctrl-c and
+    /// SIGTERM make it leave, so that the others know at once; a second one stops it on the spot.
+    #[command(after_long_help = format!("{UP_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Up(UpOptions),
+    /// List the members as a node sees them
+    ///
+    /// PHI is how suspicious the member's silence is to the node that was asked, and SEEN how long ago that node heard
+    /// from it; a node watches only some of the others, so both may be missing. INC counts how often the member had to
+    /// speak up against a suspicion.
+    #[command(after_long_help = format!("{MEMBERS_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Members(MembersOptions),
+    /// Show what happens in the cluster, as a node sees it
+    ///
+    /// On a terminal, lines for people; otherwise JSON lines with a "kind": view (once, everything that is true at the
+    /// beginning), topology, status, quarantined, released, self_downed, conflict, peer_refused,
+    /// topology_apply_failed, missed.
+    #[command(after_long_help = format!("{WATCH_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Watch(WatchOptions),
+    /// Make a node leave the cluster and end
+    ///
+    /// The node that is asked tells the others that it goes, waits for its grace, and ends with exit code 0. This
+    /// command returns when it is gone.
+    #[command(after_long_help = format!("{LEAVE_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Leave(LeaveOptions),
+    /// Keep a member out for a while, or let it in again
+    ///
+    /// The member is put down at once, and no life of it is let in until the time is over or the quarantine is lifted.
+    /// Every node hears of it.
+    #[command(after_long_help = format!("{QUARANTINE_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Quarantine(QuarantineOptions),
+    /// Make a key file for a cluster
+    ///
+    /// 32 random bytes as hexadecimal digits, readable by nobody else (mode 600). Every node and operator of the
+    /// cluster needs a copy; who has it is in. An existing file is never overwritten.
+    #[command(after_long_help = format!("{KEYGEN_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Keygen(KeygenOptions),
+}
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  kumi cluster keygen cluster.key
+  kumi cluster up --key-file cluster.key --bind 10.0.0.1:7400
+  kumi cluster up --key-file cluster.key --bind 10.0.0.2:7400 --seed 10.0.0.1:7400 --role worker
+  kumi cluster up --key-file cluster.key --bind 0.0.0.0:7400 --advertise node3.example:7400 --seed seeds.example:7400";
+
+const MEMBERS_EXAMPLES: &str = "\
+Examples:
+  kumi cluster members --key-file cluster.key
+  kumi cluster members --key-file cluster.key --node 10.0.0.1:7400 --all
+  kumi cluster members --key-file cluster.key --json | jq -r .hash";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  kumi cluster watch --key-file cluster.key
+  kumi cluster watch --key-file cluster.key --output json | jq 'select(.kind == \"status\")'";
+
+const LEAVE_EXAMPLES: &str = "\
+Examples:
+  kumi cluster leave --key-file cluster.key --node 10.0.0.2:7400";
+
+const KEYGEN_EXAMPLES: &str = "\
+Examples:
+  kumi cluster keygen cluster.key
+  export KUMI_CLUSTER_KEY_FILE=$PWD/cluster.key";
+
+const QUARANTINE_EXAMPLES: &str = "\
+Examples:
+  kumi cluster quarantine 10.0.0.2:7400 --reason 'disk fails' --for 10m
+  kumi cluster quarantine 10.0.0.2:7400 --lift";
+
+/// What proves that one belongs to the cluster.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct TrustOptions {
+    /// The cluster's key file, as 'kumi cluster keygen' makes it [default: KUMI_CLUSTER_KEY_FILE]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tls_cert", "tls_key", "tls_ca"])]
+    pub(super) key_file: Option<PathBuf>,
+    /// Mutual TLS instead of a key: this side's certificate chain, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub(super) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(super) tls_key: Option<PathBuf>,
+    /// The authorities that sign everybody's certificates, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(super) tls_ca: Option<PathBuf>,
+}
+
+/// Which node to ask.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct AskOptions {
+    /// The node to ask, host:port [default: KUMI_CLUSTER_NODE, else 127.0.0.1:7400]
+    #[arg(long, value_name = "ADDR")]
+    pub(super) node: Option<String>,
+    #[command(flatten)]
+    pub(super) trust: TrustOptions,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct UpOptions {
+    /// Where to listen (UDP); port 0 picks a free one
+    #[arg(short, long, value_name = "ADDR", default_value = DEFAULT_NODE)]
+    pub(super) bind: SocketAddr,
+    /// Where others reach this node, host:port, if that is not where it listens
+    #[arg(long, value_name = "ADDR")]
+    pub(super) advertise: Option<String>,
+    /// Whom to join, host:port; may be given several times, and names are resolved anew each time
+    #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
+    pub(super) seed: Vec<String>,
+    /// The cluster's name; nodes of other names are refused
+    #[arg(short, long, value_name = "NAME", default_value = "kumi")]
+    pub(super) name: String,
+    /// What this node is for; may be given several times
+    #[arg(long, value_name = "ROLE")]
+    pub(super) role: Vec<String>,
+    /// What else the others shall know, a service's address for instance; may be given several times
+    #[arg(short, long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub(super) meta: Vec<(String, String)>,
+    /// The network that the timeouts are for
+    #[arg(long, value_name = "NET", default_value = "lan")]
+    pub(super) preset: Preset,
+    /// About how many nodes there will be
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(super) nodes: usize,
+    /// Watch the cluster without being a member
+    #[arg(long)]
+    pub(super) observer: bool,
+    /// How to show what happens
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub(super) output: Form,
+    #[command(flatten)]
+    pub(super) trust: TrustOptions,
+}
+
+/// Networks whose timeouts are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Preset {
+    /// One site; death is noticed within about ten seconds
+    Lan,
+    /// Several sites, with longer round trips and more loss
+    Wan,
+    /// A few processes on one machine, for development: quick to notice
+    Local,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct MembersOptions {
+    /// As one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Those who died or left a while ago too
+    #[arg(short, long)]
+    pub(super) all: bool,
+    #[command(flatten)]
+    pub(super) ask: AskOptions,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct WatchOptions {
+    /// How to show it
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub(super) output: Form,
+    #[command(flatten)]
+    pub(super) ask: AskOptions,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct LeaveOptions {
+    #[command(flatten)]
+    pub(super) ask: AskOptions,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct QuarantineOptions {
+    /// Whom to keep out, as 'members' shows it
+    pub(super) authority: String,
+    /// Why; shown to every operator
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(super) reason: String,
+    /// How long, such as 90s, 10m or 24h
+    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = duration)]
+    pub(super) time: Duration,
+    /// Let it in again
+    #[arg(long, conflicts_with_all = ["reason", "time"])]
+    pub(super) lift: bool,
+    #[command(flatten)]
+    pub(super) ask: AskOptions,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct KeygenOptions {
+    /// The file to make
+    pub(super) file: PathBuf,
+}
+
+/// For whom output is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// Text on a terminal, JSON otherwise
+    Auto,
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// An address that others can dial: a host and a port.
+pub(super) fn authority(text: &str) -> Result<Authority, Failure> {
+    let parts = text.rsplit_once(':');
+    let port = parts.map(|(_, port)| port.parse::<u16>());
+    // Of an IPv6 address without brackets nobody knows where it ends.
+    let is_host = |host: &str| !host.is_empty() && (host.starts_with('[') || !host.contains(':'));
+    let has_host = parts.is_some_and(|(host, _)| is_host(host));
+    match (Authority::new(text), port) {
+        (Ok(authority), Some(Ok(1..))) if has_host => Ok(authority),
+        _ => Err(Failure::usage(format!(
+            "'{}' is not host:port",
+            terminal::quoted(text)
+        ))),
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        _ => Err("expected KEY=VALUE, for instance http=10.0.0.1:80"),
+    }
+}
+
+/// Reads `90s`, `500ms`, `10m`, `24h`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    const WRONG: &str = "expected a time such as 500ms, 90s, 10m or 24h";
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match &text[digits.len()..] {
+        "ms" => 1,
+        "s" | "" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(WRONG),
+    };
+    let number: u64 = digits.parse().map_err(|_| WRONG)?;
+    match number.checked_mul(unit_ms) {
+        Some(0) => Err("has to be longer than nothing"),
+        Some(ms) => Ok(Duration::from_millis(ms)),
+        None => Err(WRONG),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: ClusterOptions,
+    }
+
+    fn parse(line: &str) -> Result<ClusterTask, clap::Error> {
+        Line::try_parse_from(line.split(' ')).map(|line| line.options.task)
+    }
+
+    #[test]
+    fn seeds_and_metadata_may_be_given_several_times() {
+        let line = "cluster up --seed a:1,b:2 -s c:3 -m http=x=y --role web --preset wan";
+        let Ok(ClusterTask::Up(options)) = parse(line) else {
+            panic!("{line}");
+        };
+        assert_eq!(options.seed, ["a:1", "b:2", "c:3"]);
+        assert_eq!(options.meta, [("http".to_owned(), "x=y".to_owned())]);
+        assert_eq!(options.bind.to_string(), DEFAULT_NODE);
+        assert_eq!(options.preset, Preset::Wan);
+    }
+
+    #[test]
+    fn nodes_are_hosts_with_ports() {
+        for right in ["10.0.0.1:7400", "seeds.example:1", "[::1]:65535"] {
+            assert!(authority(right).is_ok(), "{right}");
+        }
+        for wrong in [
+            "", "10.0.0.1", "a:0", "a:70000", "a b:1", "a:", ":7400", "::1:7400",
+        ] {
+            assert!(authority(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_quarantine_lasts_ten_minutes_unless_told() {
+        let time = |line: &str| match parse(line) {
+            Ok(ClusterTask::Quarantine(options)) => Some(options.time),
+            _ => None,
+        };
+        let seconds = |line| time(line).map(|time| time.as_secs());
+        assert_eq!(seconds("cluster quarantine a:1"), Some(600));
+        assert_eq!(seconds("cluster quarantine a:1 --for 90s"), Some(90));
+        assert_eq!(seconds("cluster quarantine a:1 --for 0s"), None);
+        assert_eq!(seconds("cluster quarantine a:1 --for soon"), None);
+    }
+
+    #[test]
+    fn nonsense_is_a_usage_error() {
+        for line in [
+            "cluster",
+            "cluster up --bind nowhere",
+            "cluster up --meta =x",
+            "cluster up --preset moon",
+            "cluster quarantine",
+            "cluster quarantine a:1 --lift --reason x",
+            "cluster members --tls-cert x",
+            "cluster members --key-file k --tls-cert x --tls-key y --tls-ca z",
+            "cluster keygen",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `kumi cluster up`: a node, from its options to its leave.
+
+use super::events;
+use super::failure::Failure;
+use super::key;
+use super::options::{Preset, UpOptions, authority};
+use super::terminal::{self, Colour, Terminal};
+use kumi_cluster::{
+    AdminEvent, Authority, ClusterNode, ClusterWatch, MemberMetadata, MembershipRuntimeConfig,
+    NodeIdentity, NodeOptions, NodeStatus, Notice, Transport,
+};
+use serde_json::json;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How often a node that is not in yet looks at why.
+const TROUBLE_INTERVAL: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
+    let terminal = Terminal::new(options.output);
+    let security = key::security(&options.trust)?;
+    // Before anything runs, so that a signal during the start is not lost.
+    let mut signals = Signals::new()?;
+    let node_options = node_options(&options)?;
+    let seeds = node_options.seeds.clone();
+    let node = tokio::select! {
+        node = ClusterNode::start(node_options, Transport::quic(security)) => node?,
+        () = signals.next() => return Err(Failure::Ended("stopped before it had started".into())),
+    };
+    let mut told = Told {
+        events: node.subscribe(),
+        terminal: &terminal,
+        given_up: None,
+    };
+    let end = match announce(&node, &options, &terminal) {
+        Err(failure) => End::Unheard(failure),
+        Ok(()) => tokio::select! {
+            told = told.all() => told.map_or_else(End::Unheard, |()| End::ByItself),
+            () = signals.next() => End::Asked,
+            () = node.ended() => End::ByItself,
+            failure = tell_troubles(&node, &seeds, &terminal) => End::Unheard(failure),
+        },
+    };
+    let leaving = async {
+        match end {
+            End::ByItself => ended(node, told).await,
+            End::Asked => {
+                let (left, shown) = tokio::join!(node.leave(), told.all());
+                left.map_err(|error| Failure::Ended(format!("stopped without leaving: {error}")))?;
+                shown
+            }
+            End::Unheard(failure) => {
+                // The others need not find out by themselves.
+                let _ = node.leave().await;
+                Err(failure)
+            }
+        }
+    };
+    tokio::select! {
+        done = leaving => done,
+        () = signals.next() => Err(Failure::Ended("stopped while leaving".into())),
+    }
+}
+
+/// Why a node does not run on.
+enum End {
+    /// A signal.
+    Asked,
+    /// An operator made it leave, or a later life of its authority took over.
+    ByItself,
+    /// Standard output does not take what it has to tell.
+    Unheard(Failure),
+}
+
+async fn ended(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
+    let identity = node.identity();
+    node.shutdown().await;
+    told.all().await?;
+    match told.given_up {
+        Some(reason) => Err(Failure::Ended(ended_text(&identity, &reason))),
+        None => Ok(()),
+    }
+}
+
+/// The node's events on their way to standard output.
+struct Told<'a> {
+    events: ClusterWatch,
+    terminal: &'a Terminal,
+    /// Why the others gave this node up, if it does not come back.
+    given_up: Option<String>,
+}
+
+impl Told<'_> {
+    /// Shows events until the node is gone.
+    async fn all(&mut self) -> Result<(), Failure> {
+        while let Some(notice) = self.events.next().await {
+            let event = event_of(&notice);
+            if let AdminEvent::SelfDowned {
+                now: None, reason, ..
+            } = &event
+            {
+                self.given_up = Some(reason.clone());
+            }
+            events::show(&event, self.terminal)?;
+        }
+        Ok(())
+    }
+}
+
+/// Says which seeds do not answer and why, for as long as that keeps the node out; each change once. Ends only when
+/// standard output fails.
+async fn tell_troubles(node: &ClusterNode, seeds: &[Authority], terminal: &Terminal) -> Failure {
+    let mut last = Vec::new();
+    loop {
+        tokio::time::sleep(TROUBLE_INTERVAL).await;
+        let is_out = match node.status() {
+            Some(status) => status == NodeStatus::Joining,
+            None => node.members().members.is_empty(),
+        };
+        let mut troubles = node.unreachable();
+        troubles.retain(|(authority, _)| is_out && seeds.contains(authority));
+        let news = troubles.iter().filter(|trouble| !last.contains(*trouble));
+        let news: Vec<_> = news.cloned().collect();
+        if !news.is_empty()
+            && let Err(failure) = show_troubles(&news, terminal)
+        {
+            return failure;
+        }
+        last = troubles;
+    }
+}
+
+fn show_troubles(troubles: &[(Authority, String)], terminal: &Terminal) -> Result<(), Failure> {
+    if terminal.is_json {
+        let seeds = troubles.iter();
+        let seeds: Vec<_> = seeds
+            .map(|(seed, reason)| json!({"seed": seed.as_str(), "reason": reason}))
+            .collect();
+        return events::show_json(&json!({"kind": "waiting", "seeds": seeds}));
+    }
+    let time = terminal::clock(terminal::unix_ms());
+    let time = terminal.paint(Colour::Dim, &time);
+    for (seed, reason) in troubles {
+        let line = format!("waiting for {seed}: {}", terminal::quoted(reason));
+        terminal::say(&format!("{time} {}", terminal.paint(Colour::Yellow, &line)))?;
+    }
+    Ok(())
+}
+
+/// What is told last by a node that stops although nobody asked it to.
+fn ended_text(identity: &NodeIdentity, reason: &str) -> String {
+    let authority = &identity.authority;
+    match reason {
+        "superseded" => format!(
+            "another node has taken over {authority}; two nodes cannot share an address (see --advertise)"
+        ),
+        _ => format!("{identity} was given up by the others ({reason})"),
+    }
+}
+
+fn event_of(notice: &Notice) -> AdminEvent {
+    match notice {
+        Notice::Event(event) => AdminEvent::of(event),
+        Notice::Missed(events) => AdminEvent::Missed { events: *events },
+        _ => AdminEvent::Other,
+    }
+}
+
+fn announce(node: &ClusterNode, options: &UpOptions, terminal: &Terminal) -> Result<(), Failure> {
+    let cluster = &options.name;
+    let identity = node.identity();
+    let listening = node.local_addr().map(|address| address.to_string());
+    if terminal.is_json {
+        return events::show_json(&json!({
+            "kind": "started",
+            "node": identity.authority.as_str(),
+            "uid": identity.uid.to_string(),
+            "cluster": cluster,
+            "listening": listening,
+        }));
+    }
+    let authority = terminal.paint(Colour::Bold, identity.authority.as_str());
+    let hint = terminal.paint(Colour::Dim, "ctrl-c leaves");
+    terminal::say(&format!("{authority} of cluster {cluster}; {hint}"))
+}
+
+fn node_options(options: &UpOptions) -> Result<NodeOptions, Failure> {
+    let mut config = match options.preset {
+        Preset::Lan => MembershipRuntimeConfig::lan(options.nodes),
+        Preset::Wan => MembershipRuntimeConfig::wan(options.nodes),
+        Preset::Local => MembershipRuntimeConfig::local(),
+    };
+    config.cluster_name = options.name.clone();
+    let mut node = NodeOptions::new(config);
+    node.bind = options.bind;
+    node.advertise = options.advertise.as_deref().map(authority).transpose()?;
+    node.seeds = options
+        .seed
+        .iter()
+        .map(|seed| authority(seed))
+        .collect::<Result<_, _>>()?;
+    node.metadata = metadata(options)?;
+    node.observer = options.observer;
+    Ok(node)
+}
+
+fn metadata(options: &UpOptions) -> Result<MemberMetadata, Failure> {
+    let roles: Vec<&str> = options.role.iter().map(String::as_str).collect();
+    let pairs = options.meta.iter();
+    let pairs: Vec<(&str, &str)> = pairs.map(|(key, value)| (&**key, &**value)).collect();
+    MemberMetadata::build(kumi_store::KUMI_VERSION, &roles, &pairs)
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Ctrl-c, SIGTERM, and the end of the terminal.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::io("listening to signals", error));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}

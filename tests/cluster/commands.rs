@@ -1,0 +1,319 @@
+//! What an operator types, and what comes back: tables, events, exit codes.
+
+use super::nodes::{Cluster, Keys, PATIENCE, Plan, tell, turn};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+fn two() -> Cluster {
+    let mut cluster = Cluster::new();
+    let mut plan = Plan::loopback(&[]);
+    cluster.add(plan.clone());
+    plan.seeds = vec![cluster.nodes[0].authority.clone()];
+    cluster.add(plan);
+    cluster.agree(&[0, 1]);
+    cluster
+}
+
+#[track_caller]
+fn fails(keys: &Keys, words: &[&str], code: i32, text: &str) {
+    let output = keys.run(words);
+    let error = String::from_utf8_lossy(&output.stderr);
+    let secret = std::fs::read_to_string(keys.file()).expect("the key file");
+    assert!(!error.contains(secret.trim()), "{words:?} shows the key");
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
+    assert!(error.contains(text), "{words:?}: no {text:?} in {error:?}");
+    assert_eq!(output.stdout, b"", "{words:?}");
+}
+
+/// A process that is gone with its test, however that ends.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `kumi cluster watch` in the background.
+struct Watching {
+    _process: Process,
+    events: Receiver<Value>,
+}
+
+impl Watching {
+    fn start(keys: &Keys, node: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kumi"))
+            .args(["cluster", "watch", "--node", node])
+            .env("KUMI_CLUSTER_KEY_FILE", keys.file())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kumi is built");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let (say, events) = channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _ = say.send(serde_json::from_str(&line).expect("JSON"));
+            }
+        });
+        Self {
+            _process: Process(child),
+            events,
+        }
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let event = self.events.recv_timeout(PATIENCE);
+            let event = event.unwrap_or_else(|_| panic!("not in time: {what}"));
+            if holds(&event) {
+                return event;
+            }
+        }
+    }
+}
+
+#[test]
+fn an_operator_lists_watches_quarantines_and_sends_away() {
+    let _turn = turn();
+    let mut cluster = two();
+    let [first, second] = [0, 1].map(|place| cluster.nodes[place].authority.clone());
+
+    let table = cluster.keys.printed(&["members", "--node", &first]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(
+        lines[0].starts_with("MEMBER") && lines[0].ends_with("METADATA"),
+        "{table}"
+    );
+    assert_eq!(lines.len(), 4, "{table}");
+    assert!(
+        lines[1..3]
+            .iter()
+            .all(|line| line.contains(" up ") && line.contains(" v0.")),
+        "{table}"
+    );
+    assert!(lines[3].starts_with("2 members of kumi, hash "), "{table}");
+
+    let json = cluster
+        .keys
+        .printed(&["members", "--json", "--node", &second]);
+    let view: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(view["node"], second.as_str());
+    let links = view["connections"].as_u64().expect("a number");
+    assert!((1..=64).contains(&links), "{json}");
+
+    let watching = Watching::start(&cluster.keys, &first);
+    let view = watching.until("the first view", |event| event["kind"] == "view");
+    assert_eq!(
+        view["view"]["members"].as_array().map(Vec::len),
+        Some(2),
+        "{view}"
+    );
+
+    let order = [
+        "quarantine",
+        &second,
+        "--reason",
+        "disk\nfails",
+        "--for",
+        "5m",
+        "--node",
+        &first,
+    ];
+    assert_eq!(
+        cluster.keys.printed(&order),
+        format!("{second} is quarantined for 5m\n")
+    );
+    let event = watching.until("the quarantine", |event| event["kind"] == "quarantined");
+    assert_eq!(event["authority"], second.as_str());
+    let reason = event["reason"].as_str().expect("text");
+    assert!(reason.contains("disk\\nfails"), "escaped: {reason}");
+    watching.until("its end as a member", |event| {
+        event["kind"] == "status" && event["authority"] == second.as_str() && event["to"] == "dead"
+    });
+    cluster.agree(&[0]);
+    let table = cluster.keys.printed(&["members", "--node", &first]);
+    assert!(
+        table.contains(&format!("{second} is quarantined for another 4m")),
+        "{table}"
+    );
+
+    let lift = ["quarantine", &second, "--lift", "--node", &first];
+    assert_eq!(
+        cluster.keys.printed(&lift),
+        format!("{second} may come back\n")
+    );
+    watching.until("the release", |event| event["kind"] == "released");
+    cluster.agree(&[0, 1]);
+
+    let left = cluster.keys.printed(&["leave", "--node", &second]);
+    assert_eq!(left, format!("{second} has left\n"));
+    assert_eq!(cluster.nodes[1].ended(), Some(0));
+    watching.until("the leave", |event| {
+        event["kind"] == "status"
+            && event["authority"] == second.as_str()
+            && event["to"] == "leaving"
+    });
+    cluster.agree(&[0]);
+}
+
+#[test]
+fn what_cannot_be_done_is_told_by_an_exit_code() {
+    let _turn = turn();
+    let cluster = two();
+    let node = cluster.nodes[0].authority.clone();
+    let (keys, others) = (&cluster.keys, Keys::new());
+    let file = keys.file();
+    let file = file.to_str().expect("text");
+
+    fails(
+        keys,
+        &["members", "--node", "nowhere"],
+        2,
+        "'nowhere' is not host:port",
+    );
+    fails(
+        keys,
+        &["members", "--node", "no-such-host.invalid:7400"],
+        7,
+        "cannot reach a node at no-such-host.invalid:7400",
+    );
+    fails(
+        &others,
+        &["members", "--node", &node],
+        7,
+        "cannot reach a node at",
+    );
+    fails(keys, &["keygen", file], 4, "exists already");
+    fails(
+        keys,
+        &["members", "--key-file", "/no/such/key"],
+        4,
+        "cannot read /no/such/key",
+    );
+    fails(
+        keys,
+        &["quarantine", "two words", "--node", &node],
+        2,
+        "is not the name of a member",
+    );
+    fails(
+        keys,
+        &["quarantine", "10.9.9.9:1", "--lift", "--node", &node],
+        8,
+        "10.9.9.9:1",
+    );
+    fails(keys, &["up", "--bind", "0.0.0.0:0"], 2, "advertise");
+    fails(keys, &["up", "--bind", &node], 3, "cannot listen on");
+    fails(
+        keys,
+        &["up", "--seed", "nowhere"],
+        2,
+        "'nowhere' is not host:port",
+    );
+    fails(
+        keys,
+        &["up", "--bind", "127.0.0.1:0", "--name", "two words"],
+        2,
+        "cluster_name",
+    );
+}
+
+#[test]
+fn a_second_node_on_one_address_takes_it_over_and_the_first_says_so() {
+    let _turn = turn();
+    let mut cluster = two();
+    let [first, second] = [0, 1].map(|place| cluster.nodes[place].authority.clone());
+    let mut plan = Plan::loopback(&[first]);
+    plan.advertise = Some(second.clone());
+    let third = cluster.add(plan);
+    assert_eq!(cluster.nodes[third].authority, second);
+    assert_eq!(cluster.nodes[1].ended(), Some(1));
+    cluster.until(
+        "the first node is told that it has been superseded",
+        |views| {
+            let told = views[1].told("self_downed");
+            told.is_some_and(|event| event["reason"] == "superseded" && event["now"].is_null())
+        },
+    );
+    cluster.agree(&[0, third]);
+}
+
+#[test]
+fn a_node_whose_reader_is_gone_leaves_in_good_order() {
+    let _turn = turn();
+    let mut cluster = Cluster::new();
+    cluster.add(Plan::loopback(&[]));
+    let first = cluster.nodes[0].authority.clone();
+    let unread = Command::new(env!("CARGO_BIN_EXE_kumi"))
+        .args([
+            "cluster",
+            "up",
+            "--preset",
+            "local",
+            "--bind",
+            "127.0.0.1:0",
+            "--seed",
+            &first,
+        ])
+        .env("KUMI_CLUSTER_KEY_FILE", cluster.keys.file())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("kumi is built");
+    let mut unread = Process(unread);
+    let is_up = |(who, status): &(String, String)| *who != first && status == "up";
+    cluster.until("it is up", |views| views[0].statuses.iter().any(is_up));
+    drop(unread.0.stdout.take());
+    // Something that it wants to tell.
+    let order = ["quarantine", "10.9.9.9:1", "--node", &first];
+    cluster.keys.printed(&order);
+    assert_eq!(unread.0.wait().expect("it is our child").code(), Some(0));
+    let is_leaving = |(who, status): &(String, String)| *who != first && status == "leaving";
+    cluster.until("it leaves", |views| {
+        views[0].statuses.iter().any(is_leaving)
+    });
+}
+
+#[test]
+fn who_may_not_join_is_told_why_and_waits() {
+    let _turn = turn();
+    let mut cluster = Cluster::new();
+    cluster.add(Plan::loopback(&[]));
+    let seeds = [cluster.nodes[0].authority.clone()];
+
+    let mut other_name = Plan::loopback(&seeds);
+    other_name.more = ["--name", "another"].map(str::to_owned).to_vec();
+    cluster.add(other_name);
+    cluster.until("both sides know of the other name", |views| {
+        let waiting = views[1].told("waiting").map(|event| &event["seeds"][0]);
+        let reason = waiting.and_then(|seed| seed["reason"].as_str());
+        reason == Some("it belongs to the cluster 'kumi'")
+            && views[0].told("peer_refused").is_some()
+    });
+
+    // The address is kept out before anybody is there.
+    let mut kept_out = Plan::loopback(&seeds);
+    kept_out.bind = cluster.nodes[1].listening.clone();
+    cluster.nodes[1].kill();
+    let order = [
+        "quarantine",
+        &kept_out.bind,
+        "--for",
+        "24h",
+        "--node",
+        &seeds[0],
+    ];
+    cluster.keys.printed(&order);
+    let joiner = cluster.add(kept_out.clone());
+    cluster.until("the joiner hears that it is kept out", |views| {
+        views[joiner].told("quarantined").is_some()
+    });
+    let lift = ["quarantine", &kept_out.bind, "--lift", "--node", &seeds[0]];
+    cluster.keys.printed(&lift);
+    tell("lifted and in", cluster.agree(&[0, joiner]));
+}

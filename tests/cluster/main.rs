@@ -1,0 +1,11 @@
+//! `kumi cluster` as its users have it: real processes, real sockets, real signals.
+//!
+//! Nothing here holds a clock against the nodes: every test waits for what has to become true, for a minute if need
+//! be, and prints how long it took.
+
+mod commands;
+mod failures;
+mod namespaces;
+mod nodes;
+mod partition;
+mod proxy;
