@@ -1,4 +1,5 @@
-//! Generated Rust compiles and works, feature by feature. `current.rs` sees to it that the text is current.
+//! Generated Rust compiles and works, feature by feature, in memory and over QUIC. `current.rs` sees to it that the
+//! texts are current.
 
 #[path = "generated/cases/mod.rs"]
 mod cases;
@@ -6,4 +7,22 @@ mod cases;
 /// What the generator wrote for `schemas/everything.kdl`.
 pub mod everything {
     include!("generated/everything.rs");
+}
+
+/// Three versions of one protocol, from `schemas/versions`.
+pub mod versions {
+    /// The first.
+    pub mod v1_0 {
+        include!("generated/versions/v1_0.rs");
+    }
+
+    /// The same major version.
+    pub mod v1_1 {
+        include!("generated/versions/v1_1.rs");
+    }
+
+    /// Another.
+    pub mod v2_0 {
+        include!("generated/versions/v2_0.rs");
+    }
 }

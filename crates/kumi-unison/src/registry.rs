@@ -17,7 +17,7 @@ use crate::channel::{
     UnisonChannel, answer_unframed, first_message, refuse,
 };
 use crate::context::ConnectionContext;
-use crate::core::{SchemaFit, fit, methods};
+use crate::core::{EventPolicy, SchemaFit, fit, methods};
 use crate::error::{NetworkError, RemoteError};
 use crate::identity::{
     ChannelDirection, ChannelInfo, ChannelStatus, ChannelUpdate, Delivery, Lifetime, SchemaId,
@@ -151,6 +151,12 @@ impl ChannelSpec {
     /// Whether its events travel as datagrams.
     pub fn delivery(mut self, delivery: Delivery) -> Self {
         self.options = self.options.delivery(delivery);
+        self
+    }
+
+    /// What happens to the server's events when a client's window is used up.
+    pub fn event_policy(mut self, policy: EventPolicy) -> Self {
+        self.options = self.options.event_policy(policy);
         self
     }
 

@@ -61,6 +61,7 @@ impl Code<'_> {
         let protocol = shouting_case(&self.protocol.name);
         let settings = format!(
             ".direction({rt}::ChannelDirection::{direction}).lifetime({rt}::Lifetime::{lifetime})\
+             .delivery({rt}::Delivery::{delivery})\
              .schema({rt}::SchemaId::new({shouting}_CHANNEL_HASH, {protocol}_PROTOCOL_VERSION))"
         );
         self.doc(&[&format!(
@@ -69,8 +70,7 @@ impl Code<'_> {
         )]);
         let name = text(&channel.name);
         self.line(format_args!(
-            "pub fn {snake}_spec() -> {rt}::ChannelSpec {{ {rt}::ChannelSpec::new({name}){settings}\
-             .delivery({rt}::Delivery::{delivery}) }}"
+            "pub fn {snake}_spec() -> {rt}::ChannelSpec {{ {rt}::ChannelSpec::new({name}){settings} }}"
         ));
         self.doc(&[&format!(
             "With what a client opens channel `{}`.",

@@ -89,8 +89,16 @@ impl Code<'_> {
         )]);
         self.line(format_args!(
             "pub fn register_{snake}<S: {name}Service>(server: &impl AsRef<{rt}::ChannelRegistry>, implementation: S) {{ \
+             register_{snake}_with(server, {snake}_spec(), implementation); }}"
+        ));
+        self.doc(&[&format!(
+            "As `register_{snake}`, with more than the schema says, such as what happens to events of a slow client."
+        )]);
+        self.line(format_args!(
+            "pub fn register_{snake}_with<S: {name}Service>(server: &impl AsRef<{rt}::ChannelRegistry>, \
+             spec: {rt}::ChannelSpec, implementation: S) {{ \
              let implementation = ::std::sync::Arc::new(implementation); \
-             server.as_ref().register_channel_with({snake}_spec(), \
+             server.as_ref().register_channel_with(spec, \
              move |_: ::std::sync::Arc<{rt}::ConnectionContext>, channel: {rt}::UnisonChannel| \
              serve_{snake}(::std::sync::Arc::clone(&implementation), channel)); }}"
         ));
@@ -132,9 +140,14 @@ impl Code<'_> {
             self.line(format_args!("}}"));
         }
         self.line(format_args!("Ok(()) }};"));
+        // A stream that carries a single large call is no client that came or went.
         self.line(format_args!(
-            "let outcome = {rt}::typed::run_beside(events, implementation.channel_opened(peer.clone())).await; \
-             implementation.channel_closed(&peer).await; outcome }}"
+            "let beside = async {{ if !channel.is_own_stream() {{ \
+             implementation.channel_opened(peer.clone()).await; }} }};"
+        ));
+        self.line(format_args!(
+            "let outcome = {rt}::typed::run_beside(events, beside).await; \
+             if !channel.is_own_stream() {{ implementation.channel_closed(&peer).await; }} outcome }}"
         ));
     }
 

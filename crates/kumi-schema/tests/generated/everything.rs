@@ -2010,10 +2010,10 @@ pub fn main_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("main")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(MAIN_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
-        .delivery(::kumi_unison::Delivery::Reliable)
 }
 
 /// With what a client opens channel `main`.
@@ -2022,6 +2022,7 @@ pub fn main_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(MAIN_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -2322,11 +2323,21 @@ pub fn register_main<S: MainService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_main_with(server, main_spec(), implementation);
+}
+
+/// As `register_main`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_main_with<S: MainService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            main_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -2395,12 +2406,15 @@ async fn serve_main<S: MainService>(
         }
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 
@@ -2418,13 +2432,13 @@ pub fn callbacks_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("callbacks")
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 CALLBACKS_CHANNEL_HASH,
                 EVERYTHING_PROTOCOL_VERSION,
             ),
         )
-        .delivery(::kumi_unison::Delivery::Reliable)
 }
 
 /// With what a client opens channel `callbacks`.
@@ -2433,6 +2447,7 @@ pub fn callbacks_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 CALLBACKS_CHANNEL_HASH,
@@ -2619,11 +2634,21 @@ pub fn register_callbacks<S: CallbacksService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_callbacks_with(server, callbacks_spec(), implementation);
+}
+
+/// As `register_callbacks`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_callbacks_with<S: CallbacksService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            callbacks_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -2647,12 +2672,15 @@ async fn serve_callbacks<S: CallbacksService>(
         }
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 
@@ -2684,10 +2712,10 @@ pub fn peers_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("peers")
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Transient)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(PEERS_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
-        .delivery(::kumi_unison::Delivery::Reliable)
 }
 
 /// With what a client opens channel `peers`.
@@ -2696,6 +2724,7 @@ pub fn peers_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Transient)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(PEERS_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -2931,11 +2960,21 @@ pub fn register_peers<S: PeersService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_peers_with(server, peers_spec(), implementation);
+}
+
+/// As `register_peers`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_peers_with<S: PeersService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            peers_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -2976,12 +3015,15 @@ async fn serve_peers<S: PeersService>(
         }
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 
@@ -3013,10 +3055,10 @@ pub fn ticks_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("ticks")
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Unreliable)
         .schema(
             ::kumi_unison::SchemaId::new(TICKS_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
-        .delivery(::kumi_unison::Delivery::Unreliable)
 }
 
 /// With what a client opens channel `ticks`.
@@ -3025,6 +3067,7 @@ pub fn ticks_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Unreliable)
         .schema(
             ::kumi_unison::SchemaId::new(TICKS_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -3193,11 +3236,21 @@ pub fn register_ticks<S: TicksService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_ticks_with(server, ticks_spec(), implementation);
+}
+
+/// As `register_ticks`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_ticks_with<S: TicksService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            ticks_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -3215,12 +3268,15 @@ async fn serve_ticks<S: TicksService>(
         while ::kumi_unison::typed::next_event(&channel).await?.is_some() {}
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 
@@ -3238,13 +3294,13 @@ pub fn upload_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("upload")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 UPLOAD_CHANNEL_HASH,
                 EVERYTHING_PROTOCOL_VERSION,
             ),
         )
-        .delivery(::kumi_unison::Delivery::Reliable)
 }
 
 /// With what a client opens channel `upload`.
@@ -3253,6 +3309,7 @@ pub fn upload_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 UPLOAD_CHANNEL_HASH,
@@ -3410,11 +3467,21 @@ pub fn register_upload<S: UploadService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_upload_with(server, upload_spec(), implementation);
+}
+
+/// As `register_upload`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_upload_with<S: UploadService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            upload_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -3438,12 +3505,15 @@ async fn serve_upload<S: UploadService>(
         }
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 
@@ -3461,13 +3531,13 @@ pub fn old_query_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("old-query")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Transient)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_QUERY_CHANNEL_HASH,
                 EVERYTHING_PROTOCOL_VERSION,
             ),
         )
-        .delivery(::kumi_unison::Delivery::Reliable)
 }
 
 /// With what a client opens channel `old-query`.
@@ -3476,6 +3546,7 @@ pub fn old_query_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Transient)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_QUERY_CHANNEL_HASH,
@@ -3627,11 +3698,21 @@ pub fn register_old_query<S: OldQueryService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_old_query_with(server, old_query_spec(), implementation);
+}
+
+/// As `register_old_query`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_old_query_with<S: OldQueryService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            old_query_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -3666,12 +3747,15 @@ async fn serve_old_query<S: OldQueryService>(
         while ::kumi_unison::typed::next_event(&channel).await?.is_some() {}
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 
@@ -3689,13 +3773,13 @@ pub fn old_talk_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("old-talk")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_TALK_CHANNEL_HASH,
                 EVERYTHING_PROTOCOL_VERSION,
             ),
         )
-        .delivery(::kumi_unison::Delivery::Reliable)
 }
 
 /// With what a client opens channel `old-talk`.
@@ -3704,6 +3788,7 @@ pub fn old_talk_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_TALK_CHANNEL_HASH,
@@ -3897,11 +3982,21 @@ pub fn register_old_talk<S: OldTalkService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_old_talk_with(server, old_talk_spec(), implementation);
+}
+
+/// As `register_old_talk`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_old_talk_with<S: OldTalkService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            old_talk_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -3925,12 +4020,15 @@ async fn serve_old_talk<S: OldTalkService>(
         }
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 
@@ -3948,13 +4046,13 @@ pub fn old_both_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("old-both")
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_BOTH_CHANNEL_HASH,
                 EVERYTHING_PROTOCOL_VERSION,
             ),
         )
-        .delivery(::kumi_unison::Delivery::Reliable)
 }
 
 /// With what a client opens channel `old-both`.
@@ -3963,6 +4061,7 @@ pub fn old_both_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_BOTH_CHANNEL_HASH,
@@ -4198,11 +4297,21 @@ pub fn register_old_both<S: OldBothService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_old_both_with(server, old_both_spec(), implementation);
+}
+
+/// As `register_old_both`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_old_both_with<S: OldBothService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            old_both_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -4230,12 +4339,15 @@ async fn serve_old_both<S: OldBothService>(
         }
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 
@@ -4253,13 +4365,13 @@ pub fn user_service_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("UserService")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Transient)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 USER_SERVICE_CHANNEL_HASH,
                 EVERYTHING_PROTOCOL_VERSION,
             ),
         )
-        .delivery(::kumi_unison::Delivery::Reliable)
 }
 
 /// With what a client opens channel `UserService`.
@@ -4268,6 +4380,7 @@ pub fn user_service_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Transient)
+        .delivery(::kumi_unison::Delivery::Reliable)
         .schema(
             ::kumi_unison::SchemaId::new(
                 USER_SERVICE_CHANNEL_HASH,
@@ -4439,11 +4552,21 @@ pub fn register_user_service<S: UserServiceService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
 ) {
+    register_user_service_with(server, user_service_spec(), implementation);
+}
+
+/// As `register_user_service`, with more than the schema says, such as what happens to events of a slow client.
+#[allow(dead_code)]
+pub fn register_user_service_with<S: UserServiceService>(
+    server: &impl AsRef<::kumi_unison::ChannelRegistry>,
+    spec: ::kumi_unison::ChannelSpec,
+    implementation: S,
+) {
     let implementation = ::std::sync::Arc::new(implementation);
     server
         .as_ref()
         .register_channel_with(
-            user_service_spec(),
+            spec,
             move |
                 _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
                 channel: ::kumi_unison::UnisonChannel|
@@ -4485,12 +4608,15 @@ async fn serve_user_service<S: UserServiceService>(
         while ::kumi_unison::typed::next_event(&channel).await?.is_some() {}
         Ok(())
     };
-    let outcome = ::kumi_unison::typed::run_beside(
-            events,
-            implementation.channel_opened(peer.clone()),
-        )
-        .await;
-    implementation.channel_closed(&peer).await;
+    let beside = async {
+        if !channel.is_own_stream() {
+            implementation.channel_opened(peer.clone()).await;
+        }
+    };
+    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
+    if !channel.is_own_stream() {
+        implementation.channel_closed(&peer).await;
+    }
     outcome
 }
 

@@ -161,16 +161,13 @@ impl UnisonChannel {
         }
         let deadline = engine::now() + options.deadline.unwrap_or(engine.options.default_deadline);
         let own_stream = options.own_stream || payload.bytes.len() >= OWN_STREAM_BYTES;
-        if own_stream && let Some(opener) = &engine.options.opener {
-            let opened = opener.open_stream(&self.name(), engine.options.for_one_call());
-            let until = tokio::time::Instant::from_std(deadline);
-            let Ok(opened) = tokio::time::timeout_at(until, opened).await else {
-                return Err(NetworkError::Deadline);
-            };
-            return opened?.engine().call(method, &payload, deadline).await;
-        }
         loop {
-            let result = engine.call(method, &payload, deadline).await;
+            let result = match &engine.options.opener {
+                Some(opener) if own_stream => {
+                    self.call_apart(opener, method, &payload, deadline).await
+                }
+                _ => engine.call(method, &payload, deadline).await,
+            };
             match result {
                 // A persistent channel waits for its next stream, as long as the deadline allows.
                 Err(NetworkError::ConnectionLost { maybe_executed })
@@ -180,6 +177,23 @@ impl UnisonChannel {
                         && !self.is_ended() => {}
                 result => return result,
             }
+        }
+    }
+
+    /// One call on a stream of its own, which ends with it.
+    async fn call_apart(
+        &self,
+        opener: &Arc<dyn StreamOpener>,
+        method: &str,
+        payload: &Payload,
+        deadline: std::time::Instant,
+    ) -> Result<Payload, NetworkError> {
+        let options = self.engine().options.for_one_call();
+        let opened = opener.open_stream(&self.name(), options);
+        let until = tokio::time::Instant::from_std(deadline);
+        match tokio::time::timeout_at(until, opened).await {
+            Ok(opened) => opened?.engine().call(method, payload, deadline).await,
+            Err(_) => Err(NetworkError::Deadline),
         }
     }
 

@@ -55,6 +55,13 @@ pub struct ProtocolServer {
     limits: ServerLimits,
 }
 
+/// So that generated `register_...` functions take a server as they take a registry.
+impl AsRef<ChannelRegistry> for ProtocolServer {
+    fn as_ref(&self) -> &ChannelRegistry {
+        &self.registry
+    }
+}
+
 impl ProtocolServer {
     /// A server that introduces itself by these, and has no channel yet.
     pub fn new(name: &str, version: &str, namespace: &str) -> ProtocolServer {

@@ -1,10 +1,14 @@
 //! What is asked of generated code.
 
 mod calls;
+mod events;
 mod in_memory;
+mod lab;
+mod lost;
 mod types;
+mod versions;
 
-use super::everything::*;
+use super::everything::{self, *};
 use kumi_unison::{Json, Timestamp};
 use serde_json::json;
 
