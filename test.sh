@@ -138,6 +138,7 @@ check_format() {
 }
 export -f check_format
 step Format bash -c check_format
+step 'Known vulnerabilities' tests/audit/run.sh
 step 'Lints' cargo clippy --workspace --all-targets --locked -- -D warnings
 step 'Tests: unit, property, differential, end to end, documentation' cargo test --workspace --locked
 if [[ $quick == no ]]; then
