@@ -99,10 +99,12 @@ impl Config {
             .clone()
             .or_else(|| std::env::var_os("OUT_DIR").map(PathBuf::from))
             .ok_or(BuildError::NoOutDir)?;
-        let stem = path
+        // Only the last ending goes: `chat.v1.kdl` and `chat.v2.kdl` are two.
+        let mut name = path
             .file_stem()
             .map_or_else(|| OsString::from("schema"), OsString::from);
-        let out = folder.join(stem).with_extension("rs");
+        name.push(".rs");
+        let out = folder.join(name);
         let unchanged = std::fs::read(&out).is_ok_and(|current| current == text.as_bytes());
         if unchanged {
             return Ok(());
@@ -139,6 +141,20 @@ mod tests {
             text.contains("pub struct PQuicConnection")
                 && text.contains("crate::rt::UnisonChannel")
         );
+    }
+
+    #[test]
+    fn two_versions_of_a_schema_become_two_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::new().out_dir(folder.path());
+        for name in ["chat.v1.kdl", "chat.v2.kdl"] {
+            let schema = folder.path().join(name);
+            let text = "protocol \"p\" version=\"1.0.0\" { channel \"c\" { event \"E\" } }";
+            std::fs::write(&schema, text).unwrap();
+            config.compile(&schema).unwrap();
+        }
+        assert!(folder.path().join("chat.v1.rs").exists());
+        assert!(folder.path().join("chat.v2.rs").exists());
     }
 
     #[test]

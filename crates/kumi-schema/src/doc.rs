@@ -17,7 +17,7 @@ impl Schema {
         page.description(protocol.description.as_deref());
         let mut facts = format!("Version {}", protocol.version);
         if let Some(namespace) = &protocol.namespace {
-            facts.push_str(&format!(", namespace `{}`", code(namespace)));
+            facts.push_str(&format!(", namespace {}", code(namespace)));
         }
         facts.push_str(&format!(
             ". Peers understand each other when their versions begin with {}.",
@@ -93,7 +93,7 @@ impl Page {
     }
 
     fn channel(&mut self, protocol: &Protocol, channel: &Channel) {
-        self.line(&format!("### `{}`", code(&channel.name)));
+        self.line(&format!("### {}", code(&channel.name)));
         self.description(channel.description.as_deref());
         let lifetime = match channel.lifetime {
             Lifetime::Persistent => "Persistent: it is opened again after a reconnect.",
@@ -109,7 +109,7 @@ impl Page {
             &hash[..16]
         ));
         for request in &channel.requests {
-            self.line(&format!("#### Request `{}`", code(&request.name)));
+            self.line(&format!("#### Request {}", code(&request.name)));
             self.description(request.description.as_deref());
             let mut facts = match channel.from {
                 Side::Client => "The client asks, the server answers.".to_owned(),
@@ -123,14 +123,14 @@ impl Page {
             self.carried(protocol, &request.message, "It has no fields.");
             match &request.returns {
                 Some(answer) => {
-                    self.paragraph(&format!("Returns `{}`:", code(answer)));
+                    self.paragraph(&format!("Returns {}:", code(answer)));
                     self.carried(protocol, answer, "The answer has no fields.");
                 }
                 None => self.paragraph("The answer is empty."),
             }
         }
         for event in &channel.events {
-            self.line(&format!("#### Event `{}`", code(&event.name)));
+            self.line(&format!("#### Event {}", code(&event.name)));
             self.description(event.description.as_deref());
             self.paragraph(match event.from {
                 Side::Client => "Sent by the client.",
@@ -159,7 +159,7 @@ impl Page {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 self.text,
-                "| `{}` | {} | {} | {} |",
+                "| {} | {} | {} | {} |",
                 cell(&code(&field.name)),
                 cell(&plain(&shape.kind.to_string())),
                 cell(&presence(field)),
@@ -176,7 +176,7 @@ impl Page {
             self.paragraph("Open: values that are not listed are kept, not refused.");
         }
         for value in &declared.values {
-            let _ = write!(self.text, "- `{}`", code(&value.name));
+            let _ = write!(self.text, "- {}", code(&value.name));
             if let Some(description) = &value.description {
                 let _ = write!(self.text, ": {}", plain(&one_line(description)));
             }
@@ -189,7 +189,7 @@ impl Page {
 fn presence(field: &Field) -> String {
     match (&field.default, field.required) {
         (_, true) => "required".into(),
-        (Some(default), false) => format!("default `{}`", code(&default.to_string())),
+        (Some(default), false) => format!("default {}", code(&default.to_string())),
         (None, false) => "optional".into(),
     }
 }
@@ -234,7 +234,7 @@ fn constraint_notes(shape: &Shape) -> Vec<String> {
         shape
             .patterns
             .iter()
-            .map(|pattern| format!("matches `{}`", code(pattern))),
+            .map(|pattern| format!("matches {}", code(pattern))),
     );
     notes
 }
@@ -246,12 +246,23 @@ fn one_line(text: &str) -> String {
 /// Text that stays text: what Markdown or HTML would take for its own is escaped.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    // At the beginning of a line these make lists, headings and rules; a number with a dot does too.
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let counts = digits > 0 && text[digits..].starts_with(['.', ')']);
+    for (at, character) in text.char_indices() {
         match character {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            '*' | '_' | '`' | '[' | ']' | '#' | '|' | '\\' => {
+            '*' | '_' | '`' | '[' | ']' | '#' | '\\' => {
+                out.push('\\');
+                out.push(character);
+            }
+            '-' | '=' | '+' | '~' if at == 0 => {
+                out.push('\\');
+                out.push(character);
+            }
+            '.' | ')' if counts && at == digits => {
                 out.push('\\');
                 out.push(character);
             }
@@ -261,14 +272,21 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Text between backticks, which it must not end.
+/// Text between backticks, more of them than it has itself.
 fn code(text: &str) -> String {
-    one_line(text).replace('`', "'")
+    let runs = text.split(|character| character != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0) + 1);
+    let text = text.replace(|character: char| character.is_control(), " ");
+    if text.starts_with('`') || text.ends_with('`') {
+        format!("{fence} {text} {fence}")
+    } else {
+        format!("{fence}{text}{fence}")
+    }
 }
 
 /// A table's cell ends at a bar, even between backticks.
 fn cell(text: &str) -> String {
-    text.replace("\\|", "|").replace('|', "\\|")
+    text.replace('|', "\\|")
 }
 
 #[cfg(test)]
@@ -350,5 +368,31 @@ Open: values that are not listed are kept, not refused.
 - `image`
 "#;
         assert_eq!(page, expected.replace("HASH", &hash[..16]));
+    }
+
+    #[test]
+    fn texts_stay_in_their_place() {
+        let schema = Schema::parse(
+            "t.kdl",
+            r##"
+protocol "p" version="1.0.0" {
+    description "Title\n===\n- no list\n1. no list either\n--- # no rule"
+    channel "c" {
+        event "E" {
+            field "x" type="string" pattern=#"a\|b|`c"# description="left | right"
+            field "y" type="string" default="two  spaces"
+        }
+    }
+}"##,
+        )
+        .unwrap();
+        let page = schema.to_markdown();
+        for expected in [
+            "Title\n\\===\n\\- no list\n1\\. no list either\n\\--- \\# no rule\n",
+            r"| `x` | string | optional | left \| right. matches ``a\\|b\|`c`` |",
+            "| `y` | string | default `\"two  spaces\"` |",
+        ] {
+            assert!(page.contains(expected), "no {expected:?} in\n{page}");
+        }
     }
 }

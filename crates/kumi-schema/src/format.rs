@@ -276,6 +276,16 @@ mod tests {
     }
 
     #[test]
+    fn a_comment_stands_there_once_wherever_it_was() {
+        check(
+            "field \"x\" /* why */ type /* which */ = /* this */ \"int\" /* end */ 3",
+            "/* why */\n/* which */\n/* this */\n/* end */\nfield \"x\" 3 type=\"int\"\n",
+        );
+        let errors = format("t.kdl", "a 1 /* b").unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors}");
+    }
+
+    #[test]
     fn texts_of_several_lines_stay_readable() {
         check(
             "a {\n description \"\"\"\n      one\n\n        two\n      \"\"\"\n}",

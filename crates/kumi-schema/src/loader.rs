@@ -44,7 +44,7 @@ pub trait Loader {
 }
 
 /// Takes out `.` and, where something stands before it, `..`, so that one file has one name.
-fn normal(path: &Path) -> String {
+pub(crate) fn normal(path: &Path) -> String {
     let mut out = PathBuf::new();
     for component in path.components() {
         match component {

@@ -19,7 +19,19 @@ const RUST_FORBIDDEN: &[&str] = &["self", "super", "crate", "_"];
 
 /// Types that generated code relies on. A message of that name would take their place.
 const RESERVED_TYPES: &[&str] = &[
-    "Box", "Default", "Err", "None", "Ok", "Option", "Promise", "Self", "Some", "String", "Vec",
+    "AbortSignal",
+    "AsyncGenerator",
+    "Box",
+    "Default",
+    "Err",
+    "None",
+    "Ok",
+    "Option",
+    "Promise",
+    "Self",
+    "Some",
+    "String",
+    "Vec",
 ];
 
 /// What a person has to know about a name that cannot be used, or nothing.

@@ -10,6 +10,7 @@ fn the_texts_that_are_checked_in_are_what_the_generator_writes() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     for name in [
         "everything",
+        "odd",
         "versions/v1_0",
         "versions/v1_1",
         "versions/v2_0",

@@ -433,3 +433,74 @@ fn imports_are_followed_once_and_never_in_circles() {
         "p.kdl:1:8 \"a.kdl\" cannot be read: it is larger than 1024 KiB"
     );
 }
+
+#[test]
+fn a_circle_is_seen_however_the_first_file_was_named() {
+    let loader = MemoryLoader::new()
+        .with("./p.kdl", "import \"a.kdl\"")
+        .with("p.kdl", "import \"a.kdl\"")
+        .with("a.kdl", "import \"p.kdl\"");
+    let errors = Schema::load_with(&loader, "./p.kdl").expect_err("a circle");
+    let circles = errors
+        .iter()
+        .filter(|error| error.message == "these files import each other: p.kdl -> a.kdl -> p.kdl");
+    assert_eq!(circles.count(), 1, "{errors}");
+}
+
+#[test]
+fn names_that_would_meet_in_code_are_refused() {
+    let twice = "choose another name";
+    check(
+        "channel \"room\" from=\"server\" { request \"A\" }\nchannel \"room-client\" { event \"B\" }",
+        &[&format!(
+            "2:9 code for channels \"room\" and \"room-client\" would both be called RoomClientService | {twice}"
+        )],
+    );
+    check(
+        "channel \"spec\" { event \"A\" }\nchannel \"register\" { event \"B\" }",
+        &[&format!(
+            "2:9 code for channels \"spec\" and \"register\" would both be called register_spec | {twice}"
+        )],
+    );
+    check(
+        "channel \"build\" { event \"A\" }\nchannel \"clone\" { event \"B\" }",
+        &[
+            &format!("1:9 the method build of a connection has another meaning already | {twice}"),
+            &format!("2:9 the method clone of a connection has another meaning already | {twice}"),
+        ],
+    );
+    check(
+        "channel \"_2fa\" { event \"_1\u{5f}st\" }",
+        &[
+            "1:9 \"_2fa\" would begin with a digit in code | begin it with a letter",
+            "1:24 \"_1_st\" would begin with a digit in code | begin it with a letter",
+        ],
+    );
+}
+
+#[test]
+fn bounds_and_arrays_that_mean_nothing_are_refused() {
+    check(
+        "message \"M\" { field \"a\" type=\"int\" min=1e300 }",
+        &["1:40 1e300 is no bound for int, which has 64 bits | leave it out"],
+    );
+    check(
+        "message \"None1\" { field \"n\" type=\"Nothing\" required=#true }\nmessage \"Nothing\" {}\n\
+         message \"M\" { field \"a\" type=\"array\" item_type=\"None1\" }",
+        &[
+            "3:48 \"None1\" holds nothing, so an array of it is only a number | make the field an int, or give the \
+           message a field",
+        ],
+    );
+}
+
+#[test]
+fn a_line_full_of_errors_takes_no_longer_than_its_length_allows() {
+    let fields = "field \"a\" type=\"int\"; ".repeat(40_000);
+    let text = format!(
+        "protocol \"p\" version=\"1.0.0\" {{ message \"M\" {{ {fields} }}; channel \"c\" {{ event \"E\" }} }}"
+    );
+    let started = std::time::Instant::now();
+    assert!(refused(&text).len() > 1);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}

@@ -9,6 +9,11 @@ pub mod everything {
     include!("generated/everything.rs");
 }
 
+/// What it wrote for `schemas/odd.kdl`, whose names are words of the language. That this compiles is the test.
+pub mod odd {
+    include!("generated/odd.rs");
+}
+
 /// Three versions of one protocol, from `schemas/versions`.
 pub mod versions {
     /// The first.

@@ -74,7 +74,7 @@ fn schemas() -> impl Strategy<Value = String> {
     (prop::collection::vec(channel, 1..4), fields(), spaces()).prop_map(|(channels, shared, space)| {
         let mut text = "protocol\t\"p\" version=\"1.0.0\" {\n".to_owned();
         text += "typedef \"Short\" max_length=5 type=\"string\"\nenum \"Colour\" { values \"red\" \"blue\" }\n";
-        text += &format!("message \"Shared\"{space}{{\n{}}}\n", shared.replace("\"Shared\"", "\"string\""));
+        text += &format!("message \"Shared\"{space}{{\nfield \"s\" type=\"int\"\n{}}}\n", shared.replace("\"Shared\"", "\"string\""));
         for (index, (from, lifetime, asked, told, answers, end)) in channels.iter().enumerate() {
             text += &format!("channel \"c{index}\" lifetime={lifetime} from=\"{from}\" {{\n");
             let returns = if *answers { format!("returns \"A{index}\" {{ }}{end}") } else { String::new() };
@@ -82,6 +82,53 @@ fn schemas() -> impl Strategy<Value = String> {
         }
         text + "}"
     })
+}
+
+/// Names of every kind of thing: words of the languages, of generated code, and what the grammar allows beside them.
+fn names() -> impl Strategy<Value = Vec<String>> {
+    let words = prop::sample::select(vec![
+        "self",
+        "Self",
+        "crate",
+        "type",
+        "async",
+        "union",
+        "gen",
+        "_2fa",
+        "__x",
+        "Option",
+        "Send",
+        "send",
+        "S",
+        "from",
+        "clone",
+        "new",
+        "validate",
+        "default",
+        "build",
+        "transport",
+        "close",
+        "delete",
+        "Result",
+        "Client",
+        "p",
+        "p.client",
+        "p-channel",
+        "P_Connection",
+        "Unknown",
+        "LISTED",
+        "as_str",
+        "r#type",
+        "a",
+        "A",
+        "a-b",
+        "a_b",
+        "a.b",
+        "aB",
+    ]);
+    let other = "[A-Za-z_][A-Za-z0-9_.-]{0,5}";
+    let name = prop_oneof![words.prop_map(str::to_owned), other];
+    prop::collection::vec(name, 10)
 }
 
 proptest! {
@@ -106,6 +153,30 @@ proptest! {
         let schema = Schema::parse("t.kdl", &text).map_err(|errors| TestCaseError::fail(errors.to_string()))?;
         let code = schema.to_rust(&RustOptions::new()).map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert!(code.contains("pub struct PQuicConnection"));
+    }
+
+    #[test]
+    fn every_name_that_is_let_through_becomes_rust(names in names(), open in any::<bool>()) {
+        let [protocol, channel, other, request, answer, event, message, field, declared, value] = &names[..] else {
+            return Err(TestCaseError::fail("ten names"));
+        };
+        let text = format!(
+            r#"protocol "{protocol}" version="1.0.0" {{
+                enum "{declared}" open=#{open} {{ value "{value}"; value "{field}" }}
+                message "{message}" {{ field "{field}" type="{declared}" default="{value}"; field "{event}" type="string" }}
+                channel "{channel}" from="either" {{
+                    request "{request}" {{ returns "{answer}" {{ field "{field}" type="{message}" }} }}
+                    request "{other}" {{ returns "{answer}" }}
+                    event "{event}" {{ field "{value}" type="int" required=#true }}
+                    event "{message}"
+                }}
+                channel "{other}" {{ event "{answer}" }}
+            }}"#
+        );
+        if let Ok(schema) = Schema::parse("t.kdl", &text) {
+            let code = schema.to_rust(&RustOptions::new());
+            prop_assert!(code.is_ok(), "{text}\n{:?}", code.err());
+        }
     }
 
     #[test]

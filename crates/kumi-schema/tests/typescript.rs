@@ -11,6 +11,9 @@ const COMPILER: &str = "typescript@5.9.3";
 
 const SCHEMA: &str = include_str!("schemas/everything.kdl");
 
+/// Names that are words of the language.
+const ODD: &str = include_str!("schemas/odd.kdl");
+
 #[test]
 fn generated_typescript_compiles_and_completes_calls() {
     let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("typescript");
@@ -19,6 +22,8 @@ fn generated_typescript_compiles_and_completes_calls() {
     let schema =
         Schema::parse("everything.kdl", SCHEMA).unwrap_or_else(|errors| panic!("{errors}"));
     std::fs::write(work.join("src/everything.ts"), schema.to_typescript()).expect("it is ours");
+    let odd = Schema::parse("odd.kdl", ODD).unwrap_or_else(|errors| panic!("{errors}"));
+    std::fs::write(work.join("src/odd.ts"), odd.to_typescript()).expect("it is ours");
     std::fs::write(work.join("src/main.ts"), include_str!("typescript/main.ts"))
         .expect("it is ours");
     std::fs::write(work.join("tsconfig.json"), TSCONFIG).expect("it is ours");
@@ -66,7 +71,7 @@ const TSCONFIG: &str = r#"{
     "rootDir": "src",
     "outDir": "out"
   },
-  "files": ["src/main.ts"]
+  "files": ["src/main.ts", "src/odd.ts"]
 }"#;
 
 /// The path of the compiler, which is installed if it is not there yet.

@@ -5,6 +5,9 @@ use crate::model::{At, Constraints, FieldPlaces, Literal, Protocol, Type};
 use crate::pattern;
 use crate::value::Violation;
 
+/// The first number that is too large for 64 bits with a sign.
+const MAX_EXACT: f64 = 9_223_372_036_854_775_808.0;
+
 impl Checker<'_> {
     pub(super) fn constraints(&mut self, protocol: &mut Protocol) {
         for typedef in &protocol.typedefs {
@@ -101,6 +104,14 @@ impl Checker<'_> {
                     at,
                     format!("{base} has whole numbers only"),
                     "take the fraction off",
+                );
+            } else if let Some(Literal::Float(number)) = bound
+                && !(-MAX_EXACT..MAX_EXACT).contains(number)
+            {
+                self.error_help(
+                    at,
+                    format!("{number:e} is no bound for {base}, which has 64 bits"),
+                    "leave it out",
                 );
             }
         }

@@ -54,8 +54,4 @@ impl Checker<'_> {
     fn error_help(&mut self, at: At, message: impl Into<String>, help: impl Into<String>) {
         self.error(at, message, |diagnostic| diagnostic.help(help));
     }
-
-    fn place(&self, at: At) -> String {
-        self.sources.diagnostic(at.0, "").place()
-    }
 }

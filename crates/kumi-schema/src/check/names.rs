@@ -1,7 +1,7 @@
 //! Names that differ in a schema but would meet in the code written from it.
 
 use super::Checker;
-use crate::model::{At, Channel, Protocol};
+use crate::model::{At, Channel, Protocol, Side};
 use crate::names::{pascal_case, rust_identifier, snake_case, type_identifier};
 use std::collections::BTreeMap;
 
@@ -44,7 +44,72 @@ impl Checker<'_> {
             self.apart(requests.chain(events), rust_identifier);
             self.methods(channel);
         }
+        self.first_letters(protocol);
+        self.connection_methods(protocol);
         self.generated(protocol);
+        self.meetings(protocol);
+    }
+
+    /// What these are called is the beginning of other names in code, which cannot begin with a digit.
+    fn first_letters(&mut self, protocol: &Protocol) {
+        let channels = protocol.channels.iter();
+        let inner = channels.clone().flat_map(|channel| {
+            let requests = channel.requests.iter();
+            let events = channel.events.iter();
+            requests
+                .map(|request| (&request.name, request.at))
+                .chain(events.map(|event| (&event.name, event.at)))
+        });
+        let names = std::iter::once((&protocol.name, protocol.at))
+            .chain(channels.map(|channel| (&channel.name, channel.at)))
+            .chain(inner);
+        for (name, at) in names {
+            if snake_case(name).starts_with(|first: char| first.is_ascii_digit()) {
+                self.error_help(
+                    at,
+                    format!("{name:?} would begin with a digit in code"),
+                    "begin it with a letter",
+                );
+            }
+        }
+    }
+
+    /// A connection has a method for each channel beside those that every connection has.
+    fn connection_methods(&mut self, protocol: &Protocol) {
+        for channel in &protocol.channels {
+            let method = snake_case(&channel.name);
+            if matches!(&*method, "build" | "clone") {
+                self.error_help(
+                    channel.at,
+                    format!("the method {method} of a connection has another meaning already"),
+                    "choose another name",
+                );
+            }
+        }
+    }
+
+    /// What is generated for one channel does not meet what is generated for another.
+    fn meetings(&mut self, protocol: &Protocol) {
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for channel in &protocol.channels {
+            for name in channel_items(channel) {
+                let Some(other) = seen.get(&*name).copied() else {
+                    seen.insert(name, &channel.name);
+                    continue;
+                };
+                if other != channel.name {
+                    self.error_help(
+                        channel.at,
+                        format!(
+                            "code for channels {other:?} and {:?} would both be called {name}",
+                            channel.name
+                        ),
+                        "choose another name",
+                    );
+                    break;
+                }
+            }
+        }
     }
 
     /// No two of these have the same name in code.
@@ -60,13 +125,14 @@ impl Checker<'_> {
                 seen.insert(code, (name, at));
                 continue;
             };
-            let place = self.place(first_at);
             let message = if first == name {
                 format!("{name:?} is there twice")
             } else {
                 format!("{name:?} and {first:?} would both be called {code} in code")
             };
+            let sources = self.sources;
             self.error(at, message, |diagnostic| {
+                let place = sources.diagnostic(first_at.0, "").place();
                 diagnostic
                     .note(format!("the other one is at {place}"))
                     .help("choose another name")
@@ -155,6 +221,36 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+/// Everything on the top level of generated code that is called after a channel.
+fn channel_items(channel: &Channel) -> Vec<String> {
+    let (own, snake) = (pascal_case(&channel.name), snake_case(&channel.name));
+    let mut items: Vec<String> = ["Client", "Service", "Peer", "Channel"]
+        .map(|suffix| format!("{own}{suffix}"))
+        .into();
+    if channel.from.is_server() && !channel.requests.is_empty() {
+        items.push(format!("{own}ClientService"));
+    }
+    if channel.requests.len() > 1 {
+        items.extend(["Request", "Response"].map(|suffix| format!("{own}{suffix}")));
+    }
+    for (side, suffix) in [(Side::Client, "ClientEvent"), (Side::Server, "ServerEvent")] {
+        if channel.events_from(side).count() > 1 {
+            items.push(format!("{own}{suffix}"));
+        }
+    }
+    if channel.events_from(Side::Server).next().is_some() {
+        items.push(format!("{own}EventStreams"));
+    }
+    items.extend([
+        format!("{snake}_spec"),
+        format!("{snake}_options"),
+        format!("register_{snake}"),
+        format!("register_{snake}_with"),
+        format!("serve_{snake}"),
+    ]);
+    items
 }
 
 /// What generated code is called besides the types of a schema, and what for.

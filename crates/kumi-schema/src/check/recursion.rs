@@ -32,7 +32,41 @@ impl Checker<'_> {
                 "one of these fields has to be optional, or an array or a map",
             );
         }
+        if reported.is_empty() {
+            self.empty_items(protocol);
+        }
     }
+
+    /// An array of messages that hold nothing says no more than its length, and in the binary format a few bytes could
+    /// claim billions of them.
+    fn empty_items(&mut self, protocol: &Protocol) {
+        let fields = protocol.messages.iter().flat_map(|message| &message.fields);
+        let fields = fields.map(|field| (&field.ty, &field.at));
+        let typedefs = protocol.typedefs.iter();
+        let all = fields.chain(typedefs.map(|typedef| (&typedef.ty, &typedef.at)));
+        for (ty, at) in all {
+            if let Type::Array(item) = ty
+                && let Type::Named(name) = protocol.resolve(item).0
+                && holds_nothing(protocol, name)
+            {
+                self.error_help(
+                    at.item_type,
+                    format!("{name:?} holds nothing, so an array of it is only a number"),
+                    "make the field an int, or give the message a field",
+                );
+            }
+        }
+    }
+}
+
+/// Whether a message has no fields, or only such that hold nothing either. Ends, because required fields form no circle.
+fn holds_nothing(protocol: &Protocol, name: &str) -> bool {
+    protocol.message(name).is_some_and(|message| {
+        message.fields.iter().all(|field| {
+            !field.is_optional()
+                && matches!(protocol.resolve(&field.ty).0, Type::Named(held) if holds_nothing(protocol, held))
+        })
+    })
 }
 
 /// Which messages hold which others directly, through fields that `counts`.

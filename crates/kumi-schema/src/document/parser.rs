@@ -357,9 +357,16 @@ impl<'t> Parser<'_, 't> {
         }
         let first = self.scalar()?;
         let after_first = self.cursor.at;
-        self.node_space(comments);
+        // What stands between is read again by whoever comes next, unless this is a property.
+        let errors = self.errors.len();
+        let mut between = Vec::new();
+        self.node_space(&mut between);
         if !self.cursor.eat("=") {
-            self.cursor.at = after_first;
+            if self.errors.len() == errors {
+                self.cursor.at = after_first;
+            } else {
+                comments.append(&mut between);
+            }
             node.arguments.push(Value {
                 annotation: None,
                 scalar: first.value,
@@ -374,6 +381,7 @@ impl<'t> Parser<'_, 't> {
             );
             return Err(self.error(first.span, message, Some("put quotes around it")));
         };
+        comments.append(&mut between);
         self.node_space(comments);
         let value = self.value()?;
         node.properties

@@ -3,8 +3,9 @@
 use super::Reader;
 use crate::document::{self, Document, Node};
 use crate::limits::{MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH};
-use crate::loader::{LoadError, Loader, too_large};
+use crate::loader::{LoadError, Loader, normal, too_large};
 use crate::source::{FileId, Span};
+use std::path::Path;
 
 /// A file and the nodes in it.
 pub(super) struct File {
@@ -20,7 +21,8 @@ pub(super) fn load_all(reader: &mut Reader, loader: &dyn Loader, root: &str) -> 
         chain: Vec::new(),
     };
     match bounded(loader.load(root)) {
-        Ok(text) => loading.add(reader, root.to_owned(), text),
+        // Under the name by which others would import it, so that a circle through it is seen at once.
+        Ok(text) => loading.add(reader, normal(Path::new(root)), text),
         Err(error) => {
             let mut diagnostic = crate::diagnostic::Diagnostic::without_place(format!(
                 "{root:?} cannot be read: {error}"

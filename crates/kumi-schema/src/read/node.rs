@@ -206,16 +206,14 @@ impl Reader {
         first: Span,
         help: &str,
     ) {
-        let place = self.sources.diagnostic(first, "").place();
-        self.error_with(
-            span,
-            format!("{what} {name:?} is declared twice"),
-            |diagnostic| {
-                diagnostic
-                    .note(format!("the first one is at {place}"))
-                    .help(help)
-            },
-        );
+        let sources = &self.sources;
+        self.errors.push_with(|| {
+            let place = sources.diagnostic(first, "").place();
+            sources
+                .diagnostic(span, format!("{what} {name:?} is declared twice"))
+                .note(format!("the first one is at {place}"))
+                .help(help)
+        });
     }
 }
 

@@ -7,8 +7,7 @@ use crate::model::{Channel, Delivery, Event, Lifetime, Request, Side};
 use crate::names::{pascal_case, rust_identifier, shouting_case, snake_case, type_identifier};
 
 /// Names that come from a schema may look like conventions they do not follow, such as `from_room`.
-pub(super) const FOREIGN_NAMES: &str =
-    "#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]";
+pub(super) const FOREIGN_NAMES: &str = "#[allow(clippy::new_ret_no_self, clippy::should_implement_trait, clippy::wrong_self_convention)]";
 
 impl Code<'_> {
     pub(super) fn channel(&mut self, channel: &Channel) {
@@ -83,7 +82,7 @@ impl Code<'_> {
 
     /// A handle with a method for everything that its side sends.
     fn handle(&mut self, channel: &Channel, name: &str, side: Side, plain: &str) {
-        let rt = self.rt;
+        let (rt, from) = (self.rt, self.conversion());
         self.doc(&[
             plain,
             channel.description.as_deref().unwrap_or_default(),
@@ -140,7 +139,7 @@ impl Code<'_> {
         }
         self.line(format_args!("}}"));
         self.line(format_args!(
-            "impl From<{rt}::UnisonChannel> for {name} {{ fn from(channel: {rt}::UnisonChannel) -> Self {{ \
+            "impl {from}<{rt}::UnisonChannel> for {name} {{ fn from(channel: {rt}::UnisonChannel) -> Self {{ \
              Self::from_channel(channel) }} }}"
         ));
     }

@@ -96,6 +96,7 @@ impl Code<'_> {
     }
 
     fn sum(&mut self, name: &str, doc: &str, variants: &[(String, Option<String>)]) {
+        let from = self.conversion();
         self.doc(&[doc]);
         self.line(format_args!("#[derive(Clone, Debug, PartialEq)]"));
         self.line(format_args!(
@@ -118,7 +119,7 @@ impl Code<'_> {
                 == 1;
             if let (Some(message), true) = (message, alone) {
                 self.line(format_args!(
-                    "impl From<{message}> for {name} {{ fn from(message: {message}) -> Self {{ Self::{variant}(message) }} }}"
+                    "impl {from}<{message}> for {name} {{ fn from(message: {message}) -> Self {{ Self::{variant}(message) }} }}"
                 ));
             }
         }
@@ -258,7 +259,7 @@ impl Code<'_> {
     }
 
     fn over_a_network(&mut self) {
-        let (rt, result) = (self.rt, self.result());
+        let (rt, result, send) = (self.rt, self.result(), self.send_trait());
         let protocol = self.protocol;
         let name = pascal_case(&protocol.name);
         self.doc(&[
@@ -302,7 +303,7 @@ impl Code<'_> {
         ]);
         self.line(format_args!(
             "fn build<C: {rt}::ChannelSource + ?Sized>(client: &C) -> impl ::core::future::Future<Output = \
-             {result}<{name}QuicConnection, {rt}::NetworkError>> + Send; }}"
+             {result}<{name}QuicConnection, {rt}::NetworkError>> + {send}; }}"
         ));
         self.line(format_args!(
             "impl {name}ConnectionBuilder for {name}QuicConnection {{"

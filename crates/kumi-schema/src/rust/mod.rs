@@ -81,7 +81,8 @@ impl Schema {
     }
 }
 
-/// A binary that uses a part of a protocol is not to be warned about the rest. An inner attribute would say it once,
+/// A binary that uses a part of a protocol is not to be warned about the rest, nor about items of a module that nobody
+/// else sees. An inner attribute would say it once,
 /// but `include!` refuses those.
 fn allow_unused(item: &mut Item) {
     let attributes = match item {
@@ -94,7 +95,7 @@ fn allow_unused(item: &mut Item) {
         Item::Type(item) => &mut item.attrs,
         _ => return,
     };
-    attributes.push(syn::parse_quote!(#[allow(dead_code)]));
+    attributes.push(syn::parse_quote!(#[allow(dead_code, unreachable_pub)]));
 }
 
 /// The printer puts no empty lines between items and methods; readers like them.
@@ -106,7 +107,9 @@ fn with_air(code: &str) -> String {
         let depth = line.len() - line.trim_start().len();
         let ended = before.is_some_and(|before| {
             let same = before.len() - before.trim_start().len() == depth;
-            let item = before.trim_start() == "}" || (depth == 0 && before.ends_with(';'));
+            let is_code = !before.trim_start().starts_with("///");
+            let item =
+                before.trim_start() == "}" || (depth == 0 && is_code && before.ends_with(';'));
             same && item
         });
         let starts = depth <= 4
@@ -178,7 +181,7 @@ impl Code<'_> {
         self.text.push('\n');
     }
 
-    /// Documentation, a paragraph each. Brackets would be taken for links and tags.
+    /// Documentation, a paragraph each.
     fn doc(&mut self, paragraphs: &[&str]) {
         let mut first = true;
         for paragraph in paragraphs {
@@ -191,25 +194,36 @@ impl Code<'_> {
             }
             first = false;
             for line in lines {
-                let mut escaped = String::new();
-                for character in line.chars() {
-                    if matches!(character, '[' | ']' | '<' | '>') {
-                        escaped.push('\\');
-                    }
-                    escaped.push(character);
-                }
-                self.line(format_args!("/// {escaped}"));
+                self.line(format_args!("/// {}", as_text(line)));
             }
         }
     }
 
     /// `Result`, or its full path where a message has taken the name.
     fn result(&self) -> &'static str {
-        if self.protocol.message("Result").is_some() || self.named_in_code("Result") {
-            "::core::result::Result"
-        } else {
-            "Result"
-        }
+        self.prelude("Result", "::core::result::Result")
+    }
+
+    /// A name that every module of Rust knows, or its full path where a type of the schema has taken it.
+    fn prelude(&self, name: &'static str, path: &'static str) -> &'static str {
+        if self.named_in_code(name) { path } else { name }
+    }
+
+    fn send_trait(&self) -> &'static str {
+        self.prelude("Send", "::core::marker::Send")
+    }
+
+    fn sync_trait(&self) -> &'static str {
+        self.prelude("Sync", "::core::marker::Sync")
+    }
+
+    fn conversion(&self) -> &'static str {
+        self.prelude("From", "::core::convert::From")
+    }
+
+    /// A name for a type parameter that is no type of the schema.
+    fn parameter(&self) -> &'static str {
+        self.prelude("S", "__S")
     }
 
     fn named_in_code(&self, name: &str) -> bool {
@@ -221,6 +235,23 @@ impl Code<'_> {
             .chain(typedefs)
             .any(|known| names::type_identifier(known) == name)
     }
+}
+
+/// A line of a comment that stays text: brackets would be taken for links and tags, three backticks or tildes for code
+/// that is run as a test, and a comment with a carriage return is no Rust.
+fn as_text(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for character in line.chars() {
+        match character {
+            '[' | ']' | '<' | '>' => {
+                out.push('\\');
+                out.push(character);
+            }
+            other if other.is_control() => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    out.replace("```", "\\`\\`\\`").replace("~~~", "\\~\\~\\~")
 }
 
 fn bytes(hash: SchemaHash) -> String {

@@ -17,6 +17,7 @@ impl Code<'_> {
     }
 
     fn server_trait(&mut self, channel: &Channel) {
+        let (send, sync) = (self.send_trait(), self.sync_trait());
         let name = pascal_case(&channel.name);
         self.doc(&[
             &format!("What a server does on channel `{}`.", channel.name),
@@ -25,7 +26,7 @@ impl Code<'_> {
         ]);
         self.line(format_args!("{FOREIGN_NAMES}"));
         self.line(format_args!(
-            "pub trait {name}Service: Send + Sync + 'static {{"
+            "pub trait {name}Service: {send} + {sync} + 'static {{"
         ));
         if channel.from.is_client() {
             for request in &channel.requests {
@@ -39,7 +40,7 @@ impl Code<'_> {
                 "Events of one client are handled one after the other. Unless implemented, they are ignored.",
             ]);
             self.line(format_args!(
-                "fn {}(&self, peer: &{name}Peer, event: {}) -> impl ::core::future::Future<Output = ()> + Send {{ \
+                "fn {}(&self, peer: &{name}Peer, event: {}) -> impl ::core::future::Future<Output = ()> + {send} {{ \
                  let _ = (peer, event); async {{}} }}",
                 rust_identifier(&event.name),
                 type_identifier(&event.message),
@@ -50,19 +51,19 @@ impl Code<'_> {
             "Runs beside everything else, and is dropped when the channel ends; a loop that sends events may live here.",
         ]);
         self.line(format_args!(
-            "fn channel_opened(&self, peer: {name}Peer) -> impl ::core::future::Future<Output = ()> + Send {{ \
+            "fn channel_opened(&self, peer: {name}Peer) -> impl ::core::future::Future<Output = ()> + {send} {{ \
              let _ = peer; async {{}} }}"
         ));
         self.doc(&["The channel of a client has ended."]);
         self.line(format_args!(
-            "fn channel_closed(&self, peer: &{name}Peer) -> impl ::core::future::Future<Output = ()> + Send {{ \
+            "fn channel_closed(&self, peer: &{name}Peer) -> impl ::core::future::Future<Output = ()> + {send} {{ \
              let _ = peer; async {{}} }}"
         ));
         self.line(format_args!("}}"));
     }
 
     fn answering_method(&mut self, request: &Request, peer: &str) {
-        let (rt, result) = (self.rt, self.result());
+        let (rt, result, send) = (self.rt, self.result(), self.send_trait());
         let plain = format!("Answers `{}`.", request.name);
         let repeat = if request.idempotent {
             "Idempotent: it may come twice, and has to mean the same as once."
@@ -72,7 +73,7 @@ impl Code<'_> {
         self.doc(&[request.description.as_deref().unwrap_or(&plain), repeat]);
         self.line(format_args!(
             "fn {}(&self, call: {rt}::Call<{peer}>, request: {}) -> impl ::core::future::Future<Output = \
-             {result}<{}, {rt}::RemoteError>> + Send;",
+             {result}<{}, {rt}::RemoteError>> + {send};",
             rust_identifier(&request.name),
             type_identifier(&request.message),
             answer(request),
@@ -81,6 +82,8 @@ impl Code<'_> {
 
     fn register(&mut self, channel: &Channel) {
         let (rt, result) = (self.rt, self.result());
+        let as_ref = self.prelude("AsRef", "::core::convert::AsRef");
+        let s = self.parameter();
         let name = pascal_case(&channel.name);
         let snake = snake_case(&channel.name);
         self.doc(&[&format!(
@@ -88,22 +91,22 @@ impl Code<'_> {
             channel.name
         )]);
         self.line(format_args!(
-            "pub fn register_{snake}<S: {name}Service>(server: &impl AsRef<{rt}::ChannelRegistry>, implementation: S) {{ \
+            "pub fn register_{snake}<{s}: {name}Service>(server: &impl {as_ref}<{rt}::ChannelRegistry>, implementation: {s}) {{ \
              register_{snake}_with(server, {snake}_spec(), implementation); }}"
         ));
         self.doc(&[&format!(
             "As `register_{snake}`, with more than the schema says, such as what happens to events of a slow client."
         )]);
         self.line(format_args!(
-            "pub fn register_{snake}_with<S: {name}Service>(server: &impl AsRef<{rt}::ChannelRegistry>, \
-             spec: {rt}::ChannelSpec, implementation: S) {{ \
+            "pub fn register_{snake}_with<{s}: {name}Service>(server: &impl {as_ref}<{rt}::ChannelRegistry>, \
+             spec: {rt}::ChannelSpec, implementation: {s}) {{ \
              let implementation = ::std::sync::Arc::new(implementation); \
              server.as_ref().register_channel_with(spec, \
              move |_: ::std::sync::Arc<{rt}::ConnectionContext>, channel: {rt}::UnisonChannel| \
              serve_{snake}(::std::sync::Arc::clone(&implementation), channel)); }}"
         ));
         self.line(format_args!(
-            "async fn serve_{snake}<S: {name}Service>(implementation: ::std::sync::Arc<S>, \
+            "async fn serve_{snake}<{s}: {name}Service>(implementation: ::std::sync::Arc<{s}>, \
              channel: {rt}::UnisonChannel) -> {result}<(), {rt}::NetworkError> {{"
         ));
         self.line(format_args!(
@@ -114,7 +117,7 @@ impl Code<'_> {
                 "let answering = ::std::sync::Arc::clone(&implementation);"
             ));
             self.line(format_args!("channel.set_service("));
-            self.dispatch(channel, "answering");
+            self.dispatch(channel, &format!("{name}Service"), "answering");
             self.line(format_args!(");"));
         }
         self.line(format_args!("let events = async {{"));
@@ -130,7 +133,7 @@ impl Code<'_> {
             for (index, event) in heard.into_iter().enumerate() {
                 self.line(format_args!(
                     "{}if let Some(event) = {rt}::typed::event_named::<{}>(&message, {}) {{ \
-                     implementation.{}(&peer, event).await; }}",
+                     {name}Service::{}(&*implementation, &peer, event).await; }}",
                     if index == 0 { "" } else { "else " },
                     type_identifier(&event.message),
                     text(&event.name),
@@ -140,10 +143,17 @@ impl Code<'_> {
             self.line(format_args!("}}"));
         }
         self.line(format_args!("Ok(()) }};"));
+        // A request may be called `Clone`, and a method of one's own goes before a trait's.
+        let has_clone = |request: &Request| snake_case(&request.name) == "clone";
+        let copy = if channel.from.is_server() && channel.requests.iter().any(has_clone) {
+            "::core::clone::Clone::clone(&peer)"
+        } else {
+            "peer.clone()"
+        };
         // A stream that carries a single large call is no client that came or went.
         self.line(format_args!(
             "let beside = async {{ if !channel.is_own_stream() {{ \
-             implementation.channel_opened(peer.clone()).await; }} }};"
+             implementation.channel_opened({copy}).await; }} }};"
         ));
         self.line(format_args!(
             "let outcome = {rt}::typed::run_beside(events, beside).await; \
@@ -151,8 +161,9 @@ impl Code<'_> {
         ));
     }
 
-    /// A closure that the runtime takes as a service.
-    fn dispatch(&mut self, channel: &Channel, implementation: &str) {
+    /// A closure that the runtime takes as a service. Methods are named with their trait, because `clone` and the like
+    /// are methods of the pointer too.
+    fn dispatch(&mut self, channel: &Channel, service: &str, implementation: &str) {
         let rt = self.rt;
         self.line(format_args!(
             "move |request: {rt}::IncomingRequest| {{ \
@@ -161,7 +172,7 @@ impl Code<'_> {
         ));
         for request in &channel.requests {
             self.line(format_args!(
-                "{} => {rt}::typed::answer(request, |call, message| implementation.{}(call, message)).await,",
+                "{} => {rt}::typed::answer(request, |call, message| {service}::{}(&*implementation, call, message)).await,",
                 text(&request.name),
                 rust_identifier(&request.name),
             ));
@@ -173,6 +184,7 @@ impl Code<'_> {
     }
 
     fn client_trait(&mut self, channel: &Channel) {
+        let (send, sync) = (self.send_trait(), self.sync_trait());
         let name = pascal_case(&channel.name);
         self.doc(&[&format!(
             "What a client answers on channel `{}`.",
@@ -180,7 +192,7 @@ impl Code<'_> {
         )]);
         self.line(format_args!("{FOREIGN_NAMES}"));
         self.line(format_args!(
-            "pub trait {name}ClientService: Send + Sync + 'static {{"
+            "pub trait {name}ClientService: {send} + {sync} + 'static {{"
         ));
         for request in &channel.requests {
             self.answering_method(request, &format!("{name}Client"));
@@ -190,13 +202,14 @@ impl Code<'_> {
 
     /// A method of the client's handle.
     pub(super) fn serve_requests(&mut self, channel: &Channel) {
+        let s = self.parameter();
         let name = pascal_case(&channel.name);
         self.doc(&["Answers the server's requests, from now on and as long as the channel lives."]);
         self.line(format_args!(
-            "pub fn serve_requests<S: {name}ClientService>(&self, implementation: S) {{ \
+            "pub fn serve_requests<{s}: {name}ClientService>(&self, implementation: {s}) {{ \
              let implementation = ::std::sync::Arc::new(implementation); self.raw_channel().set_service("
         ));
-        self.dispatch(channel, "implementation");
+        self.dispatch(channel, &format!("{name}ClientService"), "implementation");
         self.line(format_args!("); }}"));
     }
 }

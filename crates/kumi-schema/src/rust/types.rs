@@ -264,7 +264,10 @@ impl Code<'_> {
             .iter()
             .map(|field| {
                 let ty = match self.protocol.resolve(&field.ty).0 {
-                    Type::String => "impl Into<String>".into(),
+                    Type::String => {
+                        let into = self.prelude("Into", "::core::convert::Into");
+                        format!("impl {into}<String>")
+                    }
                     _ => self.field_type(message, field, holds),
                 };
                 format!("{}: {ty}", rust_identifier(&field.name))

@@ -46,6 +46,9 @@ impl Code<'_> {
             (Literal::Float(number), _) => format!("{number:?}"),
             (other, _) => other.to_string(),
         };
+        if matches!(shape.kind, Kind::Float) {
+            checks.push(format!("finite(*{value})"));
+        }
         if let Some(min) = &shape.min {
             checks.push(format!("at_least({value}, &{})", number(min)));
         }
@@ -106,7 +109,7 @@ fn needs_check(shape: &Shape) -> bool {
     !shape.is_unconstrained()
         || match &shape.kind {
             Kind::Array(item) | Kind::Map(item) => needs_check(item),
-            Kind::Message(_) => true,
+            Kind::Message(_) | Kind::Float => true,
             _ => false,
         }
 }

@@ -4,6 +4,7 @@ use super::types::literal;
 use super::{Writer, member, text};
 use crate::model::{Message, Protocol};
 use crate::names::{pascal_case, type_identifier};
+use crate::pattern::for_javascript;
 use crate::shape::{Kind, Shape};
 use std::collections::BTreeSet;
 
@@ -61,6 +62,8 @@ fn needs_check(shape: &Shape, checked: &BTreeSet<&str>) -> bool {
         || match &shape.kind {
             Kind::Array(item) | Kind::Map(item) => needs_check(item, checked),
             Kind::Message(name) => checked.contains(&**name),
+            // What is not finite has no place in JSON.
+            Kind::Float => true,
             _ => false,
         }
 }
@@ -114,6 +117,12 @@ fn write_shape(
         out.line(&format!("throw new {error}(`{path}`, {});", text(&problem)));
         out.line("}");
     };
+    if matches!(shape.kind, Kind::Float) {
+        refuse(
+            format!("!Number.isFinite({value})"),
+            "it is not a number that can be sent".into(),
+        );
+    }
     if let Some(min) = &shape.min {
         refuse(
             format!("!({value} >= {})", literal(min)),
@@ -147,7 +156,10 @@ fn write_shape(
     }
     for pattern in &shape.patterns {
         refuse(
-            format!("!new RegExp({}, \"u\").test({value})", text(pattern)),
+            format!(
+                "!new RegExp({}, \"u\").test({value})",
+                text(&for_javascript(pattern))
+            ),
             format!("it does not match {pattern}"),
         );
     }

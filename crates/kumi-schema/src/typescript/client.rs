@@ -34,24 +34,20 @@ pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
         ));
     }
     out.blank();
+    // Local names are counted, because a channel may be called like a word of the language.
     let parameters: Vec<String> = protocol
         .channels
         .iter()
-        .map(|channel| {
-            format!(
-                "{}: {}Channel",
-                member_name(&channel.name),
-                pascal_case(&channel.name)
-            )
-        })
+        .enumerate()
+        .map(|(index, channel)| format!("channel{index}: {}Channel", pascal_case(&channel.name)))
         .collect();
     out.line(&format!(
         "private constructor({}) {{",
         parameters.join(", ")
     ));
-    for channel in &protocol.channels {
+    for (index, channel) in protocol.channels.iter().enumerate() {
         let name = member_name(&channel.name);
-        out.line(&format!("this.{name} = {name};"));
+        out.line(&format!("this.{name} = channel{index};"));
     }
     out.line("}");
     out.blank();
@@ -63,21 +59,20 @@ pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
     ));
     out.line(&format!("const opened: {own}ChannelTransport[] = [];"));
     out.line("try {");
-    for channel in &protocol.channels {
-        let name = member_name(&channel.name);
+    for (index, channel) in protocol.channels.iter().enumerate() {
         let spec = format!("{}_CHANNEL", shouting_case(&channel.name));
-        out.line(&format!("const {name} = await transport.open({spec});"));
-        out.line(&format!("opened.push({name});"));
+        out.line(&format!(
+            "const channel{index} = await transport.open({spec});"
+        ));
+        out.line(&format!("opened.push(channel{index});"));
     }
     let arguments: Vec<String> = protocol
         .channels
         .iter()
-        .map(|channel| {
-            format!(
-                "new {}Channel({})",
-                pascal_case(&channel.name),
-                member_name(&channel.name)
-            )
+        .enumerate()
+        .map(|(index, channel)| {
+            let own = pascal_case(&channel.name);
+            format!("new {own}Channel(channel{index})")
         })
         .collect();
     out.line(&format!(

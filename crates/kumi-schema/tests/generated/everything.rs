@@ -1,11 +1,11 @@
 // Generated from protocol everything (example.everything) by kumi-schema. Changes belong into the schema.
 
 /// Version of the protocol. Peers whose first numbers differ refuse each other.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const EVERYTHING_PROTOCOL_VERSION: &str = "1.4.2";
 
 /// Hash over the whole protocol.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const EVERYTHING_PROTOCOL_HASH: [u8; 32] = [
     0xa7, 0xe8, 0x6e, 0xfd, 0x5a, 0x80, 0x1d, 0xd2, 0xf4, 0x94, 0x35, 0xcb, 0xd6, 0xd3,
     0x89, 0xf1, 0xe5, 0xa6, 0x57, 0x33, 0x8e, 0x88, 0xed, 0x98, 0x1c, 0xa2, 0xe1, 0x7b,
@@ -13,19 +13,19 @@ pub const EVERYTHING_PROTOCOL_HASH: [u8; 32] = [
 ];
 
 /// A short name.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub type Name = String;
 
 /// Another name for int.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub type Score = i64;
 
 /// Another name for array of Score.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub type Row = Vec<Score>;
 
 /// Another name for Name.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub type Handle = Name;
 
 /// What one sees.
@@ -47,7 +47,7 @@ pub type Handle = Name;
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum Colour {
     /// Like fire.
     #[serde(rename = "red")]
@@ -60,7 +60,7 @@ pub enum Colour {
     Type,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Colour {
     /// The values that the schema lists, in its order.
     pub const LISTED: [Self; 3] = [Self::Red, Self::SeaGreen, Self::Type];
@@ -98,7 +98,7 @@ impl ::core::fmt::Display for Colour {
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum Mood {
     /// `good`
     #[serde(rename = "good")]
@@ -111,7 +111,7 @@ pub enum Mood {
     Unknown(String),
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Mood {
     /// The values that the schema lists, in its order.
     pub const LISTED: [Self; 2] = [Self::Good, Self::Bad];
@@ -144,7 +144,7 @@ impl ::core::fmt::Display for Mood {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Scalars {
     /// Some words.
     pub text: String,
@@ -169,7 +169,7 @@ pub struct Scalars {
     pub mood: Mood,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Scalars {
     /// A message with what it has to have, and nothing else.
     #[allow(clippy::too_many_arguments)]
@@ -214,8 +214,15 @@ impl Scalars {
         }
         {
             let value = &self.broken;
+            ::kumi_unison::typed::check::finite(*value)
+                .map_err(|problem| problem.at("broken"))?;
             ::kumi_unison::typed::check::at_least(value, &-0.5)
                 .map_err(|problem| problem.at("broken"))?;
+        }
+        {
+            let value = &self.other;
+            ::kumi_unison::typed::check::finite(*value)
+                .map_err(|problem| problem.at("other"))?;
         }
         {
             let value = &self.at;
@@ -252,7 +259,7 @@ impl ::kumi_unison::Message for Scalars {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Optionals {
     /// Field text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,7 +305,7 @@ pub struct Optionals {
     pub sky: Option<::std::collections::BTreeMap<String, Vec<u8>>>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Optionals {
     /// Checks every constraint of the schema.
     ///
@@ -366,7 +373,7 @@ impl ::kumi_unison::Message for Optionals {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Defaults {
     /// Field text.
     #[serde(default = "Defaults::default_text")]
@@ -394,7 +401,7 @@ pub struct Defaults {
     pub note: Option<String>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Defaults {
     fn default_text() -> String {
         "say \"hi\"\n".to_owned()
@@ -430,6 +437,11 @@ impl Defaults {
     pub fn validate(
         &self,
     ) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        {
+            let value = &self.broken;
+            ::kumi_unison::typed::check::finite(*value)
+                .map_err(|problem| problem.at("broken"))?;
+        }
         Ok(())
     }
 }
@@ -469,7 +481,7 @@ impl ::kumi_unison::Message for Defaults {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Lists {
     /// Field words.
     pub words: Vec<Name>,
@@ -488,7 +500,7 @@ pub struct Lists {
     pub moods: Option<::std::collections::BTreeMap<String, Mood>>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Lists {
     /// A message with what it has to have, and nothing else.
     pub fn new(
@@ -582,7 +594,7 @@ impl ::kumi_unison::Message for Lists {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Odd {
     /// Field type.
     pub r#type: String,
@@ -600,7 +612,7 @@ pub struct Odd {
     pub _2fa: Option<bool>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Odd {
     /// A message with what it has to have, and nothing else.
     pub fn new(r#type: impl Into<String>) -> Self {
@@ -658,7 +670,7 @@ impl ::kumi_unison::Message for Odd {
         )
     )
 )]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Tree {
     /// Field label.
     pub label: String,
@@ -679,7 +691,7 @@ pub struct Tree {
     pub leaf: Option<Box<Leaf>>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Tree {
     /// A message with what it has to have, and nothing else.
     pub fn new(label: impl Into<String>, children: Vec<Tree>) -> Self {
@@ -763,14 +775,14 @@ impl ::kumi_unison::Message for Tree {
         )
     )
 )]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Leaf {
     /// Field tree.
     #[rkyv(omit_bounds)]
     pub tree: Tree,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Leaf {
     /// A message with what it has to have, and nothing else.
     pub fn new(tree: Tree) -> Self {
@@ -811,13 +823,13 @@ impl ::kumi_unison::Message for Leaf {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Result {
     /// Field sum.
     pub sum: i64,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Result {
     /// A message with what it has to have, and nothing else.
     pub fn new(sum: i64) -> Self {
@@ -854,7 +866,7 @@ impl ::kumi_unison::Message for Result {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Many {
     /// Field a.
     pub a: i64,
@@ -874,7 +886,7 @@ pub struct Many {
     pub h: i64,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Many {
     /// A message with what it has to have, and nothing else.
     #[allow(clippy::too_many_arguments)]
@@ -913,9 +925,9 @@ impl ::kumi_unison::Message for Many {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Left {}
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Left {
     /// Checks every constraint of the schema.
     ///
@@ -947,7 +959,7 @@ impl ::kumi_unison::Message for Left {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Echo {
     /// Field scalars.
     pub scalars: Scalars,
@@ -956,7 +968,7 @@ pub struct Echo {
     pub lists: Option<Lists>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Echo {
     /// A message with what it has to have, and nothing else.
     pub fn new(scalars: Scalars) -> Self {
@@ -1000,7 +1012,7 @@ impl ::kumi_unison::Message for Echo {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Echoed {
     /// Field scalars.
     pub scalars: Scalars,
@@ -1009,7 +1021,7 @@ pub struct Echoed {
     pub lists: Option<Lists>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Echoed {
     /// A message with what it has to have, and nothing else.
     pub fn new(scalars: Scalars) -> Self {
@@ -1053,13 +1065,13 @@ impl ::kumi_unison::Message for Echoed {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Grow {
     /// Field tree.
     pub tree: Tree,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Grow {
     /// A message with what it has to have, and nothing else.
     pub fn new(tree: Tree) -> Self {
@@ -1101,9 +1113,9 @@ impl ::kumi_unison::Message for Grow {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Ping {}
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Ping {
     /// Checks every constraint of the schema.
     ///
@@ -1136,9 +1148,9 @@ impl ::kumi_unison::Message for Ping {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct FromRoom {}
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl FromRoom {
     /// Checks every constraint of the schema.
     ///
@@ -1170,13 +1182,13 @@ impl ::kumi_unison::Message for FromRoom {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Add {
     /// Field terms.
     pub terms: Vec<i64>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Add {
     /// A message with what it has to have, and nothing else.
     pub fn new(terms: Vec<i64>) -> Self {
@@ -1213,7 +1225,7 @@ impl ::kumi_unison::Message for Add {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Posted {
     /// Field by.
     pub by: Name,
@@ -1222,7 +1234,7 @@ pub struct Posted {
     pub mood: Option<Mood>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Posted {
     /// A message with what it has to have, and nothing else.
     pub fn new(by: impl Into<String>) -> Self {
@@ -1272,13 +1284,13 @@ impl ::kumi_unison::Message for Posted {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Typing {
     /// Field on.
     pub on: bool,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Typing {
     /// A message with what it has to have, and nothing else.
     pub fn new(on: bool) -> Self {
@@ -1315,13 +1327,13 @@ impl ::kumi_unison::Message for Typing {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Confirm {
     /// Field question.
     pub question: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Confirm {
     /// A message with what it has to have, and nothing else.
     pub fn new(question: impl Into<String>) -> Self {
@@ -1358,13 +1370,13 @@ impl ::kumi_unison::Message for Confirm {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Confirmed {
     /// Field yes.
     pub yes: bool,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Confirmed {
     /// A message with what it has to have, and nothing else.
     pub fn new(yes: bool) -> Self {
@@ -1401,13 +1413,13 @@ impl ::kumi_unison::Message for Confirmed {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Start {
     /// Field count.
     pub count: Score,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Start {
     /// A message with what it has to have, and nothing else.
     pub fn new(count: Score) -> Self {
@@ -1451,13 +1463,13 @@ impl ::kumi_unison::Message for Start {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Swap {
     /// Field odd.
     pub odd: Odd,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Swap {
     /// A message with what it has to have, and nothing else.
     pub fn new(odd: Odd) -> Self {
@@ -1499,9 +1511,9 @@ impl ::kumi_unison::Message for Swap {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Wave {}
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Wave {
     /// Checks every constraint of the schema.
     ///
@@ -1533,13 +1545,13 @@ impl ::kumi_unison::Message for Wave {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Tick {
     /// Field n.
     pub n: i64,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Tick {
     /// A message with what it has to have, and nothing else.
     pub fn new(n: i64) -> Self {
@@ -1576,14 +1588,14 @@ impl ::kumi_unison::Message for Tick {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Chunk {
     /// Field bytes.
     #[serde(with = "::kumi_unison::typed::base64_bytes")]
     pub bytes: Vec<u8>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Chunk {
     /// A message with what it has to have, and nothing else.
     pub fn new(bytes: Vec<u8>) -> Self {
@@ -1620,13 +1632,13 @@ impl ::kumi_unison::Message for Chunk {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Query {
     /// Field q.
     pub q: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Query {
     /// A message with what it has to have, and nothing else.
     pub fn new(q: impl Into<String>) -> Self {
@@ -1663,13 +1675,13 @@ impl ::kumi_unison::Message for Query {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Found {
     /// Field hits.
     pub hits: Vec<String>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Found {
     /// A message with what it has to have, and nothing else.
     pub fn new(hits: Vec<String>) -> Self {
@@ -1706,13 +1718,13 @@ impl ::kumi_unison::Message for Found {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Said {
     /// Field text.
     pub text: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Said {
     /// A message with what it has to have, and nothing else.
     pub fn new(text: impl Into<String>) -> Self {
@@ -1749,13 +1761,13 @@ impl ::kumi_unison::Message for Said {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Heard {
     /// Field text.
     pub text: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Heard {
     /// A message with what it has to have, and nothing else.
     pub fn new(text: impl Into<String>) -> Self {
@@ -1793,14 +1805,14 @@ impl ::kumi_unison::Message for Heard {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Right {
     /// Field n.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<i64>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Right {
     /// Checks every constraint of the schema.
     ///
@@ -1832,13 +1844,13 @@ impl ::kumi_unison::Message for Right {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct CreateUser {
     /// Field name.
     pub name: Name,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl CreateUser {
     /// A message with what it has to have, and nothing else.
     pub fn new(name: impl Into<String>) -> Self {
@@ -1888,13 +1900,13 @@ impl ::kumi_unison::Message for CreateUser {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct CreateUserResponse {
     /// Field id.
     pub id: i64,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl CreateUserResponse {
     /// A message with what it has to have, and nothing else.
     pub fn new(id: i64) -> Self {
@@ -1931,13 +1943,13 @@ impl ::kumi_unison::Message for CreateUserResponse {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct CountResponse {
     /// Field users.
     pub users: i64,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl CountResponse {
     /// A message with what it has to have, and nothing else.
     pub fn new(users: i64) -> Self {
@@ -1975,9 +1987,9 @@ impl ::kumi_unison::Message for CountResponse {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Count {}
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Count {
     /// Checks every constraint of the schema.
     ///
@@ -1997,7 +2009,7 @@ impl ::kumi_unison::Message for Count {
 }
 
 /// Hash over channel `main`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const MAIN_CHANNEL_HASH: [u8; 32] = [
     0x6b, 0xe1, 0x37, 0xe4, 0x51, 0x6b, 0x9b, 0x53, 0x3a, 0x3b, 0xae, 0xaf, 0x6b, 0x1b,
     0x64, 0x97, 0x23, 0x88, 0x0b, 0x00, 0xa3, 0xce, 0x73, 0x32, 0x4b, 0xee, 0x25, 0x1c,
@@ -2005,7 +2017,7 @@ pub const MAIN_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `main` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn main_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("main")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -2017,7 +2029,7 @@ pub fn main_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `main`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn main_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -2034,13 +2046,17 @@ pub fn main_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct MainClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl MainClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -2161,13 +2177,17 @@ impl From<::kumi_unison::UnisonChannel> for MainClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct MainPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl MainPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -2226,7 +2246,7 @@ impl From<::kumi_unison::UnisonChannel> for MainPeer {
 
 /// A stream for every event that the server sends on channel `main`.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct MainEventStreams {
     /// Somebody said something.
     pub posted: ::kumi_unison::EventStream<Posted>,
@@ -2239,8 +2259,12 @@ pub struct MainEventStreams {
 /// Requests one way, events the other.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait MainService: Send + Sync + 'static {
     /// Gives back what it gets.
     ///
@@ -2318,7 +2342,7 @@ pub trait MainService: Send + Sync + 'static {
 }
 
 /// Offers channel `main` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_main<S: MainService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -2327,7 +2351,7 @@ pub fn register_main<S: MainService>(
 }
 
 /// As `register_main`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_main_with<S: MainService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -2345,7 +2369,7 @@ pub fn register_main_with<S: MainService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_main<S: MainService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -2360,35 +2384,55 @@ async fn serve_main<S: MainService>(
                     "Echo" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.echo(call, message),
+                                |call, message| MainService::echo(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
                     "Grow" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.grow(call, message),
+                                |call, message| MainService::grow(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
                     "Ping" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.ping(call, message),
+                                |call, message| MainService::ping(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
                     "FromRoom" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.from_room(call, message),
+                                |call, message| MainService::from_room(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
                     "Add" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.add(call, message),
+                                |call, message| MainService::add(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
@@ -2401,7 +2445,7 @@ async fn serve_main<S: MainService>(
             if let Some(event) = ::kumi_unison::typed::event_named::<
                 Typing,
             >(&message, "Typing") {
-                implementation.typing(&peer, event).await;
+                MainService::typing(&*implementation, &peer, event).await;
             }
         }
         Ok(())
@@ -2419,7 +2463,7 @@ async fn serve_main<S: MainService>(
 }
 
 /// Hash over channel `callbacks`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const CALLBACKS_CHANNEL_HASH: [u8; 32] = [
     0x4c, 0xfb, 0x43, 0x78, 0xf7, 0x0f, 0x92, 0x88, 0x8a, 0xa4, 0x8f, 0x1d, 0x3a, 0xbb,
     0x17, 0x89, 0xba, 0x3d, 0xff, 0x21, 0xd1, 0x69, 0x1f, 0x30, 0xd3, 0x1f, 0x46, 0x1d,
@@ -2427,7 +2471,7 @@ pub const CALLBACKS_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `callbacks` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn callbacks_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("callbacks")
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
@@ -2442,7 +2486,7 @@ pub fn callbacks_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `callbacks`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn callbacks_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
@@ -2460,13 +2504,17 @@ pub fn callbacks_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct CallbacksClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl CallbacksClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -2517,7 +2565,11 @@ impl CallbacksClient {
                         "Confirm" => {
                             ::kumi_unison::typed::answer(
                                     request,
-                                    |call, message| implementation.confirm(call, message),
+                                    |call, message| CallbacksClientService::confirm(
+                                        &*implementation,
+                                        call,
+                                        message,
+                                    ),
                                 )
                                 .await
                         }
@@ -2538,13 +2590,17 @@ impl From<::kumi_unison::UnisonChannel> for CallbacksClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct CallbacksPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl CallbacksPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -2592,8 +2648,12 @@ impl From<::kumi_unison::UnisonChannel> for CallbacksPeer {
 /// What a server does on channel `callbacks`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait CallbacksService: Send + Sync + 'static {
     /// A client sent `Start`.
     ///
@@ -2629,7 +2689,7 @@ pub trait CallbacksService: Send + Sync + 'static {
 }
 
 /// Offers channel `callbacks` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_callbacks<S: CallbacksService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -2638,7 +2698,7 @@ pub fn register_callbacks<S: CallbacksService>(
 }
 
 /// As `register_callbacks`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_callbacks_with<S: CallbacksService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -2656,7 +2716,7 @@ pub fn register_callbacks_with<S: CallbacksService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_callbacks<S: CallbacksService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -2667,7 +2727,7 @@ async fn serve_callbacks<S: CallbacksService>(
             if let Some(event) = ::kumi_unison::typed::event_named::<
                 Start,
             >(&message, "Start") {
-                implementation.start(&peer, event).await;
+                CallbacksService::start(&*implementation, &peer, event).await;
             }
         }
         Ok(())
@@ -2685,8 +2745,12 @@ async fn serve_callbacks<S: CallbacksService>(
 }
 
 /// What a client answers on channel `callbacks`.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait CallbacksClientService: Send + Sync + 'static {
     /// Answers `Confirm`.
     fn confirm(
@@ -2699,7 +2763,7 @@ pub trait CallbacksClientService: Send + Sync + 'static {
 }
 
 /// Hash over channel `peers`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const PEERS_CHANNEL_HASH: [u8; 32] = [
     0x4f, 0x0a, 0xba, 0xc1, 0xf8, 0xd4, 0xdd, 0xb5, 0xf6, 0xa8, 0x78, 0xa1, 0xf5, 0xa2,
     0xf8, 0xbd, 0x8a, 0x8b, 0x7e, 0xc5, 0x64, 0xa4, 0x07, 0xbe, 0x78, 0x91, 0x7f, 0xe0,
@@ -2707,7 +2771,7 @@ pub const PEERS_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `peers` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn peers_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("peers")
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
@@ -2719,7 +2783,7 @@ pub fn peers_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `peers`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn peers_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
@@ -2734,13 +2798,17 @@ pub fn peers_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PeersClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl PeersClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -2817,7 +2885,11 @@ impl PeersClient {
                         "Swap" => {
                             ::kumi_unison::typed::answer(
                                     request,
-                                    |call, message| implementation.swap(call, message),
+                                    |call, message| PeersClientService::swap(
+                                        &*implementation,
+                                        call,
+                                        message,
+                                    ),
                                 )
                                 .await
                         }
@@ -2838,13 +2910,17 @@ impl From<::kumi_unison::UnisonChannel> for PeersClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PeersPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl PeersPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -2901,7 +2977,7 @@ impl From<::kumi_unison::UnisonChannel> for PeersPeer {
 
 /// A stream for every event that the server sends on channel `peers`.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PeersEventStreams {
     /// Every `Wave`.
     pub wave: ::kumi_unison::EventStream<Wave>,
@@ -2910,8 +2986,12 @@ pub struct PeersEventStreams {
 /// What a server does on channel `peers`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait PeersService: Send + Sync + 'static {
     /// Answers `Swap`.
     fn swap(
@@ -2955,7 +3035,7 @@ pub trait PeersService: Send + Sync + 'static {
 }
 
 /// Offers channel `peers` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_peers<S: PeersService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -2964,7 +3044,7 @@ pub fn register_peers<S: PeersService>(
 }
 
 /// As `register_peers`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_peers_with<S: PeersService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -2982,7 +3062,7 @@ pub fn register_peers_with<S: PeersService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_peers<S: PeersService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -2997,7 +3077,11 @@ async fn serve_peers<S: PeersService>(
                     "Swap" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.swap(call, message),
+                                |call, message| PeersService::swap(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
@@ -3010,7 +3094,7 @@ async fn serve_peers<S: PeersService>(
             if let Some(event) = ::kumi_unison::typed::event_named::<
                 Wave,
             >(&message, "Wave") {
-                implementation.wave(&peer, event).await;
+                PeersService::wave(&*implementation, &peer, event).await;
             }
         }
         Ok(())
@@ -3028,8 +3112,12 @@ async fn serve_peers<S: PeersService>(
 }
 
 /// What a client answers on channel `peers`.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait PeersClientService: Send + Sync + 'static {
     /// Answers `Swap`.
     fn swap(
@@ -3042,7 +3130,7 @@ pub trait PeersClientService: Send + Sync + 'static {
 }
 
 /// Hash over channel `ticks`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const TICKS_CHANNEL_HASH: [u8; 32] = [
     0xc3, 0x24, 0xd3, 0x26, 0x4d, 0x91, 0x8c, 0xf7, 0x3e, 0x16, 0x42, 0x8f, 0xb3, 0x10,
     0x93, 0x63, 0xfb, 0xb6, 0x99, 0xbf, 0xb4, 0xad, 0x2a, 0x09, 0xcf, 0xb8, 0x3c, 0xdb,
@@ -3050,7 +3138,7 @@ pub const TICKS_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `ticks` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn ticks_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("ticks")
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
@@ -3062,7 +3150,7 @@ pub fn ticks_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `ticks`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn ticks_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
@@ -3077,13 +3165,17 @@ pub fn ticks_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct TicksClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl TicksClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -3142,13 +3234,17 @@ impl From<::kumi_unison::UnisonChannel> for TicksClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct TicksPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl TicksPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -3197,7 +3293,7 @@ impl From<::kumi_unison::UnisonChannel> for TicksPeer {
 
 /// A stream for every event that the server sends on channel `ticks`.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct TicksEventStreams {
     /// Every `Tick`.
     pub tick: ::kumi_unison::EventStream<Tick>,
@@ -3206,8 +3302,12 @@ pub struct TicksEventStreams {
 /// What a server does on channel `ticks`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait TicksService: Send + Sync + 'static {
     /// A client has opened the channel.
     ///
@@ -3231,7 +3331,7 @@ pub trait TicksService: Send + Sync + 'static {
 }
 
 /// Offers channel `ticks` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_ticks<S: TicksService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -3240,7 +3340,7 @@ pub fn register_ticks<S: TicksService>(
 }
 
 /// As `register_ticks`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_ticks_with<S: TicksService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -3258,7 +3358,7 @@ pub fn register_ticks_with<S: TicksService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_ticks<S: TicksService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -3281,7 +3381,7 @@ async fn serve_ticks<S: TicksService>(
 }
 
 /// Hash over channel `upload`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const UPLOAD_CHANNEL_HASH: [u8; 32] = [
     0x84, 0xa3, 0x28, 0x81, 0x8b, 0x5f, 0x3a, 0x47, 0x11, 0xa7, 0x8c, 0x7d, 0x61, 0x24,
     0xa2, 0x38, 0x23, 0x97, 0x43, 0x5c, 0x4a, 0x37, 0xe9, 0xa8, 0x68, 0xef, 0x16, 0xc7,
@@ -3289,7 +3389,7 @@ pub const UPLOAD_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `upload` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn upload_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("upload")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -3304,7 +3404,7 @@ pub fn upload_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `upload`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn upload_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -3322,13 +3422,17 @@ pub fn upload_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct UploadClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl UploadClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -3379,13 +3483,17 @@ impl From<::kumi_unison::UnisonChannel> for UploadClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct UploadPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl UploadPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -3425,8 +3533,12 @@ impl From<::kumi_unison::UnisonChannel> for UploadPeer {
 /// What a server does on channel `upload`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait UploadService: Send + Sync + 'static {
     /// A client sent `Chunk`.
     ///
@@ -3462,7 +3574,7 @@ pub trait UploadService: Send + Sync + 'static {
 }
 
 /// Offers channel `upload` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_upload<S: UploadService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -3471,7 +3583,7 @@ pub fn register_upload<S: UploadService>(
 }
 
 /// As `register_upload`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_upload_with<S: UploadService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -3489,7 +3601,7 @@ pub fn register_upload_with<S: UploadService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_upload<S: UploadService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -3500,7 +3612,7 @@ async fn serve_upload<S: UploadService>(
             if let Some(event) = ::kumi_unison::typed::event_named::<
                 Chunk,
             >(&message, "Chunk") {
-                implementation.chunk(&peer, event).await;
+                UploadService::chunk(&*implementation, &peer, event).await;
             }
         }
         Ok(())
@@ -3518,7 +3630,7 @@ async fn serve_upload<S: UploadService>(
 }
 
 /// Hash over channel `old-query`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const OLD_QUERY_CHANNEL_HASH: [u8; 32] = [
     0x1b, 0x77, 0xa6, 0x34, 0x60, 0x8d, 0x75, 0x8a, 0x4a, 0xfd, 0xef, 0xd2, 0x1c, 0xf7,
     0x17, 0xe8, 0xe6, 0xd7, 0x61, 0x12, 0xa7, 0x3e, 0xa2, 0xe7, 0x47, 0x6c, 0x42, 0x7a,
@@ -3526,7 +3638,7 @@ pub const OLD_QUERY_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `old-query` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn old_query_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("old-query")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -3541,7 +3653,7 @@ pub fn old_query_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `old-query`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn old_query_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -3559,13 +3671,17 @@ pub fn old_query_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct OldQueryClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl OldQueryClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -3614,13 +3730,17 @@ impl From<::kumi_unison::UnisonChannel> for OldQueryClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct OldQueryPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl OldQueryPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -3660,8 +3780,12 @@ impl From<::kumi_unison::UnisonChannel> for OldQueryPeer {
 /// What a server does on channel `old-query`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait OldQueryService: Send + Sync + 'static {
     /// Answers `Query`.
     fn query(
@@ -3693,7 +3817,7 @@ pub trait OldQueryService: Send + Sync + 'static {
 }
 
 /// Offers channel `old-query` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_old_query<S: OldQueryService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -3702,7 +3826,7 @@ pub fn register_old_query<S: OldQueryService>(
 }
 
 /// As `register_old_query`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_old_query_with<S: OldQueryService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -3720,7 +3844,7 @@ pub fn register_old_query_with<S: OldQueryService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_old_query<S: OldQueryService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -3735,7 +3859,11 @@ async fn serve_old_query<S: OldQueryService>(
                     "Query" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.query(call, message),
+                                |call, message| OldQueryService::query(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
@@ -3760,7 +3888,7 @@ async fn serve_old_query<S: OldQueryService>(
 }
 
 /// Hash over channel `old-talk`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const OLD_TALK_CHANNEL_HASH: [u8; 32] = [
     0x58, 0x5c, 0xd8, 0x56, 0x42, 0xba, 0xd5, 0xbc, 0x9e, 0xbe, 0xe8, 0xfb, 0x27, 0x10,
     0x34, 0x38, 0x3b, 0x9f, 0x63, 0xec, 0x5b, 0xb6, 0x6c, 0x7f, 0xc1, 0x48, 0x05, 0x16,
@@ -3768,7 +3896,7 @@ pub const OLD_TALK_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `old-talk` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn old_talk_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("old-talk")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -3783,7 +3911,7 @@ pub fn old_talk_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `old-talk`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn old_talk_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -3801,13 +3929,17 @@ pub fn old_talk_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct OldTalkClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl OldTalkClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -3876,13 +4008,17 @@ impl From<::kumi_unison::UnisonChannel> for OldTalkClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct OldTalkPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl OldTalkPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -3931,7 +4067,7 @@ impl From<::kumi_unison::UnisonChannel> for OldTalkPeer {
 
 /// A stream for every event that the server sends on channel `old-talk`.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct OldTalkEventStreams {
     /// Every `Heard`.
     pub heard: ::kumi_unison::EventStream<Heard>,
@@ -3940,8 +4076,12 @@ pub struct OldTalkEventStreams {
 /// What a server does on channel `old-talk`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait OldTalkService: Send + Sync + 'static {
     /// A client sent `Said`.
     ///
@@ -3977,7 +4117,7 @@ pub trait OldTalkService: Send + Sync + 'static {
 }
 
 /// Offers channel `old-talk` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_old_talk<S: OldTalkService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -3986,7 +4126,7 @@ pub fn register_old_talk<S: OldTalkService>(
 }
 
 /// As `register_old_talk`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_old_talk_with<S: OldTalkService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -4004,7 +4144,7 @@ pub fn register_old_talk_with<S: OldTalkService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_old_talk<S: OldTalkService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -4015,7 +4155,7 @@ async fn serve_old_talk<S: OldTalkService>(
             if let Some(event) = ::kumi_unison::typed::event_named::<
                 Said,
             >(&message, "Said") {
-                implementation.said(&peer, event).await;
+                OldTalkService::said(&*implementation, &peer, event).await;
             }
         }
         Ok(())
@@ -4033,7 +4173,7 @@ async fn serve_old_talk<S: OldTalkService>(
 }
 
 /// Hash over channel `old-both`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const OLD_BOTH_CHANNEL_HASH: [u8; 32] = [
     0xf1, 0x45, 0x54, 0x38, 0xda, 0x24, 0x21, 0x08, 0xb0, 0xfb, 0x3a, 0x26, 0xec, 0xd3,
     0x7b, 0xf2, 0xbc, 0x81, 0x02, 0xe2, 0xa4, 0xb5, 0x7d, 0xe2, 0x64, 0xa9, 0x4f, 0x73,
@@ -4041,7 +4181,7 @@ pub const OLD_BOTH_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `old-both` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn old_both_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("old-both")
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
@@ -4056,7 +4196,7 @@ pub fn old_both_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `old-both`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn old_both_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
@@ -4074,13 +4214,17 @@ pub fn old_both_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct OldBothClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl OldBothClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -4167,13 +4311,17 @@ impl From<::kumi_unison::UnisonChannel> for OldBothClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct OldBothPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl OldBothPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -4232,7 +4380,7 @@ impl From<::kumi_unison::UnisonChannel> for OldBothPeer {
 
 /// A stream for every event that the server sends on channel `old-both`.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct OldBothEventStreams {
     /// Every `Left`.
     pub left: ::kumi_unison::EventStream<Left>,
@@ -4243,8 +4391,12 @@ pub struct OldBothEventStreams {
 /// What a server does on channel `old-both`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait OldBothService: Send + Sync + 'static {
     /// A client sent `Left`.
     ///
@@ -4292,7 +4444,7 @@ pub trait OldBothService: Send + Sync + 'static {
 }
 
 /// Offers channel `old-both` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_old_both<S: OldBothService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -4301,7 +4453,7 @@ pub fn register_old_both<S: OldBothService>(
 }
 
 /// As `register_old_both`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_old_both_with<S: OldBothService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -4319,7 +4471,7 @@ pub fn register_old_both_with<S: OldBothService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_old_both<S: OldBothService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -4330,11 +4482,11 @@ async fn serve_old_both<S: OldBothService>(
             if let Some(event) = ::kumi_unison::typed::event_named::<
                 Left,
             >(&message, "Left") {
-                implementation.left(&peer, event).await;
+                OldBothService::left(&*implementation, &peer, event).await;
             } else if let Some(event) = ::kumi_unison::typed::event_named::<
                 Right,
             >(&message, "Right") {
-                implementation.right(&peer, event).await;
+                OldBothService::right(&*implementation, &peer, event).await;
             }
         }
         Ok(())
@@ -4352,7 +4504,7 @@ async fn serve_old_both<S: OldBothService>(
 }
 
 /// Hash over channel `UserService`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const USER_SERVICE_CHANNEL_HASH: [u8; 32] = [
     0x47, 0xd1, 0x83, 0xe3, 0x90, 0xb7, 0x2c, 0x2c, 0xc9, 0x31, 0x9f, 0xd7, 0xe7, 0x00,
     0x01, 0x5a, 0x07, 0x82, 0xae, 0x0c, 0x2e, 0x7e, 0xb5, 0xb4, 0x1c, 0x87, 0x57, 0xf5,
@@ -4360,7 +4512,7 @@ pub const USER_SERVICE_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `UserService` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn user_service_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("UserService")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -4375,7 +4527,7 @@ pub fn user_service_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `UserService`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn user_service_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -4393,13 +4545,17 @@ pub fn user_service_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct UserServiceClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl UserServiceClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -4458,13 +4614,17 @@ impl From<::kumi_unison::UnisonChannel> for UserServiceClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct UserServicePeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl UserServicePeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -4504,8 +4664,12 @@ impl From<::kumi_unison::UnisonChannel> for UserServicePeer {
 /// What a server does on channel `UserService`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait UserServiceService: Send + Sync + 'static {
     /// Answers `createUser`.
     fn create_user(
@@ -4547,7 +4711,7 @@ pub trait UserServiceService: Send + Sync + 'static {
 }
 
 /// Offers channel `UserService` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_user_service<S: UserServiceService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -4556,7 +4720,7 @@ pub fn register_user_service<S: UserServiceService>(
 }
 
 /// As `register_user_service`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_user_service_with<S: UserServiceService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -4574,7 +4738,7 @@ pub fn register_user_service_with<S: UserServiceService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_user_service<S: UserServiceService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -4589,14 +4753,22 @@ async fn serve_user_service<S: UserServiceService>(
                     "createUser" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.create_user(call, message),
+                                |call, message| UserServiceService::create_user(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
                     "count" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.count(call, message),
+                                |call, message| UserServiceService::count(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
@@ -4623,7 +4795,7 @@ async fn serve_user_service<S: UserServiceService>(
 /// Any request of channel `main`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum MainRequest {
     /// `Echo`
     Echo(Echo),
@@ -4670,7 +4842,7 @@ impl From<Add> for MainRequest {
 /// The answer to any request of channel `main`, by the request's name.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum MainResponse {
     /// `Echo`
     Echo(Echoed),
@@ -4711,7 +4883,7 @@ impl From<Result> for MainResponse {
 /// Any event that the server sends on channel `main`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum MainServerEvent {
     /// `Posted`
     Posted(Posted),
@@ -4734,7 +4906,7 @@ impl From<Optionals> for MainServerEvent {
 /// Any event that the client sends on channel `old-both`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum OldBothClientEvent {
     /// `Left`
     Left(Left),
@@ -4757,7 +4929,7 @@ impl From<Right> for OldBothClientEvent {
 /// Any event that the server sends on channel `old-both`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum OldBothServerEvent {
     /// `Left`
     Left(Left),
@@ -4780,7 +4952,7 @@ impl From<Right> for OldBothServerEvent {
 /// Any request of channel `UserService`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum UserServiceRequest {
     /// `CreateUser`
     CreateUser(CreateUser),
@@ -4803,7 +4975,7 @@ impl From<Count> for UserServiceRequest {
 /// The answer to any request of channel `UserService`, by the request's name.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum UserServiceResponse {
     /// `CreateUser`
     CreateUser(CreateUserResponse),
@@ -4828,7 +5000,7 @@ impl From<CountResponse> for UserServiceResponse {
 /// All there is,
 /// in one place \[and \<odd\> marks\].
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct EverythingConnection {
     /// Channel `main`.
     ///
@@ -4872,7 +5044,7 @@ pub struct EverythingConnection {
 /// All there is,
 /// in one place \[and \<odd\> marks\].
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct EverythingServerConnection {
     /// Channel `main`.
     ///
@@ -4911,7 +5083,7 @@ pub struct EverythingServerConnection {
     >,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl EverythingConnection {
     /// Both ends of a connection. Each channel holds up to `capacity` messages each way; a full one makes its sender wait.
     pub fn pair(capacity: usize) -> (Self, EverythingServerConnection) {
@@ -5016,7 +5188,7 @@ impl EverythingConnection {
 ///
 /// A field is the channel itself, a method of the same name its typed handle.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct EverythingQuicConnection {
     /// Channel `main`.
     pub main: ::kumi_unison::UnisonChannel,
@@ -5038,8 +5210,12 @@ pub struct EverythingQuicConnection {
     pub user_service: ::kumi_unison::UnisonChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl EverythingQuicConnection {
     /// Requests one way, events the other.
     pub fn main(&self) -> MainClient {
@@ -5088,7 +5264,7 @@ impl EverythingQuicConnection {
 }
 
 /// Opens every channel of protocol `everything`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub trait EverythingConnectionBuilder {
     /// Opens every channel, one after the other, and waits until the server has agreed to each.
     ///

@@ -17,6 +17,7 @@ import {
   type Scalars,
   type Tree,
 } from "./everything.js";
+import { OddClient, checkCopy, checkEq } from "./odd.js";
 
 declare const console: { log(text: string): void };
 
@@ -202,6 +203,25 @@ async function main(): Promise<void> {
   assert([...other.channels.values()].every((channel) => channel.closed), "all are closed again");
   await client.main.close();
   assert(fake.closed, "closed");
+
+  // Names that are words of the language, over the same transport.
+  const odd = new FakeTransport();
+  const words = await OddClient.connect(odd);
+  odd.channel("new").answers.set("Await", () => ({ message: "none" }));
+  assert((await words.new.await({})).message === "none", "new and await");
+  odd.channel("delete").answers.set("Send", () => ({ sync: true }));
+  assert((await words.delete.send({ to: "x" })).sync === true, "delete and send");
+  // What the tests of the Rust code say of the same values.
+  const taken = (text: string): boolean => {
+    try {
+      checkCopy({ copy: { k: [[text]] } });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  assert(taken("a\r") && taken("\u00a0x") && !taken("a\n") && !taken(" a"), "patterns");
+  await refusal(async () => checkEq({ eq: Number.NaN }));
   console.log("all done");
 }
 

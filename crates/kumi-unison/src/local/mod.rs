@@ -17,7 +17,7 @@
 //! | server | S | R | persistent | `BidirectionalChannel<R, S>` | `BidirectionalChannel<S, R>` |
 //! | either | S | - | any | `BidirectionalChannel<S, S>` | `BidirectionalChannel<S, S>` |
 //! | either | S | R | transient | `PeerChannel<S, R>` | `PeerChannel<S, R>` |
-//! | either | S | R | persistent | `BidirectionalChannel<E, E>`, E being an enum of both | the same |
+//! | either | S | R | persistent | `BidirectionalChannel<C, E>`, enums of what client and server send | `BidirectionalChannel<E, C>` |
 //! | server | - | R | any | as `from` client with `send` R | |
 //! | client | - | R | any | as `from` server with `send` R | |
 //! | either | - | R | any | as `from` either with `send` R | |

@@ -34,6 +34,8 @@ pub enum Problem {
     TooSmall(String),
     /// The number is above this.
     TooLarge(String),
+    /// The number is infinite or none at all, which JSON cannot say.
+    NotFinite,
     /// It has fewer characters, bytes or items than this.
     TooShort(usize),
     /// It has more than this.
@@ -57,10 +59,23 @@ impl fmt::Display for Problem {
         match self {
             Self::TooSmall(least) => write!(f, "it is less than {least}"),
             Self::TooLarge(most) => write!(f, "it is more than {most}"),
+            Self::NotFinite => f.write_str("it is not a finite number"),
             Self::TooShort(least) => write!(f, "it is shorter than {least}"),
             Self::TooLong(most) => write!(f, "it is longer than {most}"),
             Self::Pattern(pattern) => write!(f, "it does not match {pattern}"),
         }
+    }
+}
+
+/// Refuses infinity and what is not a number.
+///
+/// # Errors
+/// [`Problem::NotFinite`].
+pub fn finite(value: f64) -> Result<(), Problem> {
+    if value.is_finite() {
+        Ok(())
+    } else {
+        Err(Problem::NotFinite)
     }
 }
 

@@ -5,8 +5,10 @@ mod events;
 mod in_memory;
 mod lab;
 mod lost;
+mod odd;
 mod types;
 mod versions;
+mod vocabulary;
 
 use super::everything::{self, *};
 use kumi_unison::{Json, Timestamp};

@@ -128,7 +128,12 @@ fn numbers_have_bounds() {
     check(
         |message| message.broken = f64::NAN,
         "broken",
-        Problem::TooSmall("-0.5".into()),
+        Problem::NotFinite,
+    );
+    check(
+        |message| message.other = f64::INFINITY,
+        "other",
+        Problem::NotFinite,
     );
     check(
         |message| message.at = Timestamp(-1),

@@ -1,11 +1,11 @@
 // Generated from protocol shop by kumi-schema. Changes belong into the schema.
 
 /// Version of the protocol. Peers whose first numbers differ refuse each other.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const SHOP_PROTOCOL_VERSION: &str = "1.0.0";
 
 /// Hash over the whole protocol.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const SHOP_PROTOCOL_HASH: [u8; 32] = [
     0xcc, 0x23, 0xc1, 0xfd, 0x56, 0x89, 0x58, 0xf7, 0xdd, 0xa1, 0xb6, 0xe9, 0x88, 0x4a,
     0x41, 0xc6, 0xfc, 0x0e, 0x8c, 0x0b, 0xa2, 0xf3, 0xb3, 0x5d, 0xdd, 0xe5, 0xef, 0xb6,
@@ -25,13 +25,13 @@ pub const SHOP_PROTOCOL_HASH: [u8; 32] = [
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Ask {
     /// Field item.
     pub item: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Ask {
     /// A message with what it has to have, and nothing else.
     pub fn new(item: impl Into<String>) -> Self {
@@ -66,13 +66,13 @@ impl ::kumi_unison::Message for Ask {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Price {
     /// Field cents.
     pub cents: i64,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Price {
     /// A message with what it has to have, and nothing else.
     pub fn new(cents: i64) -> Self {
@@ -112,13 +112,13 @@ impl ::kumi_unison::Message for Price {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Changed {
     /// Field item.
     pub item: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Changed {
     /// A message with what it has to have, and nothing else.
     pub fn new(item: impl Into<String>) -> Self {
@@ -141,7 +141,7 @@ impl ::kumi_unison::Message for Changed {
 }
 
 /// Hash over channel `prices`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const PRICES_CHANNEL_HASH: [u8; 32] = [
     0x06, 0xd0, 0x13, 0x0a, 0xb2, 0x56, 0x32, 0xcf, 0x99, 0x5a, 0xd0, 0xea, 0xe0, 0x28,
     0xf4, 0x4e, 0x78, 0xa8, 0xd1, 0xb4, 0xf2, 0xf5, 0xe4, 0x02, 0x7b, 0x95, 0x40, 0xf5,
@@ -149,7 +149,7 @@ pub const PRICES_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `prices` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn prices_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("prices")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -159,7 +159,7 @@ pub fn prices_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `prices`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn prices_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -172,13 +172,17 @@ pub fn prices_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PricesClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl PricesClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -247,13 +251,17 @@ impl From<::kumi_unison::UnisonChannel> for PricesClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PricesPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl PricesPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -302,7 +310,7 @@ impl From<::kumi_unison::UnisonChannel> for PricesPeer {
 
 /// A stream for every event that the server sends on channel `prices`.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PricesEventStreams {
     /// Every `Changed`.
     pub changed: ::kumi_unison::EventStream<Changed>,
@@ -311,8 +319,12 @@ pub struct PricesEventStreams {
 /// What a server does on channel `prices`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait PricesService: Send + Sync + 'static {
     /// Answers `Ask`.
     ///
@@ -346,7 +358,7 @@ pub trait PricesService: Send + Sync + 'static {
 }
 
 /// Offers channel `prices` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_prices<S: PricesService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -355,7 +367,7 @@ pub fn register_prices<S: PricesService>(
 }
 
 /// As `register_prices`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_prices_with<S: PricesService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -373,7 +385,7 @@ pub fn register_prices_with<S: PricesService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_prices<S: PricesService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -388,7 +400,11 @@ async fn serve_prices<S: PricesService>(
                     "Ask" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.ask(call, message),
+                                |call, message| PricesService::ask(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
@@ -414,7 +430,7 @@ async fn serve_prices<S: PricesService>(
 
 /// Every channel of protocol `shop` inside one process, as its client holds them.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct ShopConnection {
     /// Channel `prices`.
     pub prices: ::kumi_unison::ServiceChannel<
@@ -425,7 +441,7 @@ pub struct ShopConnection {
 
 /// Every channel of protocol `shop` inside one process, as its server holds them.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct ShopServerConnection {
     /// Channel `prices`.
     pub prices: ::kumi_unison::ServiceChannel<
@@ -434,7 +450,7 @@ pub struct ShopServerConnection {
     >,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl ShopConnection {
     /// Both ends of a connection. Each channel holds up to `capacity` messages each way; a full one makes its sender wait.
     pub fn pair(capacity: usize) -> (Self, ShopServerConnection) {
@@ -464,14 +480,18 @@ impl ShopConnection {
 ///
 /// A field is the channel itself, a method of the same name its typed handle.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct ShopQuicConnection {
     /// Channel `prices`.
     pub prices: ::kumi_unison::UnisonChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl ShopQuicConnection {
     /// Channel `prices`, typed.
     pub fn prices(&self) -> PricesClient {
@@ -480,7 +500,7 @@ impl ShopQuicConnection {
 }
 
 /// Opens every channel of protocol `shop`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub trait ShopConnectionBuilder {
     /// Opens every channel, one after the other, and waits until the server has agreed to each.
     ///

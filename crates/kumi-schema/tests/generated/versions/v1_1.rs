@@ -1,11 +1,11 @@
 // Generated from protocol shop by kumi-schema. Changes belong into the schema.
 
 /// Version of the protocol. Peers whose first numbers differ refuse each other.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const SHOP_PROTOCOL_VERSION: &str = "1.1.0";
 
 /// Hash over the whole protocol.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const SHOP_PROTOCOL_HASH: [u8; 32] = [
     0x66, 0xd0, 0x65, 0xb3, 0x64, 0x2d, 0x6f, 0xce, 0x90, 0xa5, 0x50, 0x73, 0xb6, 0x87,
     0xaa, 0x96, 0xe1, 0xbd, 0x91, 0x4a, 0x23, 0xf9, 0x7f, 0x19, 0xf4, 0xfd, 0x96, 0xf2,
@@ -25,7 +25,7 @@ pub const SHOP_PROTOCOL_HASH: [u8; 32] = [
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Ask {
     /// Field item.
     pub item: String,
@@ -34,7 +34,7 @@ pub struct Ask {
     pub currency: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Ask {
     /// A message with what it has to have, and nothing else.
     pub fn new(item: impl Into<String>) -> Self {
@@ -83,7 +83,7 @@ impl ::kumi_unison::Message for Ask {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Price {
     /// Field cents.
     pub cents: i64,
@@ -92,7 +92,7 @@ pub struct Price {
     pub until: Option<::kumi_unison::Timestamp>,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Price {
     /// A message with what it has to have, and nothing else.
     pub fn new(cents: i64) -> Self {
@@ -132,13 +132,13 @@ impl ::kumi_unison::Message for Price {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct Changed {
     /// Field item.
     pub item: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl Changed {
     /// A message with what it has to have, and nothing else.
     pub fn new(item: impl Into<String>) -> Self {
@@ -173,13 +173,13 @@ impl ::kumi_unison::Message for Changed {
 )]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct SoldOut {
     /// Field item.
     pub item: String,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl SoldOut {
     /// A message with what it has to have, and nothing else.
     pub fn new(item: impl Into<String>) -> Self {
@@ -202,7 +202,7 @@ impl ::kumi_unison::Message for SoldOut {
 }
 
 /// Hash over channel `prices`. Peers with the same hash may use the binary format.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub const PRICES_CHANNEL_HASH: [u8; 32] = [
     0x04, 0xd3, 0x80, 0x54, 0x98, 0x3c, 0x57, 0x24, 0x71, 0x4d, 0xdd, 0xbf, 0xc1, 0x8b,
     0x89, 0xe8, 0x7f, 0xf1, 0x31, 0x04, 0x29, 0x22, 0x8a, 0xd9, 0xb7, 0xb9, 0xb4, 0x87,
@@ -210,7 +210,7 @@ pub const PRICES_CHANNEL_HASH: [u8; 32] = [
 ];
 
 /// What channel `prices` is, for a server that offers it.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn prices_spec() -> ::kumi_unison::ChannelSpec {
     ::kumi_unison::ChannelSpec::new("prices")
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -220,7 +220,7 @@ pub fn prices_spec() -> ::kumi_unison::ChannelSpec {
 }
 
 /// With what a client opens channel `prices`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn prices_options() -> ::kumi_unison::ChannelOptions {
     ::kumi_unison::ChannelOptions::new()
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
@@ -233,13 +233,17 @@ pub fn prices_options() -> ::kumi_unison::ChannelOptions {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PricesClient {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl PricesClient {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -316,13 +320,17 @@ impl From<::kumi_unison::UnisonChannel> for PricesClient {
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PricesPeer {
     channel: ::kumi_unison::TypedChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl PricesPeer {
     /// A handle on an open channel, which speaks JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
@@ -381,7 +389,7 @@ impl From<::kumi_unison::UnisonChannel> for PricesPeer {
 
 /// A stream for every event that the server sends on channel `prices`.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct PricesEventStreams {
     /// Every `Changed`.
     pub changed: ::kumi_unison::EventStream<Changed>,
@@ -392,8 +400,12 @@ pub struct PricesEventStreams {
 /// What a server does on channel `prices`.
 ///
 /// One value serves all clients; methods run at the same time.
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 pub trait PricesService: Send + Sync + 'static {
     /// Answers `Ask`.
     ///
@@ -427,7 +439,7 @@ pub trait PricesService: Send + Sync + 'static {
 }
 
 /// Offers channel `prices` at a server, answered by an implementation.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_prices<S: PricesService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     implementation: S,
@@ -436,7 +448,7 @@ pub fn register_prices<S: PricesService>(
 }
 
 /// As `register_prices`, with more than the schema says, such as what happens to events of a slow client.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub fn register_prices_with<S: PricesService>(
     server: &impl AsRef<::kumi_unison::ChannelRegistry>,
     spec: ::kumi_unison::ChannelSpec,
@@ -454,7 +466,7 @@ pub fn register_prices_with<S: PricesService>(
         );
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 async fn serve_prices<S: PricesService>(
     implementation: ::std::sync::Arc<S>,
     channel: ::kumi_unison::UnisonChannel,
@@ -469,7 +481,11 @@ async fn serve_prices<S: PricesService>(
                     "Ask" => {
                         ::kumi_unison::typed::answer(
                                 request,
-                                |call, message| implementation.ask(call, message),
+                                |call, message| PricesService::ask(
+                                    &*implementation,
+                                    call,
+                                    message,
+                                ),
                             )
                             .await
                     }
@@ -496,7 +512,7 @@ async fn serve_prices<S: PricesService>(
 /// Any event that the server sends on channel `prices`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub enum PricesServerEvent {
     /// `Changed`
     Changed(Changed),
@@ -518,7 +534,7 @@ impl From<SoldOut> for PricesServerEvent {
 
 /// Every channel of protocol `shop` inside one process, as its client holds them.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct ShopConnection {
     /// Channel `prices`.
     pub prices: ::kumi_unison::ServiceChannel<
@@ -529,7 +545,7 @@ pub struct ShopConnection {
 
 /// Every channel of protocol `shop` inside one process, as its server holds them.
 #[derive(Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct ShopServerConnection {
     /// Channel `prices`.
     pub prices: ::kumi_unison::ServiceChannel<
@@ -538,7 +554,7 @@ pub struct ShopServerConnection {
     >,
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 impl ShopConnection {
     /// Both ends of a connection. Each channel holds up to `capacity` messages each way; a full one makes its sender wait.
     pub fn pair(capacity: usize) -> (Self, ShopServerConnection) {
@@ -570,14 +586,18 @@ impl ShopConnection {
 ///
 /// A field is the channel itself, a method of the same name its typed handle.
 #[derive(Clone, Debug)]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub struct ShopQuicConnection {
     /// Channel `prices`.
     pub prices: ::kumi_unison::UnisonChannel,
 }
 
-#[allow(clippy::should_implement_trait, clippy::wrong_self_convention)]
-#[allow(dead_code)]
+#[allow(
+    clippy::new_ret_no_self,
+    clippy::should_implement_trait,
+    clippy::wrong_self_convention
+)]
+#[allow(dead_code, unreachable_pub)]
 impl ShopQuicConnection {
     /// Channel `prices`, typed.
     pub fn prices(&self) -> PricesClient {
@@ -586,7 +606,7 @@ impl ShopQuicConnection {
 }
 
 /// Opens every channel of protocol `shop`.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 pub trait ShopConnectionBuilder {
     /// Opens every channel, one after the other, and waits until the server has agreed to each.
     ///
