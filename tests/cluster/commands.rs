@@ -156,7 +156,8 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
     watching.until("the leave", |event| {
         event["kind"] == "status"
             && event["authority"] == second.as_str()
-            && event["to"] == "leaving"
+            && event["to"] == "removed"
+            && event["from"] != "dead"
     });
     cluster.agree(&[0]);
 }
@@ -273,10 +274,12 @@ fn a_node_whose_reader_is_gone_leaves_in_good_order() {
     let order = ["quarantine", "10.9.9.9:1", "--node", &first];
     cluster.keys.printed(&order);
     assert_eq!(unread.0.wait().expect("it is our child").code(), Some(0));
-    let is_leaving = |(who, status): &(String, String)| *who != first && status == "leaving";
-    cluster.until("it leaves", |views| {
-        views[0].statuses.iter().any(is_leaving)
+    let has_left = |(who, status): &(String, String)| *who != first && status == "removed";
+    let has_died = |(who, status): &(String, String)| *who != first && status == "dead";
+    cluster.until("it has left", |views| {
+        views[0].statuses.iter().any(has_left)
     });
+    assert!(!cluster.views[0].statuses.iter().any(has_died));
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(crate) enum Task {
     /// Run nodes that find each other and notice who died, and ask them
     ///
     /// docs/cluster.md describes how nodes decide. 'kumi cluster help COMMAND' says more about each command.
-    #[command(after_long_help = crate::cluster::EXIT_CODES)]
+    #[command(after_long_help = format!("{}\n\n{}", crate::cluster::FIRST_STEPS, crate::cluster::EXIT_CODES))]
     Cluster(crate::cluster::ClusterOptions),
     /// Print a completion script for a shell
     ///

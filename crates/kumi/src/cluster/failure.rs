@@ -18,8 +18,10 @@ Exit codes:
   7  no node of this cluster answers at that address
   8  no such member, or nobody of that name is quarantined
 
-KUMI_CLUSTER_KEY_FILE is the key file where --key-file does not name one, and KUMI_CLUSTER_NODE the node to ask where
---node does not.";
+Environment:
+  KUMI_CLUSTER_KEY_FILE  the key file, where --key-file names none
+  KUMI_CLUSTER_NODE      the node to ask, where --node names none
+  NO_COLOR               no colours";
 
 /// Nothing runs any more when one of these is returned.
 #[derive(Debug)]

@@ -77,7 +77,11 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let file = path.display();
     let cannot = |error: std::io::Error| Failure::Key(format!("cannot read {file}: {error}"));
     let opened = File::open(path).map_err(cannot)?;
-    let mode = opened.metadata().map_err(cannot)?.mode() & 0o777;
+    let metadata = opened.metadata().map_err(cannot)?;
+    if !metadata.is_file() {
+        return Err(Failure::Key(format!("{file} is not a file")));
+    }
+    let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(Failure::Key(format!(
             "{file} may be read by others (mode {mode:o}); make it yours alone: chmod 600 {file}"
@@ -132,6 +136,13 @@ mod tests {
             text.contains("mode 640") && text.contains("chmod 600"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_directory_is_no_key_and_nobody_is_told_to_change_its_mode() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = read(directory.path()).unwrap_err().to_string();
+        assert!(text.ends_with("is not a file"), "{text}");
     }
 
     #[test]

@@ -15,8 +15,8 @@ mod watch;
 
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
-pub(crate) use options::ClusterOptions;
 use options::ClusterTask;
+pub(crate) use options::{ClusterOptions, FIRST_STEPS};
 use std::process::ExitCode;
 
 /// Does what was asked, and tells how it went as an exit code. A failure is one message on standard error.

@@ -23,8 +23,9 @@ pub(super) enum ClusterTask {
     /// Run a node until ctrl-c, then leave the cluster
     ///
     /// The node joins whoever answers among its seeds; without seeds it is the first of a new cluster. It prints what
-    /// happens: on a terminal as lines for people, otherwise as JSON lines, the first of kind "started". Ctrl-c and
-    /// SIGTERM make it leave, so that the others know at once; a second one stops it on the spot.
+    /// happens: on a terminal as lines for people, otherwise as JSON lines like those of 'watch', and beside them
+    /// "started" (the first) and "waiting" (a seed does not let it in, and why). Ctrl-c, SIGTERM and SIGHUP make it
+    /// leave, so that the others know at once; a second one stops it on the spot.
     #[command(after_long_help = format!("{UP_EXAMPLES}\n\n{EXIT_CODES}"))]
     Up(UpOptions),
     /// List the members as a node sees them
@@ -61,12 +62,21 @@ pub(super) enum ClusterTask {
     Keygen(KeygenOptions),
 }
 
+/// The shortest way to see a cluster.
+pub(crate) const FIRST_STEPS: &str = "\
+Examples, each 'up' in a terminal of its own:
+  kumi cluster keygen cluster.key && export KUMI_CLUSTER_KEY_FILE=$PWD/cluster.key
+  kumi cluster up
+  kumi cluster up --bind 127.0.0.1:7401 --seed 127.0.0.1:7400
+  kumi cluster members";
+
 const UP_EXAMPLES: &str = "\
 Examples:
   kumi cluster keygen cluster.key
   kumi cluster up --key-file cluster.key --bind 10.0.0.1:7400
   kumi cluster up --key-file cluster.key --bind 10.0.0.2:7400 --seed 10.0.0.1:7400 --role worker
-  kumi cluster up --key-file cluster.key --bind 0.0.0.0:7400 --advertise node3.example:7400 --seed seeds.example:7400";
+  kumi cluster up --key-file cluster.key --bind 0.0.0.0:7400 --advertise node3.example:7400 \\
+      --seed seeds.example:7400";
 
 const MEMBERS_EXAMPLES: &str = "\
 Examples:
@@ -122,8 +132,8 @@ pub(super) struct AskOptions {
 
 #[derive(Args, Debug)]
 pub(super) struct UpOptions {
-    /// Where to listen (UDP); port 0 picks a free one
-    #[arg(short, long, value_name = "ADDR", default_value = DEFAULT_NODE)]
+    /// Where to listen (UDP), an IP address and a port; port 0 picks a free one
+    #[arg(short, long, value_name = "IP:PORT", default_value = DEFAULT_NODE)]
     pub(super) bind: SocketAddr,
     /// Where others reach this node, host:port, if that is not where it listens
     #[arg(long, value_name = "ADDR")]
