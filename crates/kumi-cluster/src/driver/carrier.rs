@@ -275,16 +275,22 @@ impl Carrier {
         };
         let own = self.shared.identity();
         let hello = Hello::of(&own, &self.cluster_name);
-        hello.send(&gossip).await?;
         if peer == own {
             // A seed's name led back here. The dialler sees it too, and tries the name's next address.
-            return Ok(());
+            return hello.send(&gossip).await;
         }
+        // Before this side's hello, on which the peer opens the datagram channel and expects to be known.
         let (link, waiting) = self.take_in(&peer);
         self.accepted().insert(context.connection_id, link.clone());
-        let pump = self.pump(&link, gossip);
+        let pump = self.pump(&link, gossip.clone());
+        let running = async {
+            match hello.send(&gossip).await {
+                Ok(()) => pump.run(waiting, || self.touch(&link)).await,
+                Err(error) => error,
+            }
+        };
         let ended = tokio::select! {
-            ended = pump.run(waiting, || self.touch(&link)) => ended,
+            ended = running => ended,
             () = link.closing() => NetworkError::Closed,
             () = self.stop.cancelled() => NetworkError::Closed,
         };

@@ -106,7 +106,7 @@ async fn ends(channel: &UnisonChannel) {
     ended.expect("the node closes it");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn seeds_are_addresses_or_names_and_news_travel_as_datagrams() {
     let security = key();
     let first = start(&security, |_| {}).await;
