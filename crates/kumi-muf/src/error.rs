@@ -47,7 +47,8 @@ pub enum Error {
     /// The server could not be reached until the deadline. The request may have run.
     #[error("the server could not be reached before the deadline")]
     Disconnected,
-    /// The server refused the command, with this text. Nothing changed.
+    /// The server refused a command that is needed, with this text. What it was asked to do is not done; a request
+    /// whose answer may not be read may have run.
     #[error("the server refused: {0}")]
     Refused(String),
     /// The URL is none, asks for what there is not, or comes with certificates that are none. The caller's fault;

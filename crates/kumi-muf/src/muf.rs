@@ -255,13 +255,7 @@ impl Muf {
 
     /// Who is there: all units that said so within three heartbeats, by name.
     pub async fn units(&self) -> Result<Vec<Info>, Error> {
-        let (reply, found) = oneshot::channel();
-        self.ask(Ask::Search {
-            pattern: "MUF/*/KEEP/_info".into(),
-            reply,
-        })
-        .await?;
-        let keys = found.await.map_err(|_| Error::Closed)?;
+        let keys = self.search("MUF/*/KEEP/_info").await?;
         let infos = keys.into_iter().filter_map(|text| {
             let unit = Key::parse(&text).filter(|key| key.id == "_info")?.unit;
             let unit = unit.to_owned();
@@ -346,6 +340,20 @@ impl Muf {
                 limit_bytes,
             }),
             _ => Ok(payload),
+        }
+    }
+
+    /// Finds all keys that match, or says why not.
+    async fn search(&self, pattern: &str) -> Result<Vec<String>, Error> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let (reply, found) = oneshot::channel();
+            let pattern = pattern.to_owned();
+            self.ask(Ask::Search { pattern, reply }).await?;
+            match found.await.map_err(|_| Error::Closed)? {
+                Err(Error::Disconnected) if Instant::now() < until => sleep(RETRY).await,
+                found => return found,
+            }
         }
     }
 

@@ -201,7 +201,7 @@ impl Serve {
             reply,
         };
         self.muf.ask(Ask::Serve(ask)).await?;
-        let id = started.await.map_err(|_| Error::Closed)?;
+        let id = started.await.map_err(|_| Error::Closed)??;
         Ok(Service { muf: self.muf, id })
     }
 }

@@ -80,6 +80,14 @@ impl Reply {
         }
     }
 
+    /// Why it was refused, if it was.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        match self {
+            Reply::Refused(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The number, zero for any other reply.
     pub(crate) fn number(&self) -> i64 {
         match self {

@@ -48,8 +48,8 @@ pub enum CallError {
     /// No server could be asked when the time was up. The request may have run.
     #[error("the server could not be reached before the deadline")]
     Disconnected,
-    /// The server refused to take the request, with this text. It did not run.
-    #[error("the server refused the request: {0}")]
+    /// The server refused to take the request, or to show its answer, with this text. In the second case it may run.
+    #[error("the server refused: {0}")]
     Refused(String),
 }
 

@@ -208,11 +208,11 @@ impl Requester {
             return;
         };
         call.reading = false;
-        let mut values = replies
-            .ok()
-            .and_then(|mut replies| replies.pop())
-            .map(Reply::into_values)
-            .unwrap_or_default();
+        let reply = replies.ok().and_then(|mut replies| replies.pop());
+        if let Some(Reply::Refused(text)) = reply {
+            return self.deliver(call_id, Err(CallError::Refused(text)), out);
+        }
+        let mut values = reply.map(Reply::into_values).unwrap_or_default();
         values.resize(2, None);
         if self.deliver_answer(call_id, values.swap_remove(0), values.swap_remove(0), out) {
             return;
@@ -266,6 +266,10 @@ impl Requester {
                 false => self.retry_soon(call_id, now),
             };
         };
+        if let Some(text) = replies.iter().find_map(Reply::refusal) {
+            let error = CallError::Refused(text.to_owned());
+            return self.deliver(call_id, Err(error), out);
+        }
         let there = replies.pop().is_some_and(|reply| reply.number() > 0);
         let mut values = replies.pop().map(Reply::into_values).unwrap_or_default();
         values.resize(3, None);

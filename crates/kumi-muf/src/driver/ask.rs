@@ -48,7 +48,7 @@ pub(crate) struct ServeAsk {
     pub(crate) places: usize,
     pub(crate) handler_timeout: Duration,
     pub(crate) handler: Arc<dyn AnyHandler>,
-    pub(crate) reply: oneshot::Sender<ServiceId>,
+    pub(crate) reply: oneshot::Sender<Result<ServiceId, Error>>,
 }
 
 /// A watch to be started.
@@ -124,7 +124,7 @@ pub(crate) enum Ask {
     },
     Search {
         pattern: String,
-        reply: oneshot::Sender<Vec<String>>,
+        reply: oneshot::Sender<Result<Vec<String>, Error>>,
     },
     Tap {
         events: mpsc::Sender<Traffic>,
@@ -156,8 +156,13 @@ pub(super) enum Report {
     Silent { address: Address, generation: u64 },
     /// The cluster was asked for its slots.
     Topology(Option<Topology>),
-    /// All connected nodes were subscribed to one more pattern. `told` says that they tell of what it needs.
-    Subscribed { after: After, told: bool },
+    /// All connected nodes were subscribed to one more pattern. `told` says that they tell of what it needs,
+    /// `refused` that one does not let us search.
+    Subscribed {
+        after: After,
+        told: bool,
+        refused: Option<String>,
+    },
     /// The flags of all connected nodes were looked at again. Some had to be set; some may still be missing.
     Rechecked { mended: bool, told: bool },
     /// A task ended that had nothing to say.

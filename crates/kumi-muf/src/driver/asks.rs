@@ -17,8 +17,7 @@ impl Engine {
             Ask::Call(ask) => self.call(ask, now),
             Ask::Gather(ask) => self.gather(ask, now),
             Ask::Serve(ask) => {
-                let pattern = format!("MUF/*/REQ/{}", ask.pattern.id_glob());
-                self.subscribe(vec![pattern], After::Serve(ask));
+                self.subscribe(vec![request_glob(&ask)], After::Serve(ask));
             }
             Ask::Drain { service, done } => {
                 if let Some(served) = self.services.get_mut(&service) {
@@ -140,6 +139,26 @@ impl Engine {
         self.subscribe(vec![glob], After::Watch(watch, ask.reply));
     }
 
+    /// What was to be served or watched cannot be searched for, and would be missed whenever a push is.
+    pub(super) fn refused(&mut self, after: After, text: String) {
+        let error = Error::Refused(text);
+        match after {
+            After::Serve(ask) => {
+                let glob = request_glob(&ask);
+                let mut others = self.services.values();
+                if !others.any(|served| served.pattern == ask.pattern) {
+                    self.unsubscribe(&glob);
+                }
+                let _ = ask.reply.send(Err(error));
+            }
+            After::Watch(watch, reply) => {
+                self.withdrawn(Withdrawal::Watch(watch));
+                let _ = reply.send(Err(error));
+            }
+            After::Tap(_) | After::Nothing => {}
+        }
+    }
+
     /// A watch's pattern is subscribed to. If deletions are not told of, it is refused, or looked after by the clock.
     pub(super) fn watch_subscribed(
         &mut self,
@@ -195,7 +214,7 @@ impl Engine {
         if self.watches_answers {
             self.watch_answers();
         }
-        if reply.send(service).is_err() {
+        if reply.send(Ok(service)).is_err() {
             // Nobody waits for it any more.
             self.core.remove_service(service);
             self.services.remove(&service);
@@ -234,4 +253,9 @@ impl Engine {
             Withdrawal::Owned(owned) => self.core.release_owned(owned),
         }
     }
+}
+
+/// The keys of requests that a service would take.
+fn request_glob(ask: &ServeAsk) -> String {
+    format!("MUF/*/REQ/{}", ask.pattern.id_glob())
 }

@@ -14,6 +14,7 @@ use super::fleet::{Address, Topology, Up};
 use super::flight::Waiting;
 use super::node::{Connected, Events, Route, ensure_events};
 use super::remote::Remote;
+use super::search::search_refused;
 use crate::core::Time;
 
 /// First pause before a node is connected again. It doubles up to a second.
@@ -189,7 +190,12 @@ impl Engine {
                     self.connect(address, 0);
                 }
             }
-            Report::Subscribed { after, told } => match after {
+            Report::Subscribed {
+                after,
+                refused: Some(text),
+                ..
+            } => self.refused(after, text),
+            Report::Subscribed { after, told, .. } => match after {
                 After::Serve(ask) => self.serve(ask),
                 After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
                 After::Tap(reply) => {
@@ -217,9 +223,13 @@ impl Engine {
         let route = self.route.clone();
         // What else is needed was proved when the node was connected.
         let unproven = matches!(after, After::Watch(..)) && self.generic == Generic::Unproven;
+        let searches = matches!(after, After::Watch(..) | After::Serve(_));
         self.tasks.spawn(async move {
-            let mut told = true;
+            let (mut told, mut refused) = (true, None);
             for remote in &mut remotes {
+                if searches {
+                    refused = refused.or(search_refused(remote).await);
+                }
                 let events = ensure_events(remote, flags).await;
                 if unproven && events == Events::Unknown {
                     told &= still_told(&route, remote, flags).await;
@@ -228,7 +238,11 @@ impl Engine {
                     let _ = remote.psubscribe(&format!("{prefix}{glob}")).await;
                 }
             }
-            Report::Subscribed { after, told }
+            Report::Subscribed {
+                after,
+                told,
+                refused,
+            }
         });
     }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use redis::{RedisResult, cmd};
+use redis::{RedisError, RedisResult, cmd};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::ask::{Found, Report};
 use super::engine::Engine;
 use super::remote::Remote;
+use crate::Error;
 use crate::core::SearchToken;
 
 /// Keys that one SCAN looks at.
@@ -66,16 +67,28 @@ impl Engine {
     pub(super) fn search_for_handle(
         &mut self,
         pattern: String,
-        reply: oneshot::Sender<Vec<String>>,
+        reply: oneshot::Sender<Result<Vec<String>, Error>>,
     ) {
+        if !self.fleet.all_up() {
+            let _ = reply.send(Err(Error::Disconnected));
+            return;
+        }
         let remotes = self.fleet.remotes();
         self.tasks.spawn(async move {
             let mut all = Vec::new();
             for mut remote in remotes {
                 let mut cursor = 0u64;
-                while let Ok((next, keys)) = scan(&mut remote, cursor, &pattern).await {
-                    all.extend(keys);
-                    cursor = next;
+                loop {
+                    match scan(&mut remote, cursor, &pattern).await {
+                        Ok((next, keys)) => {
+                            all.extend(keys);
+                            cursor = next;
+                        }
+                        Err(error) => {
+                            let _ = reply.send(Err(trouble(&error)));
+                            return Report::Nothing;
+                        }
+                    }
                     if cursor == 0 || reply.is_closed() {
                         break;
                     }
@@ -83,9 +96,30 @@ impl Engine {
             }
             all.sort_unstable();
             all.dedup();
-            let _ = reply.send(all);
+            let _ = reply.send(Ok(all));
             Report::Nothing
         });
+    }
+}
+
+/// Why a node does not let us search, if it says so. One that does not answer is about to be connected anew.
+pub(super) async fn search_refused(remote: &mut Remote) -> Option<String> {
+    match scan(remote, 0, "MUF")
+        .await
+        .map_err(|error| trouble(&error))
+    {
+        Err(Error::Refused(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// What the server said, or that it did not say anything that counts.
+fn trouble(error: &RedisError) -> Error {
+    match error.code() {
+        Some("LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "TRYAGAIN") | None => {
+            Error::Disconnected
+        }
+        Some(code) => Error::Refused(format!("{code} {}", error.detail().unwrap_or_default())),
     }
 }
 

@@ -4,7 +4,7 @@
 //! standard input does: not even a killed test leaves one behind.
 
 use std::io::Read;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use kumi_muf::{Muf, Request};
 
@@ -25,7 +25,15 @@ pub(crate) fn program(role: &str, arguments: &[&str]) -> Command {
 #[test]
 fn a_child_plays_its_role() {
     let Ok(role) = std::env::var(ROLE) else {
-        let version = program("server", &["--version"]).output().expect("a child");
+        let mut child = program("server", &["--version"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a child");
+        // It ends when its input does, and has to say its version before that.
+        let input = child.stdin.take();
+        let version = child.wait_with_output().expect("a child");
+        drop(input);
         let said = String::from_utf8_lossy(&version.stdout).into_owned();
         assert!(said.contains("Redis server v="), "{said}");
         assert!(version.status.success());

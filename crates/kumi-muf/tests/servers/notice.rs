@@ -182,3 +182,40 @@ async fn a_handler_that_never_ends_is_answered_for_and_gives_its_place_back() {
         assert_eq!(answer.bytes(), "done");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_do_what_is_needed_is_told_so() {
+    // kumi-server has one user, who may do everything.
+    let server = Server::start(Kind::Redis);
+    server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+    let unit = async |forbidden: &str| {
+        let user = [
+            "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all",
+        ];
+        server.cli(&[&user[..], &[forbidden]].concat());
+        let builder = server.builder("web").credentials("u", "pw");
+        builder.connect().await.expect("a unit")
+    };
+    let is_refused =
+        |error: &Error| matches!(error, Error::Refused(text) if text.contains("NOPERM"));
+    let blind = unit("-scan").await;
+    let served = blind.serve("a.b", echo).await.map(|_| ());
+    assert!(is_refused(&served.expect_err("no sweeps")));
+    let watched = blind.watch_keep("*/*").await.map(|_| ());
+    assert!(is_refused(&watched.expect_err("no snapshot")));
+    let listed = blind.units().await;
+    assert!(is_refused(&listed.expect_err("no list")));
+    let deaf = unit("-mget").await;
+    let called = deaf.request("a.b", ()).await;
+    assert!(is_refused(&called.expect_err("no answer can be read")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_units_on_a_server_that_is_gone_is_no_empty_list() {
+    for mut server in Server::each() {
+        let web = server.unit("web").await;
+        server.kill();
+        let listed = web.units().await;
+        assert!(matches!(listed, Err(Error::Disconnected)), "{listed:?}");
+    }
+}
