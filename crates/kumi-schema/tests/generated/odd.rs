@@ -28,6 +28,22 @@ pub type Deep = Vec<Iterator>;
 #[allow(dead_code, unreachable_pub)]
 pub type Deeper = ::std::collections::BTreeMap<String, Deep>;
 
+/// Another name for array of bytes.
+#[allow(dead_code, unreachable_pub)]
+pub type Blobs = Vec<Vec<u8>>;
+
+/// Another name for Node.
+#[allow(dead_code, unreachable_pub)]
+pub type Next = Node;
+
+/// Another name for array of Next.
+#[allow(dead_code, unreachable_pub)]
+pub type Kids = Vec<Next>;
+
+/// Another name for Ord.
+#[allow(dead_code, unreachable_pub)]
+pub type Level = Ord;
+
 /// One of the values of Ord.
 ///
 /// A value that is not listed is refused.
@@ -142,6 +158,110 @@ impl Debug {
 impl ::core::fmt::Display for Debug {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// Message Node.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    ::kumi_unison::serde::Serialize,
+    ::kumi_unison::serde::Deserialize,
+    ::kumi_unison::rkyv::Archive,
+    ::kumi_unison::rkyv::Serialize,
+    ::kumi_unison::rkyv::Deserialize
+)]
+#[serde(crate = "::kumi_unison::serde")]
+#[rkyv(crate = ::kumi_unison::rkyv)]
+#[rkyv(
+    serialize_bounds(
+        __S: ::kumi_unison::rkyv::ser::Writer+::kumi_unison::rkyv::ser::Allocator,
+        __S::Error: ::kumi_unison::rkyv::rancor::Source
+    )
+)]
+#[rkyv(deserialize_bounds(__D::Error: ::kumi_unison::rkyv::rancor::Source))]
+#[rkyv(
+    bytecheck(
+        bounds(
+            __C: ::kumi_unison::rkyv::validation::ArchiveContext,
+            __C::Error: ::kumi_unison::rkyv::rancor::Source
+        )
+    )
+)]
+#[allow(dead_code, unreachable_pub)]
+pub struct Node {
+    /// Field next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[rkyv(omit_bounds)]
+    pub next: Option<Box<Next>>,
+    /// Field kids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[rkyv(omit_bounds)]
+    pub kids: Option<::std::collections::BTreeMap<String, Kids>>,
+    /// Field blobs.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "::kumi_unison::typed::base64_bytes"
+    )]
+    pub blobs: Option<::std::collections::BTreeMap<String, Blobs>>,
+    /// Field level.
+    #[serde(default = "Node::default_level")]
+    pub level: Level,
+    /// Field levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Vec<Level>>,
+}
+
+#[allow(dead_code, unreachable_pub)]
+impl Node {
+    fn default_level() -> Level {
+        Ord::Static
+    }
+
+    /// Checks every constraint of the schema.
+    ///
+    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
+    pub fn validate(
+        &self,
+    ) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        if let Some(value) = &self.next {
+            value.validate().map_err(|error| error.within("next"))?;
+        }
+        if let Some(value) = &self.kids {
+            for (key0, value0) in value {
+                ::kumi_unison::typed::check::max_length(value0.len(), 3)
+                    .map_err(|problem| problem.at(format!("kids[{:?}]", key0)))?;
+                for (index1, value1) in value0.iter().enumerate() {
+                    value1
+                        .validate()
+                        .map_err(|error| {
+                            error.within(format!("kids[{:?}][{}]", key0, index1))
+                        })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self {
+            next: None,
+            kids: None,
+            blobs: None,
+            level: Self::default_level(),
+            levels: None,
+        }
+    }
+}
+
+impl ::kumi_unison::Message for Node {
+    const NAME: &'static str = "Node";
+    fn validate(&self) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        Node::validate(self)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::odd;
 use super::lab::within;
 use kumi_unison::{
-    Call, ChannelRegistry, ChannelSource, MemoryClient, Message, Problem, RemoteError,
+    Call, ChannelRegistry, ChannelSource, MemoryClient, Message, Payload, Problem, RemoteError,
 };
 
 struct Delete;
@@ -40,6 +40,31 @@ async fn messages_may_be_called_like_what_every_module_knows() {
     assert_eq!(within(events.s.next()).await, Some(Ok(odd::S::new("x"))));
     let cloned = within(delete.clone(&odd::Clone {})).await;
     assert_eq!(cloned, Ok(odd::Result::new(true)));
+}
+
+#[test]
+fn types_behind_other_names_survive_both_formats() {
+    let node = odd::Node {
+        next: Some(Box::default()),
+        kids: Some([("k".to_owned(), vec![odd::Node::default()])].into()),
+        blobs: Some([("b".to_owned(), vec![vec![1, 2], vec![]])].into()),
+        levels: Some(vec![odd::Ord::Self_, odd::Ord::None]),
+        ..odd::Node::default()
+    };
+    assert_eq!(node.level, odd::Ord::Static);
+    let typed = Payload::typed(&node).expect("it can be archived");
+    assert_eq!(typed.to_typed::<odd::Node>().as_ref(), Ok(&node));
+    let json = Payload::json(&node).expect("it can be written");
+    assert_eq!(json.to_json::<odd::Node>().as_ref(), Ok(&node));
+    let crowd = odd::Node {
+        kids: Some([("k".to_owned(), vec![odd::Node::default(); 4])].into()),
+        ..odd::Node::default()
+    };
+    let error = crowd.validate().expect_err("too many");
+    assert_eq!(
+        (&*error.path, error.problem),
+        ("kids[\"k\"]", Problem::TooLong(3))
+    );
 }
 
 #[test]
