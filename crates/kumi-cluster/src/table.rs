@@ -41,6 +41,8 @@ pub(crate) struct Entry {
     /// A terminal record about somebody who was never active here. It refuses stale gossip, but is not passed on:
     /// otherwise tombstones would wander from those who still have them to those who collected them, for ever.
     pub(crate) quiet: bool,
+    /// This life was over before anything was told of it here, so nothing more is told of it either.
+    pub(crate) untold: bool,
     /// When something from this very uid last arrived, on the driver's clock.
     pub(crate) heard_at: Option<TimerInstant>,
     /// The log position of this peer up to which its table is known here; for observers.
@@ -104,6 +106,8 @@ pub struct MembershipTable {
     by_authority: BTreeMap<Authority, Slot>,
     log: BTreeMap<u64, Slot>,
     version: u64,
+    /// Bookmarks below this position do not fit: records that were not tombstones were dropped here.
+    floor: u64,
     active: Vec<Slot>,
     ring: Ring,
     buckets: [u64; BUCKETS],
@@ -119,6 +123,7 @@ impl MembershipTable {
             by_authority: BTreeMap::new(),
             log: BTreeMap::new(),
             version: 0,
+            floor: 0,
             active: Vec::new(),
             ring: Ring::default(),
             buckets: [0; BUCKETS],
@@ -174,7 +179,8 @@ impl MembershipTable {
             Merge::Superseded => {
                 entry.heard_at = None;
                 entry.peer_version = 0;
-                entry.quiet = from.is_terminal() && entry.record.status.is_terminal();
+                entry.untold = entry.record.status.is_terminal();
+                entry.quiet = from.is_terminal() && entry.untold;
                 Applied::Superseded { uid, from }
             }
         };
@@ -184,7 +190,7 @@ impl MembershipTable {
 
     /// What changed after a position of the log, or everything when the position does not fit. Quiet tombstones stay.
     pub fn delta_since(&self, version: u64) -> MembershipDelta {
-        let snapshot = version == 0 || version > self.version;
+        let snapshot = version <= self.floor || version > self.version;
         let after = if snapshot { 0 } else { version };
         let changed = self.log.range(after.saturating_add(1)..);
         let entries = changed.filter_map(|(_, &slot)| self.entry(slot));
@@ -271,6 +277,16 @@ impl MembershipTable {
         Some(entry.record.authority)
     }
 
+    /// Drops everybody but the tombstones, and says who and from where that was.
+    pub(crate) fn forget_active(&mut self) -> Vec<(Slot, Authority)> {
+        let dropped = self.active.clone().into_iter();
+        let dropped = dropped.filter_map(|slot| Some((slot, self.collect(slot)?)));
+        let dropped = dropped.collect();
+        self.version += 1;
+        self.floor = self.version;
+        dropped
+    }
+
     fn insert(&mut self, record: MemberRecord) -> Result<Slot, MembershipError> {
         if self.len() >= self.limit {
             return Err(MembershipError::TableFull { limit: self.limit });
@@ -287,6 +303,7 @@ impl MembershipTable {
             digest: 0,
             active_index: NOT_ACTIVE,
             quiet: record.status.is_terminal(),
+            untold: record.status.is_terminal(),
             heard_at: None,
             peer_version: 0,
             record,

@@ -363,14 +363,14 @@ impl MembershipRuntime {
         if self.state != MembershipRuntimeState::Member || self.own.status == NodeStatus::Joining {
             return;
         }
-        if bookmark == 0 || bookmark > self.table.version() {
-            self.metrics.snapshots += 1;
-            self.metrics.gaps += u64::from(bookmark > 0);
-        }
         let delta = MembershipDelta {
             quarantines: self.quarantine.rumors(now.raw),
             ..self.table.delta_since(bookmark)
         };
+        if delta.from_version == 0 {
+            self.metrics.snapshots += 1;
+            self.metrics.gaps += u64::from(bookmark > 0);
+        }
         let message = Message::PullReply {
             seen: self.seen(),
             wanted: 0,

@@ -6,16 +6,14 @@ use super::{MAX_SEEDS, MembershipRuntime, MembershipRuntimeState};
 use crate::codec::{JoinRefusal, Message};
 use crate::error::{MembershipError, MembershipRuntimeError};
 use crate::event::{ClusterEvent, DownReason, MembershipEvent};
-use crate::gossip::GossipEngine;
+use crate::gossip::Subject;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::phi::PhiFailureDetector;
 use crate::record::{Accusations, MemberRecord};
 use crate::snapshot::MembershipDelta;
 use crate::status::NodeStatus;
-use crate::table::MembershipTable;
 use crate::time::TimerInstant;
 use crate::transport::Delivery;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 /// How many seeds are asked at a time.
@@ -476,24 +474,19 @@ impl MembershipRuntime {
         goes_on
     }
 
-    /// Forgets everything but the addresses.
+    /// Forgets who is active, and keeps their addresses. Tombstones stay: a life that was seen to end here stays ended.
     fn fresh_view(&mut self) {
-        let others = self
-            .table
-            .iter()
-            .map(|(_, entry)| entry.record.authority.clone());
-        let others: Vec<Authority> = others
-            .filter(|authority| *authority != self.own.identity.authority)
-            .collect();
-        others
-            .into_iter()
-            .for_each(|authority| self.book.insert(authority));
-        self.table = MembershipTable::new(self.config.max_members);
-        self.engine = GossipEngine::default();
+        for (slot, authority) in self.table.forget_active() {
+            self.engine.forget(&Subject::Member(slot));
+            if let Some(at) = self.timeout_of.remove(&slot) {
+                self.timeouts.remove(&(at, slot));
+            }
+            if authority != self.own.identity.authority {
+                self.book.insert(authority);
+            }
+        }
         self.detector = PhiFailureDetector::new(self.config.phi());
         self.watches.clear();
-        self.timeouts.clear();
-        self.timeout_of.clear();
         self.conflicts.clear();
     }
 

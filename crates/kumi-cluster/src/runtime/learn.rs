@@ -53,7 +53,7 @@ impl MembershipRuntime {
         let slot = self.table.slot_of(&record.authority);
         let before = slot.and_then(|slot| self.table.entry(slot));
         let stamp = before.map_or(0, |entry| entry.record.metadata_stamp);
-        let untold = before.is_some_and(|entry| entry.quiet);
+        let untold = before.is_some_and(|entry| entry.untold);
         let applied = match self.table.apply(record) {
             Ok(applied) => applied,
             Err(error) => {
@@ -121,6 +121,11 @@ impl MembershipRuntime {
         };
         let (identity, to) = (entry.record.identity(), entry.record.status);
         if from == to {
+            return;
+        }
+        if entry.untold {
+            // It was over before it was known here; that it went on from Dead to Removed is nobody's news.
+            self.schedule(slot, to, now);
             return;
         }
         if from == NodeStatus::Joining && to == NodeStatus::Suspect {
@@ -328,10 +333,10 @@ impl MembershipRuntime {
         let Some(entry) = self.table.entry(slot) else {
             return;
         };
-        let (record, quiet) = (ended(&entry.record, NodeStatus::Removed), entry.quiet);
+        let (record, untold) = (ended(&entry.record, NodeStatus::Removed), entry.untold);
         let identity = record.identity();
         if self.table.apply(&record).is_ok() {
-            if !quiet {
+            if !untold {
                 self.status_event(&identity, Some(NodeStatus::Dead), NodeStatus::Removed, now);
             }
             self.schedule(slot, NodeStatus::Removed, now);

@@ -431,6 +431,26 @@ fn a_node_alone_for_half_the_life_of_a_tombstone_is_somebody_new() {
 }
 
 #[test]
+fn what_a_node_saw_die_before_it_was_alone_stays_dead() {
+    let mut net = Net::settled(4);
+    let (ended, now) = (net.uid(1), net.now);
+    net.part(&[3], &[0, 1, 2]);
+    net.nodes[3]
+        .quarantine(&authority(1), "disk", Duration::from_secs(1), now)
+        .expect("a member may");
+    net.run(seconds(12));
+    assert_eq!(
+        net.count(3, |event| is_self_downed(event, DownReason::Isolated)),
+        1
+    );
+    net.cut.clear();
+    net.run(seconds(10));
+    net.assert_agreed(4);
+    assert!(net.uid(1) > ended, "it was told, and is somebody new");
+    assert_eq!(net.steps(3, ended), vec![Dead, Removed]);
+}
+
+#[test]
 fn a_clock_that_jumps_costs_nobody_anything() {
     let mut net = Net::settled(4);
     // A jump below the limit of isolation, seen as a late poll.

@@ -104,6 +104,23 @@ fn the_table_refuses_more_than_its_limit_and_reuses_what_was_collected() {
 }
 
 #[test]
+fn forgetting_the_active_keeps_tombstones_and_spoils_every_bookmark() {
+    let mut table = MembershipTable::new(9);
+    apply(&mut table, &record(1, 1, Up));
+    apply(&mut table, &record(2, 1, Up));
+    apply(&mut table, &record(2, 1, Dead));
+    let bookmark = table.version();
+    let forgotten = table.forget_active();
+    assert_eq!(forgotten.len(), 1);
+    assert_eq!((table.len(), table.active_len()), (1, 0));
+    assert_eq!(table.digest(), MembershipTable::new(9).digest());
+    apply(&mut table, &record(3, 1, Up));
+    let delta = table.delta_since(bookmark);
+    assert_eq!((delta.from_version, delta.records.len()), (0, 2));
+    assert_eq!(table.delta_since(table.version()).records, vec![]);
+}
+
+#[test]
 fn everybody_is_watched_by_the_next_on_the_ring_and_watches_the_previous() {
     let mut table = MembershipTable::new(99);
     for port in 0..30 {

@@ -73,7 +73,7 @@ fn an_invalid_step_is_recorded_and_the_rest_of_the_delta_is_applied() {
 fn a_life_that_was_over_before_it_was_known_is_not_told_of() {
     let mut net = Net::settled(1);
     let now = net.now;
-    for (uid, status) in [(1, Dead), (2, Up)] {
+    for (uid, status) in [(1, Dead), (1, Removed), (2, Up), (3, Dead), (3, Removed)] {
         let delta = push(vec![record(7, uid, 1, status)]);
         net.nodes[0]
             .handle_message(&authority(50), &delta, now)
@@ -81,7 +81,12 @@ fn a_life_that_was_over_before_it_was_known_is_not_told_of() {
     }
     net.poll(0);
     assert_eq!(net.steps(0, NodeUid::from_raw(1)), vec![]);
-    assert_eq!(net.steps(0, NodeUid::from_raw(2)), vec![Up]);
+    assert_eq!(
+        net.steps(0, NodeUid::from_raw(2)),
+        vec![Up, Dead, Removed],
+        "a later life took its place, over or not"
+    );
+    assert_eq!(net.steps(0, NodeUid::from_raw(3)), vec![]);
 }
 
 #[test]
