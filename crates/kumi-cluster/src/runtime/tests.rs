@@ -399,6 +399,34 @@ fn a_suspicion_is_lifted_by_the_subject_in_a_higher_incarnation() {
 }
 
 #[test]
+fn whoever_is_accused_by_others_in_its_next_incarnation_is_looked_into_again() {
+    let mut net = Net::settled(3);
+    net.down.insert(2);
+    while net.nodes[0].metrics().accusations == 0 || net.nodes[1].metrics().accusations == 0 {
+        net.run(Duration::from_millis(50));
+    }
+    // It had refuted that, went silent again, and n1 was the first to notice.
+    let mut record = net.nodes[1]
+        .table()
+        .record(&authority(2))
+        .expect("known")
+        .clone();
+    record.incarnation += 1;
+    record.accusations = Accusations::NONE;
+    record.accusations.add(crate::record::Accusation {
+        accuser: net.uid(1),
+        round: 1,
+    });
+    for node in 0..2 {
+        let now = net.nodes[node].advance(net.now);
+        net.nodes[node].learn(&record, now);
+    }
+    net.run(seconds(15));
+    assert_eq!(net.status(0, 2), Some(Dead));
+    assert_eq!(net.status(1, 2), Some(Dead));
+}
+
+#[test]
 fn a_healed_partition_finds_together_again() {
     for count in [2, 3, 5, 8] {
         let mut net = Net::settled(count);

@@ -367,8 +367,14 @@ impl MembershipRuntime {
             let Some(record) = self.table.entry(slot).map(|entry| &entry.record) else {
                 continue;
             };
-            if record.status == NodeStatus::Up {
-                // It has refuted what we said, and still we hear nothing: the inquiry starts over.
+            let unspoken = record
+                .accusations
+                .round_of(self.own.identity.uid)
+                .is_multiple_of(2);
+            let answered = record.status == NodeStatus::Suspect && unspoken;
+            if record.status == NodeStatus::Up || answered {
+                // It has refuted what we said, and still we hear nothing: the inquiry starts over. That somebody else
+                // has accused it since in its new incarnation is their word, not ours.
                 self.rest(slot, now);
                 continue;
             }
