@@ -1,7 +1,9 @@
 //! The cluster as the rest of a program sees it: the current members, counters, and the stream of events.
 //!
-//! It applies what the runtime reports and nothing else. A topology that does not follow from the one before is not
-//! half applied: it is refused as a whole, reported as `TopologyApplyFailed`, and the events around it go their way.
+//! It applies what the runtime reports and nothing else. A topology that does not follow from the one before is never
+//! half applied. From outside, it is refused as a whole. From the runtime it means that one before it was lost on the
+//! way: that is reported as `TopologyApplyFailed`, and its members are the new beginning, so that the next one follows
+//! again. The events around it go their way.
 
 use crate::event::ClusterEvent;
 use crate::event_stream::EventStream;
@@ -143,21 +145,36 @@ impl ClusterCore {
         let Some(topology) = &outcome.topology_event else {
             return events;
         };
-        match self.apply_topology_for_external(topology) {
-            Ok(()) => events.push(topology.clone()),
-            Err(error) => {
-                let observed_at = match topology {
-                    ClusterEvent::TopologyUpdated { observed_at, .. } => *observed_at,
-                    _ => self.observed_at,
-                };
-                let reason = ReasonText::escaped(&alloc::format!("{error}"));
-                events.push(ClusterEvent::TopologyApplyFailed {
-                    reason,
-                    observed_at,
-                });
+        if let Err(error) = self.absorb_topology(topology) {
+            let observed_at = match topology {
+                ClusterEvent::TopologyUpdated { observed_at, .. } => *observed_at,
+                _ => self.observed_at,
+            };
+            let reason = ReasonText::escaped(&alloc::format!("{error}"));
+            events.push(ClusterEvent::TopologyApplyFailed {
+                reason,
+                observed_at,
+            });
+            if error != TopologyError::Difference {
+                return events;
             }
         }
+        events.push(topology.clone());
         events
+    }
+
+    /// Applies a topology of the runtime. They come in order, so one that seems old only means that the clock went
+    /// back; and one that does not follow is where to go on from.
+    fn absorb_topology(&mut self, event: &ClusterEvent) -> Result<(), TopologyError> {
+        let checked = Checked::of(event).inspect_err(|_| self.metrics.topologies_refused += 1)?;
+        let follows = checked.follows(&self.members);
+        self.metrics.topologies_refused += u64::from(!follows);
+        self.take_over(checked);
+        if follows {
+            Ok(())
+        } else {
+            Err(TopologyError::Difference)
+        }
     }
 
     /// Applies a topology, whoever made it. Refused as a whole when it does not follow from the one before.
@@ -165,11 +182,22 @@ impl ClusterCore {
         &mut self,
         event: &ClusterEvent,
     ) -> Result<(), TopologyError> {
-        let applied = self.check(event);
-        let Ok((members, hash, observed_at)) = applied else {
-            self.metrics.topologies_refused += 1;
-            return applied.map(drop);
-        };
+        let checked = Checked::of(event).and_then(|checked| {
+            if checked.observed_at < self.observed_at {
+                return Err(TopologyError::Stale);
+            }
+            if !checked.follows(&self.members) {
+                return Err(TopologyError::Difference);
+            }
+            Ok(checked)
+        });
+        let checked = checked.inspect_err(|_| self.metrics.topologies_refused += 1)?;
+        self.take_over(checked);
+        Ok(())
+    }
+
+    fn take_over(&mut self, checked: Checked<'_>) {
+        let members = checked.members.clone();
         self.metrics.topologies += 1;
         self.metrics.members = members.len();
         let suspects = members
@@ -178,40 +206,8 @@ impl ClusterCore {
         self.metrics.suspects = suspects.count();
         self.identities.sync_members(&members);
         self.members = members;
-        self.hash = hash;
-        self.observed_at = observed_at;
-        Ok(())
-    }
-
-    fn check(
-        &self,
-        event: &ClusterEvent,
-    ) -> Result<(Arc<[Member]>, u64, TimerInstant), TopologyError> {
-        let ClusterEvent::TopologyUpdated {
-            topology,
-            members,
-            joined,
-            left,
-            dead,
-            observed_at,
-            ..
-        } = event
-        else {
-            return Err(TopologyError::NotATopology);
-        };
-        if *observed_at < self.observed_at {
-            return Err(TopologyError::Stale);
-        }
-        if members_hash(members) != topology.hash {
-            return Err(TopologyError::Hash);
-        }
-        let difference = Difference::between(&self.members, members);
-        let mut gone: Vec<&NodeIdentity> = left.iter().chain(dead.iter()).collect();
-        gone.sort();
-        if !difference.joined.iter().eq(joined.iter()) || !difference.gone.iter().eq(gone) {
-            return Err(TopologyError::Difference);
-        }
-        Ok((members.clone(), topology.hash, *observed_at))
+        self.hash = checked.hash;
+        self.observed_at = checked.observed_at;
     }
 
     fn count(&mut self, event: &ClusterEvent) {
@@ -227,6 +223,52 @@ impl ClusterCore {
             .members
             .binary_search_by(|member| member.authority.cmp(authority));
         index.ok().map(|index| &self.members[index])
+    }
+}
+
+/// A topology whose hash is the one of its members.
+struct Checked<'a> {
+    members: &'a Arc<[Member]>,
+    hash: u64,
+    joined: &'a [NodeIdentity],
+    left: &'a [NodeIdentity],
+    dead: &'a [NodeIdentity],
+    observed_at: TimerInstant,
+}
+
+impl<'a> Checked<'a> {
+    fn of(event: &'a ClusterEvent) -> Result<Self, TopologyError> {
+        let ClusterEvent::TopologyUpdated {
+            topology,
+            members,
+            joined,
+            left,
+            dead,
+            observed_at,
+            ..
+        } = event
+        else {
+            return Err(TopologyError::NotATopology);
+        };
+        if members_hash(members) != topology.hash {
+            return Err(TopologyError::Hash);
+        }
+        Ok(Self {
+            members,
+            hash: topology.hash,
+            joined,
+            left,
+            dead,
+            observed_at: *observed_at,
+        })
+    }
+
+    /// Whether the difference that it tells leads from those members to its own.
+    fn follows(&self, before: &[Member]) -> bool {
+        let difference = Difference::between(before, self.members);
+        let mut gone: Vec<&NodeIdentity> = self.left.iter().chain(self.dead).collect();
+        gone.sort();
+        difference.joined == self.joined && difference.gone.iter().eq(gone)
     }
 }
 
@@ -271,26 +313,61 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_topology_that_does_not_follow_is_refused_whole_and_the_rest_is_published() {
-        let mut core = ClusterCore::new();
-        let outcome = MembershipRuntimeOutcome {
+    fn outcome(topology: ClusterEvent) -> MembershipRuntimeOutcome {
+        MembershipRuntimeOutcome {
             quarantine_events: alloc::vec![ClusterEvent::QuarantineReleased {
                 authority: member("q").authority,
                 observed_at: TimerInstant::ZERO,
             }],
-            topology_event: Some(updated(&["a", "b"], &["a"], 5)),
+            topology_event: Some(topology),
             ..Default::default()
-        };
-        let events = core.absorb(&outcome, Vec::new());
-        assert_eq!(events.len(), 2);
+        }
+    }
+
+    #[test]
+    fn after_a_lost_topology_the_next_one_is_the_new_beginning_and_that_is_told() {
+        let mut core = ClusterCore::new();
+        // Somebody swallowed the one in which a came.
+        let events = core.absorb(&outcome(updated(&["a", "b"], &["b"], 5)), Vec::new());
         assert!(
-            matches!(events[1], ClusterEvent::TopologyApplyFailed { .. }),
+            matches!(
+                *events,
+                [
+                    ClusterEvent::QuarantineReleased { .. },
+                    ClusterEvent::TopologyApplyFailed { .. },
+                    ClusterEvent::TopologyUpdated { .. },
+                ]
+            ),
             "{events:?}"
+        );
+        assert_eq!(core.members().len(), 2);
+        assert_eq!(core.metrics().topologies_refused, 1);
+        let events = core.absorb(&outcome(updated(&["a", "b", "c"], &["c"], 6)), Vec::new());
+        assert!(
+            matches!(events[1..], [ClusterEvent::TopologyUpdated { .. }]),
+            "{events:?}"
+        );
+        assert_eq!(core.metrics().topologies_refused, 1);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_does_not_make_the_runtimes_own_topology_stale() {
+        let mut core = ClusterCore::new();
+        core.absorb(&outcome(updated(&["a"], &["a"], 9)), Vec::new());
+        core.absorb(&outcome(updated(&["a", "b"], &["b"], 3)), Vec::new());
+        assert_eq!(core.metrics().topologies_refused, 0);
+        assert_eq!(core.members().len(), 2);
+    }
+
+    #[test]
+    fn a_topology_from_outside_that_does_not_follow_is_refused_whole() {
+        let mut core = ClusterCore::new();
+        assert_eq!(
+            core.apply_topology_for_external(&updated(&["a", "b"], &["a"], 5)),
+            Err(TopologyError::Difference)
         );
         assert!(core.members().is_empty());
         assert_eq!(core.metrics().topologies_refused, 1);
-
         assert_eq!(
             core.apply_topology_for_external(&updated(&["a"], &["a"], 5)),
             Ok(())
