@@ -1,7 +1,8 @@
 //! Which changes become one event: the window that opens at the first change and closes a fixed time later.
 //!
 //! The event is the difference to the set told last, so a join and a leave inside one window cancel out, and a change
-//! that was undone is not told at all. Replaying the events gives the snapshot.
+//! that was undone is not told at all. Metadata that was written anew is a difference too, with nobody joined or gone.
+//! Replaying the events gives the snapshot.
 
 use crate::event::ClusterEvent;
 use crate::hash;
@@ -37,6 +38,9 @@ pub(crate) struct TopologyEmitter {
     closes_at: Option<TimerInstant>,
     emitted: Arc<[Member]>,
     emitted_hash: u64,
+    /// Which writings of their metadata the members of that set had. Not part of the hash that nodes compare: metadata
+    /// may come later than the member.
+    emitted_metadata: u64,
     /// Lives that died inside the window: the difference alone cannot tell death from departure.
     died: BTreeSet<NodeIdentity>,
 }
@@ -48,6 +52,7 @@ impl TopologyEmitter {
             closes_at: None,
             emitted: Arc::from([]),
             emitted_hash: hash_of([].into_iter()),
+            emitted_metadata: hash_of([].into_iter()),
             died: BTreeSet::new(),
         }
     }
@@ -80,13 +85,14 @@ impl TopologyEmitter {
         }
         self.closes_at = None;
         let died = core::mem::take(&mut self.died);
-        let hash = table_hash(table);
-        if hash == self.emitted_hash {
+        let (hash, metadata) = (table_hash(table), metadata_hash(table));
+        if hash == self.emitted_hash && metadata == self.emitted_metadata {
             return None;
         }
         let members = active_members(table);
         let before = core::mem::replace(&mut self.emitted, members.clone());
         self.emitted_hash = hash;
+        self.emitted_metadata = metadata;
         let mut difference = Difference::between(&before, &members);
         let (dead, left) = difference
             .gone
@@ -165,6 +171,11 @@ pub(crate) fn members_hash(members: &[Member]) -> u64 {
         let place = hash::fold(member.authority.place(), member.uid.raw());
         hash::fold(place, u64::from(member.status.code()))
     }))
+}
+
+/// Which writings of their metadata the active members have.
+fn metadata_hash(table: &MembershipTable) -> u64 {
+    hash_of(active_records(table).map(|record| record.metadata_stamp))
 }
 
 fn hash_of(members: impl Iterator<Item = u64>) -> u64 {
@@ -289,6 +300,26 @@ mod tests {
             .died(old.clone(), TimerInstant::from_millis(1500));
         world.set(&new, Joining, 1500);
         assert_eq!(world.poll(2500), Some((vec![new], vec![], vec![old], 1)));
+    }
+
+    #[test]
+    fn metadata_that_comes_later_is_told_with_the_same_hash() {
+        let (mut world, a) = (World::new(), identity("a:1", 1));
+        world.set(&a, Up, 0);
+        world.poll(1000);
+        let hash = table_hash(&world.table);
+        let record = MemberRecord {
+            metadata_stamp: 2,
+            metadata: MemberMetadata::from_bytes(b"later").expect("short"),
+            ..MemberRecord::new(a, Up, MemberMetadata::EMPTY)
+        };
+        world.table.apply(&record).expect("there is room");
+        world.emitter.changed(TimerInstant::from_millis(2000));
+        assert_eq!(world.poll(3000), Some((vec![], vec![], vec![], 1)));
+        assert_eq!(world.emitter.emitted[0].metadata.as_bytes(), b"later");
+        assert_eq!(table_hash(&world.table), hash);
+        world.emitter.changed(TimerInstant::from_millis(4000));
+        assert_eq!(world.poll(5000), None, "told once");
     }
 
     #[test]

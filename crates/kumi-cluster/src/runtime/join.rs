@@ -348,14 +348,31 @@ impl MembershipRuntime {
             }
             _ => {}
         }
+        let ahead = record.incarnation > own.incarnation;
+        let accused = record.status == NodeStatus::Suspect && record.incarnation >= own.incarnation;
         let foreign_text =
             record.metadata_stamp >= own.metadata_stamp && record.metadata != own.metadata;
-        if foreign_text {
-            own.metadata_stamp = record.metadata_stamp.saturating_add(1);
+        if foreign_text && !self.stamp_metadata(record.metadata_stamp, now) {
+            return true;
         }
-        let ahead = record.incarnation > own.incarnation || foreign_text;
-        let accused = record.status == NodeStatus::Suspect && record.incarnation >= own.incarnation;
-        (ahead || accused) && self.refute(record.incarnation, now)
+        if (ahead || accused) && self.refute(record.incarnation, now) {
+            return true;
+        }
+        if foreign_text {
+            self.publish_self(now);
+        }
+        foreign_text
+    }
+
+    /// Gives this node's metadata a stamp above one that was used; whether this life had one left.
+    pub(super) fn stamp_metadata(&mut self, used: u64, now: Now) -> bool {
+        let Some(next) = used.checked_add(1) else {
+            // Somebody made the number up; but another life starts counting anew.
+            self.downed(DownReason::Dead, now);
+            return false;
+        };
+        self.own.metadata_stamp = next;
+        true
     }
 
     /// Speaks up: this node is alive, in an incarnation above the one that is talked about.

@@ -52,7 +52,7 @@ impl MembershipRuntime {
     pub(super) fn apply(&mut self, record: &MemberRecord, now: Now) -> bool {
         let slot = self.table.slot_of(&record.authority);
         let before = slot.and_then(|slot| self.table.entry(slot));
-        let stamp = before.map_or(0, |entry| entry.record.metadata_stamp);
+        let mut stamp = before.map_or(0, |entry| entry.record.metadata_stamp);
         let untold = before.is_some_and(|entry| entry.untold);
         let applied = match self.table.apply(record) {
             Ok(applied) => applied,
@@ -92,10 +92,23 @@ impl MembershipRuntime {
                     self.ended_life(&old, from, now);
                 }
                 self.arrived(slot, now);
+                // Stamps are counted by each life for itself: nothing of this one was told before.
+                stamp = 0;
             }
         }
+        self.metadata_changed(slot, stamp, now);
         self.spread(slot, stamp);
         true
+    }
+
+    /// What an active member says about itself is part of what is told about the cluster.
+    fn metadata_changed(&mut self, slot: Slot, stamp_before: u64, now: Now) {
+        let record = self.table.entry(slot).map(|entry| &entry.record);
+        if record.is_some_and(|record| {
+            record.status.is_active() && record.metadata_stamp != stamp_before
+        }) {
+            self.topology.changed(now.own);
+        }
     }
 
     /// A life that was not known before.

@@ -188,8 +188,9 @@ impl MembershipRuntime {
         let now = self.advance(now);
         if metadata != self.own.metadata {
             self.own.metadata = metadata;
-            self.own.metadata_stamp += 1;
-            self.publish_self(now);
+            if self.stamp_metadata(self.own.metadata_stamp, now) {
+                self.publish_self(now);
+            }
         }
         Ok(())
     }

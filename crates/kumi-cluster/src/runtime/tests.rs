@@ -492,4 +492,5 @@ fn a_clock_that_jumps_costs_nobody_anything() {
     net.assert_agreed(4);
 }
 
+mod metadata;
 mod rules;
