@@ -17,6 +17,12 @@
 //!   [metadata: stamp varint, length varint, bytes] [accusers: count u8, (uid u64, round varint)*, sorted]
 //! ```
 //!
+//! and an operator's order is
+//!
+//! ```text
+//!   authority u8 + text | version u64 | remaining ms varint, 0 lifts | remembered for ms varint | reason u8 + text
+//! ```
+//!
 //! Decoding refuses whatever no sender writes, allocates no more than the bytes that are there can fill, and never
 //! panics. The version range comes before everything that a later version may change.
 
@@ -184,6 +190,8 @@ pub enum JoinRefusal {
     },
     /// An operator has quarantined the authority.
     Quarantined {
+        /// By which order.
+        version: u64,
         /// For how much longer, in milliseconds.
         remaining_ms: u64,
         /// What the operator said.

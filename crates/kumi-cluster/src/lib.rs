@@ -56,8 +56,8 @@ pub use identity_table::{IdentityTable, ResolveError};
 pub use metadata::{MAX_METADATA_BYTES, MemberMetadata};
 pub use phi::{DetectorEffect, PhiConfig, PhiFailureDetector};
 pub use quarantine::{
-    MAX_QUARANTINE, MAX_REASON_BYTES, QuarantineEntry, QuarantineReason, QuarantineRumor,
-    QuarantineTable, ReasonText,
+    MAX_QUARANTINE, MAX_REASON_BYTES, OrderTaken, QuarantineEntry, QuarantineReason,
+    QuarantineRumor, QuarantineTable, ReasonText,
 };
 pub use record::{Accusation, Accusations, MAX_ACCUSERS, MemberRecord, Merge};
 pub use runtime::{

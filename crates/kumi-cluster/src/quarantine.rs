@@ -2,8 +2,12 @@
 //!
 //! There are two kinds, and they are kept apart. The detector's quarantine follows every death and blocks that one uid:
 //! a restart is welcome at once. The operator's blocks the authority whatever its uid, and is gossiped with a version
-//! and the time that remains. A version that was seen once never counts again, so stale gossip cannot renew it; what
-//! has expired is remembered for a while only for that reason.
+//! and the time that remains. A version that was seen once never counts again, so stale gossip cannot renew it.
+//!
+//! To lift an order is an order of its own, with a later version and no time. It has to outlive what it lifts: somebody
+//! who missed it still has the earlier order, and would bring it back. An order is therefore remembered for a while past
+//! its own end and past the end of every order that it replaced, it is told in comparisons for as long, and the time
+//! that is left of this memory travels with it, so that all forget it together and none brings it up again.
 
 use crate::identity::{Authority, NodeUid};
 use crate::time::{TimerInstant, millis};
@@ -119,6 +123,8 @@ pub struct QuarantineRumor {
     pub version: u64,
     /// How much longer, in milliseconds; 0 lifts it.
     pub remaining_ms: u64,
+    /// How much longer it is remembered, in milliseconds, so that no earlier order comes back.
+    pub remember_ms: u64,
     /// What the operator said.
     pub text: ReasonText,
 }
@@ -133,6 +139,22 @@ struct Order {
     forget_at: TimerInstant,
     /// Whether it has not been reported as released.
     in_force: bool,
+}
+
+/// What came of an operator's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OrderTaken {
+    /// It, or a later one, was known.
+    Known,
+    /// The authority is quarantined by it from now on.
+    Imposed,
+    /// It ended a quarantine.
+    Lifted,
+    /// It is remembered, but there was nothing to end.
+    Noted,
+    /// There is no room for it.
+    Full,
 }
 
 /// All quarantines of one node.
@@ -151,7 +173,7 @@ struct Order {
 #[derive(Clone, Debug)]
 pub struct QuarantineTable {
     limit: usize,
-    /// How long a spent order is remembered.
+    /// How long an order is remembered past its end.
     memory: Duration,
     detected: BTreeMap<Authority, (NodeUid, TimerInstant)>,
     orders: BTreeMap<Authority, Order>,
@@ -160,7 +182,8 @@ pub struct QuarantineTable {
 }
 
 impl QuarantineTable {
-    /// A table of at most `limit` entries of each kind, which remembers spent orders for `memory`.
+    /// A table of at most `limit` entries of each kind, which remembers spent orders for `memory`. When it is full, the
+    /// order that is nearest to being forgotten makes room.
     pub fn new(limit: usize, memory: Duration) -> Self {
         Self {
             limit,
@@ -190,30 +213,74 @@ impl QuarantineTable {
         true
     }
 
-    /// Takes an operator's order in, from here or from gossip; whether it is news.
+    /// For how long an order is remembered past its end.
+    pub fn memory(&self) -> Duration {
+        self.memory
+    }
+
+    /// Takes an operator's order in, from here or from gossip.
     ///
-    /// Only a higher version is. One of no remaining time lifts the quarantine, or tells that it is over.
-    pub fn order(&mut self, rumor: &QuarantineRumor, now: TimerInstant) -> bool {
-        let known = self.orders.get(&rumor.authority);
-        let news = known.is_none_or(|known| rumor.version > known.version);
-        if !news || (known.is_none() && self.orders.len() >= self.limit) {
-            return false;
-        }
+    /// Only a higher version is news. One of no remaining time ends the quarantine, the detector's included.
+    pub fn order(&mut self, rumor: &QuarantineRumor, now: TimerInstant) -> OrderTaken {
         let remaining = Duration::from_millis(rumor.remaining_ms).min(MAX_QUARANTINE);
+        let remember = Duration::from_millis(rumor.remember_ms)
+            .max(remaining)
+            .min(MAX_QUARANTINE + self.memory);
+        let mut forget_at = now + remember;
+        let mut was_in_force = false;
+        if let Some(known) = self.orders.get_mut(&rumor.authority) {
+            if rumor.version <= known.version {
+                // Elsewhere it has replaced an order that lasts longer than any that was known here. What it takes a
+                // message to travel is no reason to remember it any longer.
+                let longer = forget_at > known.forget_at + self.memory / 2;
+                if rumor.version == known.version && longer {
+                    known.forget_at = forget_at;
+                }
+                return OrderTaken::Known;
+            }
+            forget_at = forget_at.max(known.forget_at);
+            was_in_force = known.in_force;
+        } else if remaining.is_zero() && remember < self.memory / 4 {
+            // All are about to forget it, and some have.
+            return OrderTaken::Known;
+        } else if !self.has_room() {
+            return OrderTaken::Full;
+        }
+        let lifts = remaining.is_zero();
         let order = Order {
             version: rumor.version,
             text: rumor.text.clone(),
             expires_at: now + remaining,
-            forget_at: now + remaining + self.memory,
-            in_force: !remaining.is_zero(),
+            forget_at,
+            in_force: !lifts,
         };
-        self.expires(if remaining.is_zero() {
+        self.expires(if lifts {
             order.forget_at
         } else {
             order.expires_at
         });
         self.orders.insert(rumor.authority.clone(), order);
-        true
+        if !lifts {
+            return OrderTaken::Imposed;
+        }
+        if self.clear(&rumor.authority) || was_in_force {
+            OrderTaken::Lifted
+        } else {
+            OrderTaken::Noted
+        }
+    }
+
+    /// Whether one more order can be taken in; a spent one makes room.
+    fn has_room(&mut self) -> bool {
+        if self.orders.len() < self.limit {
+            return true;
+        }
+        let spent = self.orders.iter().filter(|(_, order)| !order.in_force);
+        let next = spent.min_by_key(|(_, order)| order.forget_at);
+        let Some(authority) = next.map(|(authority, _)| authority.clone()) else {
+            return false;
+        };
+        self.orders.remove(&authority).is_some()
     }
 
     /// Lifts what the detector blocked.
@@ -292,13 +359,22 @@ impl QuarantineTable {
         Some(travelling(authority, order, now))
     }
 
-    /// All orders that are in force, as they travel now: for those who missed them.
+    /// All orders that others should know, as they travel now: for those who missed them. Those in force come first.
     pub fn rumors(&self, now: TimerInstant) -> Vec<QuarantineRumor> {
-        let orders = self.orders.iter();
-        let in_force = orders.filter(|(_, order)| now < order.expires_at);
-        in_force
+        let mut told: Vec<(&Authority, &Order)> = self.told(now).collect();
+        told.sort_by_key(|(_, order)| !order.in_force);
+        told.into_iter()
             .map(|(authority, order)| travelling(authority, order, now))
             .collect()
+    }
+
+    /// Orders in force, and those spent ones that are remembered for some time yet. Nodes do not forget an order at the
+    /// very same moment; the last part of its time it is kept, but no longer told.
+    fn told(&self, now: TimerInstant) -> impl Iterator<Item = (&Authority, &Order)> {
+        let least = self.memory / 2;
+        self.orders.iter().filter(move |(_, order)| {
+            now < order.expires_at || order.forget_at.saturating_since(now) >= least
+        })
     }
 
     /// The highest version of any order about this authority.
@@ -306,11 +382,9 @@ impl QuarantineTable {
         self.orders.get(authority).map_or(0, |order| order.version)
     }
 
-    /// A number that differs, as good as always, when the orders in force differ.
+    /// A number that differs, as good as always, when the orders differ that others should know.
     pub(crate) fn digest(&self, now: TimerInstant) -> u64 {
-        let orders = self.orders.iter();
-        let in_force = orders.filter(|(_, order)| now < order.expires_at);
-        in_force.fold(0, |sum, (authority, order)| {
+        self.told(now).fold(0, |sum, (authority, order)| {
             sum.wrapping_add(crate::hash::fold(authority.place(), order.version))
         })
     }
@@ -369,6 +443,7 @@ fn travelling(authority: &Authority, order: &Order, now: TimerInstant) -> Quaran
         authority: authority.clone(),
         version: order.version,
         remaining_ms: millis(order.expires_at.saturating_since(now)),
+        remember_ms: millis(order.forget_at.saturating_since(now)),
         text: order.text.clone(),
     }
 }

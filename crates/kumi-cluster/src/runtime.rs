@@ -38,6 +38,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use clock::{Clock, Health, Now};
+use core::time::Duration;
 use join::Joining;
 use watch::Watches;
 
@@ -49,6 +50,9 @@ const MAX_OUTBOX: usize = 16_384;
 const MAX_EVENTS: usize = 65_536;
 /// The most peers whose refusal is remembered, so that it is reported once.
 const MAX_REFUSED_PEERS: usize = 256;
+/// Operators' orders are remembered for at least so long past their end: a machine that was put to sleep in between, and
+/// has the order still, does not bring it back.
+const MIN_ORDER_MEMORY: Duration = Duration::from_secs(3600);
 /// The most seeds.
 const MAX_SEEDS: usize = 64;
 
@@ -120,6 +124,8 @@ struct Timers {
 struct Conflict {
     other: NodeUid,
     times: u32,
+    /// When the earlier life was last heard.
+    heard_at: TimerInstant,
 }
 
 /// The membership of one node.
@@ -224,7 +230,10 @@ impl MembershipRuntime {
             table: MembershipTable::new(config.max_members),
             engine: GossipEngine::default(),
             detector: PhiFailureDetector::new(config.phi()),
-            quarantine: QuarantineTable::new(config.max_members, config.dead_timeout),
+            quarantine: QuarantineTable::new(
+                config.max_members,
+                config.dead_timeout.max(MIN_ORDER_MEMORY),
+            ),
             topology: TopologyEmitter::new(config.topology_emit_interval),
             watches: Watches::default(),
             joining: None,

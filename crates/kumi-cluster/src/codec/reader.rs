@@ -159,6 +159,7 @@ impl<'a> Reader<'a> {
                 current: NodeUid::from_raw(self.word()?),
             },
             1 => JoinRefusal::Quarantined {
+                version: self.word()?,
                 remaining_ms: self.varint()?,
                 text: self.reason()?,
             },
@@ -262,6 +263,7 @@ impl<'a> Reader<'a> {
             authority: self.authority()?,
             version: self.word()?,
             remaining_ms: self.varint()?,
+            remember_ms: self.varint()?,
             text: self.reason()?,
         })
     }

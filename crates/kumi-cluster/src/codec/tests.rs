@@ -47,10 +47,10 @@ prop_compose! {
         from_version in any::<u64>(),
         to_version in any::<u64>(),
         records in vec(any_record(), 0..5),
-        quarantines in vec((any_authority(), any::<u64>(), any::<u64>(), ".{0,50}"), 0..3),
+        quarantines in vec((any_authority(), any::<u64>(), any::<(u64, u64)>(), ".{0,50}"), 0..3),
     ) -> MembershipDelta {
-        let quarantines = quarantines.into_iter().map(|(authority, version, remaining_ms, text)| QuarantineRumor {
-            authority, version, remaining_ms, text: ReasonText::escaped(&text),
+        let quarantines = quarantines.into_iter().map(|(authority, version, (remaining_ms, remember_ms), text)| QuarantineRumor {
+            authority, version, remaining_ms, remember_ms, text: ReasonText::escaped(&text),
         });
         MembershipDelta { from_version, to_version, records, quarantines: quarantines.collect() }
     }
@@ -110,10 +110,13 @@ fn any_message() -> impl Strategy<Value = Message> {
                 current: NodeUid::from_raw(uid)
             }
         }),
-        (number(), ".{0,50}").prop_map(|(remaining_ms, text)| Message::JoinRefused {
-            reason: JoinRefusal::Quarantined {
-                remaining_ms,
-                text: ReasonText::escaped(&text)
+        (number(), number(), ".{0,50}").prop_map(|(version, remaining_ms, text)| {
+            Message::JoinRefused {
+                reason: JoinRefusal::Quarantined {
+                    version,
+                    remaining_ms,
+                    text: ReasonText::escaped(&text),
+                },
             }
         }),
         Just(Message::JoinRefused {
@@ -180,6 +183,18 @@ proptest! {
         };
         let reckoned = encoded_len(&record, true);
         prop_assert!(size(alloc::vec![record]) <= size(Vec::new()) + reckoned);
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_order_never_takes_more_room_than_reckoned(delta in any_delta()) {
+        let size = |quarantines| {
+            let delta = MembershipDelta { quarantines, ..MembershipDelta::default() };
+            envelope(Message::Push { seen: Seen::default(), delta }).encode().len()
+        };
+        let reckoned: usize = delta.quarantines.iter().map(encoded_rumor_len).sum();
+        prop_assert!(size(delta.quarantines) <= size(Vec::new()) + reckoned);
     }
 }
 

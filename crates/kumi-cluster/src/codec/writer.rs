@@ -135,10 +135,12 @@ fn refusal(out: &mut Vec<u8>, reason: &JoinRefusal) {
             word(out, current.raw());
         }
         JoinRefusal::Quarantined {
+            version,
             remaining_ms,
             text: said,
         } => {
             out.push(1);
+            word(out, *version);
             varint(out, *remaining_ms);
             text(out, said.as_str());
         }
@@ -189,6 +191,7 @@ fn rumor(out: &mut Vec<u8>, rumor: &QuarantineRumor) {
     text(out, rumor.authority.as_str());
     word(out, rumor.version);
     varint(out, rumor.remaining_ms);
+    varint(out, rumor.remember_ms);
     text(out, rumor.text.as_str());
 }
 
@@ -205,7 +208,7 @@ pub(crate) fn encoded_len(record: &MemberRecord, with_metadata: bool) -> usize {
 
 /// The same for a quarantine.
 pub(crate) fn encoded_rumor_len(rumor: &QuarantineRumor) -> usize {
-    1 + rumor.authority.as_str().len() + 8 + 10 + 1 + rumor.text.as_str().len()
+    1 + rumor.authority.as_str().len() + 8 + 10 + 10 + 1 + rumor.text.as_str().len()
 }
 
 fn identity(out: &mut Vec<u8>, identity: &NodeIdentity) {

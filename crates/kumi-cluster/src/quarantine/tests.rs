@@ -1,3 +1,4 @@
+use super::OrderTaken::{Full, Imposed, Known, Lifted, Noted};
 use super::*;
 use alloc::format;
 use alloc::vec;
@@ -18,6 +19,7 @@ fn order(name: &str, version: u64, seconds: u64) -> QuarantineRumor {
         authority: authority(name),
         version,
         remaining_ms: seconds * 1000,
+        remember_ms: (seconds + MEMORY.as_secs()) * 1000,
         text: ReasonText::escaped("bad disk"),
     }
 }
@@ -30,7 +32,7 @@ fn the_detector_blocks_one_uid_and_the_operator_all_of_them() {
     assert!(table.blocks(&a, one, at(4)).is_some());
     assert!(table.blocks(&a, one, at(5)).is_none());
     assert!(table.blocks(&a, two, at(0)).is_none());
-    assert!(table.order(&order("a:1", 1, 10), at(0)));
+    assert_eq!(table.order(&order("a:1", 1, 10), at(0)), Imposed);
     let entry = table.blocks(&a, two, at(9)).expect("all lives are blocked");
     assert_eq!((entry.uid, entry.expires_at), (None, at(10)));
 }
@@ -38,33 +40,103 @@ fn the_detector_blocks_one_uid_and_the_operator_all_of_them() {
 #[test]
 fn stale_gossip_never_renews_a_quarantine_not_even_after_its_end() {
     let mut table = QuarantineTable::new(9, MEMORY);
-    assert!(table.order(&order("a:1", 7, 10), at(0)));
-    assert!(!table.order(&order("a:1", 7, 10), at(5)));
-    assert!(!table.order(&order("a:1", 6, 99), at(5)));
+    assert_eq!(table.order(&order("a:1", 7, 10), at(0)), Imposed);
+    assert_eq!(table.order(&order("a:1", 7, 10), at(5)), Known);
+    assert_eq!(table.order(&order("a:1", 6, 99), at(5)), Known);
     assert_eq!(table.poll_expired(at(10)).len(), 1);
-    assert!(!table.order(&order("a:1", 7, 10), at(11)));
+    assert_eq!(table.order(&order("a:1", 7, 10), at(11)), Known);
     assert!(table.ordered(&authority("a:1"), at(11)).is_none());
     assert!(table.poll_expired(at(11)).is_empty(), "released once");
-    assert!(table.order(&order("a:1", 8, 10), at(12)));
+    assert_eq!(table.order(&order("a:1", 8, 10), at(12)), Imposed);
 }
 
 #[test]
-fn an_order_without_time_lifts_the_quarantine() {
+fn an_order_without_time_lifts_the_quarantine_and_is_told_to_those_who_missed_it() {
     let mut table = QuarantineTable::new(9, MEMORY);
     table.order(&order("a:1", 1, 1000), at(0));
-    assert!(table.order(&order("a:1", 2, 0), at(1)));
+    assert_eq!(table.order(&order("a:1", 2, 0), at(1)), Lifted);
     assert!(table.ordered(&authority("a:1"), at(1)).is_none());
-    assert!(
-        !table.order(&order("a:1", 1, 1000), at(2)),
-        "the lifted order does not return"
+    assert!(table.poll_expired(at(1)).is_empty(), "told as lifted");
+    let mut missed = QuarantineTable::new(9, MEMORY);
+    missed.order(&order("a:1", 1, 1000), at(0));
+    assert_ne!(table.digest(at(900)), missed.digest(at(900)));
+    for rumor in table.rumors(at(900)) {
+        assert_eq!(missed.order(&rumor, at(900)), Lifted);
+    }
+    assert_eq!(table.digest(at(900)), missed.digest(at(900)));
+}
+
+#[test]
+fn a_lifted_order_is_remembered_as_long_as_anybody_may_hold_it_to_be_in_force() {
+    let mut table = QuarantineTable::new(9, MEMORY);
+    table.order(&order("a:1", 1, 1000), at(0));
+    table.order(&order("a:1", 2, 0), at(1));
+    let mut heard = QuarantineTable::new(9, MEMORY);
+    let rumor = table.rumor(&authority("a:1"), at(2)).expect("remembered");
+    assert_eq!(heard.order(&rumor, at(2)), Noted);
+    for mut table in [table, heard] {
+        table.poll_expired(at(999));
+        let late = QuarantineRumor {
+            remaining_ms: 1000,
+            ..order("a:1", 1, 1)
+        };
+        assert_eq!(table.order(&late, at(999)), Known, "it does not return");
+    }
+}
+
+#[test]
+fn a_shorter_order_is_remembered_as_long_as_the_one_it_replaced() {
+    let mut table = QuarantineTable::new(9, MEMORY);
+    table.order(&order("a:1", 1, 1000), at(0));
+    assert_eq!(table.order(&order("a:1", 2, 10), at(0)), Imposed);
+    assert_eq!(table.poll_expired(at(10)).len(), 1);
+    table.poll_expired(at(900));
+    assert_eq!(table.order(&order("a:1", 1, 100), at(900)), Known);
+}
+
+#[test]
+fn an_order_that_all_are_about_to_forget_is_not_taken_up_again() {
+    let (mut one, mut two) = (
+        QuarantineTable::new(9, MEMORY),
+        QuarantineTable::new(9, MEMORY),
     );
-    assert!(table.rumors(at(2)).is_empty());
-    assert_eq!(
-        table
-            .rumor(&authority("a:1"), at(2))
-            .map(|rumor| rumor.remaining_ms),
-        Some(0)
+    one.order(&order("a:1", 1, 10), at(0));
+    // The other one's clock runs ahead of it.
+    two.order(&order("a:1", 1, 10), at(5));
+    one.poll_expired(at(70));
+    assert!(one.is_empty());
+    let rumor = two.rumor(&authority("a:1"), at(70)).expect("kept");
+    assert_eq!(one.order(&rumor, at(70)), Known);
+    assert_eq!(one.digest(at(70)), two.digest(at(70)), "no longer told");
+    assert!(two.rumors(at(70)).is_empty());
+}
+
+#[test]
+fn the_memory_of_an_order_does_not_grow_by_being_told_back_and_forth() {
+    let (mut one, mut two) = (
+        QuarantineTable::new(9, MEMORY),
+        QuarantineTable::new(9, MEMORY),
     );
+    one.order(&order("a:1", 1, 10), at(0));
+    for second in 0..40 {
+        let rumor = one.rumor(&authority("a:1"), at(second)).expect("kept");
+        two.order(&rumor, at(second + 1));
+        core::mem::swap(&mut one, &mut two);
+    }
+    for mut table in [one, two] {
+        table.poll_expired(at(72));
+        assert!(table.is_empty(), "{table:?}");
+    }
+}
+
+#[test]
+fn to_lift_what_the_detector_blocked_is_a_release_too() {
+    let mut table = QuarantineTable::new(9, MEMORY);
+    let (a, uid) = (authority("a:1"), NodeUid::from_raw(1));
+    table.quarantine_uid(&a, uid, Duration::from_secs(99), at(0));
+    assert_eq!(table.order(&order("a:1", 1, 0), at(1)), Lifted);
+    assert!(table.blocks(&a, uid, at(1)).is_none());
+    assert_eq!(table.order(&order("a:1", 2, 0), at(2)), Noted);
 }
 
 #[test]
@@ -88,12 +160,15 @@ fn spent_orders_are_forgotten_in_the_end() {
 }
 
 #[test]
-fn a_full_table_takes_no_more_but_knows_the_old_ones() {
+fn a_full_table_says_so_unless_a_spent_order_can_make_room() {
     let mut table = QuarantineTable::new(1, MEMORY);
-    assert!(table.order(&order("a:1", 1, 10), at(0)));
-    assert!(!table.order(&order("b:1", 1, 10), at(0)));
-    assert!(table.order(&order("a:1", 2, 10), at(0)));
+    assert_eq!(table.order(&order("a:1", 1, 10), at(0)), Imposed);
+    assert_eq!(table.order(&order("b:1", 1, 10), at(0)), Full);
+    assert_eq!(table.order(&order("a:1", 2, 10), at(0)), Imposed);
     assert_eq!(table.snapshot(at(0)).len(), 1);
+    table.poll_expired(at(10));
+    assert_eq!(table.order(&order("b:1", 1, 10), at(10)), Imposed);
+    assert_eq!(table.len(), 1);
 }
 
 #[test]
@@ -105,6 +180,7 @@ fn what_travels_has_the_time_that_remains() {
         rumors,
         vec![QuarantineRumor {
             remaining_ms: 6000,
+            remember_ms: 66_000,
             ..order("a:1", 1, 10)
         }]
     );

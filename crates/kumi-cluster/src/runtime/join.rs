@@ -24,8 +24,8 @@ const ROUNDS_BEFORE_ALONE: u32 = 3;
 const FIRST_SEED_ROUNDS: u32 = 1;
 /// The wait between two rounds grows up to so many times the configured one.
 const MAX_BACKOFF: u32 = 8;
-/// A refusal never keeps a joiner from asking for longer than this.
-const MAX_REFUSED_WAIT: Duration = Duration::from_secs(600);
+/// Whoever is kept out asks again after this, for the order may have been lifted in the meantime.
+const QUARANTINED_RETRY: Duration = Duration::from_secs(60);
 
 /// A node on its way in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,6 +103,14 @@ impl MembershipRuntime {
             .filter(|seed| **seed != self.own.identity.authority)
     }
 
+    /// The seed whose turn it is.
+    fn next_seed(&self, joining: &mut Joining) -> Option<Authority> {
+        let candidates = self.other_seeds().count().max(1);
+        let index = joining.next_seed % candidates;
+        joining.next_seed = index + 1;
+        self.other_seeds().nth(index).cloned()
+    }
+
     /// Writes this node's own record as it is now.
     pub(super) fn publish_self(&mut self, now: Now) {
         let record = self.own_record();
@@ -140,12 +148,22 @@ impl MembershipRuntime {
             .quarantine
             .ordered(&self.own.identity.authority, now.raw)
         {
-            // Asking before the quarantine is over would only be refused.
+            // To join before the quarantine is over would only be refused; comparing finds out whether it was lifted.
             let wait = entry
                 .expires_at
                 .saturating_since(now.raw)
-                .min(MAX_REFUSED_WAIT);
+                .min(QUARANTINED_RETRY);
             self.timers.join = Some(now.own + wait + self.config.join_retry);
+            let seed = self.next_seed(&mut joining);
+            self.joining = Some(joining);
+            for peer in self.random_peers(1, None).into_iter().chain(seed) {
+                self.compare(&peer, now);
+            }
+            return;
+        }
+        if !self.config.gossip_enabled {
+            // Nobody is asked: who belongs to a static cluster was said by the caller.
+            self.become_up(now);
             return;
         }
         let position = self
@@ -164,13 +182,7 @@ impl MembershipRuntime {
             return;
         }
         for _ in 0..SEEDS_AT_ONCE {
-            let candidates = self.other_seeds().count();
-            let seed = self
-                .other_seeds()
-                .nth(joining.next_seed % candidates.max(1))
-                .cloned();
-            joining.next_seed += 1;
-            let Some(seed) = seed else {
+            let Some(seed) = self.next_seed(&mut joining) else {
                 break;
             };
             self.send(
@@ -180,7 +192,7 @@ impl MembershipRuntime {
                 },
                 Delivery::Reliable,
             );
-            if candidates == 1 {
+            if self.other_seeds().nth(1).is_none() {
                 break;
             }
         }
@@ -231,7 +243,11 @@ impl MembershipRuntime {
             };
             let remaining_ms = crate::time::millis(remaining);
             self.refuse(error);
-            Some(JoinRefusal::Quarantined { remaining_ms, text })
+            Some(JoinRefusal::Quarantined {
+                version: self.quarantine.version_of(&sender.authority),
+                remaining_ms,
+                text,
+            })
         } else {
             match known {
                 Some((current, _)) if current > sender.uid => {
@@ -270,22 +286,25 @@ impl MembershipRuntime {
         }
     }
 
-    pub(super) fn join_refused(&mut self, reason: &JoinRefusal, now: Now) {
+    pub(super) fn join_refused(&mut self, by: &Authority, reason: &JoinRefusal, now: Now) {
         if self.joining.is_none() {
             return;
         }
         let authority = self.own.identity.authority.clone();
         match reason {
             JoinRefusal::Superseded { current } => self.hear_of_later_life(*current, now),
-            JoinRefusal::Quarantined { remaining_ms, text } => {
-                // Whoever has heard that it may come back can be ahead of the seed it asks, which hears of it soon.
-                let lifted = self.quarantine.rumor(&authority, now.raw);
-                let wait_ms = match lifted {
-                    Some(order) if order.remaining_ms == 0 => 0,
-                    _ => *remaining_ms,
-                };
-                let remaining = Duration::from_millis(*remaining_ms).min(MAX_REFUSED_WAIT);
-                let wait = Duration::from_millis(wait_ms).min(MAX_REFUSED_WAIT);
+            JoinRefusal::Quarantined { version, .. }
+                if *version < self.quarantine.version_of(&authority) =>
+            {
+                // It has not heard yet that the order was lifted; the next time it will have.
+                let later = self.quarantine.rumor(&authority, now.raw);
+                self.tell_orders(by, later.into_iter().collect());
+                self.timers.join = Some(now.own + self.config.join_retry);
+            }
+            JoinRefusal::Quarantined {
+                remaining_ms, text, ..
+            } => {
+                let remaining = Duration::from_millis(*remaining_ms).min(QUARANTINED_RETRY);
                 let reason = crate::quarantine::QuarantineReason::Operator(text.clone());
                 self.quarantine_event(ClusterEvent::MemberQuarantined {
                     authority: authority.clone(),
@@ -298,7 +317,7 @@ impl MembershipRuntime {
                     reason,
                     remaining,
                 });
-                self.timers.join = Some(now.own + wait + self.config.join_retry);
+                self.timers.join = Some(now.own + remaining + self.config.join_retry);
             }
             JoinRefusal::Full => {
                 self.refuse(MembershipError::TableFull {
@@ -443,7 +462,12 @@ impl MembershipRuntime {
             self.become_up(now);
             return;
         }
-        self.joining = Some(Joining::default());
+        // Whoever was a member is not the later start: a later life that it meets has taken its place.
+        let raised = self.joining.is_none_or(|joining| joining.raised);
+        self.joining = Some(Joining {
+            raised,
+            ..Joining::default()
+        });
         self.timers.join = Some(now.own);
     }
 

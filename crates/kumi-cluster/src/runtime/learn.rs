@@ -9,7 +9,7 @@ use crate::error::MembershipError;
 use crate::event::ClusterEvent;
 use crate::gossip::{GossipEngine, Subject};
 use crate::identity::{Authority, NodeIdentity, NodeUid};
-use crate::quarantine::{QuarantineReason, QuarantineRumor};
+use crate::quarantine::{OrderTaken, QuarantineReason, QuarantineRumor};
 use crate::record::{Accusations, MemberRecord};
 use crate::snapshot::MembershipDelta;
 use crate::status::NodeStatus;
@@ -159,9 +159,12 @@ impl MembershipRuntime {
     fn died(&mut self, identity: NodeIdentity, now: Now) {
         let NodeIdentity { authority, uid } = &identity;
         let ttl = self.config.quarantine_ttl;
-        if self
-            .quarantine
-            .quarantine_uid(authority, *uid, ttl, now.raw)
+        // Where an operator's order is the reason, it is told already, and the monitors had no part in it.
+        let ordered = self.quarantine.ordered(authority, now.raw).is_some();
+        if !ordered
+            && self
+                .quarantine
+                .quarantine_uid(authority, *uid, ttl, now.raw)
         {
             self.quarantine_event(ClusterEvent::MemberQuarantined {
                 authority: authority.clone(),
@@ -193,7 +196,7 @@ impl MembershipRuntime {
         let Some(entry) = self.table.entry(slot) else {
             return;
         };
-        if entry.quiet || !self.config.gossip_enabled {
+        if entry.quiet || !self.tells() {
             return;
         }
         let with_metadata = entry.record.metadata_stamp != stamp_before;
@@ -222,37 +225,42 @@ impl MembershipRuntime {
     }
 
     /// An operator's order, from here or from gossip.
-    pub(super) fn learn_order(&mut self, rumor: &QuarantineRumor, now: Now) {
-        let before = self.quarantine.ordered(&rumor.authority, now.raw);
-        if !self.quarantine.order(rumor, now.raw) {
-            return;
+    pub(super) fn learn_order(&mut self, rumor: &QuarantineRumor, now: Now) -> OrderTaken {
+        let taken = self.quarantine.order(rumor, now.raw);
+        match taken {
+            OrderTaken::Known | OrderTaken::Full => return taken,
+            OrderTaken::Imposed => {
+                self.quarantine_event(ClusterEvent::MemberQuarantined {
+                    authority: rumor.authority.clone(),
+                    node_id: None,
+                    reason: QuarantineReason::Operator(rumor.text.clone()),
+                    observed_at: now.raw,
+                });
+                // The topology names who is blocked, but a quarantine alone is no change of it.
+                self.put_down(&rumor.authority, now);
+            }
+            OrderTaken::Lifted => self.quarantine_event(ClusterEvent::QuarantineReleased {
+                authority: rumor.authority.clone(),
+                observed_at: now.raw,
+            }),
+            OrderTaken::Noted => {}
         }
-        if self.config.gossip_enabled {
+        let own = rumor.authority == self.own.identity.authority;
+        if own && taken != OrderTaken::Imposed && self.joining.is_some() {
+            // Nothing keeps this node out any more.
+            self.timers.join = Some(now.own);
+        }
+        if self.tells() {
             self.engine
                 .enqueue(Subject::Quarantine(rumor.authority.clone()), false);
             self.wake_push();
         }
-        let Some(entry) = self.quarantine.ordered(&rumor.authority, now.raw) else {
-            if rumor.authority == self.own.identity.authority && self.joining.is_some() {
-                self.timers.join = Some(now.own);
-            }
-            // Lifted before its time; one that runs out is told when it does.
-            if let Some(lifted) = before {
-                self.quarantine_event(ClusterEvent::QuarantineReleased {
-                    authority: lifted.authority,
-                    observed_at: now.raw,
-                });
-            }
-            return;
-        };
-        self.quarantine_event(ClusterEvent::MemberQuarantined {
-            authority: entry.authority.clone(),
-            node_id: None,
-            reason: entry.reason,
-            observed_at: now.raw,
-        });
-        // The topology names who is blocked, but a quarantine alone is no change of it.
-        self.put_down(&entry.authority, now);
+        taken
+    }
+
+    /// Whether this node passes news on.
+    fn tells(&self) -> bool {
+        self.config.gossip_enabled && self.state == MembershipRuntimeState::Member
     }
 
     /// Ends the current life of an authority.

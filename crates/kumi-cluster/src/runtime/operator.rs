@@ -8,14 +8,18 @@ use crate::error::MembershipError;
 use crate::event::ClusterEvent;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::metadata::MemberMetadata;
-use crate::quarantine::{QuarantineRumor, ReasonText};
+use crate::quarantine::{OrderTaken, QuarantineRumor, ReasonText};
 use crate::record::MemberRecord;
 use crate::snapshot::MembershipDelta;
 use crate::status::NodeStatus;
 use crate::time::{TimerInstant, millis};
 use crate::transport::Delivery;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
+
+/// Nobody repeats what a node says last, so it says it to so many times as many peers as other news.
+const FAREWELL_FANOUTS: usize = 3;
 
 impl MembershipRuntime {
     /// Takes a member in on behalf of a provider. In a static cluster it is Up at once, and its uid may be
@@ -136,24 +140,28 @@ impl MembershipRuntime {
         now: TimerInstant,
     ) -> Result<(), MembershipError> {
         self.order(authority, ReasonText::default(), Duration::ZERO, now)?;
-        self.quarantine.clear(authority);
-        self.tell_release(authority, now);
+        if *authority != self.own.identity.authority {
+            // Whoever is kept out is nobody's peer, so no rumour would reach it.
+            let now = self.clock.last();
+            let order = self.quarantine.rumor(authority, now.raw);
+            self.tell_orders(authority, order.into_iter().collect());
+        }
         Ok(())
     }
 
-    /// Whoever is kept out is no member, so no rumour reaches it. It is told, and need not wait until it asks again.
-    fn tell_release(&mut self, authority: &Authority, now: TimerInstant) {
-        let now = self.advance(now);
-        let rumor = self.quarantine.rumor(authority, now.raw);
-        let told = self.config.gossip_enabled && *authority != self.own.identity.authority;
-        if let Some(rumor) = rumor.filter(|_| told) {
-            let seen = self.seen();
-            let delta = MembershipDelta {
-                quarantines: Vec::from([rumor]),
-                ..MembershipDelta::default()
-            };
-            self.send(authority, Message::Push { seen, delta }, Delivery::Reliable);
-        }
+    /// Tells one node of orders, whether it is a member or not.
+    pub(super) fn tell_orders(&mut self, to: &Authority, quarantines: Vec<QuarantineRumor>) {
+        let version = self.table.version();
+        let message = Message::Push {
+            seen: self.seen(),
+            delta: MembershipDelta {
+                from_version: version,
+                to_version: version,
+                records: Vec::new(),
+                quarantines,
+            },
+        };
+        self.send(to, message, Delivery::Reliable);
     }
 
     fn order(
@@ -172,10 +180,40 @@ impl MembershipRuntime {
             authority: authority.clone(),
             version: version.max(known.saturating_add(1)),
             remaining_ms: millis(ttl),
+            remember_ms: millis(ttl.saturating_add(self.quarantine.memory())),
             text,
         };
-        self.learn_order(&rumor, now);
-        Ok(())
+        if *authority == self.own.identity.authority && !ttl.is_zero() {
+            self.say_farewell(&rumor);
+        }
+        match self.learn_order(&rumor, now) {
+            OrderTaken::Full => Err(MembershipError::TableFull {
+                limit: self.config.max_members,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// This node keeps itself out by order. Once it does, it is no member that could tell the others.
+    fn say_farewell(&mut self, order: &QuarantineRumor) {
+        let own = self.own_slot().and_then(|slot| self.table.entry(slot));
+        let Some(record) = own.map(|entry| ended(&entry.record, NodeStatus::Dead)) else {
+            return;
+        };
+        let version = self.table.version();
+        let message = Message::Push {
+            seen: self.seen(),
+            delta: MembershipDelta {
+                from_version: version,
+                to_version: version,
+                records: vec![record],
+                quarantines: vec![order.clone()],
+            },
+        };
+        let (kind, bytes) = (message.kind(), self.seal(message));
+        for peer in self.random_peers(self.config.fanout * FAREWELL_FANOUTS, None) {
+            self.send_bytes(&peer, bytes.clone(), Delivery::Reliable, kind);
+        }
     }
 
     /// Says something else about this node from now on.

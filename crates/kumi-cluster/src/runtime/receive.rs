@@ -7,8 +7,9 @@ use super::clock::Now;
 use super::{Conflict, MembershipRuntime, MembershipRuntimeState};
 use crate::codec::{Envelope, Message};
 use crate::event::ClusterEvent;
-use crate::identity::{NodeIdentity, NodeUid};
+use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::metadata::MemberMetadata;
+use crate::quarantine::QuarantineRumor;
 use crate::record::{Accusations, MemberRecord};
 use crate::status::NodeStatus;
 use crate::table::Slot;
@@ -18,6 +19,8 @@ use crate::transport::Delivery;
 const MAX_CONFLICTS: usize = 64;
 /// So many words of an earlier life, while the later one is heard too, are a conflict.
 const CONFLICT_TIMES: u32 = 3;
+/// After so many heartbeat intervals without another word of the earlier life, it was only a late one.
+const CONFLICT_PAUSE_BEATS: u32 = 20;
 /// Every so many heartbeats a monitor that is none says so.
 const NOT_MY_MONITOR_EVERY: u64 = 4;
 
@@ -41,15 +44,20 @@ impl MembershipRuntime {
         } = envelope;
         self.heard_at = now;
         let speaker = self.speaker(&sender);
+        let verdict = matches!(message, Message::Verdict { .. });
         match speaker {
             Speaker::Member(slot) => {
                 if let Some(entry) = self.table.entry_mut(slot) {
                     entry.heard_at = Some(now.raw);
                 }
             }
+            // A verdict is not answered with a verdict: two that hold each other to be dead would go on for ever.
+            Speaker::Over(_) if verdict => {}
             Speaker::Over(slot) => self.tell_verdict(slot, &sender, now),
             Speaker::Earlier(slot) => {
-                self.tell_verdict(slot, &sender, now);
+                if !verdict {
+                    self.tell_verdict(slot, &sender, now);
+                }
                 self.look_for_conflict(slot, sender.uid, now);
             }
             Speaker::Stranger => {}
@@ -127,17 +135,27 @@ impl MembershipRuntime {
             }
             Message::Join { record } => self.answer_join(&sender, &record, now),
             Message::Welcome { delta, .. } => self.welcomed(&sender.authority, &delta, now),
-            Message::JoinRefused { reason } => self.join_refused(&reason, now),
+            Message::JoinRefused { reason } => self.join_refused(&sender.authority, &reason, now),
             Message::Verdict { record, quarantine } => {
                 // Why comes first: a node that is kept out has no business coming back at once.
                 if let Some(rumor) = quarantine {
-                    self.learn_order(&rumor, now);
+                    self.hear_order(&sender.authority, &rumor, now);
                 }
                 self.learn(&record, now);
             }
         }
         if let Speaker::Member(slot) = self.speaker(&sender) {
             self.heard_subject(slot, None, now);
+        }
+    }
+
+    /// Somebody acts on an order. Whoever knows that there is a later one says so, or it would act on it for ever.
+    fn hear_order(&mut self, peer: &Authority, rumor: &QuarantineRumor, now: Now) {
+        if self.quarantine.version_of(&rumor.authority) > rumor.version {
+            let later = self.quarantine.rumor(&rumor.authority, now.raw);
+            self.tell_orders(peer, later.into_iter().collect());
+        } else {
+            self.learn_order(rumor, now);
         }
     }
 
@@ -186,18 +204,25 @@ impl MembershipRuntime {
             .heard_at
             .is_some_and(|at| now.raw.saturating_since(at) < recent);
         let (authority, current) = (entry.record.authority.clone(), entry.record.uid);
-        if !both
-            || (self.conflicts.len() >= MAX_CONFLICTS && !self.conflicts.contains_key(&authority))
-        {
+        if !both {
             return;
         }
-        let conflict = self
-            .conflicts
-            .entry(authority.clone())
-            .or_insert(Conflict { other, times: 0 });
-        if conflict.other != other {
-            *conflict = Conflict { other, times: 0 };
+        let pause = self.config.heartbeat_interval * CONFLICT_PAUSE_BEATS;
+        self.conflicts
+            .retain(|_, conflict| now.own.saturating_since(conflict.heard_at) <= pause);
+        if self.conflicts.len() >= MAX_CONFLICTS && !self.conflicts.contains_key(&authority) {
+            return;
         }
+        let first = Conflict {
+            other,
+            times: 0,
+            heard_at: now.own,
+        };
+        let conflict = self.conflicts.entry(authority.clone()).or_insert(first);
+        if conflict.other != other {
+            *conflict = first;
+        }
+        conflict.heard_at = now.own;
         conflict.times = conflict.times.saturating_add(1);
         if conflict.times == CONFLICT_TIMES {
             self.member_event(ClusterEvent::AuthorityConflict {

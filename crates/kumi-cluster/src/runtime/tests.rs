@@ -493,4 +493,5 @@ fn a_clock_that_jumps_costs_nobody_anything() {
 }
 
 mod metadata;
+mod orders;
 mod rules;
