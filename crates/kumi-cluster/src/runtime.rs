@@ -179,6 +179,8 @@ pub struct MembershipRuntime {
     watches: Watches,
     joining: Option<Joining>,
     seeds: Vec<Authority>,
+    /// Whom the caller has named as members of a static cluster.
+    named: BTreeSet<Authority>,
     book: AddressBook,
     timers: Timers,
     /// When each member that is on its way in or out takes the next step by itself.
@@ -238,6 +240,7 @@ impl MembershipRuntime {
             watches: Watches::default(),
             joining: None,
             seeds: Vec::new(),
+            named: BTreeSet::new(),
             book: AddressBook::new(config.max_address_book),
             timers: Timers::default(),
             timeouts: BTreeSet::new(),
@@ -346,6 +349,7 @@ impl MembershipRuntime {
             relays: self.watches.relays_len(),
             quarantines: self.quarantine.len(),
             addresses: self.book.len(),
+            named: self.named.len(),
             reports: self.refused_peers.len() + self.conflicts.len(),
             pending: pending.quarantine_events.len()
                 + pending.member_events.len()

@@ -456,7 +456,9 @@ impl MembershipRuntime {
         self.watches.clear();
         self.detector = PhiFailureDetector::new(self.config.phi());
         self.publish_self(now);
-        let in_touch = !self.hears_nobody(now) && self.table.active_len() > 1;
+        // In a static cluster nobody has to be asked.
+        let in_touch =
+            !self.config.gossip_enabled || !self.hears_nobody(now) && self.table.active_len() > 1;
         let was_joining = self.joining.is_some();
         if in_touch && !was_joining && reason == DownReason::Dead {
             self.become_up(now);

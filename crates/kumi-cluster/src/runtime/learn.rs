@@ -326,6 +326,10 @@ impl MembershipRuntime {
                 self.apply(&record, now);
             }
             NodeStatus::Dead => self.remove_dead(slot, now),
+            // Nobody but this node remembers which lives of it are over.
+            NodeStatus::Removed if self.named.contains(&record.authority) => {
+                self.schedule(slot, NodeStatus::Removed, now);
+            }
             NodeStatus::Removed => self.collect(slot),
             NodeStatus::Up | NodeStatus::Suspect => {}
         }

@@ -35,6 +35,11 @@ impl MembershipRuntime {
         self.admit(&identity, now)?;
         let authority = identity.authority.clone();
         if let Some(known) = self.table.record(&authority) {
+            if !self.config.gossip_enabled && identity.uid == NodeUid::UNKNOWN {
+                // Whichever life it is that is heard.
+                self.named.insert(authority);
+                return Ok(());
+            }
             if known.uid > identity.uid {
                 return Err(MembershipError::Superseded {
                     authority,
@@ -57,6 +62,8 @@ impl MembershipRuntime {
         let status = if self.config.gossip_enabled {
             NodeStatus::Joining
         } else {
+            // The record stays while the name does, so there are no more of them than there may be records.
+            self.named.insert(authority);
             NodeStatus::Up
         };
         self.learn(&MemberRecord::new(identity, status, metadata), now);
@@ -74,6 +81,7 @@ impl MembershipRuntime {
             return self.leave(now);
         }
         let now = self.advance(now);
+        self.named.remove(authority);
         let record = self
             .table
             .record(authority)

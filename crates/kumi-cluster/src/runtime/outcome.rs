@@ -106,6 +106,8 @@ pub struct Footprint {
     pub quarantines: usize,
     /// Remembered addresses.
     pub addresses: usize,
+    /// Members that the caller of a static cluster has named.
+    pub named: usize,
     /// Peers whose refusal was reported, and conflicts being looked at.
     pub reports: usize,
     /// Messages and events waiting for a poll.

@@ -300,7 +300,8 @@ impl MembershipRuntime {
 
     /// In a static cluster a heartbeat is all there is to know a restarted member by.
     fn adopt(&mut self, sender: &NodeIdentity, incarnation: u64, now: Now) {
-        let Some(known) = self.table.record(&sender.authority) else {
+        let known = self.table.record(&sender.authority);
+        let Some(known) = known.filter(|_| self.named.contains(&sender.authority)) else {
             return;
         };
         let record = MemberRecord {

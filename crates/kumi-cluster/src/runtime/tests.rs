@@ -492,6 +492,7 @@ fn a_clock_that_jumps_costs_nobody_anything() {
     net.assert_agreed(4);
 }
 
+mod fixed;
 mod metadata;
 mod orders;
 mod rules;

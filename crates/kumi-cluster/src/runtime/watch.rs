@@ -236,7 +236,15 @@ impl MembershipRuntime {
         };
         let kind = message.kind();
         let bytes = self.seal(message);
-        for authority in self.authorities(&self.watches.monitors) {
+        let listeners = if self.config.gossip_enabled {
+            self.authorities(&self.watches.monitors)
+        } else {
+            // Those who were given up too: it takes a heartbeat to find out that a broken network has healed.
+            let own = &self.own.identity.authority;
+            let named = self.named.iter().filter(|named| *named != own);
+            named.cloned().collect()
+        };
+        for authority in listeners {
             self.send_bytes(&authority, bytes.clone(), Delivery::Datagram, kind);
         }
     }
@@ -401,12 +409,12 @@ impl MembershipRuntime {
         if record.accusations.round_of(me).is_multiple_of(2) {
             return false;
         }
+        if self.table.ring().len() > 2 && self.hears_nobody(now) {
+            return false;
+        }
         if !self.config.gossip_enabled {
             // Nobody tells about anybody else: this node's own ears have to do.
             return true;
-        }
-        if self.table.ring().len() > 2 && self.hears_nobody(now) {
-            return false;
         }
         let monitors = self.monitor_slots(slot);
         let counts = |record: &&MemberRecord| {
