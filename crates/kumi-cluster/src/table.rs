@@ -106,7 +106,7 @@ pub struct MembershipTable {
     by_authority: BTreeMap<Authority, Slot>,
     log: BTreeMap<u64, Slot>,
     version: u64,
-    /// Bookmarks below this position do not fit: records that were not tombstones were dropped here.
+    /// Bookmarks below this position do not fit: a record was dropped whose last change they have not seen.
     floor: u64,
     active: Vec<Slot>,
     ring: Ring,
@@ -190,7 +190,7 @@ impl MembershipTable {
 
     /// What changed after a position of the log, or everything when the position does not fit. Quiet tombstones stay.
     pub fn delta_since(&self, version: u64) -> MembershipDelta {
-        let snapshot = version <= self.floor || version > self.version;
+        let snapshot = version < self.floor || version == 0 || version > self.version;
         let after = if snapshot { 0 } else { version };
         let changed = self.log.range(after.saturating_add(1)..);
         let entries = changed.filter_map(|(_, &slot)| self.entry(slot));
@@ -230,6 +230,13 @@ impl MembershipTable {
         slots.filter_map(|&slot| Some((slot, self.entry(slot)?)))
     }
 
+    /// The log position of the last change of an authority's record.
+    pub(crate) fn position_of(&self, authority: &Authority) -> u64 {
+        let slot = self.slot_of(authority);
+        slot.and_then(|slot| self.entry(slot))
+            .map_or(0, |entry| entry.version)
+    }
+
     pub(crate) fn slot_of(&self, authority: &Authority) -> Option<Slot> {
         self.by_authority.get(authority).copied()
     }
@@ -267,10 +274,11 @@ impl MembershipTable {
         true
     }
 
-    /// Drops a tombstone.
+    /// Drops a record. Whoever has not seen its last change has to be shown everything.
     pub(crate) fn collect(&mut self, slot: Slot) -> Option<Authority> {
         let entry = self.entries.get_mut(slot.index())?.take()?;
         self.log.remove(&entry.version);
+        self.floor = self.floor.max(entry.version);
         self.unindex(slot, &entry);
         self.by_authority.remove(&entry.record.authority);
         self.free.push(slot);

@@ -335,11 +335,18 @@ impl MembershipRuntime {
 
     /// A client asks somebody for what is new since its bookmark there.
     pub(super) fn observe(&mut self, now: Now) {
+        /// Every so many times somebody is asked who is not in sight, or a client that was shown a part of the cluster
+        /// would never see the rest.
+        const LOOK_AROUND: usize = 4;
         let peer = match self.random_peers(1, None).pop() {
-            // The seeds know more than a table that may have gone stale.
             Some(peer) if !self.hears_nobody_for_long(now) => peer,
+            // The seeds know more than a table that may have gone stale.
             _ if self.seeds.is_empty() => return,
             _ => self.seeds[self.rng.below(self.seeds.len())].clone(),
+        };
+        let peer = match self.rng.below(LOOK_AROUND) {
+            0 => self.lost_address().unwrap_or(peer),
+            _ => peer,
         };
         let slot = self.table.slot_of(&peer);
         let bookmark = slot
@@ -371,38 +378,61 @@ impl MembershipRuntime {
             self.metrics.snapshots += 1;
             self.metrics.gaps += u64::from(bookmark > 0);
         }
+        let all = delta.records.len();
+        let mut delta = fitting(delta);
+        if delta.records.len() < all {
+            // The rest follows from where this part ends: changes are told in the order of the log.
+            let last = delta.records.last().map(|record| &record.authority);
+            delta.to_version = last.map_or(bookmark, |last| self.table.position_of(last));
+        }
         let message = Message::PullReply {
             seen: self.seen(),
             wanted: 0,
-            delta: fitting(delta),
+            delta,
         };
         self.send(peer, message, Delivery::Reliable);
     }
 
-    /// A client takes in what it was told. A snapshot also says who is no longer there.
+    /// A client takes in what it was told. A whole snapshot also says who is no longer there.
     fn observed(&mut self, peer: &Authority, seen: Seen, delta: &MembershipDelta, now: Now) {
         self.learn_all(delta, now);
-        if delta.from_version == 0 {
+        if delta.from_version == 0 && delta.to_version == seen.version {
             let told: BTreeSet<&Authority> = delta
                 .records
                 .iter()
                 .map(|record| &record.authority)
                 .collect();
-            let stale = self.table.iter().map(|(_, entry)| &entry.record);
-            let stale = stale
-                .filter(|record| record.status.is_active() && !told.contains(&record.authority));
-            let stale: Vec<MemberRecord> = stale
-                .map(|record| super::learn::ended(record, NodeStatus::Removed))
-                .collect();
-            for record in &stale {
-                self.apply(record, now);
-            }
+            let entries = self.table.iter();
+            let unseen = entries.filter(|(_, entry)| {
+                entry.record.status.is_active() && !told.contains(&entry.record.authority)
+            });
+            let unseen: Vec<Slot> = unseen.map(|(slot, _)| slot).collect();
+            self.lose_sight(&unseen, now);
         }
         if let Some(slot) = self.table.slot_of(peer)
             && let Some(entry) = self.table.entry_mut(slot)
         {
-            entry.peer_version = seen.version;
+            entry.peer_version = delta.to_version;
         }
+    }
+
+    /// Whoever is not in sight of the peer that a client asked is not in its own sight either. That is not the end of a
+    /// life, so no tombstone is left: they may be seen again, and what others would leave out as known is asked for
+    /// again. Nobody is told that they went from one status to another; they have left the topology.
+    fn lose_sight(&mut self, slots: &[Slot], now: Now) {
+        if slots.is_empty() {
+            return;
+        }
+        for &slot in slots {
+            self.collect(slot);
+        }
+        let seen: Vec<Slot> = self.table.active().to_vec();
+        for slot in seen {
+            if let Some(entry) = self.table.entry_mut(slot) {
+                entry.peer_version = 0;
+            }
+        }
+        self.topology.changed(now.own);
     }
 }
 

@@ -368,10 +368,13 @@ impl MembershipRuntime {
         }
     }
 
-    /// The tombstone has done its work; only the address is kept.
-    fn collect(&mut self, slot: Slot) {
+    /// The record has done its work; only the address is kept.
+    pub(super) fn collect(&mut self, slot: Slot) {
         self.engine.forget(&Subject::Member(slot));
         self.watches.forget(slot);
+        if let Some(at) = self.timeout_of.remove(&slot) {
+            self.timeouts.remove(&(at, slot));
+        }
         if let Some(authority) = self.table.collect(slot) {
             self.detector.forget(&authority);
             self.conflicts.remove(&authority);

@@ -494,5 +494,6 @@ fn a_clock_that_jumps_costs_nobody_anything() {
 
 mod fixed;
 mod metadata;
+mod observers;
 mod orders;
 mod rules;
