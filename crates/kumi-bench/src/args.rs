@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Store(StoreArgs),
     /// Measure MUF calls, on kumi-server and on redis-server, beside NATS request/reply
     Muf(MufArgs),
+    /// Measure Unison beside raw quinn, tonic, tarpc and club-unison
+    Unison(UnisonArgs),
     /// Hold idle connections until standard input closes (started by `store` itself)
     #[command(hide = true)]
     IdleClient(IdleClientArgs),
@@ -117,6 +119,34 @@ pub(crate) struct MufArgs {
     /// The nats-server to compare with
     #[arg(long, default_value = "nats-server", value_name = "PATH")]
     pub(crate) nats_server: PathBuf,
+
+    /// Do not pin servers and clients to different cores
+    #[arg(long)]
+    pub(crate) no_pin: bool,
+}
+
+/// What `unison` takes.
+#[derive(Debug, Args)]
+pub(crate) struct UnisonArgs {
+    /// Fewer and shorter runs: a rough picture in about a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Interleaved runs per load, of which the median counts [default: 5, or 3 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<NonZeroUsize>,
+
+    /// How long one run should last [default: 1.5, or 0.5 with --quick]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<f64>,
+
+    /// Run only these contestants, separated by commas; goals that need others are not judged
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    pub(crate) only: Vec<String>,
+
+    /// Leave out tonic, tarpc and club-unison, which are built on first use
+    #[arg(long)]
+    pub(crate) no_peers: bool,
 
     /// Do not pin servers and clients to different cores
     #[arg(long)]

@@ -13,6 +13,7 @@ mod progress;
 mod report;
 mod stats;
 mod store;
+mod unison;
 mod wire;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Store(args) => store::run(&args),
         Command::Muf(args) => muf::run(&args),
+        Command::Unison(args) => unison::run(&args),
         Command::IdleClient(args) => store::idle::hold_connections(&args),
         Command::EngineRun(args) => store::engine::run(&args),
     };
