@@ -16,8 +16,10 @@ use super::message::{
 };
 use super::{MAX_MESSAGE_SIZE, METADATA_LEN, PREFIX_LEN};
 
-/// The shared buffer starts with this much room.
-const BATCH_BYTES: usize = 4 * 1024;
+/// Room of the buffer that short messages share; one that does not fit begins another.
+const BATCH_BYTES: usize = 16 * 1024;
+/// Room of the first buffer after a pause: most bursts are short.
+const FIRST_BATCH_BYTES: usize = 4 * 1024;
 
 /// A message about to leave.
 #[derive(Debug, Clone, Copy)]
@@ -189,13 +191,10 @@ impl Output {
         message.check()?;
         let header = self.number(message.header(), timestamp_ns);
         let body_len = message.body_len();
-        if self.batch.capacity() - self.batch.len() < PREFIX_LEN + HEADER_LEN + body_len {
-            self.batch
-                .reserve(BATCH_BYTES.max(PREFIX_LEN + HEADER_LEN + body_len));
-        }
+        self.make_room(PREFIX_LEN + HEADER_LEN + body_len);
         let start = self.batch.len();
         self.batch.put_u32((HEADER_LEN + body_len) as u32);
-        self.batch.put_bytes(0, HEADER_LEN);
+        self.batch.put_slice(&header.to_bytes());
         if let Some(metadata) = message.metadata {
             self.batch.put_slice(&metadata.to_bytes());
         }
@@ -217,12 +216,7 @@ impl Output {
             content_type,
             payload.len(),
         );
-        let (head, body) = self.batch[start + PREFIX_LEN..].split_at_mut(HEADER_LEN);
-        head.copy_from_slice(&header.to_bytes());
-        let mut hasher = crc32fast::Hasher::new();
-        hasher.update(head);
-        hasher.update(body);
-        head[12..16].copy_from_slice(&hasher.finalize().to_le_bytes());
+        PacketHeader::set_checksum(&mut self.batch[start + PREFIX_LEN..]);
         self.account(PREFIX_LEN + HEADER_LEN + body_len);
         Ok(())
     }
@@ -238,7 +232,7 @@ impl Output {
         } = prepared;
         let header = self.number(header, timestamp_ns);
         let packet_len = HEADER_LEN + header.wire_len();
-        self.batch.reserve(PREFIX_LEN + HEADER_LEN + front.len());
+        self.make_room(PREFIX_LEN + HEADER_LEN + front.len());
         self.batch.put_u32(packet_len as u32);
         self.batch.put_slice(&header.to_bytes_with_crc(&hasher));
         self.batch.put_slice(&front);
@@ -248,6 +242,19 @@ impl Output {
             self.chunks.push(tail);
         }
         self.account(PREFIX_LEN + packet_len);
+    }
+
+    /// Lets the shared buffer hold `len` bytes more. Growing it would copy what is in it, so a full one becomes a chunk.
+    fn make_room(&mut self, len: usize) {
+        if self.batch.capacity() - self.batch.len() >= len {
+            return;
+        }
+        if self.batch.is_empty() {
+            self.batch.reserve(FIRST_BATCH_BYTES.max(len));
+        } else {
+            self.chunks.push(self.batch.split().freeze());
+            self.batch.reserve(BATCH_BYTES.max(len));
+        }
     }
 
     /// Moves everything queued to `into`, in order.

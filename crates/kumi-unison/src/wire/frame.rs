@@ -3,12 +3,14 @@
 //! A claimed length allocates nothing: arriving chunks are kept as they are, up to [`HELD_CHUNKS`] of them, and folded
 //! into one growing buffer beyond that, so that many tiny chunks cannot pin many large buffers. When a frame is
 //! complete its payload is copied once, into a buffer aligned for the archive. The header is judged as soon as its 56
-//! bytes are in, before any of the payload is waited for.
+//! bytes are in, before any of the payload is waited for. Short frames that arrived together are copied into one buffer,
+//! which spares each of them its own; that buffer is bounded, because a payload that is kept keeps all of it.
 //!
 //! The first four bytes of a stream tell the legacy form apart: its packet begins with version 1, which as a length
 //! would be 16 MiB and more. A legacy packet ends with its stream.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use bytes::{Buf, Bytes};
 use rkyv::util::AlignedVec;
@@ -16,10 +18,20 @@ use rkyv::util::AlignedVec;
 use super::compress::decompress;
 use super::error::WireError;
 use super::header::{HEADER_LEN, PacketFlags, PacketHeader};
+use super::message::PAYLOAD_ALIGN;
 use super::{MAX_MESSAGE_SIZE, PREFIX_LEN, PROTOCOL_VERSION};
 
 /// Chunks kept as they came. Sixty-four full datagrams hold a 64 KiB message.
 const HELD_CHUNKS: usize = 64;
+
+/// Frames up to this length, prefix aside, share a buffer with their neighbours.
+const SHORT_FRAME: usize = 4 * 1024;
+
+/// A shared buffer takes no further frame from this length on.
+const SHARED_BYTES: usize = 8 * 1024;
+
+/// What precedes a header in a shared buffer, so that the payload after it lies at a multiple of [`PAYLOAD_ALIGN`].
+const SHARED_PAD: usize = PAYLOAD_ALIGN - HEADER_LEN % PAYLOAD_ALIGN;
 
 /// A packet whose header, length and checksum were found good, decompressed.
 #[derive(Debug, Clone)]
@@ -47,6 +59,10 @@ pub struct FrameReader {
     /// What came after `body`.
     chunks: VecDeque<Bytes>,
     chunk_bytes: usize,
+    /// Short packets that were complete together.
+    ready: VecDeque<Packet>,
+    /// Their headers and places while they are copied; kept for its memory.
+    places: Vec<(PacketHeader, Range<usize>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +93,8 @@ impl FrameReader {
             body: AlignedVec::new(),
             chunks: VecDeque::new(),
             chunk_bytes: 0,
+            ready: VecDeque::new(),
+            places: Vec::new(),
         }
     }
 
@@ -97,6 +115,12 @@ impl FrameReader {
         reason = "an iterator would promise an end, and this has none"
     )]
     pub fn next(&mut self) -> Result<Option<Packet>, WireError> {
+        if self.ready.is_empty() {
+            self.share_buffer();
+        }
+        if let Some(packet) = self.ready.pop_front() {
+            return Ok(Some(packet));
+        }
         let Some(header) = self.read_head()? else {
             return Ok(None);
         };
@@ -151,6 +175,40 @@ impl FrameReader {
     /// Bytes held for packets that are not complete.
     pub fn buffered_bytes(&self) -> usize {
         self.head_len + self.body.len() + self.chunk_bytes
+    }
+
+    /// Takes the short frames that lie whole at the front. One that is not good is left to the general way, which says
+    /// what is wrong with it.
+    fn share_buffer(&mut self) {
+        if self.form != Form::Framed || self.head_len > 0 {
+            return;
+        }
+        let mut shared: AlignedVec = AlignedVec::new();
+        while shared.len() < SHARED_BYTES
+            && let Some(chunk) = self.chunks.front()
+            && let Some((header, packet)) = short_frame(chunk)
+        {
+            if shared.is_empty() {
+                shared.reserve((SHARED_PAD + self.chunk_bytes).min(SHARED_BYTES + SHORT_FRAME));
+            }
+            let start = shared.len().next_multiple_of(PAYLOAD_ALIGN) + SHARED_PAD;
+            shared.resize(start, 0);
+            shared.extend_from_slice(packet);
+            if !header.checksum_fits_in_place(&mut shared[start..]) {
+                break;
+            }
+            let frame_len = PREFIX_LEN + packet.len();
+            self.places.push((header, start + HEADER_LEN..shared.len()));
+            self.consume(frame_len);
+        }
+        if self.places.is_empty() {
+            return;
+        }
+        let shared = Bytes::from_owner(shared);
+        for (header, place) in self.places.drain(..) {
+            let body = shared.slice(place);
+            self.ready.push_back(Packet { header, body });
+        }
     }
 
     fn read_head(&mut self) -> Result<Option<PacketHeader>, WireError> {
@@ -286,6 +344,19 @@ impl FrameReader {
             header: HEADER_LEN + want,
         }
     }
+}
+
+/// Header and bytes of the packet at the front of `chunk`, if it is short, whole, not compressed and of the length it
+/// says.
+fn short_frame(chunk: &[u8]) -> Option<(PacketHeader, &[u8])> {
+    let len = u32::from_be_bytes(*chunk.first_chunk()?) as usize;
+    if !(HEADER_LEN..=SHORT_FRAME).contains(&len) {
+        return None;
+    }
+    let packet = chunk.get(PREFIX_LEN..PREFIX_LEN + len)?;
+    let header = PacketHeader::parse(packet.first_chunk()?).ok()?;
+    let fits = HEADER_LEN + header.wire_len() == len;
+    (fits && !header.flags.contains(PacketFlags::COMPRESSED)).then_some((header, packet))
 }
 
 impl Default for FrameReader {

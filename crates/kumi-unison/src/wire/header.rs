@@ -210,6 +210,21 @@ impl PacketHeader {
         hasher.update(payload);
         hasher.finalize() == self.crc32
     }
+
+    /// As [`Self::checksum_fits`], of a copy of the whole packet, whose checksum is set to 0.
+    pub(crate) fn checksum_fits_in_place(&self, packet: &mut [u8]) -> bool {
+        let Some(checksum) = packet.get_mut(CRC_AT..CRC_AT + 4) else {
+            return false;
+        };
+        checksum.fill(0);
+        crc32fast::hash(packet) == self.crc32
+    }
+
+    /// Sets the checksum of a whole packet in which it is 0.
+    pub(crate) fn set_checksum(packet: &mut [u8]) {
+        let checksum = crc32fast::hash(packet);
+        packet[CRC_AT..CRC_AT + 4].copy_from_slice(&checksum.to_le_bytes());
+    }
 }
 
 /// `N` bytes at `at`, which the caller's constant offsets keep inside the header.

@@ -16,7 +16,7 @@
 //! The root has 32 bytes and ends the archive. What it points to lies in the order of its fields, which rkyv's
 //! validation demands. The payload begins at a multiple of 16, so that a typed one is read where it lies.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::error::WireError;
 use super::header::{PacketFlags, PacketHeader};
@@ -26,7 +26,7 @@ use super::{MAX_PAYLOAD, METADATA_LEN};
 pub(super) const ROOT_LEN: usize = 32;
 
 /// Where a payload begins in an archive: at a multiple of this.
-const PAYLOAD_ALIGN: usize = 16;
+pub(super) const PAYLOAD_ALIGN: usize = 16;
 
 /// Method names up to this length lie in the root.
 const INLINE_METHOD: usize = 8;
@@ -173,15 +173,25 @@ impl ProtocolMessage {
     /// # Errors
     /// When metadata or archive are invalid, or the header says something else than the message.
     pub fn decode(header: &PacketHeader, body: &Bytes) -> Result<(Self, Metadata), WireError> {
-        let (metadata, archive) = if header.flags.contains(PacketFlags::METADATA) {
+        Self::decode_owned(header, body.clone())
+    }
+
+    /// As [`decode`](Self::decode), of a body that nobody else needs.
+    pub(crate) fn decode_owned(
+        header: &PacketHeader,
+        mut body: Bytes,
+    ) -> Result<(Self, Metadata), WireError> {
+        let metadata = if header.flags.contains(PacketFlags::METADATA) {
             let block = body
                 .get(..METADATA_LEN)
                 .ok_or(WireError::Message("metadata block"))?;
-            (Metadata::parse(block)?, body.slice(METADATA_LEN..))
+            let metadata = Metadata::parse(block)?;
+            body.advance(METADATA_LEN);
+            metadata
         } else {
-            (Metadata::default(), body.clone())
+            Metadata::default()
         };
-        let message = Self::from_archive(&archive)?;
+        let message = Self::from_owned_archive(body)?;
         message.agree(header)?;
         Ok((message, metadata))
     }
@@ -191,6 +201,10 @@ impl ProtocolMessage {
     /// # Errors
     /// When it is no valid archive of a message.
     pub fn from_archive(archive: &Bytes) -> Result<Self, WireError> {
+        Self::from_owned_archive(archive.clone())
+    }
+
+    fn from_owned_archive(archive: Bytes) -> Result<Self, WireError> {
         if archive.len() < ROOT_LEN {
             return Err(WireError::Message("not a valid archive"));
         }
@@ -198,18 +212,21 @@ impl ProtocolMessage {
             return Self::from_aligned(archive);
         }
         let mut aligned = rkyv::util::AlignedVec::<16>::with_capacity(archive.len());
-        aligned.extend_from_slice(archive);
-        Self::from_aligned(&Bytes::from_owner(aligned))
+        aligned.extend_from_slice(&archive);
+        Self::from_aligned(Bytes::from_owner(aligned))
     }
 
-    fn from_aligned(archive: &Bytes) -> Result<Self, WireError> {
+    fn from_aligned(mut archive: Bytes) -> Result<Self, WireError> {
         let archived =
-            rkyv::api::low::access::<ArchivedProtocolMessage, rkyv::rancor::Failure>(archive)
+            rkyv::api::low::access::<ArchivedProtocolMessage, rkyv::rancor::Failure>(&archive)
                 .map_err(|_| WireError::Message("not a valid archive"))?;
         if archived.method.len() > MAX_METHOD {
             return Err(WireError::Message("method name too long"));
         }
-        Ok(Self {
+        let bytes = archived.payload.as_slice();
+        let payload_at = bytes.as_ptr().addr() - archive.as_ptr().addr();
+        let payload_len = bytes.len();
+        let mut message = Self {
             id: archived.id.to_native(),
             method: archived.method.as_str().to_owned(),
             msg_type: match archived.msg_type {
@@ -223,8 +240,15 @@ impl ProtocolMessage {
                 ArchivedContentType::Bytes => ContentType::Bytes,
                 ArchivedContentType::Typed => ContentType::Typed,
             },
-            payload: archive.slice_ref(archived.payload.as_slice()),
-        })
+            payload: Bytes::new(),
+        };
+        // An empty payload may lie anywhere.
+        if payload_len > 0 {
+            archive.truncate(payload_at + payload_len);
+            archive.advance(payload_at);
+            message.payload = archive;
+        }
+        Ok(message)
     }
 
     /// The message as rkyv itself archives it, for tests and other tools.
