@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -18,13 +19,17 @@ use crate::identity::{ChannelDirection, ServerIdentity};
 use crate::metrics::Metrics;
 use crate::wire::{Codec, FrameReader, MessageType, PacketHeader, ProtocolMessage};
 
+/// Messages on streams of their own that are shorter than this wait for nobody.
+const SHORT_MESSAGE: usize = 16 * 1024;
+
 /// Limits on what one connection may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionLimits {
     /// Requests running at a time, over all channels.
     pub max_in_flight: usize,
-    /// Bytes of frames that were begun and not completed, over all channels.
+    /// Bytes of frames that were begun and not completed, over all channels. A peer that goes beyond it has the stream
+    /// cut; this runtime does not, since it keeps no more than three quarters of that on its way on streams of their own.
     pub max_partial_bytes: usize,
     /// How long a stream may stay open without its first whole message.
     pub first_message_timeout: Duration,
@@ -86,6 +91,9 @@ pub struct ConnectionContext {
     limits: ConnectionLimits,
     running: AtomicUsize,
     partial_bytes: AtomicUsize,
+    /// Bytes that may still be sent on streams of their own before the peer has acknowledged some.
+    room: Arc<Semaphore>,
+    room_bytes: u32,
     draining: AtomicBool,
     /// Unreliable channels by the stream they were opened on, which is what their datagrams name.
     datagram_channels: Mutex<HashMap<u64, Weak<Engine>>>,
@@ -107,7 +115,10 @@ impl ConnectionContext {
 
     /// A context with these limits. An endpoint's connections share one codec.
     pub fn with(limits: ConnectionLimits, codec: Arc<Codec>) -> Arc<Self> {
+        let room_bytes = u32::try_from(limits.max_partial_bytes / 4 * 3).unwrap_or(u32::MAX);
         Arc::new(Self {
+            room: Arc::new(Semaphore::new(room_bytes as usize)),
+            room_bytes,
             connection_id: Uuid::new_v4(),
             identity: Mutex::default(),
             peer: Mutex::default(),
@@ -271,6 +282,20 @@ impl ConnectionContext {
         let before = self.running.fetch_add(1, Ordering::Relaxed);
         let permit = RunPermit(Arc::clone(self));
         (before < self.limits.max_in_flight).then_some(permit)
+    }
+
+    /// Waits until a message of this length may be on its way on a stream of its own beside the others that are. The
+    /// peer holds what it has of each until it is whole, so that many large ones at a time would exceed what it is
+    /// willing to hold. Those who wait are served in order; the room is given back when the result is dropped.
+    pub(crate) async fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        if bytes < SHORT_MESSAGE {
+            return None;
+        }
+        let bytes = u32::try_from(bytes)
+            .unwrap_or(u32::MAX)
+            .min(self.room_bytes);
+        // The semaphore is never closed.
+        Arc::clone(&self.room).acquire_many_owned(bytes).await.ok()
     }
 
     /// Replaces `before` bytes of incomplete frames by `after`. False when the limit forbids it; `before` is given back

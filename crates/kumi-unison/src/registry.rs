@@ -417,7 +417,9 @@ impl ChannelRegistry {
             }
         };
         let opened = accepted.open(send, recv, stream_id, name, options, &context);
-        let Ok(channel) = opened else { return };
+        let Ok((channel, moving)) = opened else {
+            return;
+        };
         if self.is_draining() {
             channel.engine().drain_here();
         }
@@ -428,7 +430,12 @@ impl ChannelRegistry {
             "a channel was opened"
         );
         // The handler's future owns the channel; when it ends, the channel closes.
-        if let Err(error) = handler.run(Arc::clone(&context), channel).await {
+        let running = handler.run(Arc::clone(&context), channel);
+        let ran = match moving {
+            Some(moving) => futures_util::future::join(running, moving).await.0,
+            None => running.await,
+        };
+        if let Err(error) = ran {
             tracing::debug!(
                 connection_id = %context.connection_id,
                 stream_id,

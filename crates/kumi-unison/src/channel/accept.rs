@@ -1,5 +1,6 @@
 //! The first message of an incoming stream, and what becomes of it.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +40,8 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// Acknowledges it.
+    /// Acknowledges it. Where there is a future, it moves the channel's bytes and is to be run beside the handler; else
+    /// tasks do.
     pub(crate) fn open<S: TransportSend, R: TransportRecv>(
         self,
         send: S,
@@ -48,7 +50,7 @@ impl Accepted {
         name: &str,
         options: ChannelOptions,
         context: &Arc<ConnectionContext>,
-    ) -> Result<UnisonChannel, NetworkError> {
+    ) -> Result<(UnisonChannel, Option<impl Future<Output = ()> + Send>), NetworkError> {
         let Self {
             opening,
             id,
@@ -56,8 +58,12 @@ impl Accepted {
         } = self;
         let engine = Engine::acceptor(name, (&opening, id), stream_id, options, context)?;
         let channel = engine.channel();
+        if engine.is_own_stream() {
+            let moving = driver::answer_apart(engine, send, recv, reader);
+            return Ok((channel, Some(moving)));
+        }
         driver::start(&engine, send, recv, reader);
-        Ok(channel)
+        Ok((channel, None))
     }
 
     pub(crate) fn id(&self) -> u64 {

@@ -1,10 +1,12 @@
-//! The two tasks of a channel: one reads, one writes. Both end when the channel does.
+//! What moves a channel's bytes: a reader and a writer. Both end when the channel does.
 //!
 //! The writer takes all that is queued in one go, so calls made together leave together. The reader takes all frames
-//! that arrived in one go, under one lock. Neither waits for the other.
+//! that arrived in one go, under one lock. Neither waits for the other. On most channels they are two tasks; on a
+//! stream for one call they are part of the caller's future on one side and of the stream's task on the other, because
+//! two tasks for each such call cost more than the rest of it.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -32,21 +34,133 @@ pub(super) fn start<S: TransportSend, R: TransportRecv>(
     tokio::spawn(read(Arc::clone(engine), stream, recv, reader));
 }
 
+/// The answering side of a stream for one call, to be run by the stream's own task.
+pub(super) async fn answer_apart<S: TransportSend, R: TransportRecv>(
+    engine: Arc<Engine>,
+    send: S,
+    recv: R,
+    reader: FrameReader,
+) {
+    let stream = engine.core().generation();
+    // Reading comes first, so that an answer that is ready at once leaves together with the acknowledgement.
+    futures_util::future::join(
+        read(Arc::clone(&engine), stream, recv, reader),
+        write(engine, stream, send),
+    )
+    .await;
+}
+
+/// The asking side of a stream for one call: writes the opening and the request, which are queued when this is first
+/// polled, ends that half, and reads until the peer has ended the other. Dropped before that, it takes the call back.
+pub(super) async fn ask_apart<S: TransportSend, R: TransportRecv>(
+    engine: Arc<Engine>,
+    send: S,
+    recv: R,
+) {
+    let stream = engine.core().generation();
+    let mut timer = Timer::new();
+    let mut reading = pin!(read(Arc::clone(&engine), stream, recv, FrameReader::new()));
+    let mut writing = pin!(write_once(&engine, stream, ResetOnDrop::new(send)));
+    let mut is_written = false;
+    poll_fn(|cx| {
+        is_written = is_written || writing.as_mut().poll(cx).is_ready();
+        loop {
+            let deadline = engine.core().next_deadline();
+            if timer.poll(deadline, cx).is_pending() {
+                break;
+            }
+            expire(&engine);
+        }
+        reading.as_mut().poll(cx)
+    })
+    .await;
+}
+
+/// Writes what is queued and ends the stream. A peer that stops it half-way has said why on the other half, or the
+/// reader finds that broken too.
+async fn write_once<S: TransportSend>(engine: &Engine, stream: u64, mut send: ResetOnDrop<S>) {
+    let queued = engine.core().queued_bytes();
+    let _room = engine.context.room_for(queued).await;
+    let mut chunks = Vec::new();
+    let step = poll_fn(|cx| {
+        let mut core = engine.core();
+        Poll::Ready(core.take_output(stream, now(), &mut chunks, cx.waker()))
+    });
+    if step.await != Step::Write {
+        return;
+    }
+    count_write(engine, &chunks);
+    if send.stream.write(&mut chunks).await.is_ok() {
+        send.stream.finish();
+        send.armed = false;
+        send.stream.finished().await;
+    }
+}
+
+/// A stream that is reset unless it came to its end.
+struct ResetOnDrop<S: TransportSend> {
+    stream: S,
+    armed: bool,
+}
+
+impl<S: TransportSend> ResetOnDrop<S> {
+    fn new(stream: S) -> Self {
+        let armed = true;
+        Self { stream, armed }
+    }
+}
+
+impl<S: TransportSend> Drop for ResetOnDrop<S> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.stream.reset(RESET_CODE);
+        }
+    }
+}
+
+fn count_write(engine: &Engine, chunks: &[Bytes]) {
+    let metrics = engine.context.metrics();
+    metrics.writes.increment();
+    metrics
+        .bytes_out
+        .add(chunks.iter().map(|chunk| chunk.len() as u64).sum());
+}
+
 async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) {
     let mut chunks: Vec<Bytes> = Vec::new();
     let mut timer = Timer::new();
+    // Who asked on a stream of its own has ended its half already, and takes the call back by stopping ours.
+    let is_apart = engine.is_own_stream();
+    let mut stopped = pin!(send.stopped());
+    let mut room = None;
     loop {
-        match poll_fn(|cx| poll_output(&engine, stream, &mut chunks, &mut timer, cx)).await {
+        let output = poll_fn(|cx| poll_output(&engine, stream, &mut chunks, &mut timer, cx));
+        let step = if is_apart {
+            tokio::select! {
+                biased;
+                step = output => step,
+                () = &mut stopped => {
+                    lost(&engine, stream, &TransportError::Reset(u64::from(RESET_CODE)));
+                    return send.reset(RESET_CODE);
+                }
+            }
+        } else {
+            output.await
+        };
+        match step {
             Step::Write => {
                 engine.output_taken();
-                let metrics = engine.context.metrics();
-                metrics.writes.increment();
-                metrics
-                    .bytes_out
-                    .add(chunks.iter().map(|chunk| chunk.len() as u64).sum());
+                count_write(&engine, &chunks);
+                let bytes = chunks.iter().map(Bytes::len).sum();
+                let write = async {
+                    if is_apart && room.is_none() {
+                        room = engine.context.room_for(bytes).await;
+                    }
+                    send.write(&mut chunks).await
+                };
                 let written = tokio::select! {
                     biased;
-                    written = send.write(&mut chunks) => Some(written),
+                    written = write => Some(written),
                     () = poll_fn(|cx| poll_blocked(&engine, stream, &mut timer, cx)) => None,
                 };
                 chunks.clear();
@@ -218,7 +332,7 @@ fn take_frames(
     batch: &mut Vec<Received>,
 ) -> Result<(), NetworkError> {
     while let Some(packet) = reader.next()? {
-        let (message, metadata) = ProtocolMessage::decode(&packet.header, &packet.body)?;
+        let (message, metadata) = ProtocolMessage::decode_owned(&packet.header, packet.body)?;
         batch.push((packet.header, message, metadata));
     }
     engine.context.metrics().packets_in.add(batch.len() as u64);
@@ -242,9 +356,8 @@ fn handle(
         }
         Ok(())
     });
-    for call in calls {
-        engine.run(call, cx);
-    }
+    let ready = calls.into_iter().filter_map(|call| engine.run(call, cx));
+    engine.answer(ready.collect());
     result
 }
 

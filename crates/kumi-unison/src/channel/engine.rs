@@ -205,8 +205,17 @@ impl Engine {
 
     /// The application's side of this engine. When the last copy is gone, the channel closes.
     pub(super) fn channel(self: &Arc<Self>) -> UnisonChannel {
+        self.channel_moved_by(None)
+    }
+
+    /// As [`Self::channel`], on a stream for one call, whose caller moves its bytes.
+    pub(super) fn channel_moved_by(
+        self: &Arc<Self>,
+        moving: Option<BoxFuture<'static, ()>>,
+    ) -> UnisonChannel {
         let handle = Arc::new(Handle {
             engine: Arc::clone(self),
+            moving: Mutex::new(moving),
         });
         let _ = self.handle.set(Arc::downgrade(&handle));
         UnisonChannel { handle }
@@ -223,7 +232,12 @@ impl Engine {
             let engine = Arc::clone(self);
             let mut call = Some(call);
             tokio::spawn(async move {
-                poll_fn(|cx| Poll::Ready(call.take().map(|call| engine.run(call, cx)))).await
+                let begin = |cx: &mut Context<'_>| {
+                    let ready = call.take().and_then(|call| engine.run(call, cx));
+                    engine.answer(ready.into_iter().collect());
+                    Poll::Ready(())
+                };
+                poll_fn(begin).await
             });
         }
         result
@@ -293,7 +307,7 @@ impl Engine {
         &self,
         method: &str,
         payload: &Payload,
-        deadline: Instant,
+        (now, deadline): (Instant, Instant),
     ) -> Result<Payload, NetworkError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let trace_id = tracing::Span::current().id().map_or(0, |id| id.into_u64());
@@ -305,7 +319,7 @@ impl Engine {
             trace_id,
         };
         let started = if self.slots.is_free() {
-            self.start(&call)
+            self.start(now, &call)
         } else {
             Err(Refused::Full)
         };
@@ -315,16 +329,23 @@ impl Engine {
             Err(Refused::Full) => self.start_when_possible(&call).await?,
         }
         self.context.metrics().requests_sent.increment();
-        Answer { engine: self, id }.await
+        let open = true;
+        Answer {
+            engine: self,
+            id,
+            open,
+        }
+        .await
     }
 
-    fn start(&self, call: &NewCall<'_>) -> Result<(), Refused> {
-        let now = now();
+    fn start(&self, now: Instant, call: &NewCall<'_>) -> Result<(), Refused> {
         if call.deadline <= now {
             return Err(Refused::Error(NetworkError::Deadline));
         }
         let outgoing = call.outgoing(now);
         let mut prepared = if outgoing.is_long() {
+            // Those in line try often, and preparing takes a while.
+            self.lock().check_start(call.payload.content_type)?;
             Some(outgoing.prepare(self.context.codec())?)
         } else {
             None
@@ -334,7 +355,7 @@ impl Engine {
     }
 
     async fn start_when_possible(&self, call: &NewCall<'_>) -> Result<(), NetworkError> {
-        let line = self.slots.wait(|| self.start(call));
+        let line = self.slots.wait(|| self.start(now(), call));
         let deadline = tokio::time::Instant::from_std(call.deadline);
         match tokio::time::timeout_at(deadline, line).await {
             Ok(result) => result,
@@ -452,8 +473,9 @@ impl Engine {
         self.step(|core, effects| core.set_has_service(effects));
     }
 
-    /// Begins to answer a request. The handler is polled once here; if it has to wait, it becomes a task.
-    pub(super) fn run(self: &Arc<Self>, call: IncomingCall, cx: &mut Context<'_>) {
+    /// Begins to answer a request. The handler is polled once here; if it has to wait, it becomes a task, else its
+    /// answer is returned.
+    pub(super) fn run(self: &Arc<Self>, call: IncomingCall, cx: &mut Context<'_>) -> Option<Ready> {
         let key = (call.generation, call.id);
         let service = self
             .service
@@ -463,11 +485,11 @@ impl Engine {
         let handle = self.handle.get().and_then(Weak::upgrade);
         let (Some(service), Some(handle)) = (service, handle) else {
             self.refuse(key, &NetworkError::Closed);
-            return;
+            return None;
         };
         let Some(permit) = self.context.try_run() else {
             self.refuse(key, &NetworkError::Busy);
-            return;
+            return None;
         };
         let span = tracing::debug_span!(
             "request",
@@ -480,19 +502,22 @@ impl Engine {
         let request = IncomingRequest::new(call, UnisonChannel { handle });
         let begin = AssertUnwindSafe(|| span.in_scope(|| service.call(request)));
         let Ok(future) = std::panic::catch_unwind(begin) else {
-            self.panicked(key);
-            return;
+            return Some(self.ready(key, Handled::Panicked));
         };
         let mut future = Handling { future, span };
         match future.poll_unpin(cx) {
-            Poll::Ready(result) => self.answer(key, result),
+            Poll::Ready(result) => Some(self.ready(key, result)),
             Poll::Pending => {
                 let engine = Arc::clone(self);
                 tokio::spawn(async move {
                     let result = future.await;
-                    engine.answer_when_possible(key, result).await;
+                    let ready = engine.ready(key, result);
+                    if let Some(ready) = engine.try_answer(vec![ready]).pop() {
+                        engine.answer_later(ready).await;
+                    }
                     drop(permit);
                 });
+                None
             }
         }
     }
@@ -502,64 +527,71 @@ impl Engine {
         self.step_here(|core, effects| core.answer_refusal(now, key, error, effects));
     }
 
-    fn panicked(self: &Arc<Self>, key: (u64, u64)) {
-        self.answer(key, Handled::Panicked);
+    /// An answer with all the work done that needs no lock.
+    fn ready(&self, key: (u64, u64), result: Handled) -> Ready {
+        let result = self.settle(result);
+        let prepared = match &result {
+            Ok(payload) => {
+                let message = answer_message(key.1, payload);
+                // An answer that cannot be prepared is turned into an error by the core.
+                if message.is_long() {
+                    message.prepare(self.context.codec()).ok()
+                } else {
+                    None
+                }
+            }
+            Err(_) => None,
+        };
+        Ready {
+            key,
+            result,
+            prepared,
+        }
     }
 
-    /// Answers at once if there is room; else a task waits for it.
-    fn answer(self: &Arc<Self>, key: (u64, u64), result: Handled) {
-        let result = self.settle(result);
-        if let Some((result, prepared)) = self.try_answer(key, result, None) {
+    /// Answers at once as far as there is room; for each of the others a task waits for it.
+    pub(super) fn answer(self: &Arc<Self>, ready: Vec<Ready>) {
+        for waiting in self.try_answer(ready) {
             let engine = Arc::clone(self);
-            tokio::spawn(async move { engine.answer_later(key, result, prepared).await });
+            tokio::spawn(async move { engine.answer_later(waiting).await });
         }
     }
 
-    async fn answer_when_possible(&self, key: (u64, u64), result: Handled) {
-        let result = self.settle(result);
-        if let Some((result, prepared)) = self.try_answer(key, result, None) {
-            self.answer_later(key, result, prepared).await;
-        }
-    }
-
-    async fn answer_later(&self, key: (u64, u64), result: Answered, prepared: Option<Prepared>) {
-        let mut open = Some((result, prepared));
-        while let Some((result, prepared)) = open.take() {
+    async fn answer_later(&self, ready: Ready) {
+        let mut open = Some(ready);
+        while let Some(ready) = open.take() {
             let room = self.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
-            open = self.try_answer(key, result, prepared);
+            open = self.try_answer(vec![ready]).pop();
             if open.is_some() {
                 room.await;
             }
         }
     }
 
-    /// Queues an answer, or gives it back when the output is full.
-    fn try_answer(
-        &self,
-        key: (u64, u64),
-        result: Answered,
-        mut prepared: Option<Prepared>,
-    ) -> Option<(Answered, Option<Prepared>)> {
-        if let (Ok(payload), None) = (&result, &prepared) {
-            let message = answer_message(key.1, payload);
-            // An answer that cannot be prepared is turned into an error by the core.
-            prepared = if message.is_long() {
-                message.prepare(self.context.codec()).ok()
-            } else {
-                None
-            };
+    /// Queues answers under one lock, and gives those back that found the output full.
+    fn try_answer(&self, ready: Vec<Ready>) -> Vec<Ready> {
+        let mut full = Vec::new();
+        if ready.is_empty() {
+            return full;
         }
         let now = now();
         self.step_here(|core, effects| {
-            if !core.has_room() && matches!(core.phase(), Phase::Open | Phase::PeerDone) {
-                return Some((result, prepared));
+            for ready in ready {
+                if !core.has_room() && matches!(core.phase(), Phase::Open | Phase::PeerDone) {
+                    full.push(ready);
+                    continue;
+                }
+                let Ready {
+                    key,
+                    result,
+                    prepared,
+                } = ready;
+                core.answer(now, key, &result, prepared, effects);
             }
-            core.answer(now, key, &result, prepared, effects);
-            None
-        })
-        .0
+        });
+        full
     }
 
     fn settle(&self, result: Handled) -> Answered {
@@ -649,6 +681,14 @@ impl Drop for Engine {
 
 type Answered = Result<Payload, RemoteError>;
 
+/// An answer that only has to be queued.
+pub(super) struct Ready {
+    key: (u64, u64),
+    result: Answered,
+    /// The encoding of a long one.
+    prepared: Option<Prepared>,
+}
+
 enum Handled {
     Done(Answered),
     Panicked,
@@ -678,20 +718,26 @@ impl Future for Handling {
 struct Answer<'a> {
     engine: &'a Engine,
     id: u64,
+    /// No result was taken.
+    open: bool,
 }
 
 impl Future for Answer<'_> {
     type Output = Result<Payload, NetworkError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.engine.lock().poll_call(self.id, cx)
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = self.engine.lock().poll_call(self.id, cx);
+        self.open = polled.is_pending();
+        polled
     }
 }
 
 impl Drop for Answer<'_> {
     fn drop(&mut self) {
         let id = self.id;
-        self.engine
-            .step_here(|core, effects| core.abandon_call(id, effects));
+        if self.open {
+            self.engine
+                .step_here(|core, effects| core.abandon_call(id, effects));
+        }
     }
 }

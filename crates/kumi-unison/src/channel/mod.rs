@@ -12,10 +12,14 @@ mod service;
 mod stream;
 mod transport;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -48,9 +52,18 @@ pub struct UnisonChannel {
 }
 
 /// What clones share; the tasks do not, so its end is the application's end of interest.
-#[derive(Debug)]
 pub(crate) struct Handle {
     engine: Arc<Engine>,
+    /// On a stream for one call, what moves its bytes, until the call takes it.
+    moving: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle")
+            .field("engine", &self.engine)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Drop for Handle {
@@ -74,6 +87,10 @@ impl UnisonChannel {
         context: &Arc<ConnectionContext>,
     ) -> Result<Self, NetworkError> {
         let engine = Engine::opener(name, stream_id, options, context)?;
+        if engine.is_own_stream() {
+            let moving = driver::ask_apart(Arc::clone(&engine), send, recv);
+            return Ok(engine.channel_moved_by(Some(Box::pin(moving))));
+        }
         let channel = engine.channel();
         driver::start(&engine, send, recv, FrameReader::new());
         Ok(channel)
@@ -159,21 +176,24 @@ impl UnisonChannel {
         if engine.is_unreliable() {
             return Err(NetworkError::Unreliable);
         }
-        let deadline = engine::now() + options.deadline.unwrap_or(engine.options.default_deadline);
+        let mut now = engine::now();
+        let deadline = now + options.deadline.unwrap_or(engine.options.default_deadline);
         let own_stream = options.own_stream || payload.bytes.len() >= OWN_STREAM_BYTES;
         loop {
+            let times = (now, deadline);
             let result = match &engine.options.opener {
                 Some(opener) if own_stream => {
-                    self.call_apart(opener, method, &payload, deadline).await
+                    self.call_apart(opener, method, &payload, times).await
                 }
-                _ => engine.call(method, &payload, deadline).await,
+                _ => engine.call(method, &payload, times).await,
             };
+            now = engine::now();
             match result {
                 // A persistent channel waits for its next stream, as long as the deadline allows.
                 Err(NetworkError::ConnectionLost { maybe_executed })
                     if engine.options.is_persistent()
                         && (options.idempotent || !maybe_executed)
-                        && engine::now() < deadline
+                        && now < deadline
                         && !self.is_ended() => {}
                 result => return result,
             }
@@ -186,15 +206,45 @@ impl UnisonChannel {
         opener: &Arc<dyn StreamOpener>,
         method: &str,
         payload: &Payload,
-        deadline: std::time::Instant,
+        times: (Instant, Instant),
     ) -> Result<Payload, NetworkError> {
         let options = self.engine().options.for_one_call();
         let opened = opener.open_stream(&self.name(), options);
-        let until = tokio::time::Instant::from_std(deadline);
+        let until = tokio::time::Instant::from_std(times.1);
         match tokio::time::timeout_at(until, opened).await {
-            Ok(opened) => opened?.engine().call(method, payload, deadline).await,
+            Ok(opened) => opened?.only_call(method, payload, times).await,
             Err(_) => Err(NetworkError::Deadline),
         }
+    }
+
+    /// The one call of such a stream. Its bytes are moved by this very future.
+    async fn only_call(
+        &self,
+        method: &str,
+        payload: &Payload,
+        times: (Instant, Instant),
+    ) -> Result<Payload, NetworkError> {
+        let mut moving = self
+            .handle
+            .moving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let mut answer = pin!(self.engine().call(method, payload, times));
+        poll_fn(|cx| {
+            // First, so that the request is queued before the bytes move.
+            if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                return Poll::Ready(answer);
+            }
+            if moving
+                .as_mut()
+                .is_some_and(|moving| moving.as_mut().poll(cx).is_ready())
+            {
+                moving = None;
+            }
+            answer.as_mut().poll(cx)
+        })
+        .await
     }
 
     /// Tells, in JSON. Waits for credit if that is the channel's policy.
@@ -256,7 +306,7 @@ impl UnisonChannel {
     /// # Errors
     /// When the channel ended, after all events that came before.
     pub async fn recv(&self) -> Result<ProtocolMessage, NetworkError> {
-        std::future::poll_fn(|cx| self.engine().poll_event(Lane::Rest, cx)).await
+        poll_fn(|cx| self.engine().poll_event(Lane::Rest, cx)).await
     }
 
     /// The events of one name. While it lives, they go there instead of to [`recv`](Self::recv).

@@ -55,6 +55,12 @@ pub trait TransportSend: Send + 'static {
         async {}
     }
 
+    /// Resolves when the peer said that it reads no more of this, or is gone. Default: never, which only means that a
+    /// handler on a stream of its own does not hear of a caller that gave up.
+    fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        std::future::pending()
+    }
+
     /// The datagrams of the connection this stream belongs to, if it has any.
     fn datagrams(&self) -> Option<Arc<dyn DatagramLink>> {
         None

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::{Core, Effects, Phase, REFUSAL_ALLOWANCE, methods, payload_of};
+use super::{Core, Effects, Phase, REFUSAL_ALLOWANCE, methods};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
 use crate::wire::{
@@ -90,11 +90,20 @@ impl Core {
             if let Some(deadline) = deadline {
                 self.note_deadline(deadline);
             }
+            let ProtocolMessage {
+                method,
+                content_type,
+                payload: bytes,
+                ..
+            } = message;
             let call = IncomingCall {
                 generation: self.generation,
                 id,
-                method: message.method.clone(),
-                payload: payload_of(message),
+                method,
+                payload: Payload {
+                    content_type,
+                    bytes,
+                },
                 deadline,
                 trace_id: metadata.trace_id,
             };

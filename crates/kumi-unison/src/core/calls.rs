@@ -86,10 +86,6 @@ impl Core {
         effects: &mut Effects,
     ) -> Result<(), Refused> {
         self.check_start(call.payload.content_type)?;
-        let full = self.waiting + self.abandoned.len() >= self.peer_in_flight as usize;
-        if full || !self.has_room() {
-            return Err(Refused::Full);
-        }
         match prepared.take() {
             Some(prepared) => {
                 let timestamp = self.timestamp_ns(now);
@@ -109,7 +105,8 @@ impl Core {
         Ok(())
     }
 
-    fn check_start(&self, content_type: ContentType) -> Result<(), Refused> {
+    /// Whether a request can be queued now.
+    pub(crate) fn check_start(&self, content_type: ContentType) -> Result<(), Refused> {
         match &self.phase {
             Phase::Open | Phase::Opening { .. } => {}
             Phase::Lost => return Err(Refused::Full),
@@ -128,6 +125,10 @@ impl Core {
         }
         if content_type == ContentType::Typed && self.typed_allowed == Some(false) {
             return Err(Refused::Error(NetworkError::TypedRefused));
+        }
+        let full = self.waiting + self.abandoned.len() >= self.peer_in_flight as usize;
+        if full || !self.has_room() {
+            return Err(Refused::Full);
         }
         Ok(())
     }

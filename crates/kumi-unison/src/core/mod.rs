@@ -535,6 +535,11 @@ impl Core {
         (self.calls.len(), self.abandoned.len(), self.running.len())
     }
 
+    /// Bytes that wait for the writer.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.output.queued_bytes()
+    }
+
     /// Whether output is short enough to add to.
     pub(crate) fn has_room(&self) -> bool {
         self.output.queued_bytes() < self.settings.output_limit_bytes

@@ -1,7 +1,7 @@
 //! A stream in memory: a bounded queue of chunks with a reader and a writer.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -26,6 +26,8 @@ struct Pipe {
     stopped: Option<u32>,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// Who waits for `stopped`.
+    watcher: Option<Waker>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -150,6 +152,18 @@ impl TransportSend for MemorySend {
         self.end(End::Reset(code));
     }
 
+    fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let pipe = Arc::clone(&self.pipe);
+        poll_fn(move |cx| {
+            let mut pipe = lock(&pipe);
+            if pipe.stopped.is_some() {
+                return Poll::Ready(());
+            }
+            pipe.watcher = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
     fn datagrams(&self) -> Option<Arc<dyn DatagramLink>> {
         let peer = self.datagrams.clone()?;
         Some(Arc::new(MemoryDatagrams { peer }))
@@ -211,14 +225,14 @@ impl TransportRecv for MemoryRecv {
     }
 
     fn stop(&mut self, code: u32) {
-        let waker = {
+        let wakers = {
             let mut pipe = lock(&self.pipe);
             pipe.stopped.get_or_insert(code);
             pipe.chunks.clear();
             pipe.bytes = 0;
-            pipe.writer.take()
+            [pipe.writer.take(), pipe.watcher.take()]
         };
-        waker.into_iter().for_each(Waker::wake);
+        wakers.into_iter().flatten().for_each(Waker::wake);
     }
 }
 

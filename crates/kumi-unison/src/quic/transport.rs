@@ -4,6 +4,7 @@
 //! sends streams by priority, so for as long as a stream has a large message to get rid of it is ranked below the
 //! others of its connection, and a small call beside it waits for packets, not for megabytes.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -66,6 +67,16 @@ impl TransportSend for QuicSend {
 
     async fn finished(&mut self) {
         let _ = self.stream.stopped().await;
+    }
+
+    fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let stopped = self.stream.stopped();
+        async move {
+            // Everything read to its end is no reason to stop.
+            if let Ok(None) = stopped.await {
+                std::future::pending().await
+            }
+        }
     }
 
     fn datagrams(&self) -> Option<Arc<dyn DatagramLink>> {

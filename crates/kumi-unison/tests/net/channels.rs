@@ -45,6 +45,35 @@ async fn large_and_empty_payloads_come_back_whole() {
 }
 
 #[tokio::test]
+async fn large_calls_beyond_what_a_connection_may_hold_take_turns() {
+    let lab = Lab::start();
+    let client = lab.client().await;
+    let channel = within(client.open_channel("echo")).await.unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    // Ten of seven MiB, echoed: each direction has more than twice the 32 MiB that either side holds.
+    let mut payload = vec![0; 7 << 20];
+    random.fill(&mut payload);
+    let payload = Bytes::from(payload);
+    let calls = (0..10).map(|_| channel.request_bytes("echo", payload.clone()));
+    for answer in within(futures_util::future::join_all(calls)).await {
+        assert!(answer.unwrap() == payload);
+    }
+    assert_eq!(lab.echo.ran(), 10);
+}
+
+#[tokio::test]
+async fn a_large_call_that_waits_for_its_turn_ends_by_its_deadline() {
+    let lab = Lab::start();
+    let client = lab.client().await;
+    let channel = within(client.open_channel("echo")).await.unwrap();
+    let payload = Payload::bytes(vec![7; 1 << 20]);
+    let options = CallOptions::new().deadline(Duration::from_millis(50));
+    let error = within(channel.call("gate", payload, options)).await;
+    assert_eq!(error.unwrap_err(), NetworkError::Deadline);
+    assert_eq!(channel.load(), (0, 0, 0));
+}
+
+#[tokio::test]
 async fn a_missing_channel_is_refused_with_what_exists() {
     let lab = Lab::with(ServerLimits::default(), |server| {
         server.register_channel("other", ServiceHandler::new(Echo::default()));
