@@ -4,7 +4,10 @@
 //! connection can make its peer buffer. Datagrams grow by probing: on an ordinary path the probes are lost and the size
 //! stays, on loopback and between machines with jumbo frames a large message takes a quarter of the packets. A
 //! connection begins with what a message of 64 KiB needs instead of ten packets, so that the first one does not wait
-//! for acknowledgements; QUIC spreads it over the round trip, and backs off as ever when packets are lost.
+//! for acknowledgements; QUIC spreads it over the round trip, and backs off as ever when packets are lost. The peer is
+//! asked to acknowledge every eleventh packet instead of every second: the acknowledgement then mostly rides along with
+//! an answer and costs no packet of its own. The delay that it may have is short, because a sender whose window shrank
+//! below eleven packets waits for it.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::congestion::CubicConfig;
-use quinn::{EndpointConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
+use quinn::{AckFrequencyConfig, EndpointConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// The largest datagram tried. quinn hands the kernel up to ten at a time, and together they must stay below what one
@@ -20,6 +23,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 const MAX_UDP_PAYLOAD: u16 = 6400;
 /// What may be on its way before anything is acknowledged.
 const INITIAL_WINDOW: u64 = 72 * 1024;
+/// Packets that may come without being acknowledged, and how long that may last.
+const UNACKNOWLEDGED_PACKETS: u32 = 10;
+const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(5);
 /// What the kernel is asked to keep for a socket; it may give less.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// What a server allows.
@@ -85,6 +91,10 @@ pub fn transport_config(
     congestion.initial_window(INITIAL_WINDOW);
     let mut mtu = MtuDiscoveryConfig::default();
     mtu.upper_bound(MAX_UDP_PAYLOAD);
+    let mut acknowledgements = AckFrequencyConfig::default();
+    acknowledgements
+        .ack_eliciting_threshold(VarInt::from_u32(UNACKNOWLEDGED_PACKETS))
+        .max_ack_delay(Some(ACKNOWLEDGE_WITHIN));
 
     let mut transport = TransportConfig::default();
     transport
@@ -98,6 +108,7 @@ pub fn transport_config(
         .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER))
         .datagram_send_buffer_size(DATAGRAM_BUFFER)
         .mtu_discovery_config(Some(mtu))
+        .ack_frequency_config(Some(acknowledgements))
         .congestion_controller_factory(Arc::new(congestion));
     transport
 }

@@ -16,8 +16,9 @@ use crate::{DatagramLink, NetworkError, TransportError, TransportRecv, Transport
 /// From this many bytes on a write gives way.
 const BULK_BYTES: usize = 32 * 1024;
 const BULK_PRIORITY: i32 = -1;
-/// How many chunks one read takes.
+/// How many chunks one read takes, after a first one that shows what kind of stream it is.
 const READ_CHUNKS: usize = 32;
+const FIRST_READ_CHUNKS: usize = 4;
 
 /// The sending half, with the connection it belongs to for the datagrams of unreliable channels.
 pub(super) struct QuicSend {
@@ -106,22 +107,30 @@ impl DatagramLink for QuicDatagrams {
 /// The receiving half.
 pub(super) struct QuicRecv {
     stream: RecvStream,
+    /// How many chunks the next read takes.
+    chunks: usize,
 }
 
 impl QuicRecv {
     pub(super) fn new(stream: RecvStream) -> QuicRecv {
-        QuicRecv { stream }
+        QuicRecv {
+            stream,
+            chunks: FIRST_READ_CHUNKS,
+        }
     }
 }
 
 impl TransportRecv for QuicRecv {
     async fn read(&mut self, into: &mut Vec<Bytes>) -> Result<bool, TransportError> {
-        let mut chunks = [const { Bytes::new() }; READ_CHUNKS];
-        match self.stream.read_chunks(&mut chunks).await {
-            Ok(Some(count)) => {
-                into.extend(chunks.into_iter().take(count));
-                Ok(true)
-            }
+        // Straight into the caller's list, since an array in this future would be moved about with each stream's task.
+        // Chunks that stay empty when this is dropped say nothing to whoever takes the list.
+        let start = into.len();
+        into.resize(start + self.chunks, Bytes::new());
+        let read = self.stream.read_chunks(&mut into[start..]).await;
+        into.truncate(start + read.as_ref().map_or(0, |count| count.unwrap_or(0)));
+        self.chunks = READ_CHUNKS;
+        match read {
+            Ok(Some(_)) => Ok(true),
             Ok(None) => Ok(false),
             Err(error) => Err(read_error(error)),
         }
