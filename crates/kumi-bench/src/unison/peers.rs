@@ -21,16 +21,15 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Builds the program, in its own workspace with its own lock file.
+    /// Builds the program, in its own workspace.
     pub(super) fn build(progress: &Progress) -> Result<Peers> {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
         let mut task = progress.task("building the peers", 1);
         task.begin("cargo build --release");
-        let (names, missing) = match cargo(&workspace, &["--locked"]) {
+        let (names, missing) = match cargo(&workspace, &[]) {
             Ok(()) => (vec!["tonic", "tarpc", CLUB], None),
             Err(reason) => {
-                cargo(&workspace, &["--locked", "--no-default-features"])
-                    .context("cannot build the peers")?;
+                cargo(&workspace, &["--no-default-features"]).context("cannot build the peers")?;
                 let missing = format!(
                     "{CLUB} is missing, since it cannot be built: {}",
                     first_cause(&reason.to_string())
