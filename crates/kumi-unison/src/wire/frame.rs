@@ -33,6 +33,9 @@ const SHARED_BYTES: usize = 8 * 1024;
 /// What precedes a header in a shared buffer, so that the payload after it lies at a multiple of [`PAYLOAD_ALIGN`].
 const SHARED_PAD: usize = PAYLOAD_ALIGN - HEADER_LEN % PAYLOAD_ALIGN;
 
+/// A chunk below this is copied rather than kept: it may be a byte of a large buffer, all of which it would keep.
+const SMALL_CHUNK: usize = 1024;
+
 /// A packet whose header, length and checksum were found good, decompressed.
 #[derive(Debug, Clone)]
 pub struct Packet {
@@ -300,7 +303,8 @@ impl FrameReader {
     }
 
     fn fold_if_many(&mut self, want: usize) {
-        if self.chunks.len() > HELD_CHUNKS {
+        let is_small = |chunk: &Bytes| chunk.len() < SMALL_CHUNK;
+        if self.chunks.len() > HELD_CHUNKS || self.chunks.back().is_some_and(is_small) {
             self.fold(want);
         }
     }
