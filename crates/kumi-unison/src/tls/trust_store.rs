@@ -148,7 +148,12 @@ fn read(path: &Path) -> Result<BTreeMap<String, Fingerprint>, TlsError> {
 /// Writes beside the file and renames, so that a reader sees the old file or the new one.
 fn write(path: &Path, peers: &BTreeMap<String, Fingerprint>) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
+    // Others of this process may be writing too.
+    name.push(format!(
+        ".{}-{:016x}.new",
+        std::process::id(),
+        fastrand::u64(..)
+    ));
     let beside = path.with_file_name(name);
     // A leftover of a crash would keep its own mode; the new file has to be made by this call.
     match fs::remove_file(&beside) {
