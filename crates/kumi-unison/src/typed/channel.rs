@@ -78,6 +78,7 @@ impl TypedChannel {
     pub fn events<E: Message>(&self, method: &str) -> EventStream<E> {
         EventStream {
             receiver: self.channel.events(method),
+            ended: false,
             event: PhantomData,
         }
     }
@@ -98,6 +99,8 @@ pub enum StreamItem<E> {
 #[derive(Debug)]
 pub struct EventStream<E> {
     receiver: EventReceiver,
+    /// How the channel ended was told.
+    ended: bool,
     event: PhantomData<fn() -> E>,
 }
 
@@ -105,7 +108,7 @@ impl<E: Message> EventStream<E> {
     /// The next event; nothing when the channel was closed. Dropping the future loses none.
     ///
     /// An event that cannot be read or breaks the schema is an error, and the stream goes on after it. When the channel
-    /// ended otherwise than by being closed, the error says how, each time.
+    /// ended otherwise than by being closed, the error says how, once, and then there is nothing.
     pub async fn next(&mut self) -> Option<Result<E, NetworkError>> {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
@@ -128,7 +131,11 @@ impl<E: Message> EventStream<E> {
                 Poll::Ready(Ok(message)) if message.is_resumed() => {}
                 Poll::Ready(Ok(message)) => return Poll::Ready(Some(read(&message))),
                 Poll::Ready(Err(NetworkError::Closed)) => return Poll::Ready(None),
-                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(Err(_)) if self.ended => return Poll::Ready(None),
+                Poll::Ready(Err(error)) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
                 Poll::Pending => return Poll::Pending,
             }
         }
