@@ -202,6 +202,35 @@ impl ServerIdentity {
         self.channels.iter().find(|channel| channel.name == name)
     }
 
+    /// The updates that make the list of this identity that of another.
+    pub fn changes_to(&self, other: &Self) -> Vec<ChannelUpdate> {
+        let removed = self
+            .channels
+            .iter()
+            .filter(|known| other.channel(&known.name).is_none())
+            .map(|known| ChannelUpdate::Removed(known.name.clone()));
+        let changed = other.channels.iter().filter_map(|channel| {
+            let known = self.channel(&channel.name);
+            let only_status = known.is_some_and(|known| {
+                let status = channel.status;
+                *channel
+                    == ChannelInfo {
+                        status,
+                        ..known.clone()
+                    }
+            });
+            match known {
+                Some(known) if known == channel => None,
+                Some(_) if only_status => Some(ChannelUpdate::StatusChanged {
+                    name: channel.name.clone(),
+                    status: channel.status,
+                }),
+                _ => Some(ChannelUpdate::Added(channel.clone())),
+            }
+        });
+        removed.chain(changed).collect()
+    }
+
     /// Brings the list up to date.
     pub fn apply(&mut self, update: &ChannelUpdate) {
         match update {

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::future::Future;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
+use super::options::DEFAULT_FRAME_TIMEOUT;
 use super::transport::{DynRecv, DynSend, RESET_CODE, TransportRecv, TransportSend};
 use crate::error::NetworkError;
 use crate::payload::Payload;
@@ -50,6 +52,8 @@ pub struct UnisonStream {
     /// Messages that were read and not asked for yet.
     ready: VecDeque<(PacketHeader, ProtocolMessage)>,
     expected_sequence: u64,
+    /// When a frame that has begun must be complete.
+    partial_until: Option<Instant>,
     codec: Codec,
     active: bool,
 }
@@ -81,6 +85,7 @@ impl UnisonStream {
             reader: FrameReader::new(),
             ready: VecDeque::new(),
             expected_sequence: 0,
+            partial_until: None,
             codec: Codec::new(),
             active: true,
         }
@@ -123,9 +128,19 @@ impl UnisonStream {
         loop {
             self.take_frames()?;
             if let Some(message) = self.ready.pop_front() {
+                self.partial_until = None;
                 return Ok(Some(message));
             }
-            let more = self.recv.read(&mut chunks).await?;
+            let more = if self.reader.is_partial() {
+                let until = self
+                    .partial_until
+                    .get_or_insert_with(|| Instant::now() + DEFAULT_FRAME_TIMEOUT);
+                tokio::time::timeout_at(*until, self.recv.read(&mut chunks))
+                    .await
+                    .map_err(|_| NetworkError::FrameTimeout)??
+            } else {
+                self.recv.read(&mut chunks).await?
+            };
             for chunk in chunks.drain(..) {
                 self.reader.push(chunk);
             }

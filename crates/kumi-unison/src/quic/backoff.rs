@@ -40,11 +40,16 @@ impl ReconnectPolicy {
         if self.attempts.is_some_and(|attempts| attempt >= attempts) {
             return None;
         }
+        Some(self.pause(attempt, random))
+    }
+
+    /// A wait as it would be before this attempt, whether or not there will be one.
+    pub(crate) fn pause(&self, attempt: u32, random: &mut fastrand::Rng) -> Duration {
         let ceiling = self
             .first
             .saturating_mul(1 << attempt.min(20))
             .min(self.max);
-        Some(ceiling.mul_f64(random.f64()))
+        ceiling.mul_f64(random.f64())
     }
 }
 

@@ -82,6 +82,8 @@ pub(super) enum Heard {
     Update(ChannelUpdate),
     /// The answer to a ping of ours, by its number.
     Pong(u64),
+    /// Something to be answered, or ignored, by [`ClientControl::answer`].
+    Other(ProtocolMessage),
     GoAway,
 }
 
@@ -105,26 +107,31 @@ impl ClientControl {
         };
         loop {
             // Nothing is sensible before the identity, but a later version may say something there.
-            if let Heard::Identity(identity) = control.next().await? {
-                return Ok((control, identity));
+            match control.next().await? {
+                Heard::Identity(identity) => return Ok((control, identity)),
+                Heard::Other(message) => control.answer(message).await?,
+                _ => {}
             }
         }
     }
 
     /// The next thing said. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Result<Heard, NetworkError> {
-        loop {
-            let Some((_, message)) = self.stream.recv_message().await? else {
-                return Err(NetworkError::Closed);
-            };
-            match (message.method.as_str(), message.msg_type) {
-                (IDENTITY, MessageType::Event) => return Ok(Heard::Identity(parse(message)?)),
-                (UPDATE, MessageType::Event) => return Ok(Heard::Update(parse(message)?)),
-                (GOAWAY, MessageType::Event) => return Ok(Heard::GoAway),
-                (_, MessageType::Response) => return Ok(Heard::Pong(message.id)),
-                _ => answer_ping(&mut self.stream, message).await?,
-            }
-        }
+        let Some((_, message)) = self.stream.recv_message().await? else {
+            return Err(NetworkError::Closed);
+        };
+        Ok(match (message.method.as_str(), message.msg_type) {
+            (IDENTITY, MessageType::Event) => Heard::Identity(parse(message)?),
+            (UPDATE, MessageType::Event) => Heard::Update(parse(message)?),
+            (GOAWAY, MessageType::Event) => Heard::GoAway,
+            (_, MessageType::Response) => Heard::Pong(message.id),
+            _ => Heard::Other(message),
+        })
+    }
+
+    /// Answers a ping and ignores everything else. Not to be dropped half-way: the stream would be of no further use.
+    pub(super) async fn answer(&mut self, message: ProtocolMessage) -> Result<(), NetworkError> {
+        answer_ping(&mut self.stream, message).await
     }
 
     /// Asks for a sign of life; its answer is heard by number.

@@ -24,6 +24,8 @@ use crate::{NetworkError, ServerIdentity};
 
 /// A stream that lasted this long was not in vain.
 const SETTLED: Duration = Duration::from_secs(5);
+/// How long is waited between two streams where the policy has no answer any more.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 /// How long calls that were in flight when the server said it goes are waited for.
 const DRAIN_TIME: Duration = Duration::from_secs(60);
 
@@ -47,7 +49,10 @@ pub(super) async fn run(
     mut control: ClientControl,
     mut pings: mpsc::Receiver<oneshot::Sender<Duration>>,
 ) {
+    // Connections in a row that did not last: a server that takes one and closes it is not dialled in a tight loop.
+    let mut soon_lost = 0;
     loop {
+        let connected = Instant::now();
         let code = tokio::select! {
             () = shared.stop.cancelled() => None,
             () = link.context.close_requested() => Some(CloseCode::Done),
@@ -64,10 +69,16 @@ pub(super) async fn run(
         shared.state.send_replace(State::Down {
             identity: identity.clone(),
         });
-        match reconnect(&shared).await {
+        soon_lost = if connected.elapsed() < SETTLED {
+            soon_lost + 1
+        } else {
+            0
+        };
+        match reconnect(&shared, soon_lost).await {
             Some((fresh, its_control)) => {
                 link = Arc::new(fresh);
                 control = its_control;
+                tell_changes(&shared, &identity, &link.identity());
                 shared.state.send_replace(State::Up(link.clone()));
             }
             None => {
@@ -113,7 +124,15 @@ async fn attend(
             },
         };
         match heard {
-            Ok(Heard::Identity(identity)) => link.context.set_identity(identity),
+            Ok(Heard::Identity(identity)) => {
+                tell_changes(shared, &link.identity(), &identity);
+                link.context.set_identity(identity);
+            }
+            Ok(Heard::Other(message)) => {
+                if control.answer(message).await.is_err() {
+                    return CloseCode::Done;
+                }
+            }
             Ok(Heard::Update(update)) => {
                 link.context
                     .update_identity(|identity| identity.apply(&update));
@@ -144,16 +163,28 @@ async fn attend(
     }
 }
 
+/// Subscribers hear one by one what a new identity says all at once.
+fn tell_changes(shared: &Shared, before: &ServerIdentity, after: &ServerIdentity) {
+    for update in before.changes_to(after) {
+        // Nobody may be listening.
+        let _ = shared.updates.send(update);
+    }
+}
+
 /// Resolves when no call is pending any more, or waited for long enough.
 async fn leave(link: &Link) {
     let _ = tokio::time::timeout(DRAIN_TIME, link.context.idle()).await;
 }
 
-/// Tries until there is a connection; `None` when closed or given up.
-async fn reconnect(shared: &Shared) -> Option<(Link, ClientControl)> {
+/// Tries until there is a connection; `None` when closed or given up. How long it waits grows with each attempt, and
+/// with each connection before this that was lost soon.
+async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientControl)> {
     let mut random = fastrand::Rng::new();
     for attempt in 0.. {
-        let wait = shared.options.reconnect.wait(attempt, &mut random)?;
+        let policy = &shared.options.reconnect;
+        policy.wait(attempt, &mut random)?;
+        let before = soon_lost.saturating_sub(1);
+        let wait = policy.pause(attempt.saturating_add(before), &mut random);
         tokio::select! {
             () = shared.stop.cancelled() => return None,
             () = tokio::time::sleep(wait) => {}
@@ -187,7 +218,7 @@ pub(super) async fn keep(shared: Arc<Shared>, keeper: Keeper) {
             let wait = shared.options.reconnect.wait(soon_lost - 2, &mut random);
             tokio::select! {
                 () = shared.stop.cancelled() => {}
-                () = tokio::time::sleep(wait.unwrap_or_default()) => {}
+                () = tokio::time::sleep(wait.unwrap_or(LAST_WAIT)) => {}
             }
         }
         let Ok(link) = shared.link().await else {
