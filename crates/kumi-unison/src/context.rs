@@ -10,17 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::channel::Engine;
+use crate::core::Budget;
 use crate::identity::{ChannelDirection, ServerIdentity};
 use crate::metrics::Metrics;
-use crate::wire::{Codec, FrameReader, MessageType, PacketHeader, ProtocolMessage};
+use crate::wire::{Codec, FrameReader, HEADER_LEN, MessageType, PacketHeader, ProtocolMessage};
 
-/// Messages on streams of their own that are shorter than this wait for nobody.
-const SHORT_MESSAGE: usize = 16 * 1024;
+/// Messages shorter than this wait for nobody.
+pub(crate) const SHORT_MESSAGE: usize = 16 * 1024;
+
+/// The longest event, unfolded, that a datagram may hold.
+pub(crate) const MAX_DATAGRAM_PAYLOAD: usize = 64 * 1024;
 
 /// Limits on what one connection may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +32,13 @@ const SHORT_MESSAGE: usize = 16 * 1024;
 pub struct ConnectionLimits {
     /// Requests running at a time, over all channels.
     pub max_in_flight: usize,
-    /// Bytes of frames that were begun and not completed, over all channels. A peer that goes beyond it has the stream
-    /// cut; this runtime does not, since it keeps no more than three quarters of that on its way on streams of their own.
+    /// Bytes of frames that were begun and not completed, over all channels. The stream that goes beyond it is cut off:
+    /// merely not reading it would let what is unread use up the connection's window, and nothing would get through. A
+    /// peer that is this runtime waits before it sends so much.
     pub max_partial_bytes: usize,
+    /// Bytes of whole messages, unfolded: requests that wait or run, and events that nobody took, over all channels. A
+    /// request beyond it is refused as busy, an event ends its stream.
+    pub max_held_bytes: usize,
     /// How long a stream may stay open without its first whole message.
     pub first_message_timeout: Duration,
 }
@@ -40,6 +48,7 @@ impl Default for ConnectionLimits {
         Self {
             max_in_flight: 4_096,
             max_partial_bytes: 32 * 1024 * 1024,
+            max_held_bytes: 32 * 1024 * 1024,
             first_message_timeout: Duration::from_secs(10),
         }
     }
@@ -55,6 +64,23 @@ impl ConnectionLimits {
     /// Bytes of frames that were begun and not completed, over all channels.
     pub fn max_partial_bytes(mut self, bytes: usize) -> Self {
         self.max_partial_bytes = bytes;
+        self
+    }
+
+    /// What we send is kept below what we ourselves would take, in the expectation that the peer takes as much: three
+    /// quarters of what may be held, the rest being for events and what was cancelled.
+    fn call_room(&self) -> usize {
+        (self.max_held_bytes / 4 * 3).clamp(1, Semaphore::MAX_PERMITS)
+    }
+
+    /// Half of what may be unfinished; as much again may be on its way.
+    fn write_room(&self) -> usize {
+        (self.max_partial_bytes / 2).clamp(1, Semaphore::MAX_PERMITS)
+    }
+
+    /// Bytes of whole messages that wait or are being answered, over all channels.
+    pub fn max_held_bytes(mut self, bytes: usize) -> Self {
+        self.max_held_bytes = bytes;
         self
     }
 
@@ -91,12 +117,18 @@ pub struct ConnectionContext {
     limits: ConnectionLimits,
     running: AtomicUsize,
     partial_bytes: AtomicUsize,
-    /// Bytes that may still be sent on streams of their own before the peer has acknowledged some.
-    room: Arc<Semaphore>,
-    room_bytes: u32,
+    budget: Arc<Budget>,
+    /// Bytes of requests of ours that may still be under way.
+    call_room: Semaphore,
+    /// Bytes that may still be written before others are.
+    write_room: Semaphore,
     draining: AtomicBool,
     /// Unreliable channels by the stream they were opened on, which is what their datagrams name.
     datagram_channels: Mutex<HashMap<u64, Weak<Engine>>>,
+    /// Channels that the peer opened, by their streams, which is how calls on streams of their own name them.
+    accepted: Mutex<HashMap<u64, Weak<Engine>>>,
+    /// There is one more of them.
+    was_accepted: Notify,
     /// Fires when the connection is to end.
     closing: CancellationToken,
 }
@@ -115,10 +147,7 @@ impl ConnectionContext {
 
     /// A context with these limits. An endpoint's connections share one codec.
     pub fn with(limits: ConnectionLimits, codec: Arc<Codec>) -> Arc<Self> {
-        let room_bytes = u32::try_from(limits.max_partial_bytes / 4 * 3).unwrap_or(u32::MAX);
         Arc::new(Self {
-            room: Arc::new(Semaphore::new(room_bytes as usize)),
-            room_bytes,
             connection_id: Uuid::new_v4(),
             identity: Mutex::default(),
             peer: Mutex::default(),
@@ -129,8 +158,13 @@ impl ConnectionContext {
             limits,
             running: AtomicUsize::new(0),
             partial_bytes: AtomicUsize::new(0),
+            budget: Arc::new(Budget::new(limits.max_held_bytes)),
+            call_room: Semaphore::new(limits.call_room()),
+            write_room: Semaphore::new(limits.write_room()),
             draining: AtomicBool::new(false),
             datagram_channels: Mutex::default(),
+            accepted: Mutex::default(),
+            was_accepted: Notify::new(),
             closing: CancellationToken::new(),
         })
     }
@@ -204,6 +238,11 @@ impl ConnectionContext {
         self.running.load(Ordering::SeqCst)
     }
 
+    /// Bytes of the peer's messages that wait here or are being answered.
+    pub fn held_bytes(&self) -> usize {
+        self.budget.used_bytes()
+    }
+
     /// Resolves when no request runs here and no call of ours waits for its answer.
     ///
     /// It asks now and then: it is wanted once in a connection's life, and so need not cost anything while calls run.
@@ -212,6 +251,17 @@ impl ConnectionContext {
         let is_busy = |engine: &Arc<Engine>| engine.is_busy();
         while self.running_requests() > 0 || self.engines().iter().any(is_busy) {
             tokio::time::sleep(ASK_AGAIN).await;
+        }
+    }
+
+    /// Resolves when no request runs here any more. It asks ever less often, for handlers that go on and on.
+    #[cfg(feature = "quic")]
+    pub(crate) async fn requests_done(&self) {
+        const ASK_AT_LEAST: Duration = Duration::from_millis(500);
+        let mut ask_again = Duration::from_millis(2);
+        while self.running_requests() > 0 {
+            tokio::time::sleep(ask_again).await;
+            ask_again = (ask_again * 2).min(ASK_AT_LEAST);
         }
     }
 
@@ -228,29 +278,68 @@ impl ConnectionContext {
     /// Hands a datagram to the unreliable channel it names. What cannot be read, or names no such channel, is dropped
     /// and counted, as datagrams may be lost anyway.
     pub fn deliver_datagram(&self, packet: Bytes) {
-        let delivered = decode_datagram(packet).and_then(|(header, event)| {
-            let channels = lock(&self.datagram_channels);
-            let engine = channels.get(&header.stream_id)?.upgrade()?;
-            drop(channels);
-            engine.receive_datagram(event);
-            Some(())
-        });
-        if delivered.is_none() {
+        if self.try_deliver(packet).is_none() {
             self.metrics.datagrams_dropped.increment();
         }
     }
 
-    /// Lets the datagrams of a stream reach a channel, or no longer.
-    pub(crate) fn route_datagrams(&self, stream_id: u64, engine: Option<Weak<Engine>>) {
-        let mut channels = lock(&self.datagram_channels);
-        match engine {
-            Some(engine) => channels.insert(stream_id, engine),
-            None => channels.remove(&stream_id),
-        };
+    fn try_deliver(&self, packet: Bytes) -> Option<()> {
+        // The header says whom it is for and how long it gets. Who sends what nobody wants pays for unfolding it, not we.
+        let header = PacketHeader::parse(packet.first_chunk::<HEADER_LEN>()?).ok()?;
+        if header.payload_len as usize > MAX_DATAGRAM_PAYLOAD {
+            return None;
+        }
+        let engine = lock(&self.datagram_channels)
+            .get(&header.stream_id)?
+            .upgrade()?;
+        engine.receive_datagram(decode_datagram(packet)?);
+        Some(())
+    }
+
+    /// Lets the datagrams of a stream reach a channel.
+    pub(crate) fn route_datagrams(&self, stream_id: u64, engine: Weak<Engine>) {
+        lock(&self.datagram_channels).insert(stream_id, engine);
+    }
+
+    /// The stream carries this channel no longer.
+    pub(crate) fn forget_stream(&self, stream_id: u64, engine: *const Engine) {
+        for streams in [&self.datagram_channels, &self.accepted] {
+            let mut streams = lock(streams);
+            if streams
+                .get(&stream_id)
+                .is_some_and(|known| known.as_ptr() == engine)
+            {
+                streams.remove(&stream_id);
+            }
+        }
+    }
+
+    /// Lets calls on streams of their own find a channel that the peer opened.
+    pub(crate) fn accept_channel(&self, stream_id: u64, engine: Weak<Engine>) {
+        lock(&self.accepted).insert(stream_id, engine);
+        self.was_accepted.notify_waiters();
+    }
+
+    /// The channel that the peer opened on a stream. A call on a stream of its own may be here before it, since streams
+    /// do not wait for each other; then this waits.
+    pub(crate) async fn accepted_on(&self, stream_id: u64) -> Arc<Engine> {
+        loop {
+            let accepted = self.was_accepted.notified();
+            tokio::pin!(accepted);
+            accepted.as_mut().enable();
+            if let Some(engine) = lock(&self.accepted).get(&stream_id).and_then(Weak::upgrade) {
+                return engine;
+            }
+            accepted.await;
+        }
     }
 
     pub(crate) fn limits(&self) -> &ConnectionLimits {
         &self.limits
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -284,18 +373,25 @@ impl ConnectionContext {
         (before < self.limits.max_in_flight).then_some(permit)
     }
 
-    /// Waits until a message of this length may be on its way on a stream of its own beside the others that are. The
-    /// peer holds what it has of each until it is whole, so that many large ones at a time would exceed what it is
-    /// willing to hold. Those who wait are served in order; the room is given back when the result is dropped.
-    pub(crate) async fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    /// Waits until a request of this length may be under way beside the others that are. The peer holds each until it
+    /// is answered, and refuses what it cannot hold. Those who wait are served in order.
+    pub(crate) async fn room_for_call(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        Self::room_in(&self.call_room, self.limits.call_room(), bytes).await
+    }
+
+    /// Waits until bytes of this number may be written beside the others that are. The peer holds what it has of each
+    /// message until it is whole, and cuts off a stream that makes it hold too much.
+    pub(crate) async fn room_for_write(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        Self::room_in(&self.write_room, self.limits.write_room(), bytes).await
+    }
+
+    async fn room_in(room: &Semaphore, most: usize, bytes: usize) -> Option<SemaphorePermit<'_>> {
         if bytes < SHORT_MESSAGE {
             return None;
         }
-        let bytes = u32::try_from(bytes)
-            .unwrap_or(u32::MAX)
-            .min(self.room_bytes);
+        let bytes = u32::try_from(bytes.min(most)).unwrap_or(u32::MAX);
         // The semaphore is never closed.
-        Arc::clone(&self.room).acquire_many_owned(bytes).await.ok()
+        room.acquire_many(bytes).await.ok()
     }
 
     /// Replaces `before` bytes of incomplete frames by `after`. False when the limit forbids it; `before` is given back
@@ -322,7 +418,7 @@ impl ConnectionContext {
 }
 
 /// The event in a datagram: a whole packet, without the length that frames have.
-fn decode_datagram(packet: Bytes) -> Option<(PacketHeader, ProtocolMessage)> {
+fn decode_datagram(packet: Bytes) -> Option<ProtocolMessage> {
     let mut reader = FrameReader::detecting_legacy();
     reader.push(packet);
     let packet = match reader.next().ok()? {
@@ -330,7 +426,7 @@ fn decode_datagram(packet: Bytes) -> Option<(PacketHeader, ProtocolMessage)> {
         None => reader.end().ok()??,
     };
     let (event, _) = ProtocolMessage::decode(&packet.header, &packet.body).ok()?;
-    (reader.is_legacy() && event.msg_type == MessageType::Event).then_some((packet.header, event))
+    (reader.is_legacy() && event.msg_type == MessageType::Event).then_some(event)
 }
 
 /// A place among a connection's running requests.

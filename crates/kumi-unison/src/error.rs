@@ -22,6 +22,7 @@ pub(crate) mod codes {
     pub(crate) const CANCELLED: &str = "cancelled";
     pub(crate) const SCHEMA_MISMATCH: &str = "schema-mismatch";
     pub(crate) const TYPED_REFUSED: &str = "typed-refused";
+    pub(crate) const UNRELIABLE: &str = "unreliable";
     pub(crate) const METHOD_NOT_FOUND: &str = "method-not-found";
     pub(crate) const INVALID: &str = "invalid";
     pub(crate) const INTERNAL: &str = "internal";
@@ -31,10 +32,10 @@ pub(crate) mod codes {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// The peer announced a frame above the limit, or a message of ours is. Nothing was executed.
+    /// A message of ours is above the limit. It was not sent, so nothing was executed.
     #[error("frame of {len} bytes exceeds the limit of {max}")]
     FrameTooLarge {
-        /// The length announced or needed.
+        /// The length needed.
         len: usize,
         /// The limit.
         max: usize,
@@ -112,7 +113,7 @@ pub enum NetworkError {
     /// A message breaks a constraint of its schema. It was not sent, or, as an answer or event, not accepted.
     #[error("invalid message: {0}")]
     Invalid(#[from] ValidationError),
-    /// A request was made on a channel whose messages may be lost. Nothing was sent.
+    /// A request was made on a channel whose messages may be lost. Nothing was executed.
     #[error("an unreliable channel carries no requests")]
     Unreliable,
     /// The transport under the channel failed.
@@ -145,9 +146,8 @@ impl From<TlsError> for NetworkError {
 impl From<WireError> for NetworkError {
     fn from(error: WireError) -> Self {
         match error {
-            WireError::FrameTooLarge { len, max } | WireError::TooLarge { len, max } => {
-                Self::FrameTooLarge { len, max }
-            }
+            // Ours; a frame of the peer's that is too large says nothing about what the peer executed.
+            WireError::TooLarge { len, max } => Self::FrameTooLarge { len, max },
             error => Self::Wire(error),
         }
     }
@@ -169,6 +169,7 @@ impl NetworkError {
                 }
                 | Self::SchemaMismatch { .. }
                 | Self::TypedRefused
+                | Self::Unreliable
         )
     }
 
@@ -193,6 +194,7 @@ impl NetworkError {
                 Some(serde_json::json!({ "ours": ours, "theirs": theirs })),
             ),
             Self::TypedRefused => (codes::TYPED_REFUSED, None),
+            Self::Unreliable => (codes::UNRELIABLE, None),
             Self::Remote(remote) => return remote.clone(),
             _ => (codes::INTERNAL, None),
         };
@@ -239,6 +241,7 @@ impl NetworkError {
                 theirs: text("ours"),
             },
             codes::TYPED_REFUSED => Self::TypedRefused,
+            codes::UNRELIABLE => Self::Unreliable,
             _ => Self::Remote(remote),
         }
     }

@@ -54,10 +54,10 @@ pub mod typed;
 mod wire;
 
 pub use channel::{
-    CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT, DEFAULT_MAX_IN_FLIGHT,
-    DatagramLink, EventReceiver, IncomingRequest, OWN_STREAM_BYTES, RESET_CODE, Service,
-    StreamHandle, StreamOpener, SystemStream, TransportRecv, TransportSend, UnisonChannel,
-    UnisonStream,
+    CLOSED_CODE, CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT,
+    DEFAULT_MAX_IN_FLIGHT, DEFAULT_OPEN_TIMEOUT, DatagramLink, EventReceiver, IncomingRequest,
+    OWN_STREAM_BYTES, RESET_CODE, Service, StreamHandle, StreamOpener, SystemStream, TransportRecv,
+    TransportSend, UnisonChannel, UnisonStream,
 };
 pub use context::{ChannelHandle, ConnectionContext, ConnectionLimits};
 pub use core::{EventPolicy, Window};

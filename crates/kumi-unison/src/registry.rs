@@ -13,11 +13,11 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use crate::channel::{
-    Accepted, ChannelOptions, First, RESET_CODE, Service, TransportRecv, TransportSend,
-    UnisonChannel, answer_unframed, first_message, refuse,
+    Accepted, ChannelOptions, Engine, First, RESET_CODE, Service, TransportRecv, TransportSend,
+    UnisonChannel, answer_framed, answer_unframed, first_message, refuse,
 };
 use crate::context::ConnectionContext;
-use crate::core::{EventPolicy, SchemaFit, fit, methods};
+use crate::core::{Charge, EventPolicy, SchemaFit, fit, methods};
 use crate::error::{NetworkError, RemoteError};
 use crate::identity::{
     ChannelDirection, ChannelInfo, ChannelStatus, ChannelUpdate, Delivery, Lifetime, SchemaId,
@@ -182,6 +182,13 @@ impl ChannelSpec {
             schema: self.options.schema.clone(),
         }
     }
+}
+
+/// Who looks after a stream that was admitted.
+enum Runner {
+    Handler(Arc<dyn ChannelHandler>),
+    /// The stream is for one call of a channel that is open.
+    Channel(Arc<Engine>),
 }
 
 /// The channels of a server. Clones are the same registry.
@@ -363,20 +370,22 @@ impl ChannelRegistry {
                 self.serve_channel(context, send, recv, stream_id, &name, accepted)
                     .await;
             }
+            // What is not a request has no id that an answer could name.
+            Ok(First::Legacy(message) | First::Other(message))
+                if message.msg_type != MessageType::Request =>
+            {
+                context.metrics().protocol_errors.increment();
+                recv.stop(RESET_CODE);
+                send.reset(RESET_CODE);
+            }
             Ok(First::Legacy(message)) => {
                 let answer = self.answer_legacy(&context, message).await;
                 answer_unframed(&mut send, &answer, context.codec()).await;
             }
             Ok(First::Other(message)) => {
+                let answer = self.answer_legacy(&context, message).await;
                 recv.stop(RESET_CODE);
-                refuse(
-                    &mut send,
-                    PacketType::Data,
-                    message.id,
-                    &NetworkError::ChannelRequired,
-                    &context,
-                )
-                .await;
+                answer_framed(&mut send, &answer, context.codec()).await;
             }
             Ok(First::Nothing) => send.finish(),
             Err(error) => {
@@ -402,7 +411,7 @@ impl ChannelRegistry {
         name: &str,
         accepted: Box<Accepted>,
     ) {
-        let (options, handler) = match self.admit(name, &accepted) {
+        let (options, runner) = match self.admit(&context, name, &accepted).await {
             Ok(found) => found,
             Err(error) => {
                 recv.stop(RESET_CODE);
@@ -416,7 +425,11 @@ impl ChannelRegistry {
                 .await;
             }
         };
-        let opened = accepted.open(send, recv, stream_id, name, options, &context);
+        let whole = match &runner {
+            Runner::Handler(_) => None,
+            Runner::Channel(whole) => Some(Arc::clone(whole)),
+        };
+        let opened = accepted.open(send, recv, stream_id, name, (options, whole), &context);
         let Ok((channel, moving)) = opened else {
             return;
         };
@@ -430,7 +443,15 @@ impl ChannelRegistry {
             "a channel was opened"
         );
         // The handler's future owns the channel; when it ends, the channel closes.
-        let running = handler.run(Arc::clone(&context), channel);
+        let running = async {
+            match runner {
+                Runner::Handler(handler) => handler.run(Arc::clone(&context), channel).await,
+                Runner::Channel(_) => {
+                    Arc::clone(channel.engine()).serve_part(channel).await;
+                    Ok(())
+                }
+            }
+        };
         let ran = match moving {
             Some(moving) => futures_util::future::join(running, moving).await.0,
             None => running.await,
@@ -446,13 +467,26 @@ impl ChannelRegistry {
         }
     }
 
-    fn admit(
+    async fn admit(
         &self,
+        context: &ConnectionContext,
         name: &str,
         accepted: &Accepted,
-    ) -> Result<(ChannelOptions, Arc<dyn ChannelHandler>), NetworkError> {
+    ) -> Result<(ChannelOptions, Runner), NetworkError> {
         if self.is_draining() {
             return Err(NetworkError::Draining);
+        }
+        if let Some(stream_id) = accepted.opening.part_of {
+            let timeout = context.limits().first_message_timeout;
+            let whole = tokio::time::timeout(timeout, context.accepted_on(stream_id)).await;
+            return match whole {
+                Ok(whole) if whole.is_named(name) => {
+                    Ok((whole.options_for_part(), Runner::Channel(whole)))
+                }
+                _ => Err(NetworkError::Unavailable {
+                    name: name.to_owned(),
+                }),
+            };
         }
         let state = self.state();
         let Some((spec, handler)) = state.channels.get(name) else {
@@ -484,7 +518,7 @@ impl ChannelRegistry {
                 theirs: version(theirs),
             });
         }
-        Ok((spec.options.clone(), Arc::clone(handler)))
+        Ok((spec.options.clone(), Runner::Handler(Arc::clone(handler))))
     }
 
     async fn answer_legacy(
@@ -497,9 +531,10 @@ impl ChannelRegistry {
         let reserved = message.method.starts_with(methods::RESERVED);
         let result = match handler {
             _ if self.is_draining() => Err((methods::ERROR, NetworkError::Draining.to_remote())),
-            Some(handler) if !reserved && message.msg_type == MessageType::Request => {
-                match context.try_run() {
-                    Some(_permit) => handler
+            Some(handler) if !reserved => {
+                let charge = Charge::of(context.budget(), message.payload.len());
+                match context.try_run().zip(charge) {
+                    Some(_held) => handler
                         .answer(Arc::clone(context), message)
                         .await
                         .map_err(|e| ("", e)),

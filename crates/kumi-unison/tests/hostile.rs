@@ -340,3 +340,70 @@ async fn a_handler_that_never_serves_holds_no_more_requests_than_the_limit() {
     }
     support::at_rest(&channel).await;
 }
+
+/// A whole message as the `sequence`th packet of its stream.
+fn numbered(sequence: u64, message: &ProtocolMessage) -> Vec<u8> {
+    let mut frame = encode_frame(PacketType::Data, message, &Codec::new()).unwrap();
+    let packet = &mut frame[4..];
+    packet[16..24].copy_from_slice(&sequence.to_le_bytes());
+    packet[12..16].fill(0);
+    let crc = crc32fast::hash(packet);
+    packet[12..16].copy_from_slice(&crc.to_le_bytes());
+    frame
+}
+
+#[tokio::test]
+async fn small_packets_that_unfold_to_much_are_counted_as_what_they_unfold_to() {
+    const LIMIT: usize = 4 << 20;
+    let deaf = |_context: Arc<ConnectionContext>, channel: UnisonChannel| async move {
+        channel.closed().await;
+        Ok(())
+    };
+    let registry = registry_with("deaf", deaf);
+    registry.register_channel("echo", ServiceHandler::new(echo));
+    let limits = ConnectionLimits::default().max_held_bytes(LIMIT);
+    let context = ConnectionContext::with(limits, Arc::default());
+    let mut raw = Raw::open(&registry, &context);
+    raw.write(opening("deaf")).await;
+    let zeros = vec![0; 1 << 20];
+    let mut burst = Vec::new();
+    for id in 1..=64 {
+        let request = ProtocolMessage::request(id, "m", ContentType::Bytes, zeros.clone());
+        burst.extend(numbered(id, &request));
+    }
+    assert!(burst.len() < LIMIT / 8, "{} bytes on the wire", burst.len());
+    raw.write(burst).await;
+    let refused = |context: &ConnectionContext| context.metrics().snapshot().requests_refused;
+    while refused(&context) < 61 {
+        assert!(context.held_bytes() <= LIMIT);
+        tokio::task::yield_now().await;
+    }
+    assert!(context.held_bytes() > LIMIT / 2);
+    let event = ProtocolMessage::event("e", ContentType::Bytes, zeros);
+    raw.write(numbered(65, &event)).await;
+    raw.answer().await;
+    assert_eq!(context.metrics().snapshot().protocol_errors, 1);
+    assert_eq!(context.held_bytes(), 0);
+    serves_others(&registry).await;
+}
+
+#[tokio::test]
+async fn a_datagram_is_not_unfolded_before_it_is_known_to_be_wanted() {
+    let context = ConnectionContext::new();
+    let mut packet = encode_unframed(
+        &ProtocolMessage::event("e", ContentType::Bytes, vec![0; 8_000_000]),
+        &Codec::new(),
+    )
+    .unwrap();
+    assert!(packet.len() < 60_000);
+    let before = std::time::Instant::now();
+    for _ in 0..10_000 {
+        context.deliver_datagram(Bytes::from(packet.clone()));
+    }
+    assert_eq!(context.metrics().snapshot().datagrams_dropped, 10_000);
+    // Unfolding 80 GB takes more than that anywhere.
+    assert!(before.elapsed() < Duration::from_secs(5));
+    packet.truncate(20);
+    context.deliver_datagram(Bytes::from(packet));
+    assert_eq!(context.metrics().snapshot().datagrams_dropped, 10_001);
+}

@@ -14,7 +14,7 @@ use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{
     Codec, ContentType, FrameReader, MessageType, Outgoing, Output, PacketFlags, PacketType,
-    ProtocolMessage, WireError, encode_unframed,
+    ProtocolMessage, WireError, encode_frame, encode_unframed,
 };
 
 /// What an incoming stream turned out to be.
@@ -40,15 +40,15 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// Acknowledges it. Where there is a future, it moves the channel's bytes and is to be run beside the handler; else
-    /// tasks do.
+    /// Acknowledges it; as part of another channel, if there is one. Where there is a future, it moves the channel's bytes
+    /// and is to be run beside the handler; else tasks do.
     pub(crate) fn open<S: TransportSend, R: TransportRecv>(
         self,
         send: S,
         recv: R,
         stream_id: u64,
         name: &str,
-        options: ChannelOptions,
+        (options, whole): (ChannelOptions, Option<Arc<Engine>>),
         context: &Arc<ConnectionContext>,
     ) -> Result<(UnisonChannel, Option<impl Future<Output = ()> + Send>), NetworkError> {
         let Self {
@@ -56,7 +56,7 @@ impl Accepted {
             id,
             reader,
         } = self;
-        let engine = Engine::acceptor(name, (&opening, id), stream_id, options, context)?;
+        let engine = Engine::acceptor(name, (&opening, id), stream_id, options, context, whole)?;
         let channel = engine.channel();
         if engine.is_own_stream() {
             let moving = driver::answer_apart(engine, send, recv, reader);
@@ -186,6 +186,21 @@ pub(crate) async fn refuse<S: TransportSend>(
     let mut chunks = Vec::new();
     output.take(&mut chunks);
     if send.write(&mut chunks).await.is_ok() {
+        send.finish();
+        send.finished().await;
+    }
+}
+
+/// Answers a message that named no channel, and ends the stream.
+pub(crate) async fn answer_framed<S: TransportSend>(
+    send: &mut S,
+    answer: &ProtocolMessage,
+    codec: &Codec,
+) {
+    let Ok(frame) = encode_frame(PacketType::Data, answer, codec) else {
+        return send.reset(RESET_CODE);
+    };
+    if send.write(&mut [frame.into()]).await.is_ok() {
         send.finish();
         send.finished().await;
     }

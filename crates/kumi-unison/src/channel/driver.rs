@@ -9,19 +9,27 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::engine::{Engine, now};
-use super::transport::{RESET_CODE, TransportRecv, TransportSend};
-use crate::core::Step;
+use super::transport::{CLOSED_CODE, RESET_CODE, TransportRecv, TransportSend};
+use crate::core::{Phase, Step, after};
 use crate::error::{NetworkError, TransportError};
 use crate::wire::{FrameReader, Metadata, PacketHeader, ProtocolMessage};
+
+/// How long after the peer stopped reading it may take to say why.
+const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Messages that are handled before others get their turn: then the answers to the first leave while the next are read,
 /// and the two sides of a busy channel work at the same time instead of one after the other.
 const BATCH_MESSAGES: usize = 32;
+
+/// They are handled when this much was unfolded, if not before: what a few bytes unfold to is refused or charged before
+/// more of it is.
+const BATCH_BYTES: usize = 256 * 1024;
 
 /// Starts both tasks on the current runtime.
 pub(super) fn start<S: TransportSend, R: TransportRecv>(
@@ -84,7 +92,7 @@ pub(super) async fn ask_apart<S: TransportSend, R: TransportRecv>(
 /// reader finds that broken too.
 async fn write_once<S: TransportSend>(engine: &Engine, stream: u64, mut send: ResetOnDrop<S>) {
     let queued = engine.core().queued_bytes();
-    let _room = engine.context.room_for(queued).await;
+    let _room = engine.context.room_for_write(queued).await;
     let mut chunks = Vec::new();
     let step = poll_fn(|cx| {
         let mut core = engine.core();
@@ -133,32 +141,31 @@ fn count_write(engine: &Engine, chunks: &[Bytes]) {
 async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) {
     let mut chunks: Vec<Bytes> = Vec::new();
     let mut timer = Timer::new();
-    // Who asked on a stream of its own has ended its half already, and takes the call back by stopping ours.
+    // A stream for one call has room until its answer has arrived; others until it is written.
     let is_apart = engine.is_own_stream();
-    let mut stopped = pin!(send.stopped());
     let mut room = None;
+    let mut stopped = pin!(send.stopped());
     loop {
-        let output = poll_fn(|cx| poll_output(&engine, stream, &mut chunks, &mut timer, cx));
-        let step = if is_apart {
-            tokio::select! {
-                biased;
-                step = output => step,
-                () = &mut stopped => {
-                    lost(&engine, stream, &TransportError::Reset(u64::from(RESET_CODE)));
-                    return send.reset(RESET_CODE);
-                }
-            }
-        } else {
-            output.await
+        let output = |cx: &mut Context<'_>| {
+            poll_output(
+                &engine,
+                stream,
+                &mut chunks,
+                &mut timer,
+                stopped.as_mut(),
+                cx,
+            )
         };
-        match step {
+        match poll_fn(output).await {
             Step::Write => {
                 engine.output_taken();
                 count_write(&engine, &chunks);
                 let bytes = chunks.iter().map(Bytes::len).sum();
                 let write = async {
+                    let taken = engine.context.room_for_write(bytes).await;
                     if is_apart && room.is_none() {
-                        room = engine.context.room_for(bytes).await;
+                        room = taken;
+                        return send.write(&mut chunks).await;
                     }
                     send.write(&mut chunks).await
                 };
@@ -170,7 +177,14 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
                 chunks.clear();
                 match written {
                     Some(Ok(())) => {}
-                    Some(Err(error)) => return lost(&engine, stream, &error),
+                    Some(Err(error)) => {
+                        if matches!(error, TransportError::Reset(_)) {
+                            // The peer reads no more. Why, it says on the other half, and a moment is enough to hear it.
+                            let over = poll_fn(|cx| poll_over(&engine, stream, &mut timer, cx));
+                            let _ = tokio::time::timeout(STOP_GRACE, over).await;
+                        }
+                        return lost(&engine, stream, &error);
+                    }
                     // The next step says how it ends.
                     None => {}
                 }
@@ -180,33 +194,79 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
                 engine.finished();
                 return send.finished().await;
             }
-            Step::Reset | Step::Exit => return send.reset(RESET_CODE),
+            Step::Reset => return send.reset(reset_code(&engine)),
+            Step::Exit => return send.reset(RESET_CODE),
             Step::Wait => {}
         }
     }
 }
 
-/// What there is to write; meanwhile, deadlines are kept.
+/// What there is to write; meanwhile, deadlines are kept. When the peer has ended its half nobody reads any more, so it
+/// is here that it is noticed if the peer does not want the answers, or is gone.
 fn poll_output(
     engine: &Engine,
     stream: u64,
     chunks: &mut Vec<Bytes>,
     timer: &mut Timer,
+    mut stopped: Pin<&mut impl Future<Output = ()>>,
     cx: &mut Context<'_>,
 ) -> Poll<Step> {
     loop {
-        let (step, deadline) = {
+        let (step, deadline, is_alone) = {
             let mut core = engine.core();
             let step = core.take_output(stream, now(), chunks, cx.waker());
-            (step, core.next_deadline())
+            let is_alone = *core.phase() == Phase::PeerDone;
+            (step, core.next_deadline(), is_alone)
         };
         if step != Step::Wait {
             return Poll::Ready(step);
+        }
+        if is_alone && stopped.as_mut().poll(cx).is_ready() {
+            lost(
+                engine,
+                stream,
+                &TransportError::Reset(u64::from(RESET_CODE)),
+            );
+            continue;
         }
         if timer.poll(deadline, cx).is_pending() {
             return Poll::Pending;
         }
         expire(engine);
+    }
+}
+
+/// Resolves when the reader has said how the stream ended; meanwhile, deadlines are kept.
+fn poll_over(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Context<'_>) -> Poll<()> {
+    loop {
+        let (is_over, deadline) = {
+            let mut core = engine.core();
+            let is_over = core.writer_should_give_up(stream, cx.waker())
+                || !matches!(core.phase(), Phase::Open | Phase::Opening { .. });
+            (is_over, core.next_deadline())
+        };
+        if is_over {
+            return Poll::Ready(());
+        }
+        if timer.poll(deadline, cx).is_pending() {
+            return Poll::Pending;
+        }
+        expire(engine);
+    }
+}
+
+/// What a stream that ends at once is reset with: whether the channel on it may come again is known only here.
+fn reset_code(engine: &Engine) -> u32 {
+    match engine.core().phase() {
+        Phase::Ended {
+            error:
+                NetworkError::EventOverflow
+                | NetworkError::Violation(_)
+                | NetworkError::Wire(_)
+                | NetworkError::MemoryLimit,
+            ..
+        } => CLOSED_CODE,
+        _ => RESET_CODE,
     }
 }
 
@@ -243,7 +303,10 @@ fn lost(engine: &Engine, stream: u64, error: &TransportError) {
         "a stream broke"
     );
     engine.step_here(|core, effects| {
-        if core.is_current(stream) {
+        if !core.is_current(stream) {
+        } else if *error == TransportError::Reset(u64::from(CLOSED_CODE)) {
+            core.end(NetworkError::Closed, false, effects);
+        } else {
             core.handle_loss(effects);
         }
     });
@@ -295,18 +358,18 @@ async fn read_until_end<R: TransportRecv>(
     let mut partial_until = None;
     loop {
         // What is in first: the accepting side begins with what followed the opening.
-        let more = take_frames(engine, reader, &mut batch)?;
+        let more = take_frames(engine, reader, &mut batch);
         if !batch.is_empty() {
             partial_until = None;
             poll_fn(|cx| Poll::Ready(handle(engine, stream, &mut batch, cx))).await?;
         }
-        if more {
+        if more? {
             tokio::task::yield_now().await;
             continue;
         }
         held.set(reader.buffered_bytes())?;
         if reader.is_partial() {
-            partial_until.get_or_insert_with(|| now() + engine.options.frame_timeout);
+            partial_until.get_or_insert_with(|| after(now(), engine.options.frame_timeout));
         }
         let more = tokio::select! {
             biased;
@@ -339,10 +402,12 @@ fn take_frames(
     reader: &mut FrameReader,
     batch: &mut Vec<Received>,
 ) -> Result<bool, NetworkError> {
+    let mut bytes = 0;
     let mut more = true;
-    while more && batch.len() < BATCH_MESSAGES {
+    while more && batch.len() < BATCH_MESSAGES && bytes < BATCH_BYTES {
         match reader.next()? {
             Some(packet) => {
+                bytes += packet.body.len();
                 let (message, metadata) =
                     ProtocolMessage::decode_owned(&packet.header, packet.body)?;
                 batch.push((packet.header, message, metadata));

@@ -8,18 +8,18 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::options::ChannelOptions;
+use super::options::{Carrier, ChannelOptions};
 use super::service::{IncomingRequest, Service};
 use super::transport::DatagramLink;
 use super::{Handle, UnisonChannel};
-use crate::context::{ChannelHandle, ConnectionContext};
+use crate::context::{ChannelHandle, ConnectionContext, MAX_DATAGRAM_PAYLOAD};
 use crate::core::{
     Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, answer_message,
     event_message,
@@ -27,10 +27,16 @@ use crate::core::{
 use crate::error::{NetworkError, RemoteError};
 use crate::identity::Delivery;
 use crate::payload::Payload;
-use crate::wire::{Output, Prepared, ProtocolMessage};
+use crate::wire::{ContentType, Output, Prepared, ProtocolMessage};
 
 /// Requests that try again when there is room: enough to fill a write, too few to be a herd.
 const SLOT_LISTENERS: usize = 64;
+
+/// How long after a call on a stream of its own was lost its channel may take to notice that it was too.
+const LOSS_NOTICED: Duration = Duration::from_secs(1);
+
+/// The longest payload of an event in a datagram, with room for what its archive adds.
+const MAX_DATAGRAM_EVENT: usize = MAX_DATAGRAM_PAYLOAD - 4 * 1024;
 
 /// A channel's running state. Tasks and handles share it.
 pub(crate) struct Engine {
@@ -51,6 +57,10 @@ pub(crate) struct Engine {
     handle: OnceLock<Weak<Handle>>,
     key: OnceLock<u64>,
     stream_id: AtomicU64,
+    /// The stream and the connection that carry it now.
+    carrier: Mutex<Carrier>,
+    /// The channel that this is one call of, where the peer opened it.
+    whole: Option<Arc<Engine>>,
     own_stream: bool,
     /// Where an unreliable channel's events go.
     datagrams: Mutex<Option<Arc<dyn DatagramLink>>>,
@@ -127,10 +137,10 @@ impl Engine {
         options: ChannelOptions,
         context: &Arc<ConnectionContext>,
     ) -> Result<Arc<Self>, NetworkError> {
-        let settings = options.settings(options.is_persistent());
+        let settings = options.settings(options.is_persistent(), context.budget());
         let codec = Arc::clone(context.codec());
         let core = Core::opener(settings, name, 1, stream_id, codec, wall())?;
-        Ok(Self::new(core, stream_id, 2, options, context, false))
+        Ok(Self::new(core, stream_id, 2, options, context, None))
     }
 
     pub(super) fn acceptor(
@@ -139,9 +149,10 @@ impl Engine {
         stream_id: u64,
         options: ChannelOptions,
         context: &Arc<ConnectionContext>,
+        whole: Option<Arc<Engine>>,
     ) -> Result<Arc<Self>, NetworkError> {
         let codec = Arc::clone(context.codec());
-        let settings = options.settings(false);
+        let settings = options.settings(false, context.budget());
         let core = Core::acceptor(
             settings,
             name,
@@ -151,14 +162,12 @@ impl Engine {
             codec,
             wall(),
         )?;
-        Ok(Self::new(
-            core,
-            stream_id,
-            1,
-            options,
-            context,
-            opening.own_stream,
-        ))
+        let is_whole = whole.is_none();
+        let engine = Self::new(core, stream_id, 1, options, context, whole);
+        if is_whole {
+            context.accept_channel(stream_id, Arc::downgrade(&engine));
+        }
+        Ok(engine)
     }
 
     fn new(
@@ -167,7 +176,7 @@ impl Engine {
         next_id: u64,
         options: ChannelOptions,
         context: &Arc<ConnectionContext>,
-        own_stream: bool,
+        whole: Option<Arc<Engine>>,
     ) -> Arc<Self> {
         let handle = ChannelHandle {
             channel_name: core.name().to_owned(),
@@ -187,7 +196,12 @@ impl Engine {
             handle: OnceLock::new(),
             key: OnceLock::new(),
             stream_id: AtomicU64::new(stream_id),
-            own_stream: own_stream || options.own_stream,
+            carrier: Mutex::new(Carrier {
+                context: Arc::clone(context),
+                stream_id,
+            }),
+            own_stream: whole.is_some() || options.part_of.is_some(),
+            whole,
             datagrams: Mutex::new(None),
             options,
         });
@@ -258,8 +272,12 @@ impl Engine {
             slots,
             credits,
             state,
+            ended,
             counts,
         } = effects;
+        if ended {
+            self.forget_service();
+        }
         if counts != Default::default() {
             self.count(&counts);
         }
@@ -377,11 +395,8 @@ impl Engine {
         if self.is_unreliable() {
             return self.send_datagram(method, payload);
         }
-        let send = || {
-            let now = now();
-            self.step_here(|core, effects| core.send_event(now, method, payload, effects))
-                .0
-        };
+        let mut prepared = None;
+        let mut send = || self.try_event(method, payload, &mut prepared);
         if self.credits.is_free() {
             match send() {
                 Ok(()) => return Ok(()),
@@ -391,6 +406,22 @@ impl Engine {
         }
         self.context.metrics().events_waited.increment();
         self.credits.wait(send).await
+    }
+
+    /// Queues an event, or says why not. A long one is encoded here, before the lock, and once.
+    fn try_event(
+        &self,
+        method: &str,
+        payload: &Payload,
+        prepared: &mut Option<Prepared>,
+    ) -> Result<(), Refused> {
+        let message = event_message(method, payload);
+        if message.is_long() && prepared.is_none() && self.lock().wants_event(payload.bytes.len()) {
+            *prepared = Some(message.prepare(self.context.codec())?);
+        }
+        let now = now();
+        self.step_here(|core, effects| core.send_event(now, method, payload, prepared, effects))
+            .0
     }
 
     /// Makes the channel known to the connection that carries it from now on.
@@ -404,9 +435,88 @@ impl Engine {
             };
             context.register_channel(handle, weak.clone());
         }
+        let carrier = Carrier {
+            context: Arc::clone(context),
+            stream_id: self.stream_id(),
+        };
+        let mut current = self.carrier.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, carrier);
+        drop(current);
+        before
+            .context
+            .forget_stream(before.stream_id, Arc::as_ptr(self));
         if self.is_unreliable() {
-            context.route_datagrams(self.stream_id(), Some(weak));
+            context.route_datagrams(self.stream_id(), weak);
         }
+        self.state.notify_waiters();
+    }
+
+    /// What carries the channel now.
+    pub(super) fn carrier(&self) -> Carrier {
+        self.carrier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// After a call on a stream of its own was lost: whether the channel got another carrier. It did not if it ended, or
+    /// if it was only the call's stream that broke.
+    pub(super) async fn next_carrier(&self, before: &Carrier) -> bool {
+        let noticed = self.wait_state(|phase| {
+            let is_open = matches!(phase, Phase::Open | Phase::Opening { .. });
+            let stands = is_open && self.carrier().is(before);
+            (!stands).then_some(())
+        });
+        if tokio::time::timeout(LOSS_NOTICED, noticed).await.is_err() {
+            return false;
+        }
+        self.wait_state(|phase| match phase {
+            Phase::Ended { .. } => Some(false),
+            _ if self.carrier().is(before) => None,
+            _ => Some(true),
+        })
+        .await
+    }
+
+    /// Answers the one call of a stream of its own with the service of the channel that it belongs to, and ends with it.
+    pub(crate) async fn serve_part(self: &Arc<Self>, channel: UnisonChannel) {
+        let Some(whole) = &self.whole else { return };
+        let served = whole.wait_state(|phase| match phase {
+            Phase::Ended { .. } => Some(()),
+            _ => whole.has_service().then_some(()),
+        });
+        served.await;
+        self.step(|core, effects| core.set_has_service(effects));
+        tokio::select! {
+            _ = channel.closed() => {}
+            error = whole.ended() => self.end(error, true),
+        }
+    }
+
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.lock().name() == name
+    }
+
+    /// What a stream for one call of this channel is set to.
+    pub(crate) fn options_for_part(&self) -> ChannelOptions {
+        ChannelOptions {
+            service: None,
+            ..self.options.clone()
+        }
+    }
+
+    fn has_service(&self) -> bool {
+        let service = self.service.lock();
+        service.unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Resolves when the channel has ended, with the reason.
+    pub(super) async fn ended(&self) -> NetworkError {
+        self.wait_state(|phase| match phase {
+            Phase::Ended { error, .. } => Some(error.clone()),
+            _ => None,
+        })
+        .await
     }
 
     /// Whether events travel as datagrams.
@@ -419,8 +529,8 @@ impl Engine {
             .datagrams
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = link;
-        self.context
-            .route_datagrams(self.stream_id(), Some(Arc::downgrade(self)));
+        let Carrier { context, stream_id } = self.carrier();
+        context.route_datagrams(stream_id, Arc::downgrade(self));
     }
 
     /// Sends an event as a datagram. It is lost when there is no connection now, as on the way.
@@ -434,6 +544,16 @@ impl Engine {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let Some(link) = link else { return Ok(()) };
+        if payload.content_type == ContentType::Typed && self.lock().typed_allowed() == Some(false)
+        {
+            return Err(NetworkError::TypedRefused);
+        }
+        if payload.bytes.len() > MAX_DATAGRAM_EVENT {
+            return Err(NetworkError::FrameTooLarge {
+                len: payload.bytes.len(),
+                max: MAX_DATAGRAM_EVENT,
+            });
+        }
         let message = event_message(method, payload);
         let mut output = Output::new(self.stream_id());
         output.push(&message, 0, self.context.codec())?;
@@ -462,27 +582,39 @@ impl Engine {
     pub(super) fn poll_event(
         &self,
         lane: Lane,
+        waiting: &mut Option<u64>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
-        self.step_here(|core, effects| core.poll_event(lane, cx, effects))
+        self.step_here(|core, effects| core.poll_event(lane, waiting, cx, effects))
             .0
     }
 
     pub(super) fn set_service(self: &Arc<Self>, service: Arc<dyn Service>) {
         *self.service.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
+        if matches!(self.lock().phase(), Phase::Ended { .. }) {
+            self.forget_service();
+        }
         self.step(|core, effects| core.set_has_service(effects));
+        self.state.notify_waiters();
     }
 
     /// Begins to answer a request. The handler is polled once here; if it has to wait, it becomes a task, else its
     /// answer is returned.
-    pub(super) fn run(self: &Arc<Self>, call: IncomingCall, cx: &mut Context<'_>) -> Option<Ready> {
+    pub(super) fn run(
+        self: &Arc<Self>,
+        mut call: IncomingCall,
+        cx: &mut Context<'_>,
+    ) -> Option<Ready> {
         let key = (call.generation, call.id);
-        let service = self
+        let charge = call.charge.take();
+        // A call on a stream of its own is answered by the channel that it belongs to.
+        let owner = self.whole.as_ref().unwrap_or(self);
+        let service = owner
             .service
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let handle = self.handle.get().and_then(Weak::upgrade);
+        let handle = owner.handle.get().and_then(Weak::upgrade);
         let (Some(service), Some(handle)) = (service, handle) else {
             self.refuse(key, &NetworkError::Closed);
             return None;
@@ -499,7 +631,8 @@ impl Engine {
             trace_id = call.trace_id,
             method = call.method,
         );
-        let request = IncomingRequest::new(call, UnisonChannel { handle });
+        let part = self.whole.as_ref().map(|_| Arc::clone(self));
+        let request = IncomingRequest::new(call, UnisonChannel { handle }, part);
         let begin = AssertUnwindSafe(|| span.in_scope(|| service.call(request)));
         let Ok(future) = std::panic::catch_unwind(begin) else {
             return Some(self.ready(key, Handled::Panicked));
@@ -515,7 +648,7 @@ impl Engine {
                     if let Some(ready) = engine.try_answer(vec![ready]).pop() {
                         engine.answer_later(ready).await;
                     }
-                    drop(permit);
+                    drop((permit, charge));
                 });
                 None
             }
@@ -662,8 +795,17 @@ impl Engine {
         self.own_stream
     }
 
+    /// A service often holds its own channel. Once that has ended, the circle is broken here.
+    fn forget_service(&self) {
+        let service = self.service.lock();
+        let service = service.unwrap_or_else(PoisonError::into_inner).take();
+        // Its destructor is the application's, and runs without the lock.
+        drop(service);
+    }
+
     /// The writer ended the stream in order.
     pub(super) fn finished(&self) {
+        self.forget_service();
         self.state.notify_waiters();
     }
 }
@@ -673,9 +815,8 @@ impl Drop for Engine {
         if let Some(key) = self.key.get() {
             self.context.remove_channel(*key);
         }
-        if self.is_unreliable() {
-            self.context.route_datagrams(self.stream_id(), None);
-        }
+        let Carrier { context, stream_id } = self.carrier();
+        context.forget_stream(stream_id, std::ptr::from_ref(self));
     }
 }
 

@@ -15,12 +15,19 @@ use crate::wire::ProtocolMessage;
 pub struct EventReceiver {
     handle: Arc<Handle>,
     lane: Lane,
+    /// Its number among those who wait.
+    waiting: Option<u64>,
 }
 
 impl EventReceiver {
     pub(super) fn new(handle: Arc<Handle>, method: &str) -> Self {
         let lane = handle.engine.core().add_lane(method);
-        Self { handle, lane }
+        let waiting = None;
+        Self {
+            handle,
+            lane,
+            waiting,
+        }
     }
 
     /// The next event, or the note that the channel resumed. Dropping the future loses none.
@@ -36,7 +43,9 @@ impl EventReceiver {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
-        self.handle.engine.poll_event(self.lane, cx)
+        self.handle
+            .engine
+            .poll_event(self.lane, &mut self.waiting, cx)
     }
 }
 

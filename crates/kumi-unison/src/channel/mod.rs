@@ -24,22 +24,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::context::{ChannelHandle, ConnectionContext};
-use crate::core::{Lane, Phase};
+use crate::context::{ChannelHandle, ConnectionContext, SHORT_MESSAGE};
+use crate::core::{Lane, Phase, after};
 use crate::error::NetworkError;
 use crate::payload::{Payload, TypedPayload};
 use crate::wire::{FrameReader, ProtocolMessage};
 
-pub(crate) use accept::{Accepted, First, answer_unframed, first_message, refuse};
+pub(crate) use accept::{Accepted, First, answer_framed, answer_unframed, first_message, refuse};
 pub(crate) use engine::Engine;
 pub use events::EventReceiver;
 pub use options::{
     CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT, DEFAULT_MAX_IN_FLIGHT,
-    OWN_STREAM_BYTES, StreamOpener,
+    DEFAULT_OPEN_TIMEOUT, OWN_STREAM_BYTES, StreamOpener,
 };
 pub use service::{IncomingRequest, Service};
 pub use stream::{StreamHandle, SystemStream, UnisonStream};
-pub use transport::{DatagramLink, RESET_CODE, TransportRecv, TransportSend};
+pub use transport::{CLOSED_CODE, DatagramLink, RESET_CODE, TransportRecv, TransportSend};
 
 /// A channel: requests in both directions, and events, on one stream.
 ///
@@ -86,6 +86,14 @@ impl UnisonChannel {
         options: ChannelOptions,
         context: &Arc<ConnectionContext>,
     ) -> Result<Self, NetworkError> {
+        if let Some(carrier) = &options.part_of
+            && !Arc::ptr_eq(&carrier.context, context)
+        {
+            // The connection changed meanwhile, and with it what stream numbers mean.
+            return Err(NetworkError::ConnectionLost {
+                maybe_executed: false,
+            });
+        }
         let engine = Engine::opener(name, stream_id, options, context)?;
         if engine.is_own_stream() {
             let moving = driver::ask_apart(Arc::clone(&engine), send, recv);
@@ -177,48 +185,77 @@ impl UnisonChannel {
             return Err(NetworkError::Unreliable);
         }
         let mut now = engine::now();
-        let deadline = now + options.deadline.unwrap_or(engine.options.default_deadline);
+        let deadline = after(
+            now,
+            options.deadline.unwrap_or(engine.options.default_deadline),
+        );
+        let until = tokio::time::Instant::from_std(deadline);
+        let _room = if payload.bytes.len() >= SHORT_MESSAGE {
+            let room = engine.context.room_for_call(payload.bytes.len());
+            let room = tokio::time::timeout_at(until, room).await;
+            room.map_err(|_| NetworkError::Deadline)?
+        } else {
+            None
+        };
         let own_stream = options.own_stream || payload.bytes.len() >= OWN_STREAM_BYTES;
+        let opener = engine.options.opener.as_ref().filter(|_| own_stream);
         loop {
-            let times = (now, deadline);
-            let result = match &engine.options.opener {
-                Some(opener) if own_stream => {
-                    self.call_apart(opener, method, &payload, times).await
+            let carrier = opener.map(|opener| (opener, engine.carrier()));
+            let result = match &carrier {
+                Some((opener, carrier)) => {
+                    let options = engine.options.for_one_call(carrier.clone());
+                    let opened = opener.open_stream(&self.name(), options);
+                    self.call_on_part(opened, method, &payload, (now, deadline))
+                        .await
                 }
-                _ => engine.call(method, &payload, times).await,
+                None => engine.call(method, &payload, (now, deadline)).await,
             };
             now = engine::now();
-            match result {
+            match (&result, &carrier) {
                 // A persistent channel waits for its next stream, as long as the deadline allows.
-                Err(NetworkError::ConnectionLost { maybe_executed })
+                (Err(NetworkError::ConnectionLost { maybe_executed }), carrier)
                     if engine.options.is_persistent()
                         && (options.idempotent || !maybe_executed)
                         && now < deadline
-                        && !self.is_ended() => {}
-                result => return result,
+                        && !self.is_ended() =>
+                {
+                    if let Some((_, carrier)) = carrier {
+                        let next = tokio::time::timeout_at(until, engine.next_carrier(carrier));
+                        if !next.await.unwrap_or(false) {
+                            return result;
+                        }
+                        now = engine::now();
+                    }
+                }
+                _ => return result,
             }
         }
     }
 
-    /// One call on a stream of its own, which ends with it.
-    async fn call_apart(
+    /// One call of this channel on a stream of its own. It ends with the channel, as the others do.
+    async fn call_on_part(
         &self,
-        opener: &Arc<dyn StreamOpener>,
+        opened: BoxFuture<'static, Result<Self, NetworkError>>,
         method: &str,
         payload: &Payload,
-        times: (Instant, Instant),
+        (now, deadline): (Instant, Instant),
     ) -> Result<Payload, NetworkError> {
-        let options = self.engine().options.for_one_call();
-        let opened = opener.open_stream(&self.name(), options);
-        let until = tokio::time::Instant::from_std(times.1);
-        match tokio::time::timeout_at(until, opened).await {
-            Ok(opened) => opened?.only_call(method, payload, times).await,
-            Err(_) => Err(NetworkError::Deadline),
+        let until = tokio::time::Instant::from_std(deadline);
+        let call = async {
+            let Ok(opened) = tokio::time::timeout_at(until, opened).await else {
+                return Err(NetworkError::Deadline);
+            };
+            opened?.call_apart(method, payload, (now, deadline)).await
+        };
+        tokio::select! {
+            biased;
+            result = call => result,
+            error = self.engine().ended() => Err(error),
         }
     }
 
-    /// The one call of such a stream. Its bytes are moved by this very future.
-    async fn only_call(
+    /// The one call of a stream of its own. Its bytes are moved by this very future.
+    async fn call_apart(
         &self,
         method: &str,
         payload: &Payload,
@@ -306,7 +343,11 @@ impl UnisonChannel {
     /// # Errors
     /// When the channel ended, after all events that came before.
     pub async fn recv(&self) -> Result<ProtocolMessage, NetworkError> {
-        poll_fn(|cx| self.engine().poll_event(Lane::Rest, cx)).await
+        let mut recv = Receiving {
+            engine: self.engine(),
+            waiting: None,
+        };
+        poll_fn(|cx| recv.engine.poll_event(Lane::Rest, &mut recv.waiting, cx)).await
     }
 
     /// The events of one name. While it lives, they go there instead of to [`recv`](Self::recv).
@@ -353,13 +394,7 @@ impl UnisonChannel {
 
     /// Resolves when the channel has ended, with the reason.
     pub async fn closed(&self) -> NetworkError {
-        self.engine()
-            .wait_state(|phase| match phase {
-                Phase::Ended { error, .. } => Some(error.clone()),
-                Phase::PeerDone => None,
-                _ => None,
-            })
-            .await
+        self.engine().ended().await
     }
 
     /// Resolves when the stream under a persistent channel broke (true), or the channel ended (false).
@@ -443,6 +478,20 @@ impl UnisonChannel {
 
     fn is_ended(&self) -> bool {
         matches!(self.engine().core().phase(), Phase::Ended { .. })
+    }
+}
+
+/// Somebody who waits for an event, and leaves nothing behind.
+struct Receiving<'a> {
+    engine: &'a Engine,
+    waiting: Option<u64>,
+}
+
+impl Drop for Receiving<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.waiting {
+            self.engine.core().stop_waiting(Lane::Rest, number);
+        }
     }
 }
 

@@ -7,12 +7,16 @@ use futures_util::future::BoxFuture;
 
 use super::UnisonChannel;
 use super::service::Service;
-use crate::core::{EventPolicy, Settings, Window};
+use crate::context::ConnectionContext;
+use crate::core::{Budget, EventPolicy, Settings, Window};
 use crate::error::NetworkError;
 use crate::identity::{ChannelDirection, Delivery, Lifetime, SchemaId};
 
 /// How long a call may take when it says nothing else.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long the opening of a channel may take.
+pub const DEFAULT_OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a frame that was begun may take.
 pub const DEFAULT_FRAME_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,9 +51,10 @@ pub struct ChannelOptions {
     pub(crate) window: Window,
     pub(crate) max_in_flight: u32,
     pub(crate) default_deadline: Duration,
+    pub(crate) open_timeout: Duration,
     pub(crate) frame_timeout: Duration,
     pub(crate) output_limit_bytes: usize,
-    pub(crate) own_stream: bool,
+    pub(crate) part_of: Option<Carrier>,
     pub(crate) service: Option<Arc<dyn Service>>,
     pub(crate) opener: Option<Arc<dyn StreamOpener>>,
 }
@@ -65,12 +70,26 @@ impl Default for ChannelOptions {
             window: Window::default(),
             max_in_flight: DEFAULT_MAX_IN_FLIGHT,
             default_deadline: DEFAULT_DEADLINE,
+            open_timeout: DEFAULT_OPEN_TIMEOUT,
             frame_timeout: DEFAULT_FRAME_TIMEOUT,
             output_limit_bytes: DEFAULT_OUTPUT_LIMIT,
-            own_stream: false,
+            part_of: None,
             service: None,
             opener: None,
         }
+    }
+}
+
+/// What carries a channel: a stream of a connection.
+#[derive(Clone)]
+pub(crate) struct Carrier {
+    pub(crate) context: Arc<ConnectionContext>,
+    pub(crate) stream_id: u64,
+}
+
+impl Carrier {
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.context, &other.context) && self.stream_id == other.stream_id
     }
 }
 
@@ -139,9 +158,16 @@ impl ChannelOptions {
         self
     }
 
-    /// How long our calls may take when they say nothing else, and the opening.
+    /// How long our calls may take when they say nothing else.
     pub fn default_deadline(mut self, deadline: Duration) -> Self {
         self.default_deadline = deadline;
+        self
+    }
+
+    /// How long the opening may take. One that was not acknowledged by then ends the channel; after a reconnection, a
+    /// persistent channel tries again instead.
+    pub fn open_timeout(mut self, timeout: Duration) -> Self {
+        self.open_timeout = timeout;
         self
     }
 
@@ -179,18 +205,18 @@ impl ChannelOptions {
         self.schema.as_ref()
     }
 
-    /// The same channel, for one call on a stream of its own.
-    pub(crate) fn for_one_call(&self) -> Self {
+    /// The same channel, for one call on a stream of its own beside the one that carries the channel.
+    pub(crate) fn for_one_call(&self, carrier: Carrier) -> Self {
         Self {
             lifetime: Lifetime::Transient,
-            own_stream: true,
+            part_of: Some(carrier),
             opener: None,
             service: None,
             ..self.clone()
         }
     }
 
-    pub(crate) fn settings(&self, persistent: bool) -> Settings {
+    pub(crate) fn settings(&self, persistent: bool, budget: &Arc<Budget>) -> Settings {
         Settings {
             schema: self.schema.clone(),
             persistent,
@@ -198,9 +224,10 @@ impl ChannelOptions {
             window: self.window,
             max_in_flight: self.max_in_flight,
             output_limit_bytes: self.output_limit_bytes,
-            open_timeout: self.default_deadline,
+            open_timeout: self.open_timeout,
             unreliable: self.delivery == Delivery::Unreliable,
-            own_stream: self.own_stream,
+            part_of: self.part_of.as_ref().map(|carrier| carrier.stream_id),
+            budget: Arc::clone(budget),
         }
     }
 }

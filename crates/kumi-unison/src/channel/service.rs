@@ -1,12 +1,14 @@
 //! The answering side: what a request looks like to its handler.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::UnisonChannel;
+use super::engine::Engine;
 use crate::core::IncomingCall;
 use crate::error::RemoteError;
 use crate::payload::Payload;
@@ -53,11 +55,21 @@ where
 pub struct IncomingRequest {
     call: IncomingCall,
     channel: UnisonChannel,
+    /// The stream of its own that it came on, if it did.
+    part: Option<Arc<Engine>>,
 }
 
 impl IncomingRequest {
-    pub(super) fn new(call: IncomingCall, channel: UnisonChannel) -> Self {
-        Self { call, channel }
+    pub(super) fn new(
+        call: IncomingCall,
+        channel: UnisonChannel,
+        part: Option<Arc<Engine>>,
+    ) -> Self {
+        Self {
+            call,
+            channel,
+            part,
+        }
     }
 
     /// What is asked.
@@ -82,9 +94,8 @@ impl IncomingRequest {
 
     /// Fires when the caller gave up, the deadline passed or the channel ended.
     pub fn cancelled(&self) -> CancellationToken {
-        self.channel
-            .engine()
-            .token(self.call.generation, self.call.id)
+        let engine = self.part.as_ref().unwrap_or(self.channel.engine());
+        engine.token(self.call.generation, self.call.id)
     }
 
     /// The caller's trace id, 0 if it has none.
@@ -92,7 +103,7 @@ impl IncomingRequest {
         self.call.trace_id
     }
 
-    /// The channel it came on, to send events on or to ask back.
+    /// The channel it belongs to, to send events on or to ask back; also when it came on a stream of its own.
     pub fn channel(&self) -> &UnisonChannel {
         &self.channel
     }

@@ -14,6 +14,10 @@ use crate::error::{NetworkError, TransportError};
 /// The code a stream is reset with when the peer broke the protocol, or in place of an orderly end.
 pub const RESET_CODE: u32 = 1;
 
+/// The code a stream is reset with when the channel on it is over for good, by its policy or for what the peer sent: one
+/// that would otherwise be reopened is not.
+pub const CLOSED_CODE: u32 = 2;
+
 /// The datagrams of a connection, for channels whose events may be lost.
 pub trait DatagramLink: Send + Sync + 'static {
     /// Sends one datagram, or drops it: this never waits.
@@ -56,7 +60,7 @@ pub trait TransportSend: Send + 'static {
     }
 
     /// Resolves when the peer said that it reads no more of this, or is gone. Default: never, which only means that a
-    /// handler on a stream of its own does not hear of a caller that gave up.
+    /// handler whose caller has ended its own half does not hear when the caller gives up.
     fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         std::future::pending()
     }

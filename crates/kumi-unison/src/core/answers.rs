@@ -5,13 +5,19 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::{Core, Effects, Phase, REFUSAL_ALLOWANCE, methods};
+use super::{Charge, Core, Effects, Phase, REFUSAL_ALLOWANCE, methods};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
 use crate::wire::{
     ContentType, MessageType, Metadata, Outgoing, PacketFlags, PacketType, Prepared,
     ProtocolMessage,
 };
+
+/// Requests with payloads below this are bounded well enough by how many may run, and are not charged while they do.
+const CHARGED_PAYLOAD: usize = 1024;
+
+/// What a request that is held takes beside its payload and its name.
+const REQUEST_OVERHEAD: usize = 256;
 
 /// A request to run a handler for.
 #[derive(Debug)]
@@ -23,6 +29,8 @@ pub(crate) struct IncomingCall {
     pub(crate) payload: Payload,
     pub(crate) deadline: Option<Instant>,
     pub(crate) trace_id: u64,
+    /// What it takes of the connection's budget, until its handler is done.
+    pub(crate) charge: Option<Charge>,
 }
 
 /// A request that came and is not answered.
@@ -64,10 +72,14 @@ impl Core {
         effects: &mut Effects,
     ) -> Result<(), NetworkError> {
         let id = message.id;
+        let is_charged = !self.has_service || message.payload.len() >= CHARGED_PAYLOAD;
+        let mut charge = None;
         let refusal = if self.running.contains_key(&id) {
             return Err(NetworkError::Violation(
                 "a request id that is in use".to_owned(),
             ));
+        } else if self.settings.unreliable {
+            NetworkError::Unreliable
         } else if self.draining_here {
             NetworkError::Draining
         } else if self.running.len() >= self.settings.max_in_flight as usize {
@@ -76,6 +88,8 @@ impl Core {
             NetworkError::TypedRefused
         } else if message.method.starts_with(methods::RESERVED) {
             NetworkError::Remote(RemoteError::method_not_found(&message.method))
+        } else if is_charged && !self.charge(&message, &mut charge) {
+            NetworkError::Busy
         } else {
             let deadline = metadata
                 .deadline_ms
@@ -87,8 +101,9 @@ impl Core {
                     ..Running::default()
                 },
             );
-            if let Some(deadline) = deadline {
-                self.note_deadline(deadline);
+            // The timer is the writer's, and an incoming request does not wake it otherwise.
+            if deadline.is_some_and(|deadline| self.note_deadline(deadline)) {
+                self.kick(effects);
             }
             let ProtocolMessage {
                 method,
@@ -106,6 +121,7 @@ impl Core {
                 },
                 deadline,
                 trace_id: metadata.trace_id,
+                charge,
             };
             if self.has_service {
                 effects.counts.run += 1;
@@ -117,6 +133,13 @@ impl Core {
         };
         effects.counts.refused += 1;
         self.refuse(now, id, &refusal, effects)
+    }
+
+    /// Takes what a request needs from the connection's budget, if that has it.
+    fn charge(&self, message: &ProtocolMessage, charge: &mut Option<Charge>) -> bool {
+        let bytes = message.payload.len() + message.method.len() + REQUEST_OVERHEAD;
+        *charge = Charge::of(&self.settings.budget, bytes);
+        charge.is_some()
     }
 
     /// Answers a request that did not run. A peer that keeps asking without reading answers is cut off.
@@ -199,9 +222,9 @@ impl Core {
     ) {
         if generation == self.generation && self.running.remove(&id).is_some() {
             effects.counts.refused += 1;
-            let pushed = self.push_error(now, id, methods::ERROR, &error.to_remote());
-            debug_assert!(pushed.is_ok(), "a refusal fits a packet");
-            self.kick(effects);
+            if let Err(error) = self.refuse(now, id, error, effects) {
+                self.end(error, false, effects);
+            }
         }
     }
 

@@ -25,9 +25,14 @@ enum State {
 }
 
 impl Call {
+    /// Whether it has no result.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting(_))
+    }
+
     /// When it must have ended, if it has not.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        matches!(self.state, State::Waiting(_)).then_some(self.deadline)
+        self.is_waiting().then_some(self.deadline)
     }
 }
 
@@ -58,8 +63,10 @@ pub(crate) struct NewCall<'a> {
 impl NewCall<'_> {
     /// The request as it leaves, with what remains of its time.
     pub(crate) fn outgoing(&self, now: Instant) -> Outgoing<'_> {
-        let remaining = self.deadline.saturating_duration_since(now).as_millis();
-        let deadline_ms = u32::try_from(remaining).unwrap_or(u32::MAX).max(1);
+        // Rounded up: the handler should not be told that nobody waits while somebody still does.
+        let remaining = self.deadline.saturating_duration_since(now).as_micros();
+        let deadline_ms = u32::try_from(remaining.div_ceil(1_000)).unwrap_or(u32::MAX);
+        let deadline_ms = deadline_ms.max(1);
         Outgoing {
             packet_type: PacketType::Data,
             flags: PacketFlags::NONE,
@@ -202,9 +209,14 @@ impl Core {
         Ok(())
     }
 
-    /// Ends every call that has no result. Those that were not even taken by the writer certainly did not run.
-    pub(super) fn fail_calls(&mut self, error: &NetworkError, effects: &mut Effects) {
-        let taken = self.output.taken();
+    /// Ends every call that has no result. Those that were not even taken by the writer certainly did not run, unless
+    /// what is queued is still written.
+    pub(super) fn fail_calls(&mut self, error: &NetworkError, flush: bool, effects: &mut Effects) {
+        let taken = if flush {
+            self.output.end()
+        } else {
+            self.output.taken()
+        };
         for call in self.calls.values_mut() {
             let State::Waiting(waker) = &mut call.state else {
                 continue;

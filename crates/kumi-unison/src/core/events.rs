@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::{Core, Effects, Phase, Refused, Window};
 use crate::error::NetworkError;
 use crate::payload::Payload;
-use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType};
+use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType, Prepared};
 
 /// What happens to an event that finds no credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -27,15 +27,27 @@ pub enum EventPolicy {
 }
 
 /// What the peer lets us send.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Credits {
     /// The peer's window; none before the peer granted one.
     window: Option<Window>,
     events: u32,
     bytes: u32,
     /// Events kept for want of credit, where the policy is to drop the oldest.
-    backlog: VecDeque<(String, Payload)>,
+    backlog: VecDeque<Kept>,
     backlog_bytes: usize,
+}
+
+/// An event that waits for credit.
+struct Kept {
+    /// Of its payload, which is what it costs.
+    len: usize,
+    event: KeptEvent,
+}
+
+enum KeptEvent {
+    Short(String, Payload),
+    Long(Prepared),
 }
 
 /// The byte credits that an event of this length costs.
@@ -56,30 +68,37 @@ impl Credits {
         self.bytes = 0;
     }
 
+    /// Whether an event of this length finds credit, and what it costs.
+    fn affords(&self, len: usize) -> Option<u32> {
+        let cost = cost(self.window?, len);
+        (self.events >= 1 && self.bytes >= cost).then_some(cost)
+    }
+
     fn take(&mut self, len: usize) -> bool {
-        let Some(window) = self.window else {
-            return false;
-        };
-        let cost = cost(window, len);
-        let affordable = self.events >= 1 && self.bytes >= cost;
-        if affordable {
+        let cost = self.affords(len);
+        if let Some(cost) = cost {
             self.events -= 1;
             self.bytes -= cost;
         }
-        affordable
+        cost.is_some()
     }
 
-    /// Keeps an event, and drops the oldest as far as the window demands. Returns how many were dropped.
-    fn keep(&mut self, method: &str, payload: Payload) -> u64 {
-        let window = self.window.unwrap_or_default();
-        self.backlog_bytes += payload.bytes.len();
-        self.backlog.push_back((method.to_owned(), payload));
+    /// Keeps an event, and drops the oldest as far as the window demands, the peer's or ours, whichever is smaller: a
+    /// peer may grant what it likes, but the memory is ours. Returns how many were dropped.
+    fn keep(&mut self, kept: Kept, ours: Window) -> u64 {
+        let theirs = self.window.unwrap_or(ours);
+        let window = Window {
+            events: theirs.events.min(ours.events),
+            bytes: theirs.bytes.min(ours.bytes),
+        };
+        self.backlog_bytes += kept.len;
+        self.backlog.push_back(kept);
         let mut dropped = 0;
         while self.backlog.len() > window.events.max(1) as usize
             || (self.backlog_bytes > window.bytes as usize && self.backlog.len() > 1)
         {
-            if let Some((_, oldest)) = self.backlog.pop_front() {
-                self.backlog_bytes -= oldest.bytes.len();
+            if let Some(oldest) = self.backlog.pop_front() {
+                self.backlog_bytes -= oldest.len;
                 dropped += 1;
             }
         }
@@ -88,12 +107,21 @@ impl Credits {
 }
 
 impl Core {
-    /// Queues an event, or does with it what the policy says.
+    /// Whether an event of this length would be queued or kept now, so that preparing it is not in vain.
+    pub(crate) fn wants_event(&self, len: usize) -> bool {
+        let is_open = matches!(self.phase, Phase::Open | Phase::Opening { .. });
+        self.settings.policy == EventPolicy::DropOldest
+            || is_open && self.has_room() && self.credits.affords(len).is_some()
+    }
+
+    /// Queues an event, or does with it what the policy says. `prepared` is its encoding, if it is long; it is left in
+    /// place when the event has to wait.
     pub(crate) fn send_event(
         &mut self,
         now: Instant,
         method: &str,
         payload: &Payload,
+        prepared: &mut Option<Prepared>,
         effects: &mut Effects,
     ) -> Result<(), Refused> {
         let lost = match &self.phase {
@@ -109,7 +137,13 @@ impl Core {
         crate::wire::check(&message)?;
         let ready = !lost && self.credits.backlog.is_empty() && self.has_room();
         if ready && self.credits.take(payload.bytes.len()) {
-            self.push(now, &message)?;
+            match prepared.take() {
+                Some(prepared) => {
+                    let timestamp = self.timestamp_ns(now);
+                    self.output.push_prepared(prepared, timestamp);
+                }
+                None => self.push(now, &message)?,
+            }
             effects.counts.events_sent += 1;
             self.kick(effects);
             return Ok(());
@@ -117,7 +151,14 @@ impl Core {
         match self.settings.policy {
             EventPolicy::Wait => Err(Refused::Full),
             EventPolicy::DropOldest => {
-                effects.counts.events_dropped += self.credits.keep(method, payload.clone());
+                let kept = Kept {
+                    len: payload.bytes.len(),
+                    event: match prepared.take() {
+                        Some(prepared) => KeptEvent::Long(prepared),
+                        None => KeptEvent::Short(method.to_owned(), payload.clone()),
+                    },
+                };
+                effects.counts.events_dropped += self.credits.keep(kept, self.settings.window);
                 Ok(())
             }
             // Before the peer granted anything, and while output is merely full, there is nothing to close for.
@@ -165,23 +206,37 @@ impl Core {
     /// Sends kept events as far as credit and room go.
     pub(super) fn send_backlog(&mut self, now: Instant, effects: &mut Effects) {
         while self.has_room() {
-            let Some((_, payload)) = self.credits.backlog.front() else {
+            let Some(len) = self.credits.backlog.front().map(|kept| kept.len) else {
                 return;
             };
-            let len = payload.bytes.len();
             if !self.credits.take(len) {
                 return;
             }
-            let Some((method, payload)) = self.credits.backlog.pop_front() else {
+            let Some(kept) = self.credits.backlog.pop_front() else {
                 return;
             };
             self.credits.backlog_bytes -= len;
-            // It was checked before it was kept, so it fits.
-            let pushed = self.push(now, &event_message(&method, &payload));
-            debug_assert!(pushed.is_ok(), "a kept event fits a packet");
+            match kept.event {
+                KeptEvent::Long(prepared) => {
+                    let timestamp = self.timestamp_ns(now);
+                    self.output.push_prepared(prepared, timestamp);
+                }
+                KeptEvent::Short(method, payload) => {
+                    // It was checked before it was kept, so it fits.
+                    let pushed = self.push(now, &event_message(&method, &payload));
+                    debug_assert!(pushed.is_ok(), "a kept event fits a packet");
+                }
+            }
             effects.counts.events_sent += 1;
             self.kick(effects);
         }
+    }
+
+    /// Kept events that will never find credit are losses like the others.
+    pub(super) fn drop_backlog(&mut self, effects: &mut Effects) {
+        effects.counts.events_dropped += self.credits.backlog.len() as u64;
+        self.credits.backlog.clear();
+        self.credits.backlog_bytes = 0;
     }
 
     /// Whether kept events wait for room only, so that the writer should call [`Self::send_backlog`].

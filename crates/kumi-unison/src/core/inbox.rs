@@ -5,14 +5,19 @@
 //! asked for, and one for all others.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::budget::{Budget, Charge};
 use super::events::cost;
 use super::{Core, Effects, Phase, Window, methods};
 use crate::error::NetworkError;
 use crate::wire::{ContentType, ProtocolMessage};
+
+/// What an event that waits takes beside its payload and its name.
+const EVENT_OVERHEAD: usize = 128;
 
 /// Which events a receiver takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,7 +31,32 @@ pub(crate) enum Lane {
 #[derive(Debug, Default)]
 struct Queue {
     events: VecDeque<ProtocolMessage>,
-    wakers: Vec<Waker>,
+    /// Of their payloads.
+    bytes: usize,
+    /// Who waits, by number, so that one who goes away leaves nothing behind.
+    wakers: Vec<(u64, Waker)>,
+}
+
+impl Queue {
+    fn wake(&mut self, wakers: &mut Vec<Waker>) {
+        wakers.extend(self.wakers.drain(..).map(|(_, waker)| waker));
+    }
+
+    fn push(&mut self, event: ProtocolMessage) {
+        self.bytes += event.payload.len();
+        self.events.push_back(event);
+    }
+
+    fn pop(&mut self) -> Option<ProtocolMessage> {
+        let event = self.events.pop_front()?;
+        self.bytes -= event.payload.len();
+        Some(event)
+    }
+
+    fn take_events(&mut self) -> VecDeque<ProtocolMessage> {
+        self.bytes = 0;
+        std::mem::take(&mut self.events)
+    }
 }
 
 #[derive(Debug)]
@@ -39,6 +69,10 @@ struct Named {
 #[derive(Debug)]
 pub(super) struct Inbox {
     window: Window,
+    /// Events come as datagrams: they cost no credit, so none is returned.
+    unreliable: bool,
+    /// What the events that wait take of the connection's budget.
+    charge: Charge,
     /// Credit the peer has left.
     left: Window,
     /// Consumed and not returned.
@@ -51,9 +85,11 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    pub(super) fn new(window: Window) -> Self {
+    pub(super) fn new(window: Window, unreliable: bool, budget: &Arc<Budget>) -> Self {
         Self {
             window,
+            unreliable,
+            charge: Charge::none(budget),
             left: window,
             owed: Window {
                 events: 0,
@@ -79,7 +115,7 @@ impl Inbox {
             .chain([&self.rest]);
         for event in queues
             .flat_map(|queue| &queue.events)
-            .filter(|event| !event.is_resumed())
+            .filter(|event| !event.is_resumed() && !self.unreliable)
         {
             held.events += 1;
             held.bytes += cost(self.window, event.payload.len());
@@ -102,16 +138,16 @@ impl Inbox {
         for queue in queues.chain([&mut self.rest]) {
             // A second note says nothing that the first does not.
             if !queue.events.back().is_some_and(ProtocolMessage::is_resumed) {
-                queue.events.push_back(note.clone());
+                queue.push(note.clone());
             }
-            wakers.append(&mut queue.wakers);
+            queue.wake(wakers);
         }
     }
 
     pub(super) fn wake_all(&mut self, wakers: &mut Vec<Waker>) {
-        wakers.append(&mut self.rest.wakers);
+        self.rest.wake(wakers);
         for named in &mut self.named {
-            wakers.append(&mut named.queue.wakers);
+            named.queue.wake(wakers);
         }
     }
 
@@ -134,8 +170,17 @@ impl Inbox {
         Some(payload.freeze())
     }
 
-    fn consumed(&mut self, event: &ProtocolMessage) {
+    /// An event is no longer held: what it cost goes back, to the budget and to the peer.
+    fn released(&mut self, event: &ProtocolMessage) {
         if !event.is_resumed() {
+            self.charge.shrink(weight(event));
+            self.consumed(event);
+        }
+    }
+
+    /// Owes the peer what an event cost it.
+    fn consumed(&mut self, event: &ProtocolMessage) {
+        if !self.unreliable {
             self.owed.events += 1;
             self.owed.bytes += cost(self.window, event.payload.len());
         }
@@ -158,6 +203,11 @@ impl Inbox {
     }
 }
 
+/// What an event takes while it waits.
+fn weight(event: &ProtocolMessage) -> usize {
+    event.payload.len() + event.method.len() + EVENT_OVERHEAD
+}
+
 impl Core {
     pub(super) fn handle_event(
         &mut self,
@@ -174,6 +224,11 @@ impl Core {
         if event.method.starts_with(methods::RESERVED) {
             return Err(NetworkError::Violation(
                 "an event with a reserved name".to_owned(),
+            ));
+        }
+        if event.content_type == ContentType::Typed && self.typed_allowed == Some(false) {
+            return Err(NetworkError::Violation(
+                "typed binary between different schemas".to_owned(),
             ));
         }
         inbox.left.events -= 1;
@@ -193,20 +248,29 @@ impl Core {
             }
             None => &mut inbox.rest,
         };
-        queue.events.push_back(event);
-        effects.wakers.append(&mut queue.wakers);
+        // Credit bounds a channel, this the connection: many windows, or few of the largest events, are too much.
+        if !inbox.charge.grow(weight(&event)) {
+            return Err(NetworkError::MemoryLimit);
+        }
+        queue.push(event);
+        queue.wake(&mut effects.wakers);
         Ok(())
     }
 
     /// Takes an event that came as a datagram. It needs no credit; when a window's worth waits already, the oldest is
     /// dropped.
     pub(crate) fn handle_datagram(&mut self, event: ProtocolMessage, effects: &mut Effects) {
-        if event.method.starts_with(methods::RESERVED) {
+        let is_refused =
+            event.content_type == ContentType::Typed && self.typed_allowed == Some(false);
+        if event.method.starts_with(methods::RESERVED) || is_refused {
             return;
         }
         effects.counts.events_received += 1;
         let inbox = &mut self.inbox;
-        let most = inbox.window.events.max(1) as usize;
+        let Window { events, bytes } = inbox.window;
+        let is_over = |queue: &Queue, more: usize| {
+            queue.events.len() >= events.max(1) as usize || queue.bytes + more > bytes as usize
+        };
         let named = inbox
             .named
             .iter_mut()
@@ -219,40 +283,59 @@ impl Core {
             }
             None => &mut inbox.rest,
         };
-        if queue.events.len() >= most {
-            queue.events.pop_front();
+        while is_over(queue, event.payload.len())
+            && let Some(oldest) = queue.pop()
+        {
+            inbox.charge.shrink(weight(&oldest));
             effects.counts.events_dropped += 1;
         }
-        queue.events.push_back(event);
-        effects.wakers.append(&mut queue.wakers);
+        if !inbox.charge.grow(weight(&event)) {
+            effects.counts.events_dropped += 1;
+            return;
+        }
+        queue.push(event);
+        queue.wake(&mut effects.wakers);
     }
 
-    /// The next event of a lane. What came before the channel ended is still handed out.
+    /// The next event of a lane. What came before the channel ended is still handed out. `waiting` is the caller's number
+    /// among those who wait, once it has one.
     pub(crate) fn poll_event(
         &mut self,
         lane: Lane,
+        waiting: &mut Option<u64>,
         cx: &mut Context<'_>,
         effects: &mut Effects,
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
+        let next_waiter = &mut self.next_waiter;
         let Some(queue) = self.inbox.queue(lane) else {
             return Poll::Ready(Err(NetworkError::Closed));
         };
-        if let Some(event) = queue.events.pop_front() {
-            if !self.settings.unreliable {
-                self.inbox.consumed(&event);
-                self.return_credit(effects);
-            }
+        if let Some(event) = queue.pop() {
+            self.inbox.released(&event);
+            self.return_credit(effects);
             return Poll::Ready(Ok(event));
         }
         match &self.phase {
             Phase::PeerDone => Poll::Ready(Err(NetworkError::Closed)),
             Phase::Ended { error, .. } => Poll::Ready(Err(error.clone())),
             Phase::Open | Phase::Opening { .. } | Phase::Lost => {
-                if !queue.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
-                    queue.wakers.push(cx.waker().clone());
+                let number = *waiting.get_or_insert_with(|| {
+                    *next_waiter += 1;
+                    *next_waiter
+                });
+                match queue.wakers.iter_mut().find(|(known, _)| *known == number) {
+                    Some((_, waker)) => waker.clone_from(cx.waker()),
+                    None => queue.wakers.push((number, cx.waker().clone())),
                 }
                 Poll::Pending
             }
+        }
+    }
+
+    /// Who waited under this number has gone away.
+    pub(crate) fn stop_waiting(&mut self, lane: Lane, number: u64) {
+        if let Some(queue) = self.inbox.queue(lane) {
+            queue.wakers.retain(|(known, _)| *known != number);
         }
     }
 
@@ -262,16 +345,14 @@ impl Core {
         let lane = inbox.next_lane;
         inbox.next_lane += 1;
         let mut queue = Queue::default();
-        let mut rest = VecDeque::with_capacity(inbox.rest.events.len());
-        for event in inbox.rest.events.drain(..) {
+        for event in inbox.rest.take_events() {
             if event.method == method {
-                &mut queue.events
+                &mut queue
             } else {
-                &mut rest
+                &mut inbox.rest
             }
-            .push_back(event);
+            .push(event);
         }
-        inbox.rest.events = rest;
         inbox.named.push(Named {
             lane,
             method: method.to_owned(),
@@ -290,33 +371,33 @@ impl Core {
         let Named { method, queue, .. } = inbox.named.remove(at);
         let events = queue.events.into_iter().filter(|event| !event.is_resumed());
         if let Some(other) = inbox.named.iter_mut().find(|named| named.method == method) {
-            other.queue.events.extend(events);
-            effects.wakers.append(&mut other.queue.wakers);
+            events.for_each(|event| other.queue.push(event));
+            other.queue.wake(&mut effects.wakers);
         } else if inbox.discard_rest {
             for event in events {
                 effects.counts.events_discarded += 1;
-                inbox.consumed(&event);
+                inbox.released(&event);
             }
             self.return_credit(effects);
         } else {
-            inbox.rest.events.extend(events);
-            effects.wakers.append(&mut inbox.rest.wakers);
+            events.for_each(|event| inbox.rest.push(event));
+            inbox.rest.wake(&mut effects.wakers);
         }
     }
 
     /// From now on events without a lane of their own are thrown away, and those that wait too.
     pub(crate) fn discard_rest(&mut self, effects: &mut Effects) {
         self.inbox.discard_rest = true;
-        let events: Vec<_> = self.inbox.rest.events.drain(..).collect();
+        let events = self.inbox.rest.take_events();
         for event in events.iter().filter(|event| !event.is_resumed()) {
             effects.counts.events_discarded += 1;
-            self.inbox.consumed(event);
+            self.inbox.released(event);
         }
         self.return_credit(effects);
     }
 
     /// Wakes the writer if it has credit to return.
-    fn return_credit(&mut self, effects: &mut Effects) {
+    pub(super) fn return_credit(&mut self, effects: &mut Effects) {
         if self.inbox.owes_enough() {
             self.kick(effects);
         }

@@ -14,6 +14,7 @@
 //! has answered it, so cancelling makes no room for more.
 
 mod answers;
+mod budget;
 mod calls;
 mod events;
 mod ids;
@@ -39,6 +40,7 @@ use crate::wire::{
 
 use answers::Running;
 pub(crate) use answers::{IncomingCall, answer_message};
+pub(crate) use budget::{Budget, Charge};
 use calls::Call;
 pub(crate) use calls::{NewCall, Refused};
 use events::Credits;
@@ -66,6 +68,9 @@ pub(crate) const INITIAL_IN_FLIGHT: u32 = 64;
 /// Refusals may queue up this far beyond a full output before the peer counts as not reading.
 const REFUSAL_ALLOWANCE: usize = MAX_MESSAGE_SIZE + 1024 * 1024;
 
+/// Ids in one CANCEL: how many calls are under way is the peer's to say, the length of a packet is not.
+const CANCELS_PER_MESSAGE: usize = 4_096;
+
 /// What a channel is set to.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -84,8 +89,10 @@ pub(crate) struct Settings {
     pub(crate) open_timeout: Duration,
     /// Events come as datagrams, which cost no credit.
     pub(crate) unreliable: bool,
-    /// A stream for one call only; told to the peer.
-    pub(crate) own_stream: bool,
+    /// A stream for one call only, of the channel on the stream of this number; told to the peer.
+    pub(crate) part_of: Option<u64>,
+    /// What the connection may hold of the peer's messages.
+    pub(crate) budget: Arc<Budget>,
 }
 
 /// Where a channel stands.
@@ -126,6 +133,8 @@ pub(crate) struct Effects {
     pub(crate) credits: bool,
     /// The phase changed.
     pub(crate) state: bool,
+    /// It changed for the last time.
+    pub(crate) ended: bool,
     /// Counted by the caller, who has the metrics.
     pub(crate) counts: Counts,
 }
@@ -195,6 +204,8 @@ pub(crate) struct Core {
 
     credits: Credits,
     inbox: Inbox,
+    /// The number of the last one who waited for an event.
+    next_waiter: u64,
 
     /// Not later than the earliest of all deadlines.
     next_deadline: Option<Instant>,
@@ -243,8 +254,9 @@ impl Core {
         wall: (Instant, u64),
     ) -> Self {
         Self {
-            inbox: Inbox::new(settings.window),
+            inbox: Inbox::new(settings.window, settings.unreliable, &settings.budget),
             credits: Credits::default(),
+            next_waiter: 0,
             settings,
             name: name.to_owned(),
             codec,
@@ -336,12 +348,11 @@ impl Core {
             return;
         }
         self.phase = Phase::PeerDone;
-        self.fail_calls(
-            &NetworkError::ConnectionLost {
-                maybe_executed: true,
-            },
-            effects,
-        );
+        let lost = NetworkError::ConnectionLost {
+            maybe_executed: true,
+        };
+        self.fail_calls(&lost, true, effects);
+        self.drop_backlog(effects);
         self.wake_everyone(effects);
     }
 
@@ -349,17 +360,9 @@ impl Core {
     pub(crate) fn handle_loss(&mut self, effects: &mut Effects) {
         match self.phase {
             Phase::Ended { .. } | Phase::Lost => {}
-            _ if self.settings.persistent => {
-                self.phase = Phase::Lost;
-                self.fail_calls(
-                    &NetworkError::ConnectionLost {
-                        maybe_executed: true,
-                    },
-                    effects,
-                );
-                self.drop_work();
-                self.wake_everyone(effects);
-            }
+            // The peer had ended it in order; that an answer of ours no longer arrives changes nothing about that.
+            Phase::PeerDone => self.end(NetworkError::Closed, false, effects),
+            _ if self.settings.persistent => self.lose(effects),
             _ => self.end(
                 NetworkError::ConnectionLost {
                     maybe_executed: true,
@@ -370,15 +373,37 @@ impl Core {
         }
     }
 
+    /// The stream is gone and another may come.
+    fn lose(&mut self, effects: &mut Effects) {
+        self.phase = Phase::Lost;
+        let lost = NetworkError::ConnectionLost {
+            maybe_executed: true,
+        };
+        self.fail_calls(&lost, false, effects);
+        self.drop_work();
+        self.wake_everyone(effects);
+    }
+
     /// Ends the channel, once: later ends change nothing.
     pub(crate) fn end(&mut self, error: NetworkError, flush: bool, effects: &mut Effects) {
         if matches!(self.phase, Phase::Ended { .. }) {
             return;
         }
         let flush = flush && self.phase != Phase::Lost;
-        self.fail_calls(&error, effects);
+        if flush {
+            // Nobody waits for them any more, and the peer's handlers should know.
+            let waiting = self.calls.iter().filter(|(_, call)| call.is_waiting());
+            self.cancels.extend(waiting.map(|(id, _)| *id));
+        }
+        let cancels = std::mem::take(&mut self.cancels);
+        self.fail_calls(&error, flush, effects);
+        self.drop_backlog(effects);
+        effects.ended = true;
         self.phase = Phase::Ended { error, flush };
         self.drop_work();
+        if flush {
+            self.cancels = cancels;
+        }
         self.wake_everyone(effects);
     }
 
@@ -427,12 +452,10 @@ impl Core {
         if self.phase == Phase::Lost || !self.is_current(stream) {
             return Step::Exit;
         }
-        if !matches!(self.phase, Phase::Ended { .. }) {
-            self.queue_controls(now);
-        }
         if let Phase::Ended { flush: false, .. } = self.phase {
             return Step::Reset;
         }
+        self.queue_controls(now);
         if !self.output.is_empty() {
             self.output.take(chunks);
             return Step::Write;
@@ -490,10 +513,17 @@ impl Core {
         if self.next_deadline.is_none_or(|deadline| deadline > now) {
             return;
         }
-        if let Phase::Opening { until, .. } = self.phase
-            && until <= now
-        {
-            self.end(NetworkError::Deadline, false, effects);
+        match self.phase {
+            // A slow moment after a reconnection is no reason to give up what is to last.
+            Phase::Opening {
+                until,
+                resuming: true,
+                ..
+            } if until <= now => self.lose(effects),
+            Phase::Opening { until, .. } if until <= now => {
+                self.end(NetworkError::Deadline, false, effects);
+            }
+            _ => {}
         }
         self.expire_calls(now, effects);
         self.expire_running(now, effects);
@@ -595,8 +625,9 @@ impl Core {
     }
 
     fn queue_controls(&mut self, now: Instant) {
-        if !self.cancels.is_empty() {
-            let ids: Vec<u8> = self.cancels.drain(..).flat_map(u64::to_le_bytes).collect();
+        let cancels = std::mem::take(&mut self.cancels);
+        for ids in cancels.chunks(CANCELS_PER_MESSAGE) {
+            let ids: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
             self.push_control(now, methods::CANCEL, &ids.into());
         }
         // Before the acknowledgement the peer could not use credits, and the opening has granted them already.
@@ -612,11 +643,20 @@ impl Core {
         base_ns + now.saturating_duration_since(base).as_nanos() as u64
     }
 
-    fn note_deadline(&mut self, deadline: Instant) {
-        if self.next_deadline.is_none_or(|next| deadline < next) {
+    /// Whether `deadline` is now the earliest, so that whoever keeps the time must hear of it.
+    fn note_deadline(&mut self, deadline: Instant) -> bool {
+        let is_earliest = self.next_deadline.is_none_or(|next| deadline < next);
+        if is_earliest {
             self.next_deadline = Some(deadline);
         }
+        is_earliest
     }
+}
+
+/// A time that may be said to be as far away as it likes.
+pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(1 << 30);
+    now + wait.min(FAR)
 }
 
 fn keep_waker(slot: &mut Option<Waker>, waker: &Waker) {

@@ -42,9 +42,9 @@ pub(crate) struct Opening {
     /// Requests the opener runs at a time.
     #[serde(default = "initial")]
     pub(crate) in_flight: u32,
-    /// This stream is for one call.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) own_stream: bool,
+    /// This stream is for one call of the channel that was opened on the stream of this number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) part_of: Option<u64>,
 }
 
 /// What an opening without content means.
@@ -55,7 +55,7 @@ impl Default for Opening {
             window: Window::default(),
             held: nothing(),
             in_flight: initial(),
-            own_stream: false,
+            part_of: None,
         }
     }
 }
@@ -120,7 +120,7 @@ impl Core {
             window: self.settings.window,
             held: self.inbox.begin_stream(),
             in_flight: self.settings.max_in_flight,
-            own_stream: self.settings.own_stream,
+            part_of: self.settings.part_of,
         };
         let payload = Payload::json(&opening)?;
         let method = format!("{}{}", methods::CHANNEL, self.name);
@@ -135,7 +135,7 @@ impl Core {
             metadata: None,
         };
         self.push(now, &message)?;
-        let until = now + self.settings.open_timeout;
+        let until = super::after(now, self.settings.open_timeout);
         self.phase = Phase::Opening {
             id,
             until,
@@ -196,7 +196,15 @@ impl Core {
         let payload = super::payload_of(message);
         if refused {
             let remote: RemoteError = payload.to_json()?;
-            self.end(NetworkError::from_runtime(remote), false, effects);
+            match NetworkError::from_runtime(remote) {
+                // By their own meaning these pass, and the channel was agreed to before.
+                NetworkError::Busy | NetworkError::Unavailable { .. } | NetworkError::Draining
+                    if resuming =>
+                {
+                    self.lose(effects);
+                }
+                error => self.end(error, false, effects),
+            }
             return Ok(());
         }
         let ack: Ack = payload.to_json()?;
@@ -212,6 +220,8 @@ impl Core {
             self.inbox.resumed(&mut effects.wakers);
         }
         self.send_backlog(now, effects);
+        // What was taken while the opening was under way was not owed to anybody until now.
+        self.return_credit(effects);
         Ok(())
     }
 }

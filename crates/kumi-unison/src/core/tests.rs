@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+mod limits;
+
 use super::*;
 use crate::error::RemoteError;
 use crate::wire::FrameReader;
 
 const LIMIT: u32 = 16;
+const BUDGET: usize = 100_000;
 
 fn settings() -> Settings {
     Settings {
@@ -25,7 +28,8 @@ fn settings() -> Settings {
         output_limit_bytes: 1 << 20,
         open_timeout: Duration::from_secs(10),
         unreliable: false,
-        own_stream: false,
+        part_of: None,
+        budget: Arc::new(Budget::new(BUDGET)),
     }
 }
 
@@ -78,7 +82,10 @@ impl Side {
 
     fn event(&mut self) -> Option<Result<ProtocolMessage, NetworkError>> {
         let mut cx = Context::from_waker(Waker::noop());
-        match self.core.poll_event(Lane::Rest, &mut cx, &mut self.effects) {
+        match self
+            .core
+            .poll_event(Lane::Rest, &mut None, &mut cx, &mut self.effects)
+        {
             Poll::Ready(result) => Some(result),
             Poll::Pending => None,
         }
@@ -304,7 +311,7 @@ fn credit_comes_back_as_events_are_taken() {
         while lab
             .far
             .core
-            .send_event(lab.now, "e", &payload, &mut lab.far.effects)
+            .send_event(lab.now, "e", &payload, &mut None, &mut lab.far.effects)
             .is_ok()
         {
             sent += 1;

@@ -120,7 +120,7 @@ impl MemoryClient {
         let (send, far_send) = (send.with_datagrams(far), far_send.with_datagrams(near));
         let (registry, far) = (registry.clone(), Arc::clone(far));
         let options = match options.opener {
-            None if !options.own_stream => options.opener(Arc::new(self.clone())),
+            None if options.part_of.is_none() => options.opener(Arc::new(self.clone())),
             _ => options,
         };
         let channel = UnisonChannel::open(send, recv, stream_id, name, options, near)?;

@@ -36,7 +36,8 @@ pub struct ClientOptions {
     pub idle_timeout: Duration,
     /// How often a silent connection is asked for a sign of life.
     pub keep_alive: Option<Duration>,
-    /// Bytes that may be waiting in unread messages.
+    /// Bytes of the server's messages that may be unread; and as many that may be unfinished; and as many of whole ones
+    /// that wait or are being answered.
     pub max_buffered_bytes: usize,
     /// The local address, for servers of its family; any, if there is none.
     pub bind: Option<SocketAddr>,

@@ -2,11 +2,15 @@
 //!
 //! One task owns all tasks of the connection's streams. When the connection ends they hear it through their streams and
 //! are given a moment to end by themselves, since a handler may be in the midst of something; then they are aborted.
+//! Requests that run are not aborted: their tokens have fired, and they decide. Until the last is done the connection
+//! counts as one of the server's, so that nobody gets to run more by connecting again and again. Only a server that stops
+//! waits no longer than that moment for them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::server::Listener;
@@ -26,6 +30,7 @@ pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection
         ConnectionLimits::default()
             .max_in_flight(limits.max_in_flight)
             .max_partial_bytes(limits.max_buffered_bytes)
+            .max_held_bytes(limits.max_buffered_bytes)
             .first_message_timeout(limits.first_message_timeout),
         listener.codec.clone(),
     );
@@ -44,9 +49,18 @@ pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection
             () = listener.stop.cancelled() => CloseCode::Done,
         };
         connection.close(code.into(), b"");
+        let until = Instant::now() + HANDLER_GRACE;
         let ended = async { while streams.join_next().await.is_some() {} };
-        if tokio::time::timeout(HANDLER_GRACE, ended).await.is_err() {
+        if tokio::time::timeout_at(until, ended).await.is_err() {
             streams.shutdown().await;
+        }
+        let stopped = async {
+            listener.stop.cancelled().await;
+            tokio::time::sleep_until(until).await;
+        };
+        tokio::select! {
+            () = context.requests_done() => {}
+            () = stopped => {}
         }
         tracing::info!(?code, "disconnected");
     }

@@ -48,7 +48,8 @@ pub struct ServerLimits {
     pub max_streams: u32,
     /// Requests running at a time, per connection.
     pub max_in_flight: usize,
-    /// Bytes that may be waiting in unread, unfinished or undelivered messages, per connection.
+    /// Bytes of a client's messages, per connection, that may be unread; and as many that may be unfinished; and as
+    /// many of whole ones that wait or are being answered.
     pub max_buffered_bytes: usize,
     /// How long a stream may stay open without its first whole message.
     pub first_message_timeout: Duration,

@@ -1,8 +1,11 @@
 //! One established connection of a client, and how it is made.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use quinn::{ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, TokioRuntime};
 
 use super::CloseCode;
@@ -21,6 +24,8 @@ use crate::{
 const SERVER_STREAMS: u32 = 1;
 /// How long the last packets of a closed connection are given.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
+/// How long an address is waited for before the next is tried beside it.
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 /// Where TLS alerts begin among QUIC's error codes, and how many there are.
 const TLS_ALERTS: std::ops::RangeInclusive<u64> = 0x100..=0x1ff;
 
@@ -69,6 +74,8 @@ pub(super) struct Dialer {
     tls: ClientTls,
     options: ClientOptions,
     endpoints: Mutex<Vec<Socket>>,
+    /// The address that answered last.
+    answered: Mutex<Option<SocketAddr>>,
     /// Kept over all connections, with the memory its compressor has.
     codec: Arc<Codec>,
 }
@@ -80,6 +87,7 @@ impl Dialer {
             tls,
             options,
             endpoints: Mutex::new(Vec::new()),
+            answered: Mutex::new(None),
             codec: Arc::new(Codec::new()),
         }
     }
@@ -101,7 +109,8 @@ impl Dialer {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects to the first of the server's addresses that answers, and hears who it is.
+    /// Connects to the first of the server's addresses that answers, and hears who it is. A name often has an address
+    /// on which nobody listens, and QUIC does not hear of that, so the next is tried a moment later beside the first.
     pub(super) async fn dial(&self) -> Result<(Link, ClientControl), NetworkError> {
         let within = self.options.connect_timeout;
         let in_time = |future| async move {
@@ -113,22 +122,44 @@ impl Dialer {
                     Err(NetworkError::Connect(text))
                 })
         };
+        let attempt = |address| async move { (address, in_time(self.dial_address(address)).await) };
+        let mut addresses = self.in_order(self.target.resolve().await?).into_iter();
+        let mut attempts = FuturesUnordered::new();
+        attempts.extend(addresses.next().map(attempt));
         let mut last = None;
-        for address in self.target.resolve().await? {
-            match in_time(self.dial_address(address)).await {
-                Ok(dialed) => return Ok(dialed),
-                Err(error) => {
-                    tracing::debug!(%address, %error, "cannot connect");
-                    last = Some(error);
-                }
+        loop {
+            let next_in = tokio::time::sleep(NEXT_ADDRESS);
+            tokio::select! {
+                Some((address, dialed)) = attempts.next() => match dialed {
+                    Ok(dialed) => {
+                        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+                        return Ok(dialed);
+                    }
+                    Err(error) => {
+                        tracing::debug!(%address, %error, "cannot connect");
+                        last = Some(error);
+                    }
+                },
+                () = next_in, if addresses.len() > 0 => {}
+                else => return Err(last.unwrap_or(NetworkError::Closed)),
             }
+            // Either it failed or it is slow: the next one need not wait for the verdict.
+            attempts.extend(addresses.next().map(attempt));
         }
-        Err(last.unwrap_or(NetworkError::Closed))
+    }
+
+    /// The addresses as they are tried: the one that answered last time first.
+    fn in_order(&self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answered) = answered {
+            addresses.sort_by_key(|address| *address != answered);
+        }
+        addresses
     }
 
     async fn dial_address(
         &self,
-        address: std::net::SocketAddr,
+        address: SocketAddr,
     ) -> Result<(Link, ClientControl), NetworkError> {
         let host = &self.target.host;
         let (attempt, crypto) = self.tls.attempt(host, address)?;
@@ -156,7 +187,10 @@ impl Dialer {
             }
         })?;
         closing.keep();
-        let context = ConnectionContext::with(ConnectionLimits::default(), self.codec.clone());
+        let limits = ConnectionLimits::default()
+            .max_partial_bytes(self.options.max_buffered_bytes)
+            .max_held_bytes(self.options.max_buffered_bytes);
+        let context = ConnectionContext::with(limits, self.codec.clone());
         context.set_peer(address);
         context.set_identity(identity);
         Ok((
@@ -169,7 +203,7 @@ impl Dialer {
     }
 
     /// The socket for an address's family, bound when it is first needed.
-    fn endpoint(&self, address: std::net::SocketAddr) -> Result<Endpoint, NetworkError> {
+    fn endpoint(&self, address: SocketAddr) -> Result<Endpoint, NetworkError> {
         let mut endpoints = self.endpoints();
         let is_ipv6 = address.is_ipv6();
         if let Some(known) = endpoints.iter().find(|known| known.is_ipv6 == is_ipv6) {

@@ -217,12 +217,15 @@ async fn a_dropped_call_cancels_its_handler() {
             answer = channel.call("gate", payload, options) => panic!("{answer:?}"),
             () = lab.echo.one_begun() => {}
         }
-        within(async {
+        // Long before the deadline, which would fire the token as well.
+        let cancelled = async {
             while lab.echo.cancelled.load(Ordering::SeqCst) == before {
                 tokio::task::yield_now().await;
             }
-        })
-        .await;
+        };
+        tokio::time::timeout(Duration::from_secs(10), cancelled)
+            .await
+            .expect("the handler is told");
         let answer = within(channel.request("echo", json!("after"))).await;
         assert_eq!(answer.unwrap(), json!("after"));
         lab.echo.one_begun().await;

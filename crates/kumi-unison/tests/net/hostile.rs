@@ -297,3 +297,32 @@ async fn frames_that_are_never_completed_hold_little() {
     let peak = victim.peak_bytes();
     assert!(peak < 200 * MIB, "{} MiB", peak / MIB);
 }
+
+#[tokio::test]
+async fn good_packets_that_unfold_to_gigabytes_hold_little() {
+    const FRAMES: u64 = 300;
+    let victim = Victim::start();
+    let (_client, channel) = victim.neighbour().await;
+    let hostile = RawClient::connect(victim.address).await;
+    let mut burst = opening();
+    for id in 1..=FRAMES {
+        let request = ProtocolMessage::request(id, "gate", ContentType::Bytes, vec![0; 8_000_000]);
+        let mut frame = encode_frame(PacketType::Data, &request, &Codec::new()).unwrap();
+        frame[4 + 16..4 + 24].copy_from_slice(&id.to_le_bytes());
+        seal(&mut frame);
+        burst.extend(frame);
+    }
+    assert!(burst.len() < 1 << 20, "{} bytes on the wire", burst.len());
+    let streams = (0..4).map(|_| async {
+        let (mut send, mut receive) = within(hostile.connection.open_bi()).await.unwrap();
+        let _ = within(send.write_all(&burst)).await;
+        let _ = send.finish();
+        let _ = within(receive.read_to_end(1 << 24)).await;
+    });
+    futures_util::future::join_all(streams).await;
+    within(channel.request("echo", json!("after")))
+        .await
+        .unwrap();
+    let peak = victim.peak_bytes();
+    assert!(peak < 200 * MIB, "{} MiB", peak / MIB);
+}

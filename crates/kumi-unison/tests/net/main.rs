@@ -13,6 +13,7 @@ mod flood;
 mod hostile;
 mod lab;
 mod legacy;
+mod limits;
 mod network;
 mod proxy;
 mod raw;

@@ -93,6 +93,39 @@ async fn pending_calls_end_once_and_only_idempotent_ones_run_again() {
 }
 
 #[tokio::test]
+async fn large_calls_are_repeated_like_small_ones() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 5).await;
+    let client = first.client_at(proxy.address()).await;
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    let call = |idempotent: bool| {
+        let channel = channel.clone();
+        tokio::spawn(async move {
+            let options = CallOptions::new().idempotent(idempotent);
+            let payload = Payload::bytes(vec![u8::from(idempotent); kumi_unison::OWN_STREAM_BYTES]);
+            channel.call("gate", payload, options).await
+        })
+    };
+    let (once, again) = (call(false), call(true));
+    first.echo.one_begun().await;
+    first.echo.one_begun().await;
+
+    let second = successor(&first);
+    second.echo.gate.add_permits(10);
+    replace(first, &second, &client, &proxy).await;
+    assert_eq!(
+        within(once).await.unwrap().unwrap_err(),
+        NetworkError::ConnectionLost {
+            maybe_executed: true
+        }
+    );
+    assert_eq!(within(again).await.unwrap().unwrap().bytes[0], 1);
+    assert_eq!(second.echo.ran(), 1, "only the idempotent one ran again");
+}
+
+#[tokio::test]
 async fn a_transient_channel_ends_with_its_connection() {
     let first = Lab::start();
     let proxy = Proxy::start(first.address(), 3).await;
