@@ -299,6 +299,16 @@ fn gen_writes_both_languages_and_check_compares() {
 }
 
 #[test]
+fn two_versions_of_a_schema_become_two_files() {
+    let desk = Desk::with(&[("chat.v1.kdl", CHAT), ("chat.v2.kdl", CHAT)]);
+    for name in ["chat.v1", "chat.v2"] {
+        let file = format!("{name}.kdl");
+        desk.kumi(&["gen", &file, "-l", "ts", "--out", "."]).code(0);
+        assert!(desk.read(&format!("{name}.ts")).contains("ChatClient"));
+    }
+}
+
+#[test]
 fn a_file_that_would_stay_the_same_is_not_touched() {
     let desk = Desk::with(&[("chat.kdl", CHAT)]);
     let modified = |path: &Path| {

@@ -8,7 +8,7 @@ mod options;
 
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
-use kumi_schema::{Difference, RustOptions, Schema};
+use kumi_schema::{Difference, RustError, RustOptions, Schema};
 pub(crate) use options::SchemaOptions;
 use options::{GenOptions, Language, SchemaTask};
 use std::fs;
@@ -73,9 +73,11 @@ fn generate(options: &GenOptions) -> Result<(), Failure> {
     let (text, extension) = match options.lang {
         Language::Rust => {
             let rust = RustOptions::new().runtime(&options.runtime);
-            let text = schema
-                .to_rust(&rust)
-                .map_err(|error| Failure::Usage(error.to_string()))?;
+            let text = schema.to_rust(&rust).map_err(|error| match error {
+                RustError::Runtime(_) => Failure::Usage(error.to_string()),
+                // Ours, not the caller's.
+                other => Failure::Other(other.into()),
+            })?;
             (text, "rs")
         }
         Language::Typescript => (schema.to_typescript(), "ts"),
@@ -84,8 +86,11 @@ fn generate(options: &GenOptions) -> Result<(), Failure> {
         return say(&text);
     };
     let out = if out.is_dir() {
-        let stem = options.file.file_stem().unwrap_or_default();
-        out.join(stem).with_extension(extension)
+        // Only the last ending goes: `chat.v1.kdl` and `chat.v2.kdl` are two.
+        let mut name = options.file.file_stem().unwrap_or_default().to_owned();
+        name.push(".");
+        name.push(extension);
+        out.join(name)
     } else {
         out.clone()
     };
