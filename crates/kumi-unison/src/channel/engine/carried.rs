@@ -1,0 +1,181 @@
+//! What carries a channel: a stream of a connection, beside it streams for one call each, and datagrams.
+//!
+//! A persistent channel gets another carrier after a loss. Numbers of streams mean something on one connection only, so
+//! whoever names one has to name both.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::super::UnisonChannel;
+use super::super::options::{Carrier, ChannelOptions};
+use super::super::transport::DatagramLink;
+use super::Engine;
+use crate::context::{ChannelHandle, ConnectionContext, MAX_DATAGRAM_PAYLOAD};
+use crate::core::{Phase, event_message};
+use crate::error::NetworkError;
+use crate::identity::Delivery;
+use crate::payload::Payload;
+use crate::wire::{ContentType, Output, ProtocolMessage};
+
+/// How long after a call on a stream of its own was lost its channel may take to notice that it was too.
+const LOSS_NOTICED: Duration = Duration::from_secs(1);
+
+/// The longest payload of an event in a datagram, with room for what its archive adds.
+const MAX_DATAGRAM_EVENT: usize = MAX_DATAGRAM_PAYLOAD - 4 * 1024;
+
+impl Engine {
+    /// Makes the channel known to the connection that carries it from now on.
+    pub(in crate::channel) fn join(self: &Arc<Self>, context: &Arc<ConnectionContext>) {
+        let weak = Arc::downgrade(self);
+        if !Arc::ptr_eq(context, &self.context) {
+            let handle = ChannelHandle {
+                channel_name: self.lock().name().to_owned(),
+                stream_id: self.stream_id(),
+                direction: self.options.direction,
+            };
+            context.register_channel(handle, weak.clone());
+        }
+        let carrier = Carrier {
+            context: Arc::clone(context),
+            stream_id: self.stream_id(),
+        };
+        let mut current = self.carrier.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, carrier);
+        drop(current);
+        before
+            .context
+            .forget_stream(before.stream_id, Arc::as_ptr(self));
+        if self.is_unreliable() {
+            context.route_datagrams(self.stream_id(), weak);
+        }
+        self.state.notify_waiters();
+    }
+
+    /// What carries the channel now.
+    pub(in crate::channel) fn carrier(&self) -> Carrier {
+        self.carrier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// After a call on a stream of its own was lost: whether the channel got another carrier. It did not if it ended, or
+    /// if it was only the call's stream that broke.
+    pub(in crate::channel) async fn next_carrier(&self, before: &Carrier) -> bool {
+        let noticed = self.wait_state(|phase| {
+            let is_open = matches!(phase, Phase::Open | Phase::Opening { .. });
+            let stands = is_open && self.carrier().is(before);
+            (!stands).then_some(())
+        });
+        if tokio::time::timeout(LOSS_NOTICED, noticed).await.is_err() {
+            return false;
+        }
+        self.wait_state(|phase| match phase {
+            Phase::Ended { .. } => Some(false),
+            _ if self.carrier().is(before) => None,
+            _ => Some(true),
+        })
+        .await
+    }
+
+    /// Answers the one call of a stream of its own with the service of the channel that it belongs to, and ends with it.
+    pub(crate) async fn serve_part(self: &Arc<Self>, channel: UnisonChannel) {
+        let Some(whole) = &self.whole else { return };
+        let served = whole.wait_state(|phase| match phase {
+            Phase::Ended { .. } => Some(()),
+            _ => whole.has_service().then_some(()),
+        });
+        served.await;
+        self.step(|core, effects| core.set_has_service(effects));
+        tokio::select! {
+            _ = channel.closed() => {}
+            error = whole.ended() => self.end(error, true),
+        }
+    }
+
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.lock().name() == name
+    }
+
+    /// What a stream for one call of this channel is set to.
+    pub(crate) fn options_for_part(&self) -> ChannelOptions {
+        ChannelOptions {
+            service: None,
+            ..self.options.clone()
+        }
+    }
+
+    fn has_service(&self) -> bool {
+        let service = self.service.lock();
+        service.unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Resolves when the channel has ended, with the reason.
+    pub(in crate::channel) async fn ended(&self) -> NetworkError {
+        self.wait_state(|phase| match phase {
+            Phase::Ended { error, .. } => Some(error.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Whether events travel as datagrams.
+    pub(in crate::channel) fn is_unreliable(&self) -> bool {
+        self.options.delivery == Delivery::Unreliable
+    }
+
+    pub(in crate::channel) fn attach_datagrams(
+        self: &Arc<Self>,
+        link: Option<Arc<dyn DatagramLink>>,
+    ) {
+        *self
+            .datagrams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = link;
+        let Carrier { context, stream_id } = self.carrier();
+        context.route_datagrams(stream_id, Arc::downgrade(self));
+    }
+
+    /// Sends an event as a datagram. It is lost when there is no connection now, as on the way.
+    pub(super) fn send_datagram(
+        &self,
+        method: &str,
+        payload: &Payload,
+    ) -> Result<(), NetworkError> {
+        if let Phase::Ended { error, .. } = self.lock().phase() {
+            return Err(error.clone());
+        }
+        let link = self
+            .datagrams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some(link) = link else { return Ok(()) };
+        if payload.content_type == ContentType::Typed && self.lock().typed_allowed() == Some(false)
+        {
+            return Err(NetworkError::TypedRefused);
+        }
+        if payload.bytes.len() > MAX_DATAGRAM_EVENT {
+            return Err(NetworkError::FrameTooLarge {
+                len: payload.bytes.len(),
+                max: MAX_DATAGRAM_EVENT,
+            });
+        }
+        let message = event_message(method, payload);
+        let mut output = Output::new(self.stream_id());
+        output.push(&message, 0, self.context.codec())?;
+        match link.send(output.take_packet()) {
+            // The channel hears of the loss by its stream.
+            Err(NetworkError::ConnectionLost { .. }) => Ok(()),
+            Ok(()) => {
+                self.context.metrics().events_sent.increment();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn receive_datagram(&self, event: ProtocolMessage) {
+        self.step_here(|core, effects| core.handle_datagram(event, effects));
+    }
+}
