@@ -136,7 +136,7 @@ impl RequestId {
         }
     }
 
-    /// Reads the fourth level of a REQ key.
+    /// Reads the fourth level of a REQ key. What is neither a name nor one of the forms with a target is no ID.
     pub fn parse(text: &str) -> Option<Self> {
         let Some((target, rest)) = text.split_once('~') else {
             check_name(text).ok()?;
@@ -146,7 +146,7 @@ impl RequestId {
                 audience_tag: 0,
             });
         };
-        check_name(target).ok()?;
+        Target::new(target).ok()?;
         let (to_all, unique) = match rest.strip_prefix("all~") {
             Some(unique) => (true, unique),
             None => (false, rest),
@@ -312,6 +312,10 @@ mod tests {
             "a b",
             "a.b~01J.x",
             "a{b}",
+            "a~b",
+            "a~all~01J",
+            ".b~01J",
+            "a.~01J",
         ] {
             check(wrong, None);
         }

@@ -228,7 +228,7 @@ impl Core {
             Purpose::Renew { job, sent } => self.backend.renewed(job, sent, replies, now, out),
             Purpose::Count { job } => self.backend.counted(job, replies, now, out),
             Purpose::Look { job } => self.backend.looked(job, replies, now, out),
-            Purpose::Answer { job } => self.backend.answer_written(job, replies, now),
+            Purpose::Answer { job } => self.backend.answer_written(job, replies, now, out),
             Purpose::Check { unit, id } => self.backend.checked(&unit, &id, replies, now, out),
             Purpose::WatchRead {
                 watch,

@@ -2,14 +2,15 @@
 //!
 //! An answer is written only while the claim is ours for certain. A handler whose lease lapsed (its process slept, the
 //! server was away) has the claim tried again first, and stays silent if another backend has answered. A write that was
-//! not confirmed is repeated; NX makes the repetition harmless.
+//! not confirmed is repeated; NX makes the repetition harmless. A bare ID is answered without NX, because it may be used
+//! again, and whichever of RES and ERR it is not answered with ends.
 
 use std::collections::VecDeque;
 
-use super::job::State;
+use super::job::{Origin, State};
 use super::{Backend, Output, Time};
 use crate::core::command::{Command, Purpose, Replies, Reply};
-use crate::core::key::{Audience, Status};
+use crate::core::key::Status;
 use crate::core::output::{JobId, Outcome};
 
 impl Backend {
@@ -133,12 +134,12 @@ impl Backend {
                 only_new: true,
             }]
         } else {
-            let key = match status {
-                Status::Res => keys.res(),
-                _ => keys.err(),
+            let (key, other) = match status {
+                Status::Res => (keys.res(), keys.err()),
+                _ => (keys.err(), keys.res()),
             };
-            let only_new = job.id.audience() == Audience::One;
-            vec![
+            let only_new = !job.is_bare();
+            let mut commands = vec![
                 Command::Set {
                     key,
                     value,
@@ -149,7 +150,13 @@ impl Backend {
                     key: keys.req(),
                     ttl_ms: self.settings.req_answered_ms(),
                 },
-            ]
+            ];
+            // What an older request of this ID came to must not be taken for this one's end.
+            commands.extend(job.is_bare().then_some(Command::Expire {
+                key: other,
+                ttl_ms: 1,
+            }));
+            commands
         };
         job.timer = None;
         job.busy = true;
@@ -159,7 +166,13 @@ impl Backend {
         out.push_back(Output::run(Purpose::Answer { job: job_id }, commands));
     }
 
-    pub(crate) fn answer_written(&mut self, job_id: u64, replies: Replies, now: Time) {
+    pub(crate) fn answer_written(
+        &mut self,
+        job_id: u64,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
         };
@@ -174,7 +187,12 @@ impl Backend {
             self.counters.answered += 1;
             self.recent
                 .insert(&job.unit, &job.id, now, self.settings.lease_ms());
-            return self.forget(job_id);
+            let again = job.asked_again.then(|| (job.unit.clone(), job.id.clone()));
+            self.forget(job_id);
+            if let Some((unit, id)) = again {
+                self.offer(&unit, &id, Origin::Push, now, out);
+            }
+            return;
         }
         if job.failures >= self.settings.answer_try_limit {
             self.counters.dropped += 1;

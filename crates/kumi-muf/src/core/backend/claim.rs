@@ -70,7 +70,7 @@ impl Backend {
             // The server refused to read; it may come to its senses.
             return self.fail(job_id, now);
         };
-        if tried.answered && !job.ignores_old_answers() {
+        if job.is_answered_by(&tried.answers) {
             return self.answered_elsewhere(job_id, now, out);
         }
         if tried.claim.as_ref() != Some(&self.claim_name) {
@@ -281,7 +281,8 @@ struct Tried {
     /// The claim was set, or extended.
     held: bool,
     request: Option<bytes::Bytes>,
-    answered: bool,
+    /// RES and ERR.
+    answers: [Option<bytes::Bytes>; 2],
     claim: Option<bytes::Bytes>,
     meta: Option<bytes::Bytes>,
     /// How long the claim has left, if that was asked and it has an end.
@@ -305,7 +306,7 @@ impl Tried {
         let claim = values.pop().flatten();
         Some(Self {
             held,
-            answered: values[1].is_some() || values[2].is_some(),
+            answers: [values[1].take(), values[2].take()],
             request: values.swap_remove(0),
             claim,
             meta,

@@ -1,5 +1,7 @@
 //! A request as one backend knows it. Plain data with the questions that the steps ask of it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use bytes::Bytes;
 
 use crate::core::command::Time;
@@ -56,6 +58,11 @@ pub(super) struct Job {
     pub(super) req_left_ms: u64,
     /// Failures in a row of the present step.
     pub(super) failures: u32,
+    /// Hashes of RES and ERR as they were when this backend was told of a bare ID: those are to an older request. None
+    /// until then, and for IDs that are used once.
+    pub(super) old_answers: Option<[Option<u64>; 2]>,
+    /// A bare ID was set again while its answer was on its way, by somebody who may have seen that answer.
+    pub(super) asked_again: bool,
     /// An answer was pushed while the claim was on its way.
     pub(super) answer_seen: bool,
     /// A command for this job is on its way.
@@ -78,6 +85,8 @@ impl Job {
             lease_until: Time(0),
             req_left_ms: 0,
             failures: 0,
+            old_answers: None,
+            asked_again: false,
             answer_seen: false,
             busy: false,
             timer: None,
@@ -95,11 +104,21 @@ impl Job {
         self.id.audience() == Audience::All
     }
 
-    /// An ID that a person typed may be used again: an answer that is there may be to an older request.
-    pub(super) fn ignores_old_answers(&self) -> bool {
+    pub(super) fn is_bare(&self) -> bool {
         self.id.audience() == Audience::Bare
-            && self.origin == Origin::Push
-            && self.state == State::Claiming
+    }
+
+    /// Whether RES and ERR, as just read, hold an answer to this request. An ID that a person typed may be used again:
+    /// what is there when this backend is told of it is to an older request, however often it is read after that.
+    /// Whoever was not told cannot know, and takes any answer for one to this request.
+    pub(super) fn is_answered_by(&mut self, answers: &[Option<Bytes>; 2]) -> bool {
+        let hashes = answers.each_ref().map(|answer| answer.as_ref().map(hash));
+        if self.is_bare() && self.origin == Origin::Push && self.old_answers.is_none() {
+            self.old_answers = Some(hashes);
+        }
+        let old = self.old_answers.unwrap_or_default();
+        let mut pairs = hashes.iter().zip(old);
+        pairs.any(|(answer, old)| answer.is_some() && *answer != old)
     }
 
     /// Holds one of its service's places. A handler holds its place until it returns.
@@ -114,4 +133,10 @@ impl Job {
     pub(super) fn is_running(&self) -> bool {
         matches!(self.state, State::Running | State::Abandoned)
     }
+}
+
+fn hash(answer: &Bytes) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    answer.hash(&mut hasher);
+    hasher.finish()
 }

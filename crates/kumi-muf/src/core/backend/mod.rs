@@ -18,6 +18,8 @@ mod claim;
 mod job;
 mod recent;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -218,7 +220,11 @@ impl Backend {
         let Some(service) = self.service_for(id) else {
             return;
         };
-        if self.by_key.contains_key(&(unit.to_owned(), id.clone())) {
+        if let Some(job_id) = self.by_key.get(&(unit.to_owned(), id.clone())) {
+            if let Some(job) = self.jobs.get_mut(job_id) {
+                let answering = job.is_bare() && job.state == State::Answering;
+                job.asked_again |= answering && origin == Origin::Push;
+            }
             return;
         }
         let Some(entry) = self.services.get_mut(&service) else {

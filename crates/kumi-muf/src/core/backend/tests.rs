@@ -1,0 +1,188 @@
+//! A bare ID that is used again: which answers are old, and what becomes of them.
+
+use super::super::command::{Command, Reply, Token};
+use super::super::output::{JobId, Outcome};
+use super::super::unit::Core;
+use super::*;
+
+/// A core that serves everything, and what it asks.
+struct Serving {
+    core: Core,
+    sent: VecDeque<(Token, Vec<Command>)>,
+    started: Vec<JobId>,
+    now: Time,
+}
+
+/// A value of a key.
+type Held = Option<&'static str>;
+
+impl Serving {
+    fn new() -> Self {
+        let unit = UnitName::new("back").expect("a name");
+        let rng = fastrand::Rng::with_seed(1);
+        let mut core = Core::new(unit, "1", Settings::default(), rng);
+        core.serve("*".parse().expect("a pattern"), 4, Time(0));
+        Self {
+            core,
+            sent: VecDeque::new(),
+            started: Vec::new(),
+            now: Time(0),
+        }
+    }
+
+    fn push(&mut self, id: &str) {
+        let key = format!("MUF/me/REQ/{id}");
+        self.core.handle_push(&key, "set", self.now);
+        self.settle();
+    }
+
+    /// The claim is tried, while RES and ERR hold this. `by` is whose it is.
+    fn claim(&mut self, by: &'static str, res: Held, err: Held) {
+        let (token, commands) = self.sent.pop_front().expect("a claim");
+        let asks_left = commands.len() == 3;
+        let held = match by {
+            "back~1" => Reply::Ok,
+            _ => Reply::Nil,
+        };
+        let values = [Some("payload"), res, err, Some(by)];
+        let values = values.map(|value| value.map(Bytes::from)).to_vec();
+        let mut replies = vec![held, Reply::Values(values)];
+        replies.extend(asks_left.then_some(Reply::Number(2_000)));
+        self.core.handle_reply(token, Ok(replies), self.now);
+        self.settle();
+    }
+
+    /// Sleeps for longer than a lease, and wakes to a handler that has returned.
+    fn finish_late(&mut self, outcome: Outcome) {
+        self.now = self.now.plus(10_000);
+        self.finish(outcome);
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        let job = self.started.pop().expect("a handler was started");
+        self.core.handle_finished(job, outcome, self.now);
+        self.settle();
+    }
+
+    /// The commands of the next pipeline.
+    fn commands(&mut self) -> Vec<Command> {
+        self.sent.pop_front().expect("a pipeline").1
+    }
+
+    fn settle(&mut self) {
+        while let Some(output) = self.core.poll_output() {
+            match output {
+                Output::Run(op) => self.sent.push_back((op.token, op.commands)),
+                Output::Start { job, .. } => self.started.push(job),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn writes(commands: &[Command], key: &str) -> bool {
+    let is_it = |command: &Command| matches!(command, Command::Set { key: k, .. } if k == key);
+    commands.iter().any(is_it)
+}
+
+#[test]
+fn an_old_answer_to_a_bare_id_does_not_silence_a_backend_that_claims_again() {
+    let mut serving = Serving::new();
+    serving.push("hello");
+    serving.claim("back~1", Some("old"), None);
+    serving.finish_late(Outcome::Good("new".into()));
+    serving.claim("back~1", Some("old"), None);
+    assert!(writes(&serving.commands(), "MUF/me/RES/hello"));
+}
+
+#[test]
+fn an_old_answer_that_ended_meanwhile_is_none() {
+    let mut serving = Serving::new();
+    serving.push("hello");
+    serving.claim("back~1", Some("old"), Some("older"));
+    serving.finish_late(Outcome::Good("new".into()));
+    serving.claim("back~1", None, Some("older"));
+    assert!(writes(&serving.commands(), "MUF/me/RES/hello"));
+}
+
+#[test]
+fn another_backends_answer_to_a_bare_id_silences_a_backend_that_claims_again() {
+    for answers in [(Some("theirs"), None), (Some("old"), Some("theirs"))] {
+        let mut serving = Serving::new();
+        serving.push("hello");
+        serving.claim("back~1", Some("old"), None);
+        serving.finish_late(Outcome::Good("ours".into()));
+        serving.claim("back~1", answers.0, answers.1);
+        assert!(serving.sent.is_empty(), "{:?}", serving.sent);
+        assert_eq!(serving.core.backend_counters().silent, 1);
+    }
+}
+
+#[test]
+fn a_bare_id_with_an_old_answer_is_taken_over() {
+    let mut serving = Serving::new();
+    serving.push("hello");
+    serving.claim("dead~1", Some("old"), None);
+    assert!(serving.started.is_empty());
+    while serving.sent.is_empty() {
+        serving.now = serving.core.poll_timeout().expect("a loser comes back");
+        serving.core.handle_timeout(serving.now);
+        serving.settle();
+    }
+    serving.claim("back~1", Some("old"), None);
+    let counts = |command: &Command| matches!(command, Command::Increment(_));
+    assert!(serving.commands().iter().any(counts), "it has won");
+}
+
+#[test]
+fn the_old_answer_of_the_other_kind_ends_when_a_bare_id_is_answered() {
+    let check = |outcome, written: &str, ended: &str| {
+        let mut serving = Serving::new();
+        serving.push("hello");
+        serving.claim("back~1", None, None);
+        serving.finish(outcome);
+        let commands = serving.commands();
+        assert!(writes(&commands, written), "{commands:?}");
+        let ends = Command::Expire {
+            key: ended.into(),
+            ttl_ms: 1,
+        };
+        assert!(commands.contains(&ends), "{commands:?}");
+    };
+    let (res, err) = ("MUF/me/RES/hello", "MUF/me/ERR/hello");
+    check(Outcome::Good("x".into()), res, err);
+    check(Outcome::Bad("x".into()), err, res);
+}
+
+#[test]
+fn a_bare_id_that_is_set_again_before_its_answer_is_confirmed_runs_again() {
+    let mut serving = Serving::new();
+    serving.push("hello");
+    serving.claim("back~1", None, None);
+    serving.finish(Outcome::Good("x".into()));
+    serving.push("hello");
+    let (token, _) = serving.sent.pop_front().expect("an answer");
+    let replies = vec![Reply::Ok, Reply::Number(1), Reply::Number(0)];
+    serving.core.handle_reply(token, Ok(replies), serving.now);
+    serving.settle();
+    serving.claim("back~1", Some("x"), None);
+    assert_eq!(serving.started.len(), 1);
+}
+
+#[test]
+fn an_id_that_is_used_once_is_answered_with_two_commands() {
+    let mut serving = Serving::new();
+    serving.push("a.b~01J");
+    serving.claim("back~1", None, None);
+    serving.finish(Outcome::Good("x".into()));
+    assert_eq!(serving.commands().len(), 2);
+}
+
+#[test]
+fn an_id_of_no_form_is_ignored() {
+    let mut serving = Serving::new();
+    for id in ["a~b", "a~all~b", "~b", "a.b~c~d"] {
+        serving.push(id);
+    }
+    assert!(serving.sent.is_empty(), "{:?}", serving.sent);
+}
