@@ -132,6 +132,53 @@ fn a_unit_that_stopped_is_not_listed() {
 }
 
 #[test]
+fn a_backend_whose_terminal_is_closed_leaves_in_order() {
+    let server = Server::redis();
+    let tell = format!("redis-cli -s {}", server.socket().display());
+    let command = format!(
+        "{tell} SET pid $$ >/dev/null; until {tell} GET go | grep -q yes; do sleep 0.05; done; echo done"
+    );
+    let words = ["a.*", "--exec", &command, "--unit", "back"];
+    let mut backend = server.serve(&words);
+    let answer = std::thread::scope(|scope| {
+        let call = scope.spawn(|| server.printed(&["call", "web", "a.b"]));
+        server.until(&["EXISTS", "pid"], |there| there == "1");
+        backend.signal(Signal::HUP);
+        server.until(&["EXISTS", "MUF/back/KEEP/_info"], |there| there == "0");
+        // The shell on that terminal may say so too, and that is no second signal.
+        backend.signal(Signal::HUP);
+        server.cli(&["SET", "go", "yes"]);
+        call.join().expect("the call does not fail")
+    });
+    assert_eq!(answer, "done\n");
+    assert_eq!(backend.ended(), Some(0));
+    ended(&server.cli(&["GET", "pid"]));
+}
+
+#[test]
+fn a_server_that_answers_is_not_called_unreachable() {
+    let server = Server::redis();
+    server.cli(&["CONFIG", "SET", "requirepass", "secret"]);
+    for query in ["", "?pass=wrong", "?pass=secret&db=99"] {
+        let url = format!("{}{query}", server.url());
+        let words = ["units", "--url", &url];
+        server.fails(&words, 7, "does not let us in");
+    }
+}
+
+#[test]
+fn an_empty_kumi_url_is_none() {
+    let server = Server::redis();
+    let output = server
+        .command(&["units"])
+        .env("KUMI_URL", "")
+        .output()
+        .expect("kumi is built");
+    // Whether somebody serves the default address here is not known, but an empty URL would be a mistake.
+    assert_ne!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
 fn a_watch_ends_when_its_reader_leaves() {
     for words in [&["watch"][..], &["keep", "--watch", "*/*"]] {
         let server = Server::redis();
@@ -171,7 +218,7 @@ fn all_backends_answer_when_all_are_called() {
         server.fails(
             &["call", "web", "no.body", "--all", "--timeout", "200ms"],
             5,
-            "no backend",
+            "no backend answered",
         );
     }
 }

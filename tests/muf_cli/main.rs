@@ -1,6 +1,8 @@
 //! `kumi muf` as a script meets it: through the built binary, on redis-server and on `kumi server`.
 
 mod edges;
+mod pipe;
+mod reuse;
 mod support;
 mod terminal;
 mod tls;

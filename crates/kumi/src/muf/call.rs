@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::options::{CallOptions, Form, payload};
 use super::terminal::{self, Colour, Terminal};
 use super::{POLL, Server};
-use kumi_muf::{Error, Gathered, Muf};
+use kumi_muf::{Gathered, Muf};
 use serde_json::{Map, Value};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
     }
 }
 
-/// Asks all, and shows each answer as it comes. Nobody is as bad as nobody for a call.
+/// Asks all, and shows each answer as it comes. That nobody answered is a failure, as it is for a call.
 async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<(), Failure> {
     let mut gather = muf.gather(&options.target, payload);
     if let Some(timeout) = options.timeout {
@@ -70,7 +70,7 @@ async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<()
         heard += 1;
     }
     match heard {
-        0 => Err(Error::NoResponder.into()),
+        0 => Err(Failure::Nobody),
         _ => Ok(()),
     }
 }

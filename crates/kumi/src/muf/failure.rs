@@ -11,12 +11,12 @@ Exit codes:
   1  failed in another way
   2  the command line or the URL makes no sense, or a name or payload cannot be sent
   4  the backend answered with an error; its payload is on standard error
-  5  no backend claimed the request while it lived
+  5  no backend claimed the request while it lived; with --all, none answered
   6  a backend claimed the request and did not answer in time
-  7  the server cannot be reached
+  7  the server cannot be reached, or does not let us in
   8  no such value is kept
 
-KUMI_URL is the server's URL where --url does not name one.";
+KUMI_URL, unless it is empty, is the server's URL where --url does not name one.";
 
 /// Nothing runs any more when one of these is returned.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) enum Failure {
     Usage(String),
     /// What the unit said.
     Muf(Error),
+    /// All backends were asked, and none answered.
+    Nobody,
     /// The kept value that was asked for is not there.
     Missing(String),
     /// Whatever else the system came up with.
@@ -49,6 +51,7 @@ impl Failure {
                 return;
             }
             Failure::Usage(text) => text.clone(),
+            Failure::Nobody => "no backend answered".into(),
             Failure::Missing(key) => format!("nothing is kept at {key}"),
             Failure::Muf(Error::Notifications { need }) => {
                 // Only watching kept values needs generic events.
@@ -61,6 +64,10 @@ impl Failure {
                     "the server does not send all keyspace events that are needed, and this user may not switch them \
                      on: have notify-keyspace-events set to at least {need}{instead}"
                 )
+            }
+            // It was reached, and answered.
+            Failure::Muf(Error::Connect(refusal)) if refusal.code().is_some() => {
+                format!("the server does not let us in: {refusal}")
             }
             Failure::Muf(error) => match chain(error) {
                 text if text.contains("UnknownIssuer") => {
@@ -80,6 +87,7 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
+            Failure::Nobody => 5,
             Failure::Missing(_) => 8,
             Failure::Other(_) => 1,
             Failure::Muf(error) => match error {
@@ -122,6 +130,7 @@ mod tests {
     fn every_code_stands_in_the_table() {
         let failures = [
             Failure::Usage("x".into()),
+            Failure::Nobody,
             Failure::Missing("x".into()),
             Failure::Other(anyhow::anyhow!("x")),
             Error::Remote("x".into()).into(),

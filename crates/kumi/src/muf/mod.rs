@@ -35,7 +35,7 @@ const POLL: Duration = Duration::from_millis(100);
 pub(crate) fn run(options: MufOptions) -> ExitCode {
     let url = options
         .url
-        .or_else(|| std::env::var("KUMI_URL").ok())
+        .or_else(|| std::env::var("KUMI_URL").ok().filter(|url| !url.is_empty()))
         .unwrap_or_else(|| DEFAULT_URL.into());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -47,7 +47,8 @@ pub(super) enum MufTask {
     Call(CallOptions),
     /// Be a backend: answer requests with a program in any language
     ///
-    /// Ctrl-c and SIGTERM stop it after it has answered what it has taken; a second one stops it at once.
+    /// Ctrl-c, SIGTERM and the end of its terminal stop it after it has answered what it has taken; a second signal
+    /// stops it at once.
     #[command(after_long_help = format!("{SERVE_NOTES}\n\n{EXIT_CODES}"))]
     Serve(ServeOptions),
     /// Show requests, claims and answers of all units as they happen
@@ -93,8 +94,10 @@ With --pipe, sh runs the command once. Each request is a line of JSON on its sta
 and it writes a line for each to its standard output, in any order, with the same id:
   {\"id\": 7, \"payload\": \"text\"}  or  {\"id\": 7, \"error\": \"text\"}
 A payload that is not UTF-8 text is in payload_base64 instead, both ways. A payload that is another kind of JSON value
-is answered as JSON text. A line with an id and nothing else that can be sent is answered as an error. method is null for a bare ID. When standard input ends, the program should end; if it ends
-by itself, so does 'serve', with exit code 1.";
+is answered as JSON text, as it is written. An error or payload_base64 that is null counts as absent. A line whose id can
+be read and that holds nothing else that can be sent is answered as an error; any other is told on standard error. A line
+has at most 8 MiB. method is null for a bare ID. When standard input ends, the program should end; if it ends by itself,
+so does 'serve', with exit code 1.";
 
 #[derive(Debug, Args)]
 pub(super) struct CallOptions {
@@ -120,7 +123,8 @@ pub(super) struct CallOptions {
     /// Call all backends, and print a line for each answer
     ///
     /// On a terminal, lines for people; otherwise JSON lines with "backend" and "payload" or "error". It ends when
-    /// --count have answered, when nobody has for --quiet, or after --timeout [default: 2s].
+    /// --count have answered, when nobody has for --quiet, or after --timeout [default: 2s]. Backends of one name give
+    /// one answer.
     #[arg(long, conflicts_with_all = ["json", "text", "ttl"])]
     pub(super) all: bool,
     /// With --all: how many answers are enough

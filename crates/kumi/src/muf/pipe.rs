@@ -4,26 +4,29 @@
 //! to it      {"id":7,"request":"a.b~01J…","method":"a.b","unit":"web","attempt":1,"payload":"text"}
 //! from it    {"id":7,"payload":"text"}   {"id":7,"payload_base64":"/w=="}   {"id":7,"error":"text"}
 //! ```
-//! `id` is a number of ours, not the request's ID: two units may use the same bare ID at a time. A line with an `id` and
-//! nothing that can be sent becomes an error that says so. A line that is about no request is told on standard error and
-//! skipped; the request it was meant for ends with its time.
+//! `id` is a number of ours, not the request's ID: two units may use the same bare ID at a time. A line that names a
+//! request and holds nothing that can be sent becomes an error that says so. A line that is about no request is told on
+//! standard error and skipped; the request it was meant for ends with its time. JSON is passed on as it is written.
 
 use super::failure::Failure;
 use super::group::Group;
 use super::{base64, exec, terminal};
 use kumi_muf::{Outcome, Request};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Longest line of the program: a payload of 1 MiB, with room for escapes.
+/// Longest line of the program, without its end: a payload of 1 MiB, with room for escapes.
 const LINE_LIMIT: u64 = 8 << 20;
 
 /// Lines on their way to the program.
@@ -46,11 +49,7 @@ impl Program {
             .spawn()
             .map_err(|error| Failure::io("starting sh", error))?;
         let (lines, queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Arc::new(Pipe {
-            lines,
-            waiting: Mutex::default(),
-            next: AtomicU64::new(1),
-        });
+        let pipe = Arc::new(Pipe::new(lines));
         if let Some(stdin) = child.stdin.take() {
             tokio::spawn(feed(stdin, queue));
         }
@@ -59,7 +58,7 @@ impl Program {
             let pipe = pipe.clone();
             async move {
                 if let Some(stdout) = stdout {
-                    pipe.listen(stdout).await;
+                    pipe.listen(BufReader::new(stdout)).await;
                 }
                 pipe.end();
             }
@@ -91,10 +90,14 @@ impl Program {
 
     /// Ends its input and waits for its end, but not for ever.
     pub(super) async fn stop(mut self) {
-        let _ = self.pipe.lines.send(None).await;
-        match timeout(FAREWELL, self.child.wait()).await {
-            Ok(_) => self.group.leave(),
-            Err(_) => eprintln!("kumi: the program did not end with its input; killing it"),
+        let ending = async {
+            // A program that stopped reading leaves no room for the end either.
+            let _ = self.pipe.lines.send(None).await;
+            let _ = self.child.wait().await;
+        };
+        match timeout(FAREWELL, ending).await {
+            Ok(()) => self.group.leave(),
+            Err(_) => terminal::note("the program did not end with its input; killing it"),
         }
     }
 }
@@ -104,6 +107,22 @@ async fn feed(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Option<String>>) 
     while let Some(Some(line)) = queue.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {
             break;
+        }
+    }
+}
+
+/// Reads to the end of a line and keeps nothing of it.
+async fn skip_line(stdout: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
+    loop {
+        let bytes = stdout.fill_buf().await?;
+        let (len, found) = match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (bytes.len(), false),
+        };
+        stdout.consume(len);
+        // Nothing is left to read at the end of the output.
+        if found || len == 0 {
+            return Ok(());
         }
     }
 }
@@ -124,6 +143,14 @@ struct Waiting {
 }
 
 impl Pipe {
+    fn new(lines: mpsc::Sender<Option<String>>) -> Self {
+        Self {
+            lines,
+            waiting: Mutex::default(),
+            next: AtomicU64::new(1),
+        }
+    }
+
     /// Hands a request over and waits for its answer. Dropping the future closes the request: an answer that comes
     /// all the same is told as one to nothing.
     pub(super) async fn answer(&self, request: &Request) -> Outcome {
@@ -149,17 +176,18 @@ impl Pipe {
         Some(receiver)
     }
 
-    async fn listen(&self, stdout: ChildStdout) {
-        let mut stdout = BufReader::new(stdout);
+    async fn listen(&self, mut stdout: impl AsyncBufRead + Unpin) {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let mut limited = (&mut stdout).take(LINE_LIMIT);
+            let mut limited = (&mut stdout).take(LINE_LIMIT + 1);
             match limited.read_until(b'\n', &mut line).await {
                 Ok(0) | Err(_) => return,
-                Ok(_) if line.len() as u64 == LINE_LIMIT => {
-                    eprintln!("kumi: the program wrote a line of more than {LINE_LIMIT} bytes");
-                    return;
+                Ok(_) if line.len() as u64 > LINE_LIMIT && !line.ends_with(b"\n") => {
+                    self.refuse_long(&line);
+                    if skip_line(&mut stdout).await.is_err() {
+                        return;
+                    }
                 }
                 Ok(_) if line.trim_ascii().is_empty() => {}
                 Ok(_) => self.take(&line),
@@ -169,15 +197,30 @@ impl Pipe {
 
     fn take(&self, line: &[u8]) {
         match outcome(line) {
-            Ok((id, outcome)) => match self.waiting().answers.remove(&id) {
-                // The request may have been given up this very moment.
-                Some(answer) => drop(answer.send(outcome)),
-                None => eprintln!("kumi: the program answered {id}, which is not open"),
-            },
-            Err(reason) => eprintln!(
-                "kumi: the program wrote a line that is no answer ({reason}): {}",
+            Ok((id, outcome)) => self.close(id, outcome),
+            Err(reason) => terminal::note(format_args!(
+                "the program wrote a line that is no answer ({reason}): {}",
                 terminal::quoted(&line[..line.len().min(200)])
-            ),
+            )),
+        }
+    }
+
+    /// Answers for a line of which only the beginning was read.
+    fn refuse_long(&self, beginning: &[u8]) {
+        let reason = format!("wrote a line of more than {LINE_LIMIT} bytes");
+        match leading_id(beginning) {
+            Some(id) => self.close(id, bad(&reason)),
+            None => terminal::note(format_args!(
+                "the program {reason}, which does not begin with an id"
+            )),
+        }
+    }
+
+    fn close(&self, id: u64, outcome: Outcome) {
+        match self.waiting().answers.remove(&id) {
+            // The request may have been given up this very moment.
+            Some(answer) => drop(answer.send(outcome)),
+            None => terminal::note(format_args!("the program answered {id}, which is not open")),
         }
     }
 
@@ -216,37 +259,76 @@ fn line(id: u64, request: &Request) -> String {
     format!("{}\n", Value::from(object))
 }
 
-/// Reads which request a line is about and what it answers, or says why it is about none.
+/// Reads which request a line is about and what it answers, or says why it is about none. A request that a line names
+/// in any way is open, so its caller has to hear of it, also if the line is wrong.
 fn outcome(line: &[u8]) -> Result<(u64, Outcome), &'static str> {
-    let object: Map<String, Value> =
-        serde_json::from_slice(line).map_err(|_| "not a JSON object")?;
-    let id = object.get("id").and_then(Value::as_u64).ok_or("no id")?;
-    // The request is open whatever else the line says, so its caller has to hear of it.
-    let outcome = answer_in(&object)
-        .unwrap_or_else(|reason| Outcome::Bad(format!("the backend's program {reason}").into()));
-    Ok((id, outcome))
+    let text = String::from_utf8_lossy(line);
+    let is_text = matches!(text, Cow::Borrowed(_));
+    let (id, answer) = match serde_json::from_str::<HashMap<String, &RawValue>>(&text) {
+        Ok(object) => {
+            let id = object.get("id").ok_or("no id")?.get();
+            let number = number_in(id).ok_or("an id that is no number")?;
+            let answer = match id.parse::<u64>() {
+                _ if !is_text => Err("wrote a line that is not UTF-8"),
+                Err(_) => Err("answered with an id that is not the number it was given"),
+                Ok(_) => answer_in(&object),
+            };
+            (number, answer)
+        }
+        Err(_) => {
+            let id = leading_id(line).ok_or("not a JSON object")?;
+            (id, Err("wrote a line that is not a JSON object"))
+        }
+    };
+    Ok((id, answer.unwrap_or_else(bad)))
 }
 
-fn answer_in(object: &Map<String, Value>) -> Result<Outcome, &'static str> {
-    if let Some(error) = object.get("error") {
-        Ok(Outcome::Bad(text(error).into()))
-    } else if let Some(payload) = object.get("payload_base64") {
-        let bytes = payload.as_str().and_then(base64::decode);
+fn bad(reason: &str) -> Outcome {
+    Outcome::Bad(format!("the backend's program {reason}").into())
+}
+
+/// Null is as good as absent, except for a payload: that may be any JSON.
+fn answer_in(object: &HashMap<String, &RawValue>) -> Result<Outcome, &'static str> {
+    let field = |name| object.get(name).map(|value| value.get());
+    let set = |name| field(name).filter(|value| *value != "null");
+    if let Some(error) = set("error") {
+        Ok(Outcome::Bad(text(error)?.into()))
+    } else if let Some(payload) = set("payload_base64") {
+        let bytes = serde_json::from_str::<Cow<str>>(payload).ok();
+        let bytes = bytes.and_then(|text| base64::decode(&text));
         let bytes = bytes.ok_or("answered with a payload_base64 that is not Base64")?;
         Ok(Outcome::Good(bytes.into()))
-    } else if let Some(payload) = object.get("payload") {
-        Ok(Outcome::Good(text(payload).into()))
+    } else if let Some(payload) = field("payload") {
+        Ok(Outcome::Good(text(payload)?.into()))
     } else {
         Err("answered with neither payload nor error")
     }
 }
 
-/// A string as it is, anything else as JSON.
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+/// What a string says, and anything else as it is written: every digit, and keys in their order.
+fn text(value: &str) -> Result<String, &'static str> {
+    match value.starts_with('"') {
+        true => serde_json::from_str(value)
+            .map_err(|_| "answered with a string that is not Unicode text"),
+        false => Ok(value.to_owned()),
     }
+}
+
+/// The id that is meant by a JSON value: some languages write 7 as "7" or 7.0.
+fn number_in(value: &str) -> Option<u64> {
+    let value = value.trim_matches('"');
+    let value = value.strip_suffix(".0").unwrap_or(value);
+    value.parse().ok()
+}
+
+/// The id of a line that begins with one, whatever follows it.
+fn leading_id(line: &[u8]) -> Option<u64> {
+    let rest = line.trim_ascii_start().strip_prefix(b"{")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"id\"")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?;
+    let rest = rest.trim_ascii_start();
+    let end = rest.iter().position(|byte| matches!(byte, b',' | b'}'))?;
+    number_in(str::from_utf8(rest[..end].trim_ascii_end()).ok()?)
 }
 
 #[cfg(test)]
@@ -258,29 +340,105 @@ mod tests {
         let check = |line: &str, expected| assert_eq!(outcome(line.as_bytes()), expected, "{line}");
         let good = |bytes: &'static [u8]| Ok((7, Outcome::Good(bytes.into())));
         check(r#"{"id":7,"payload":"text"}"#, good(b"text"));
-        check(r#"{"id":7,"payload":[1, 2]}"#, good(b"[1,2]"));
+        check(r#"{"id":7,"payload":"\u00e9\n"}"#, good("é\n".as_bytes()));
         check(r#"{"id":7,"payload_base64":"/w=="}"#, good(b"\xff"));
-        check(
-            r#"{"id":7,"error":"no"}"#,
-            Ok((7, Outcome::Bad("no".into()))),
-        );
+        check(r#"{"id":7,"payload_base64":"\/w=="}"#, good(b"\xff"));
+        let no = Outcome::Bad("no".into());
+        check(r#"{"id":7,"error":"no"}"#, Ok((7, no.clone())));
+        check(r#"{"payload":null,"error":"no","id":7}"#, Ok((7, no)));
         check(r#"{"payload":"x"}"#, Err("no id"));
+        check(r#"{"id":[7]}"#, Err("an id that is no number"));
         check("[]", Err("not a JSON object"));
     }
 
     #[test]
-    fn a_line_about_a_request_that_answers_nothing_is_an_error() {
-        let check = |line: &str, reason: &str| {
-            let text = format!("the backend's program answered with {reason}");
-            let expected = Ok((7, Outcome::Bad(text.into())));
-            assert_eq!(outcome(line.as_bytes()), expected, "{line}");
+    fn null_counts_as_absent() {
+        let check = |line: &str, payload: &'static str| {
+            let good = Outcome::Good(payload.into());
+            assert_eq!(outcome(line.as_bytes()), Ok((7, good)), "{line}");
         };
-        check(r#"{"id":7}"#, "neither payload nor error");
-        for payload in ["\"?\"", "null", "7"] {
+        check(r#"{"id":7,"payload":"ok","error":null}"#, "ok");
+        check(r#"{"id":7,"payload":"ok","payload_base64":null}"#, "ok");
+        // A payload may be any JSON.
+        check(r#"{"id":7,"payload":null,"error":null}"#, "null");
+    }
+
+    #[test]
+    fn json_is_answered_as_it_is_written() {
+        for json in [
+            "12345678901234567890123",
+            "0.10000000000000000001",
+            "1e400",
+            r#"{"b":1, "a":[2,  3],"b":2}"#,
+            "true",
+        ] {
+            let line = format!("{{\"id\":7,\"payload\": {json} }}\n");
+            let good = Outcome::Good(json.into());
+            assert_eq!(outcome(line.as_bytes()), Ok((7, good)), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_names_a_request_and_cannot_be_sent_is_an_error() {
+        let check = |line: &[u8], reason: &str| {
+            let expected = Ok((7, bad(reason)));
+            assert_eq!(outcome(line), expected, "{}", line.escape_ascii());
+        };
+        check(br#"{"id":7}"#, "answered with neither payload nor error");
+        for payload in ["\"?\"", "7"] {
+            let line = format!(r#"{{"id":7,"payload_base64":{payload}}}"#);
             check(
-                &format!(r#"{{"id":7,"payload_base64":{payload}}}"#),
-                "a payload_base64 that is not Base64",
+                line.as_bytes(),
+                "answered with a payload_base64 that is not Base64",
             );
         }
+        let not_text = "wrote a line that is not UTF-8";
+        check(b"{\"id\":7,\"payload\":\"\xff\"}", not_text);
+        check(b"{\"payload\":\"\xff\",\"id\":7}", not_text);
+        for name in ["payload", "error"] {
+            let line = format!(r#"{{"id":7,"{name}":"\ud800"}}"#);
+            check(
+                line.as_bytes(),
+                "answered with a string that is not Unicode text",
+            );
+        }
+        for id in ["\"7\"", "7.0"] {
+            let line = format!(r#"{{"id":{id},"payload":"x"}}"#);
+            check(
+                line.as_bytes(),
+                "answered with an id that is not the number it was given",
+            );
+        }
+        let no_object = "wrote a line that is not a JSON object";
+        check(b" { \"id\" : 7 , \"payload\":\"x", no_object);
+        check(b"{\"id\":\"7\",\"payload\":\xff", no_object);
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_costs_only_its_own_request() {
+        let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
+        let pipe = Pipe::new(lines);
+        let long = pipe.expect(1).expect("it has not ended");
+        let next = pipe.expect(2).expect("it has not ended");
+        let filling = "x".repeat(3 * LINE_LIMIT as usize);
+        let output = format!(
+            "{{\"id\":1,\"payload\":\"{filling}\"}}\n{filling}\n{{\"id\":2,\"payload\":\"ok\"}}\n"
+        );
+        pipe.listen(output.as_bytes()).await;
+        let expected = bad("wrote a line of more than 8388608 bytes");
+        assert_eq!(long.await, Ok(expected));
+        assert_eq!(next.await, Ok(Outcome::Good("ok".into())));
+    }
+
+    #[tokio::test]
+    async fn a_line_of_the_limit_is_read() {
+        let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
+        let pipe = Pipe::new(lines);
+        let answer = pipe.expect(1).expect("it has not ended");
+        let frame = r#"{"id":1,"payload":""}"#.len();
+        let payload = "x".repeat(LINE_LIMIT as usize - frame);
+        let output = format!("{{\"id\":1,\"payload\":\"{payload}\"}}\n");
+        pipe.listen(output.as_bytes()).await;
+        assert_eq!(answer.await, Ok(Outcome::Good(payload.into())));
     }
 }

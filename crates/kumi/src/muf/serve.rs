@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::options::ServeOptions;
 use super::pipe::Program;
-use super::{Server, exec};
+use super::{Server, exec, terminal};
 use kumi_muf::{Muf, Request, Service};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
         None => None,
     };
     let _service = start(&muf, &options, program.as_ref()).await?;
-    eprintln!("kumi: serving {} as {unit}", options.pattern);
+    terminal::note(format_args!("serving {} as {unit}", options.pattern));
     let ended = tokio::select! {
         () = stop.asked() => false,
         () = ended(&mut program) => true,
@@ -56,7 +56,7 @@ async fn close(muf: Muf, mut program: Option<Program>, ended: bool) -> Result<()
                 () = self::ended(&mut program), if running => running = false,
                 () = sleep(SOON), if waiting => {
                     waiting = false;
-                    eprintln!("kumi: waiting for what is being worked on; a second signal stops it at once");
+                    terminal::note("waiting for what is being worked on; a second signal stops it at once");
                 }
             }
         }
@@ -109,10 +109,13 @@ fn default_unit(pattern: &str) -> String {
     format!("{service}-{}", std::process::id())
 }
 
-/// Ctrl-c and SIGTERM, each of them as often as it comes.
+/// Ctrl-c and SIGTERM, each of them as often as it comes, and the terminal's end.
 struct Stop {
     interrupt: Signal,
     terminate: Signal,
+    /// Once: a terminal that is closed and the shell on it may both say so, and nobody meant it to hurry. None where
+    /// whoever started us has it ignored, as nohup does.
+    hangup: Option<Signal>,
 }
 
 impl Stop {
@@ -121,6 +124,10 @@ impl Stop {
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
             terminate: on(SignalKind::terminate())?,
+            hangup: match ignores_hangup() {
+                true => None,
+                false => Some(on(SignalKind::hangup())?),
+            },
         })
     }
 
@@ -128,8 +135,28 @@ impl Stop {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            () = hung_up(&mut self.hangup) => self.hangup = None,
         }
     }
+}
+
+async fn hung_up(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(hangup) => drop(hangup.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether SIGHUP was ignored when we were started. Where there is no /proc to ask, it was not.
+fn ignores_hangup() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| has_hangup_ignored(&status))
+}
+
+fn has_hangup_ignored(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP is number 1, the lowest bit.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
 }
 
 #[cfg(test)]
@@ -142,5 +169,17 @@ mod tests {
         assert_eq!(default_unit("thumb.*"), format!("thumb-{pid}"));
         assert_eq!(default_unit("thumb.resize"), format!("thumb-{pid}"));
         assert_eq!(default_unit("*"), format!("all-{pid}"));
+    }
+
+    #[test]
+    fn nohup_is_seen() {
+        let check = |mask, expected| {
+            let status = format!("Name:\tkumi\nSigBlk:\tffff\nSigIgn:\t{mask}\nSigCgt:\t1\n");
+            assert_eq!(has_hangup_ignored(&status), expected, "{mask}");
+        };
+        check("0000000000001000", false);
+        check("0000000000001001", true);
+        check("?", false);
+        assert!(!has_hangup_ignored(""));
     }
 }

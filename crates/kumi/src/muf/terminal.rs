@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::options::Form;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Map, Value};
+use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 /// The colours that are used, as terminals number them.
@@ -72,6 +73,12 @@ pub(super) fn end_with_reader() {
             }
         }
     });
+}
+
+/// Says something on standard error, for whoever started a backend. If that is a terminal that was closed, nobody
+/// hears it, and the backend has its work to end all the same.
+pub(super) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "kumi: {text}");
 }
 
 /// Writes a line at once.

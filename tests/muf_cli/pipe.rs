@@ -1,0 +1,91 @@
+//! Programs behind `serve --pipe` that stop reading or write lines that are not what they should be.
+
+use crate::support::{Server, ended};
+use rustix::process::Signal;
+
+/// A program that answers the first requests with these lines, and then listens.
+fn script(lines: &[&str]) -> String {
+    let each = |line: &&str| format!("read -r request; printf '%b\\n' '{line}'\n");
+    let answers: String = lines.iter().map(each).collect();
+    format!("{answers}cat >/dev/null")
+}
+
+#[test]
+fn a_program_that_stopped_reading_does_not_hold_up_the_end() {
+    let server = Server::redis();
+    let pipe = ["p.*", "--pipe", "sleep 1000"];
+    let limits = ["--handler-timeout", "300ms", "--concurrency", "32"];
+    let mut backend = server.serve(&[&pipe[..], &limits].concat());
+    // A line that does not fit into a pipe, and more than are kept behind it.
+    let large = "x".repeat(100_000);
+    let ids: Vec<String> = (0..24).map(|n| format!("p.q~{n}")).collect();
+    for id in &ids {
+        let key = format!("MUF/web/REQ/{id}");
+        server.cli(&["SET", &key, &large, "EX", "30"]);
+    }
+    for id in &ids {
+        let key = format!("MUF/web/ERR/{id}");
+        server.until(&["EXISTS", &key], |there| there == "1");
+    }
+    assert_eq!(backend.stop(Signal::TERM), Some(0));
+    backend.until("killing it");
+}
+
+#[test]
+fn a_killed_program_takes_what_it_started_with_it() {
+    let server = Server::redis();
+    let tell = format!("redis-cli -s {}", server.socket().display());
+    let program = format!("sleep 1000 & {tell} SET pid $! >&2; wait");
+    let mut backend = server.serve(&["p.*", "--pipe", &program]);
+    let pid = server.until(&["GET", "pid"], |pid| !pid.is_empty());
+    assert_eq!(backend.stop(Signal::TERM), Some(0));
+    ended(&pid);
+}
+
+#[test]
+fn null_is_no_error_and_json_goes_through_as_written() {
+    for server in Server::each() {
+        let json = r#"{"z": 12345678901234567890123, "a":0.10000000000000000001}"#;
+        let payload = format!(r#"{{"id":2,"payload":{json}}}"#);
+        let lines = [r#"{"id":1,"payload":"ok","error":null}"#, &payload];
+        let _backend = server.serve(&["p.*", "--pipe", &script(&lines)]);
+        assert_eq!(server.printed(&["call", "web", "p.q"]), "ok");
+        assert_eq!(server.printed(&["call", "web", "p.q"]), json);
+    }
+}
+
+#[test]
+fn a_wrong_line_that_names_a_request_is_answered_at_once() {
+    let server = Server::redis();
+    let lines = [
+        r#"{"id":1,"payload":"\0377"}"#,
+        r#"{"id":2,"payload":"\\ud800"}"#,
+        r#"{"id":"3","payload":"x"}"#,
+        r#"{"id":4,"payload":"x"#,
+        r#"{"payload":"x"}\n{"id":5,"payload":"fine"}"#,
+    ];
+    let mut backend = server.serve(&["p.*", "--pipe", &script(&lines)]);
+    for reason in [
+        "not UTF-8",
+        "not Unicode",
+        "not the number",
+        "not a JSON object",
+    ] {
+        server.fails(&["call", "web", "p.q"], 4, reason);
+    }
+    assert_eq!(server.printed(&["call", "web", "p.q"]), "fine");
+    backend.until("no answer (no id)");
+    assert_eq!(backend.stop(Signal::TERM), Some(0), "nothing is open");
+}
+
+#[test]
+fn a_line_that_is_too_long_is_one_error() {
+    let server = Server::redis();
+    let script = r#"read -r request; printf '{"id":1,"payload":"'; head -c 9000000 /dev/zero | tr '\0' x; echo '"}'
+        read -r request; echo '{"id":2,"payload":"fine"}'
+        cat >/dev/null"#;
+    let mut backend = server.serve(&["p.*", "--pipe", script]);
+    server.fails(&["call", "web", "p.q"], 4, "more than 8388608 bytes");
+    assert_eq!(server.printed(&["call", "web", "p.q"]), "fine");
+    assert_eq!(backend.stop(Signal::TERM), Some(0));
+}
