@@ -2,8 +2,8 @@
 //!
 //! Every change that was really applied becomes a rumour. It is handed on a bounded number of times, about
 //! `4 log10 N`, which reaches everybody but a few of a million; comparing tables finds the rest. The rumours told least
-//! so far go first, the newest of them first. A rumour that comes back from somebody else counts as told, up to half of
-//! the times: where everybody knows it already, it dies out early. When there is nothing to tell, nothing is sent.
+//! so far go first, the newest of them first. A rumour that comes back from somebody else counts as told, up to a quarter
+//! of the times: where everybody knows it already, it dies out early. When there is nothing to tell, nothing is sent.
 
 use crate::identity::Authority;
 use crate::table::Slot;
@@ -28,6 +28,15 @@ struct Priority {
 struct Rumor {
     priority: Priority,
     with_metadata: bool,
+}
+
+/// How much may be told at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packets {
+    /// How many packets.
+    pub(crate) count: usize,
+    /// How many bytes fit into each.
+    pub(crate) budget: usize,
 }
 
 /// The queue of rumours.
@@ -89,48 +98,63 @@ impl GossipEngine {
         );
     }
 
-    /// Somebody told us what we are still telling. That counts as told, but for no more than half of the times: were
-    /// all of them used up by listening, one in some hundred nodes would hear nothing.
+    /// Whether there is news about this member that is not told often enough yet.
+    pub(crate) fn tells(&self, slot: Slot) -> bool {
+        self.rumors.contains_key(&Subject::Member(slot))
+    }
+
+    /// Somebody told us what we are still telling. That counts as told, but for no more than a quarter of the times:
+    /// every one that is used up by listening is a peer less that hears of it.
     pub(crate) fn heard_again(&mut self, slot: Slot, limit: u32) {
         let subject = Subject::Member(slot);
         let told = self.rumors.get(&subject).map(|rumor| rumor.priority.told);
-        if told.is_some_and(|told| told < limit / 2) {
+        if told.is_some_and(|told| told < limit / 4) {
             self.told(&subject, 1, limit);
         }
     }
 
-    /// Chooses what fits into `budget` bytes, and counts it as told to `peers`. Subjects without a length are gone.
+    /// Chooses what fits into so many packets, and counts it as told to `peers`. A rumour is in one packet only: who
+    /// gets all of them should not get it twice. Subjects without a length are gone.
     pub(crate) fn fill(
         &mut self,
-        mut budget: usize,
+        packets: Packets,
         peers: u32,
         limit: u32,
         mut len_of: impl FnMut(&Subject, bool) -> Option<usize>,
-    ) -> Vec<(Subject, bool)> {
+    ) -> Vec<Vec<(Subject, bool)>> {
         /// How many rumours that do not fit are passed over in search of one that does.
         const MAX_PASSED_OVER: usize = 8;
-        let (mut chosen, mut gone, mut passed_over) = (Vec::new(), Vec::new(), 0);
+        let (mut chosen, mut gone) = (Vec::new(), Vec::new());
+        let (mut packet, mut room, mut passed_over) = (Vec::new(), packets.budget, 0);
         for (_, subject) in &self.order {
             let with_metadata = self
                 .rumors
                 .get(subject)
                 .is_some_and(|rumor| rumor.with_metadata);
-            match len_of(subject, with_metadata) {
-                None => gone.push(subject.clone()),
-                Some(len) if len <= budget => {
-                    budget -= len;
-                    chosen.push((subject.clone(), with_metadata));
-                }
-                Some(_) => passed_over += 1,
+            let Some(len) = len_of(subject, with_metadata) else {
+                gone.push(subject.clone());
+                continue;
+            };
+            if len > room && len <= packets.budget && chosen.len() + 1 < packets.count {
+                chosen.push(core::mem::take(&mut packet));
+                room = packets.budget;
+            }
+            if len <= room {
+                room -= len;
+                packet.push((subject.clone(), with_metadata));
+            } else {
+                passed_over += 1;
             }
             if passed_over > MAX_PASSED_OVER {
                 break;
             }
         }
+        chosen.push(packet);
+        chosen.retain(|packet| !packet.is_empty());
         for subject in &gone {
             self.remove(subject);
         }
-        for (subject, _) in &chosen {
+        for (subject, _) in chosen.iter().flatten() {
             self.told(subject, peers, limit);
         }
         chosen
@@ -180,8 +204,12 @@ mod tests {
         Subject::Quarantine(Authority::new(name).expect("valid"))
     }
 
-    fn names(chosen: &[(Subject, bool)]) -> Vec<&str> {
-        let subjects = chosen.iter().map(|(subject, _)| subject);
+    fn one(budget: usize) -> Packets {
+        Packets { count: 1, budget }
+    }
+
+    fn names(chosen: &[Vec<(Subject, bool)>]) -> Vec<&str> {
+        let subjects = chosen.iter().flatten().map(|(subject, _)| subject);
         subjects.map(Subject::name).collect()
     }
 
@@ -191,7 +219,7 @@ mod tests {
         engine.enqueue(subject("a"), false);
         let mut told = 0;
         while !engine.is_empty() {
-            told += 3 * engine.fill(100, 3, 13, |_, _| Some(10)).len();
+            told += 3 * names(&engine.fill(one(100), 3, 13, |_, _| Some(10))).len();
         }
         assert_eq!(told, 15);
     }
@@ -201,11 +229,17 @@ mod tests {
         let mut engine = GossipEngine::default();
         engine.enqueue(subject("a"), false);
         engine.enqueue(subject("b"), false);
-        assert_eq!(names(&engine.fill(10, 1, 9, |_, _| Some(10))), vec!["b"]);
-        assert_eq!(names(&engine.fill(10, 1, 9, |_, _| Some(10))), vec!["a"]);
+        assert_eq!(
+            names(&engine.fill(one(10), 1, 9, |_, _| Some(10))),
+            vec!["b"]
+        );
+        assert_eq!(
+            names(&engine.fill(one(10), 1, 9, |_, _| Some(10))),
+            vec!["a"]
+        );
         engine.enqueue(subject("a"), false);
         assert_eq!(
-            names(&engine.fill(20, 1, 9, |_, _| Some(10))),
+            names(&engine.fill(one(20), 1, 9, |_, _| Some(10))),
             vec!["a", "b"]
         );
     }
@@ -217,8 +251,8 @@ mod tests {
         engine.enqueue(subject("a"), false);
         assert_eq!(engine.len(), 1);
         assert_eq!(
-            engine.fill(99, 1, 9, |_, _| Some(1)),
-            vec![(subject("a"), true)]
+            engine.fill(one(99), 1, 9, |_, _| Some(1)),
+            vec![vec![(subject("a"), true)]]
         );
     }
 
@@ -233,7 +267,48 @@ mod tests {
             one if *one == subject("b") => Some(500),
             _ => Some(10),
         };
-        assert_eq!(names(&engine.fill(100, 1, 9, len_of)), vec!["a"]);
+        assert_eq!(names(&engine.fill(one(100), 1, 9, len_of)), vec!["a"]);
         assert_eq!(engine.len(), 2);
+    }
+
+    #[test]
+    fn several_packets_hold_each_rumour_once() {
+        let mut engine = GossipEngine::default();
+        for name in ["a", "b", "c", "d", "e"] {
+            engine.enqueue(subject(name), false);
+        }
+        let packets = Packets {
+            count: 2,
+            budget: 25,
+        };
+        let chosen = engine.fill(packets, 4, 99, |_, _| Some(10));
+        assert_eq!(chosen.len(), 2);
+        assert_eq!(names(&chosen), ["e", "d", "c", "b"]);
+        let rest = engine.fill(packets, 4, 99, |_, _| Some(10));
+        assert_eq!(names(&rest)[0], "a", "told least");
+    }
+
+    #[test]
+    fn listening_uses_up_a_quarter_of_the_tellings_at_most() {
+        let mut engine = GossipEngine::default();
+        let mut table = crate::table::MembershipTable::new(9);
+        let identity = crate::identity::NodeIdentity {
+            authority: Authority::new("a").expect("valid"),
+            uid: crate::identity::NodeUid::from_raw(1),
+        };
+        let record = crate::record::MemberRecord::new(
+            identity,
+            crate::status::NodeStatus::Up,
+            crate::metadata::MemberMetadata::EMPTY,
+        );
+        table.apply(&record).expect("there is room");
+        let slot = table.slot_of(&record.authority).expect("known");
+        engine.enqueue(Subject::Member(slot), false);
+        (0..99).for_each(|_| engine.heard_again(slot, 12));
+        let mut told = 0;
+        while engine.tells(slot) {
+            told += engine.fill(one(99), 1, 12, |_, _| Some(1)).len();
+        }
+        assert_eq!(told, 9);
     }
 }

@@ -7,7 +7,7 @@
 use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
 use crate::codec::{MAX_ENVELOPE_BYTES, Message, Seen, encoded_len, encoded_rumor_len};
-use crate::gossip::Subject;
+use crate::gossip::{Packets, Subject};
 use crate::identity::Authority;
 use crate::metadata::MemberMetadata;
 use crate::record::MemberRecord;
@@ -60,26 +60,26 @@ impl MembershipRuntime {
         let name_len = self.config.cluster_name.len() + self.own.identity.authority.as_str().len();
         let budget = MAX_DATAGRAM_BYTES.saturating_sub(ENVELOPE_OVERHEAD + name_len);
         let limit = self.retransmissions();
-        for _ in 0..MAX_PACKETS_PER_PUSH {
-            let Self {
-                engine,
-                table,
-                quarantine,
-                ..
-            } = self;
-            let len_of = |subject: &Subject, with_metadata: bool| match subject {
-                Subject::Member(slot) => {
-                    let entry = table.entry(*slot)?;
-                    Some(encoded_len(&entry.record, with_metadata))
-                }
-                Subject::Quarantine(authority) => quarantine
-                    .rumor(authority, now.raw)
-                    .map(|rumor| encoded_rumor_len(&rumor)),
-            };
-            let chosen = engine.fill(budget, peers.len() as u32, limit, len_of);
-            if chosen.is_empty() {
-                return;
+        let Self {
+            engine,
+            table,
+            quarantine,
+            ..
+        } = self;
+        let len_of = |subject: &Subject, with_metadata: bool| match subject {
+            Subject::Member(slot) => {
+                let entry = table.entry(*slot)?;
+                Some(encoded_len(&entry.record, with_metadata))
             }
+            Subject::Quarantine(authority) => quarantine
+                .rumor(authority, now.raw)
+                .map(|rumor| encoded_rumor_len(&rumor)),
+        };
+        let packets = Packets {
+            count: MAX_PACKETS_PER_PUSH,
+            budget,
+        };
+        for chosen in engine.fill(packets, peers.len() as u32, limit, len_of) {
             let delta = self.delta_of(&chosen, now);
             let message = Message::Push {
                 seen: self.seen(),
@@ -182,7 +182,7 @@ impl MembershipRuntime {
     }
 
     /// An address at which nobody is active: a seed, somebody dead, or one from the address book.
-    fn lost_address(&mut self) -> Option<Authority> {
+    pub(super) fn lost_address(&mut self) -> Option<Authority> {
         let gone = self.table.iter().map(|(_, entry)| &entry.record);
         let gone = gone
             .filter(|record| record.status.is_terminal())

@@ -206,6 +206,12 @@ impl MembershipRuntime {
                 Delivery::Reliable,
             );
         }
+        // Nobody it knows of is active, or nobody answers: it knocks where somebody was.
+        let alone = joining.rounds > 0 || self.other_seeds().next().is_none();
+        if let Some(lost) = self.lost_address().filter(|_| alone) {
+            let record = self.own_record();
+            self.send(&lost, Message::Join { record }, Delivery::Reliable);
+        }
         joining.rounds = joining.rounds.saturating_add(1);
         let backoff = (joining.rounds / 4).clamp(1, MAX_BACKOFF);
         let wait = self.config.join_retry * backoff;

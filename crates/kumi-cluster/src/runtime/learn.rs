@@ -66,8 +66,10 @@ impl MembershipRuntime {
         };
         match applied {
             Applied::Known => {
-                let limit = self.retransmissions();
-                self.engine.heard_again(slot, limit);
+                if self.engine.tells(slot) {
+                    let limit = self.retransmissions();
+                    self.engine.heard_again(slot, limit);
+                }
                 return false;
             }
             Applied::Older { .. } => return false,

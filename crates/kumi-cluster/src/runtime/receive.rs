@@ -96,7 +96,7 @@ impl MembershipRuntime {
             }
             Message::ProbeAck { nonce, incarnation } => {
                 self.hear_incarnation(speaker, incarnation, now);
-                self.probe_answered(nonce, &sender, now);
+                self.probe_answered(nonce, &sender, incarnation, now);
             }
             Message::ProbeRequest { nonce, target } => {
                 if living {
@@ -110,7 +110,7 @@ impl MembershipRuntime {
             } => {
                 let subject = self.speaker(&target);
                 self.hear_incarnation(subject, incarnation, now);
-                self.probe_answered(nonce, &target, now);
+                self.probe_answered(nonce, &target, incarnation, now);
             }
             Message::Push { delta, .. } => self.learn_all(&delta, now),
             Message::PullRequest {

@@ -459,6 +459,20 @@ fn a_node_alone_for_half_the_life_of_a_tombstone_is_somebody_new() {
 }
 
 #[test]
+fn a_node_without_seeds_that_is_given_up_and_holds_all_others_dead_still_comes_back() {
+    let mut net = Net::settled(4);
+    net.part(&[0, 2], &[1, 3]);
+    net.run(seconds(8));
+    assert_eq!(net.status(0, 1), Some(Dead));
+    net.nodes[0]
+        .quarantine(&authority(2), "disk", Duration::from_secs(1), net.now)
+        .expect("a member may");
+    net.cut.clear();
+    net.run(seconds(15));
+    net.assert_agreed(4);
+}
+
+#[test]
 fn what_a_node_saw_die_before_it_was_alone_stays_dead() {
     let mut net = Net::settled(4);
     let (ended, now) = (net.uid(1), net.now);

@@ -494,12 +494,16 @@ impl MembershipRuntime {
     }
 
     /// An answer to a probe, direct or through somebody.
-    pub(super) fn probe_answered(&mut self, nonce: u64, identity: &NodeIdentity, now: Now) {
+    ///
+    /// The incarnation is the answerer's own word: what is known here may be about an earlier life.
+    pub(super) fn probe_answered(
+        &mut self,
+        nonce: u64,
+        identity: &NodeIdentity,
+        incarnation: u64,
+        now: Now,
+    ) {
         if let Some(relay) = self.watches.relays.remove(&nonce) {
-            let incarnation = self
-                .table
-                .record(&identity.authority)
-                .map_or(1, |record| record.incarnation);
             let message = Message::ProbeReply {
                 nonce: relay.nonce,
                 target: identity.clone(),

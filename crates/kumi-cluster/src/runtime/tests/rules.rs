@@ -337,6 +337,54 @@ fn what_is_stopped_refuses_and_what_runs_does_not_start_again() {
 }
 
 #[test]
+fn a_relayed_answer_carries_the_answerers_own_incarnation() {
+    let mut net = Net::settled(2);
+    let now = net.now;
+    let known = push(vec![record(50, 1, 7, Up)]);
+    net.nodes[0]
+        .handle_message(&authority(50), &known, now)
+        .expect("valid");
+    let target = net.nodes[1].identity();
+    let request = envelope("kumi", Message::ProbeRequest { nonce: 9, target });
+    net.nodes[0]
+        .handle_message(&authority(50), &request, now)
+        .expect("valid");
+    let sent = net.nodes[0].poll(now).gossip_outbound;
+    let probe = sent
+        .iter()
+        .filter_map(|outbound| Envelope::decode(&outbound.bytes).ok())
+        .find_map(|envelope| match envelope.message {
+            Message::Probe { nonce } => Some(nonce),
+            _ => None,
+        });
+    let answer = Envelope {
+        cluster: "kumi".into(),
+        versions: (1, 1),
+        // A later life, of which the relay has not heard.
+        sender: NodeIdentity {
+            authority: authority(1),
+            uid: NodeUid::from_raw(u64::MAX),
+        },
+        message: Message::ProbeAck {
+            nonce: probe.expect("it asks for us"),
+            incarnation: 3,
+        },
+    };
+    net.nodes[0]
+        .handle_message(&authority(1), &answer.encode(), now)
+        .expect("valid");
+    let sent = net.nodes[0].poll(now).gossip_outbound;
+    let told = sent
+        .iter()
+        .filter_map(|outbound| Envelope::decode(&outbound.bytes).ok())
+        .find_map(|envelope| match envelope.message {
+            Message::ProbeReply { incarnation, .. } => Some(incarnation),
+            _ => None,
+        });
+    assert_eq!(told, Some(3));
+}
+
+#[test]
 fn a_client_sees_everybody_and_is_seen_by_nobody() {
     let mut net = Net::settled(3);
     let client = net.add();
