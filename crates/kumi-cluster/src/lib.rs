@@ -32,6 +32,8 @@ mod record;
 mod ring;
 mod rng;
 mod runtime;
+#[cfg(feature = "simulation")]
+pub mod sim;
 mod snapshot;
 mod status;
 mod table;

@@ -1,0 +1,637 @@
+//! The promises of membership, checked at every step on what the step changed, and on everything in sweeps.
+//!
+//! Each promise has a function of its own that takes plain facts, so that a test can hand it a forged violation and see
+//! it caught. The checker never looks at how the core does anything: events, records and counters are all it knows.
+
+mod view;
+
+use std::collections::HashSet;
+use std::string::String;
+use std::vec::Vec;
+use std::{format, vec};
+
+use super::coverage::Coverage;
+use super::host::Host;
+use super::promise::{Promise, Violation};
+use super::truth::Truth;
+use super::watch::Watch;
+use super::world::subject_of;
+use crate::{
+    Authority, ClusterEvent, DownReason, EnvelopeError, Footprint, Member, MembershipEvent,
+    MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeOutcome, MembershipRuntimeState,
+    NodeIdentity, NodeStatus, NodeUid, QuarantineEntry, TimerInstant,
+};
+use view::{Cell, View};
+
+pub use view::TopologyFacts;
+
+/// A run keeps this many violations; the first one tells most.
+const MAX_VIOLATIONS: usize = 20;
+
+/// Watches a world and writes down every broken promise.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    config: MembershipRuntimeConfig,
+    subjects: usize,
+    truth: Truth,
+    views: Vec<Option<View>>,
+    processes: u64,
+    /// By subject, the lives that some process has seen Dead or Removed, and which processes have.
+    ended: Vec<Vec<(NodeUid, HashSet<u64>)>>,
+    coverage: Coverage,
+    violations: Vec<Violation>,
+    /// Authorities under which two processes run: nothing is promised to them.
+    contested: Vec<bool>,
+    verbose: bool,
+}
+
+impl Checker {
+    /// A checker of a world of so many authorities.
+    pub fn new(config: &MembershipRuntimeConfig, subjects: usize) -> Self {
+        let memory =
+            config.suspect_timeout + config.heartbeat_interval * 4 + config.probe_timeout * 4;
+        Self {
+            config: config.clone(),
+            subjects,
+            truth: Truth::new(subjects, config.monitors, memory.as_micros() as u64),
+            views: Vec::new(),
+            processes: 0,
+            ended: vec![Vec::new(); subjects],
+            coverage: Coverage::default(),
+            violations: Vec::new(),
+            contested: vec![false; subjects],
+            verbose: false,
+        }
+    }
+
+    /// Prints every event on standard error from now on, to look into a failing seed.
+    pub fn be_verbose(&mut self) {
+        self.verbose = true;
+    }
+
+    /// What is really the case.
+    pub fn truth(&mut self) -> &mut Truth {
+        &mut self.truth
+    }
+
+    /// Two processes share this authority from now on.
+    pub fn contest(&mut self, subject: usize) {
+        self.contested[subject] = true;
+    }
+
+    /// What was seen so far.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// What was broken so far.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Writes a broken promise down.
+    pub fn broken(&mut self, at_us: u64, place: usize, promise: Promise, detail: String) {
+        if self.violations.len() < MAX_VIOLATIONS {
+            self.violations.push(Violation {
+                at_us,
+                place,
+                promise,
+                detail,
+            });
+        }
+    }
+
+    /// Looks at every record of every node that runs.
+    pub fn sweep(&mut self, at_us: u64, hosts: &[Host]) {
+        self.coverage.sweeps += 1;
+        for host in hosts {
+            if let Some(runtime) = host
+                .runtime()
+                .filter(|runtime| runtime.state() != MembershipRuntimeState::Stopped)
+            {
+                self.note_own(host.subject(), runtime);
+            }
+        }
+        for (place, host) in hosts.iter().enumerate() {
+            if let Some(runtime) = host.runtime() {
+                self.sweep_one(at_us, place, runtime);
+                if !host.is_paused() && runtime.state() != MembershipRuntimeState::Stopped {
+                    self.settled(at_us, place, runtime.topology_hash());
+                }
+            }
+        }
+    }
+
+    fn sweep_one(&mut self, at_us: u64, place: usize, runtime: &MembershipRuntime) {
+        if runtime.state() == MembershipRuntimeState::Stopped {
+            return;
+        }
+        for view in runtime.members() {
+            let record = view.record;
+            let Some(subject) = self.known(at_us, place, &record.authority) else {
+                continue;
+            };
+            self.record(
+                at_us,
+                place,
+                subject,
+                record.uid,
+                record.status,
+                record.incarnation,
+            );
+        }
+        let mut blocked = runtime.quarantine_snapshot();
+        // A node that is kept out goes on holding itself to be on its way in; what counts is that nobody else does.
+        blocked.retain(|entry| entry.authority != runtime.identity().authority);
+        if !blocked.is_empty() {
+            self.quarantined(at_us, place, &blocked, &runtime.snapshot().members);
+        }
+        self.footprint(at_us, place, runtime.footprint());
+    }
+
+    /// Takes the counters of all nodes that still run into the coverage; those that ended are in it already.
+    pub fn finish(&mut self, hosts: &[Host]) {
+        for runtime in hosts.iter().filter_map(Host::runtime) {
+            self.add_metrics(runtime);
+        }
+    }
+
+    fn add_metrics(&mut self, runtime: &MembershipRuntime) {
+        let metrics = runtime.metrics();
+        self.coverage.snapshots += metrics.snapshots;
+        self.coverage.cancelled_windows += metrics.cancelled_windows;
+        self.coverage.convictions += metrics.convictions;
+        self.coverage.withdrawals += metrics.withdrawals;
+    }
+
+    fn note_own(&mut self, subject: usize, runtime: &MembershipRuntime) {
+        if self.contested[subject] || runtime.state() != MembershipRuntimeState::Member {
+            return;
+        }
+        let uid = runtime.identity().uid;
+        if self.truth.running(subject) != Some(uid) {
+            // A joiner whose clock runs behind goes above the uid it is told, without further ado.
+            self.truth.began(subject, uid);
+        }
+        self.truth.reached(subject, uid, runtime.incarnation());
+    }
+
+    fn known(&mut self, at_us: u64, place: usize, authority: &Authority) -> Option<usize> {
+        let subject = subject_of(authority).filter(|&subject| subject < self.subjects);
+        if subject.is_none() {
+            let detail = format!("nobody is called {authority}");
+            self.broken(at_us, place, Promise::EventsTellEverything, detail);
+        }
+        subject
+    }
+
+    fn cell(&mut self, place: usize, subject: usize) -> Cell {
+        self.views[place]
+            .as_ref()
+            .map_or_else(Cell::default, |view| view.cells[subject])
+    }
+
+    fn set_cell(&mut self, place: usize, subject: usize, cell: Cell) {
+        if let Some(view) = self.views[place].as_mut() {
+            view.cells[subject] = cell;
+        }
+    }
+
+    /// One record as a sweep finds it.
+    pub fn record(
+        &mut self,
+        at_us: u64,
+        place: usize,
+        subject: usize,
+        uid: NodeUid,
+        status: NodeStatus,
+        incarnation: u64,
+    ) {
+        let mut cell = self.cell(place, subject);
+        self.mortality(at_us, place, subject, uid, status);
+        // Once a tombstone is collected, a clock that was set back may start a life with a lower uid.
+        if let Some((known, before, was)) = cell.record
+            && (known > uid && was.is_active() || known == uid && before > incarnation)
+        {
+            let detail = format!(
+                "n{subject}#{uid} went from #{known}/{before} to incarnation {incarnation}"
+            );
+            self.broken(at_us, place, Promise::IncarnationsRise, detail);
+        }
+        if !self.contested[subject] && !self.truth.has_reached(subject, uid, incarnation) {
+            let detail = format!("n{subject}#{uid} never had incarnation {incarnation}");
+            self.broken(at_us, place, Promise::IncarnationsRise, detail);
+        }
+        if status.is_active() && cell.told != Some((uid, status)) {
+            let detail = format!("n{subject}#{uid} is {status}, but {:?} was told", cell.told);
+            self.broken(at_us, place, Promise::EventsTellEverything, detail);
+        }
+        cell.record = Some((uid, incarnation, status));
+        self.set_cell(place, subject, cell);
+    }
+
+    /// One event about a member.
+    pub fn step(
+        &mut self,
+        at_us: u64,
+        place: usize,
+        subject: usize,
+        uid: NodeUid,
+        from: Option<NodeStatus>,
+        to: NodeStatus,
+    ) {
+        let mut cell = self.cell(place, subject);
+        let told = cell
+            .told
+            .filter(|&(known, _)| known == uid)
+            .map(|(_, status)| status);
+        let legal = from.is_none_or(|from| from.may_become(to));
+        let follows = match from {
+            Some(_) => told == from,
+            None => told.is_none_or(NodeStatus::is_terminal),
+        };
+        if !legal || !follows {
+            let detail =
+                format!("n{subject}#{uid} went from {from:?} to {to}; told last was {told:?}");
+            self.broken(at_us, place, Promise::LegalSteps, detail);
+        }
+        self.mortality(at_us, place, subject, uid, to);
+        if to == NodeStatus::Dead {
+            self.death(at_us, place, subject, uid);
+        }
+        cell.told = Some((uid, to));
+        self.set_cell(place, subject, cell);
+        if let Some(view) = self.views[place].as_mut() {
+            view.changed_us = at_us;
+        }
+        match (from, to) {
+            (None, _) => self.coverage.joins += 1,
+            (_, NodeStatus::Suspect) => self.coverage.suspicions += 1,
+            (Some(NodeStatus::Suspect), NodeStatus::Up) => self.coverage.recoveries += 1,
+            (_, NodeStatus::Dead) => self.coverage.deads += 1,
+            (_, NodeStatus::Leaving) => self.coverage.leaves += 1,
+            (_, NodeStatus::Removed) => self.coverage.removals += 1,
+            _ => {}
+        }
+    }
+
+    /// Remembers lives that ended, and notices those that are back.
+    fn mortality(
+        &mut self,
+        at_us: u64,
+        place: usize,
+        subject: usize,
+        uid: NodeUid,
+        status: NodeStatus,
+    ) {
+        let Some(process) = self.views[place].as_ref().map(|view| view.process) else {
+            return;
+        };
+        let lives = &mut self.ended[subject];
+        let life = lives.iter_mut().find(|(ended, _)| *ended == uid);
+        if status.is_terminal() {
+            match life {
+                Some((_, processes)) => _ = processes.insert(process),
+                None => lives.push((uid, HashSet::from([process]))),
+            }
+        } else if life.is_some_and(|(_, processes)| processes.contains(&process)) {
+            let detail = format!("n{subject}#{uid} is {status} after it had ended");
+            self.broken(at_us, place, Promise::NoResurrection, detail);
+        }
+    }
+
+    fn death(&mut self, at_us: u64, place: usize, subject: usize, uid: NodeUid) {
+        self.coverage.judged_deaths += 1;
+        if !self.contested[subject] && !self.truth.deserves_death(subject, uid, at_us) {
+            let detail = format!("n{subject}#{uid} runs and is well connected");
+            self.broken(at_us, place, Promise::NoFalseDeath, detail);
+        }
+    }
+
+    /// Quarantines in force beside the active members.
+    pub fn quarantined(
+        &mut self,
+        at_us: u64,
+        place: usize,
+        blocked: &[QuarantineEntry],
+        active: &[Member],
+    ) {
+        for entry in blocked {
+            let found = active
+                .iter()
+                .find(|member| member.authority == entry.authority);
+            if let Some(member) =
+                found.filter(|member| entry.uid.is_none_or(|uid| uid == member.uid))
+            {
+                let detail = format!(
+                    "{}#{} is {} in spite of {entry:?}",
+                    member.authority, member.uid, member.status
+                );
+                self.broken(at_us, place, Promise::QuarantinedStayOut, detail);
+            }
+        }
+    }
+
+    /// A topology event, and what the node holds at that moment.
+    pub fn topology(&mut self, at_us: u64, place: usize, event: &TopologyFacts<'_>) {
+        self.coverage.topologies += 1;
+        let interval = self.config.topology_emit_interval;
+        let Some(view) = self.views[place].as_mut() else {
+            return;
+        };
+        let mut broken = Vec::new();
+        if let Some((before, _)) = view.topology
+            && event.observed_at.saturating_since(before) < interval
+        {
+            let detail = format!(
+                "{before} and {} are less than {interval:?} apart",
+                event.observed_at
+            );
+            broken.push((Promise::OneTopologyPerWindow, detail));
+        }
+        view.topology = Some((event.observed_at, event.hash));
+        if let Err(detail) = view.replay(event) {
+            broken.push((Promise::ReplayIsTheSnapshot, detail));
+        }
+        if event.hash != event.snapshot_hash {
+            broken.push((
+                Promise::ReplayIsTheSnapshot,
+                String::from("the event's hash is not the snapshot's"),
+            ));
+        }
+        for (promise, detail) in broken {
+            self.broken(at_us, place, promise, detail);
+        }
+    }
+
+    /// The hash of a node whose last change is longer ago than a window must be the one it told.
+    pub fn settled(&mut self, at_us: u64, place: usize, hash: u64) {
+        let window_us = self.config.topology_emit_interval.as_micros() as u64;
+        // Half as much again for clocks that run slow and timers that fire late.
+        let slack_us = window_us / 2 + 500_000;
+        let Some(view) = self.views[place].as_ref() else {
+            return;
+        };
+        let quiet = at_us.saturating_sub(view.changed_us) > window_us + slack_us;
+        let told = view.topology.map(|(_, hash)| hash);
+        if quiet && told != Some(hash) {
+            let detail = format!("{told:?} was told last, {hash} is the case");
+            self.broken(at_us, place, Promise::ReplayIsTheSnapshot, detail);
+        }
+    }
+
+    /// What a node holds, against the limits of its configuration.
+    pub fn footprint(&mut self, at_us: u64, place: usize, footprint: Footprint) {
+        let (records, watched) = (self.config.max_members, self.config.monitors * 4);
+        let limits = [
+            ("records", footprint.records, records.min(2 * self.subjects)),
+            (
+                "rumors",
+                footprint.rumors,
+                3 * records.min(2 * self.subjects),
+            ),
+            (
+                "timeouts",
+                footprint.timeouts,
+                records.min(2 * self.subjects),
+            ),
+            ("watches", footprint.watches, watched),
+            ("relays", footprint.relays, 4096),
+            (
+                "quarantines",
+                footprint.quarantines,
+                2 * records.min(2 * self.subjects),
+            ),
+            (
+                "addresses",
+                footprint.addresses,
+                self.config.max_address_book,
+            ),
+            ("reports", footprint.reports, 1024),
+            ("pending", footprint.pending, 100_000),
+        ];
+        for (name, held, limit) in limits {
+            if held > limit {
+                let detail = format!("{held} {name}, at most {limit} are expected");
+                self.broken(at_us, place, Promise::BoundedMemory, detail);
+            }
+        }
+    }
+
+    /// The clock of this node was set back by so much. Its windows go on as if it had not been, so the distance of two
+    /// events is measured without the jump.
+    pub fn clock_set_back(&mut self, place: usize, by_us: u64) {
+        if let Some(Some(view)) = self.views.get_mut(place)
+            && let Some((before, _)) = &mut view.topology
+        {
+            *before = TimerInstant::from_micros(before.as_micros().saturating_sub(by_us));
+        }
+    }
+
+    /// The sense of time of this node is disturbed until then, so its windows may close later than they should.
+    pub fn restless(&mut self, place: usize, until_us: u64) {
+        if let Some(Some(view)) = self.views.get_mut(place) {
+            view.changed_us = view.changed_us.max(until_us);
+        }
+    }
+
+    fn observe(
+        &mut self,
+        at_us: u64,
+        place: usize,
+        runtime: &MembershipRuntime,
+        event: &ClusterEvent,
+    ) {
+        match event {
+            ClusterEvent::MemberStatusChanged {
+                node_id,
+                authority,
+                from,
+                to,
+                ..
+            } => {
+                if let Some(subject) = self.known(at_us, place, authority) {
+                    self.step(at_us, place, subject, *node_id, *from, *to);
+                }
+            }
+            ClusterEvent::TopologyUpdated {
+                topology,
+                members,
+                joined,
+                left,
+                dead,
+                observed_at,
+                ..
+            } => {
+                let facts = TopologyFacts {
+                    members,
+                    joined,
+                    left,
+                    dead,
+                    hash: topology.hash,
+                    observed_at: *observed_at,
+                    snapshot_hash: runtime.topology_hash(),
+                };
+                self.topology(at_us, place, &facts);
+            }
+            ClusterEvent::MemberQuarantined { .. } => self.coverage.quarantines += 1,
+            ClusterEvent::QuarantineReleased { .. } => self.coverage.releases += 1,
+            ClusterEvent::AuthorityConflict { .. } => self.coverage.conflicts += 1,
+            ClusterEvent::PeerRefused { .. } => self.coverage.refused_peers += 1,
+            ClusterEvent::SelfDowned {
+                successor, reason, ..
+            } => {
+                self.downed(place, successor.as_ref(), *reason);
+            }
+            _ => {}
+        }
+    }
+
+    fn downed(&mut self, place: usize, successor: Option<&NodeIdentity>, reason: DownReason) {
+        match reason {
+            DownReason::Superseded => self.coverage.superseded += 1,
+            DownReason::Isolated => self.coverage.isolations += 1,
+            DownReason::Quarantined => self.coverage.quarantined_self += 1,
+            _ => self.coverage.rejoins += u64::from(successor.is_some()),
+        }
+        let Some(view) = self.views[place].as_mut() else {
+            return;
+        };
+        if reason == DownReason::Isolated {
+            // It forgets who is active, without events, and keeps its tombstones.
+            for cell in &mut view.cells {
+                cell.told = cell.told.filter(|(_, status)| status.is_terminal());
+                cell.record = cell.record.filter(|(.., status)| status.is_terminal());
+            }
+        }
+        let subject = view.subject;
+        match successor {
+            Some(identity) if !self.contested[subject] => self.truth.began(subject, identity.uid),
+            Some(_) => {}
+            None => self.truth.ended(subject),
+        }
+    }
+}
+
+impl Watch for Checker {
+    fn started(&mut self, at_us: u64, place: usize, subject: usize, runtime: &MembershipRuntime) {
+        if self.views.len() <= place {
+            self.views.resize(place + 1, None);
+        }
+        self.processes += 1;
+        self.views[place] = Some(View::new(subject, self.processes, self.subjects, at_us));
+        if runtime.state() == MembershipRuntimeState::Member && !self.contested[subject] {
+            self.truth.began(subject, runtime.identity().uid);
+        }
+        if self.verbose {
+            std::eprintln!(
+                "{:10.3} n{place} starts as {}",
+                at_us as f64 / 1e6,
+                runtime.identity()
+            );
+        }
+    }
+
+    fn ended(&mut self, at_us: u64, place: usize, runtime: &MembershipRuntime) {
+        let Some(view) = self.views[place].take() else {
+            return;
+        };
+        self.note_own(view.subject, runtime);
+        self.add_metrics(runtime);
+        self.truth.ended(view.subject);
+        if self.verbose {
+            std::eprintln!("{:10.3} n{place} ends", at_us as f64 / 1e6);
+        }
+    }
+
+    fn delivered(&mut self, _at_us: u64, _place: usize, refused: Option<&EnvelopeError>) {
+        match refused {
+            None => self.coverage.messages += 1,
+            Some(_) => self.coverage.refused_messages += 1,
+        }
+    }
+
+    fn polled(
+        &mut self,
+        at_us: u64,
+        place: usize,
+        _now: TimerInstant,
+        runtime: &MembershipRuntime,
+        outcome: &MembershipRuntimeOutcome,
+    ) {
+        for note in &outcome.membership_events {
+            if self.verbose {
+                std::eprintln!("{:10.3} n{place} {note:?}", at_us as f64 / 1e6);
+            }
+            match note {
+                MembershipEvent::Refuted { .. } => self.coverage.refutations += 1,
+                MembershipEvent::Late { .. } => {
+                    self.coverage.late += 1;
+                    self.restless(place, at_us);
+                }
+                MembershipEvent::Joined { .. } => self.coverage.welcomes += 1,
+                MembershipEvent::Reachable { .. } => self.coverage.reachable += 1,
+                MembershipEvent::Refused { .. } => self.coverage.refused_steps += 1,
+                _ => {}
+            }
+        }
+        if outcome.quarantine_events.is_empty()
+            && outcome.member_events.is_empty()
+            && outcome.topology_event.is_none()
+        {
+            return;
+        }
+        if let Some(subject) = self.views[place].as_ref().map(|view| view.subject) {
+            self.note_own(subject, runtime);
+        }
+        let events = outcome
+            .quarantine_events
+            .iter()
+            .chain(&outcome.member_events);
+        for event in events.chain(&outcome.topology_event) {
+            if self.verbose {
+                std::eprintln!("{:10.3} n{place} {}", at_us as f64 / 1e6, brief(event));
+            }
+            self.observe(at_us, place, runtime, event);
+        }
+    }
+
+    fn stuck(&mut self, at_us: u64, place: usize) {
+        self.broken(
+            at_us,
+            place,
+            Promise::Progress,
+            String::from("asks for turns without end"),
+        );
+    }
+}
+
+/// An event in one line.
+fn brief(event: &ClusterEvent) -> String {
+    match event {
+        ClusterEvent::TopologyUpdated {
+            topology, members, ..
+        } => {
+            format!(
+                "topology of {}: +{:?} -{:?} x{:?}",
+                members.len(),
+                topology.joined,
+                topology.left,
+                topology.dead
+            )
+        }
+        ClusterEvent::MemberStatusChanged {
+            node_id,
+            authority,
+            from,
+            to,
+            ..
+        } => {
+            format!("{authority}#{node_id} {from:?} -> {to}")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! How often each thing that a run is meant to provoke really happened. A run that provoked nothing proves nothing.
+
+use std::fmt;
+
+macro_rules! coverage {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Counters of what happened.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Coverage {
+            $($(#[doc = $doc])+ pub $name: u64,)+
+        }
+
+        impl Coverage {
+            /// Each counter with its name.
+            pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),+].into_iter()
+            }
+
+            /// Adds what another run saw.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)+
+            }
+        }
+    };
+}
+
+coverage! {
+    /// Messages that arrived and were taken in.
+    messages,
+    /// Messages that were refused.
+    refused_messages,
+    /// Sweeps over all nodes.
+    sweeps,
+    /// Somebody became known.
+    joins,
+    /// A member became Suspect.
+    suspicions,
+    /// A node spoke up against a suspicion.
+    refutations,
+    /// A member became Up again after suspicion.
+    recoveries,
+    /// A member became Dead.
+    deads,
+    /// A member became Leaving.
+    leaves,
+    /// A member became Removed.
+    removals,
+    /// A node found out that it was given up, and came back under a new uid.
+    rejoins,
+    /// A node found out that a later life had taken over, and stopped.
+    superseded,
+    /// A node was alone for so long that it started afresh.
+    isolations,
+    /// A node found out that an operator had quarantined it.
+    quarantined_self,
+    /// Somebody was quarantined, or was refused because it is.
+    quarantines,
+    /// A quarantine ended.
+    releases,
+    /// Two lives of one authority were seen answering.
+    conflicts,
+    /// A peer of another cluster was reported.
+    refused_peers,
+    /// A node noticed that it was late.
+    late,
+    /// A node was let in by a seed.
+    welcomes,
+    /// Whole tables that were handed over.
+    snapshots,
+    /// Members that a node gave up itself, with a quorum behind it.
+    convictions,
+    /// Accusations that were taken back.
+    withdrawals,
+    /// A node heard somebody it had accused, and told it.
+    reachable,
+    /// Steps that were not allowed were recorded and survived.
+    refused_steps,
+    /// Topology events.
+    topologies,
+    /// Topology windows that closed without a difference.
+    cancelled_windows,
+    /// Deaths that were checked against the truth.
+    judged_deaths,
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, count)) in self.counters().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{name} {count}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_add_up_counter_by_counter() {
+        let mut all = Coverage {
+            deads: 2,
+            ..Coverage::default()
+        };
+        all.add(&Coverage {
+            deads: 3,
+            topologies: 1,
+            ..Coverage::default()
+        });
+        assert_eq!((all.deads, all.topologies, all.joins), (5, 1, 0));
+        assert!(std::format!("{all}").contains("deads 5"));
+    }
+}

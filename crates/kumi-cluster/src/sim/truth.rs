@@ -1,0 +1,219 @@
+//! What really is the case, which no node knows: who runs, and who had a bad time lately.
+//!
+//! It decides when a death sentence was deserved. A life that ran, was not stopped for long, and whose links worked for
+//! a while may not be given up by anybody, as long as only few others had a bad time: a quorum of monitors that are
+//! deaf themselves is beyond what can be promised.
+
+use std::collections::BTreeSet;
+use std::vec::Vec;
+
+use crate::NodeUid;
+
+/// Who runs and who is disturbed.
+#[derive(Clone, Debug)]
+pub struct Truth {
+    subjects: Vec<Subject>,
+    /// How long a disturbance excuses a death after it has ended.
+    memory_us: u64,
+    /// How many others may be disturbed while everybody else is still safe.
+    tolerance: usize,
+    /// Until when nothing is promised to anybody; `u64::MAX` while it lasts.
+    upheaval_until_us: u64,
+    /// Lives that were given up for a reason. Others may learn of it whenever they like.
+    condemned: BTreeSet<(usize, NodeUid)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Subject {
+    running: Option<NodeUid>,
+    /// Until when it is disturbed; `u64::MAX` while that lasts. 0 if it never was.
+    disturbed_until_us: u64,
+    /// What disturbs it now; two disturbances may overlap.
+    disturbances: u32,
+    /// The incarnation the subject itself has reached, of the life it reached it in.
+    incarnation: (NodeUid, u64),
+}
+
+impl Truth {
+    /// A world of so many authorities.
+    pub fn new(subjects: usize, monitors: usize, memory_us: u64) -> Self {
+        let monitors = monitors.min(subjects.saturating_sub(1));
+        Self {
+            subjects: std::vec![Subject::default(); subjects],
+            memory_us,
+            tolerance: tolerance(monitors),
+            upheaval_until_us: 0,
+            condemned: BTreeSet::new(),
+        }
+    }
+
+    /// A life has begun.
+    pub fn began(&mut self, subject: usize, uid: NodeUid) {
+        self.subjects[subject].running = Some(uid);
+        self.reached(subject, uid, 1);
+    }
+
+    /// The process has ended.
+    pub fn ended(&mut self, subject: usize) {
+        self.subjects[subject].running = None;
+    }
+
+    /// The life that runs, if any.
+    pub fn running(&self, subject: usize) -> Option<NodeUid> {
+        self.subjects.get(subject)?.running
+    }
+
+    /// The subject itself says which incarnation it has.
+    pub fn reached(&mut self, subject: usize, uid: NodeUid, incarnation: u64) {
+        let known = &mut self.subjects[subject].incarnation;
+        *known = (*known).max((uid, incarnation));
+    }
+
+    /// Whether somebody else may believe in this incarnation of that life: only the subject raises it.
+    pub fn has_reached(&self, subject: usize, uid: NodeUid, incarnation: u64) -> bool {
+        let Some(known) = self.subjects.get(subject) else {
+            return false;
+        };
+        uid < known.incarnation.0 || (uid, incarnation) <= known.incarnation
+    }
+
+    /// Something bad begins for one node: it may be given up from now on.
+    pub fn disturb(&mut self, subject: usize) {
+        let subject = &mut self.subjects[subject];
+        subject.disturbances += 1;
+        subject.disturbed_until_us = u64::MAX;
+    }
+
+    /// One of those things has ended.
+    pub fn calm(&mut self, subject: usize, at_us: u64) {
+        let subject = &mut self.subjects[subject];
+        subject.disturbances = subject.disturbances.saturating_sub(1);
+        if subject.disturbances == 0 {
+            subject.disturbed_until_us = at_us;
+        }
+    }
+
+    /// Something begins that affects everybody, as a partition does.
+    pub fn upheaval(&mut self) {
+        self.upheaval_until_us = u64::MAX;
+    }
+
+    /// It has ended.
+    pub fn upheaval_over(&mut self, at_us: u64) {
+        self.upheaval_until_us = at_us;
+    }
+
+    /// Whether anybody may give this life up now. A yes is remembered.
+    pub fn deserves_death(&mut self, subject: usize, uid: NodeUid, at_us: u64) -> bool {
+        let deserved = self.running(subject) != Some(uid)
+            || self.condemned.contains(&(subject, uid))
+            || self.remembers(self.upheaval_until_us, at_us)
+            || self.remembers(self.subjects[subject].disturbed_until_us, at_us)
+            || self.disturbed(at_us) > self.tolerance;
+        if deserved {
+            self.condemned.insert((subject, uid));
+        }
+        deserved
+    }
+
+    /// How many are, or were until shortly ago, disturbed.
+    fn disturbed(&self, at_us: u64) -> usize {
+        let until = self
+            .subjects
+            .iter()
+            .map(|subject| subject.disturbed_until_us);
+        until.filter(|&until| self.remembers(until, at_us)).count()
+    }
+
+    fn remembers(&self, until_us: u64, at_us: u64) -> bool {
+        until_us != 0 && until_us.saturating_add(self.memory_us) >= at_us
+    }
+}
+
+/// How many bad monitors everybody survives: half of a quorum, and one in any case.
+fn tolerance(monitors: usize) -> usize {
+    let quorum = match monitors {
+        9.. => (monitors * 7).div_ceil(9),
+        fewer => (fewer * 2).div_ceil(3),
+    };
+    (quorum / 2).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UID: NodeUid = NodeUid::from_raw(7);
+
+    fn truth() -> Truth {
+        let mut truth = Truth::new(12, 9, 1000);
+        (0..12).for_each(|subject| truth.began(subject, UID));
+        truth
+    }
+
+    #[test]
+    fn nobody_who_is_well_deserves_death() {
+        assert!(!truth().deserves_death(3, UID, 99));
+    }
+
+    #[test]
+    fn an_ended_or_earlier_life_does() {
+        let mut truth = truth();
+        truth.ended(3);
+        assert!(truth.deserves_death(3, UID, 99));
+        assert!(truth.deserves_death(4, NodeUid::from_raw(6), 99));
+    }
+
+    #[test]
+    fn a_disturbance_excuses_for_a_while_after_its_end() {
+        let mut truth = truth();
+        truth.disturb(3);
+        truth.disturb(3);
+        truth.calm(3, 100);
+        assert!(
+            truth.clone().deserves_death(3, UID, 9_999),
+            "one disturbance lasts"
+        );
+        truth.calm(3, 200);
+        assert!(truth.clone().deserves_death(3, UID, 1200));
+        assert!(!truth.clone().deserves_death(3, UID, 1201));
+        assert!(
+            !truth.deserves_death(4, UID, 1100),
+            "one deaf node is no excuse for others"
+        );
+    }
+
+    #[test]
+    fn too_many_disturbed_monitors_excuse_everybody() {
+        let mut truth = truth();
+        (0..3).for_each(|subject| truth.disturb(subject));
+        assert!(!truth.clone().deserves_death(9, UID, 50));
+        truth.disturb(3);
+        assert!(truth.deserves_death(9, UID, 50));
+    }
+
+    #[test]
+    fn a_death_that_was_deserved_may_be_learned_of_later() {
+        let mut truth = truth();
+        truth.upheaval();
+        assert!(truth.deserves_death(3, UID, 50));
+        truth.upheaval_over(60);
+        assert!(truth.deserves_death(3, UID, 99_999));
+        assert!(!truth.deserves_death(4, UID, 99_999));
+    }
+
+    #[test]
+    fn only_the_subject_raises_its_incarnation() {
+        let mut truth = truth();
+        truth.reached(3, UID, 4);
+        assert!(truth.has_reached(3, UID, 4) && !truth.has_reached(3, UID, 5));
+        assert!(
+            truth.has_reached(3, NodeUid::from_raw(6), 99),
+            "an earlier life is over"
+        );
+        assert!(
+            !truth.has_reached(3, NodeUid::from_raw(8), 1),
+            "nobody started that one"
+        );
+    }
+}
