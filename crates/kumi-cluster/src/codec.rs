@@ -1,11 +1,11 @@
 //! Messages between nodes, as bytes.
 //!
 //! ```text
-//!   0       1      2      3      4
-//!   +-------+------+------+------+-----------+-------------+-----------+--------+
-//!   | magic | min  | max  | kind | cluster   | authority   | uid       | body   |
-//!   | 0xC7  | ver. | ver. |      | u8, text  | u8, text    | u64 LE    |        |
-//!   +-------+------+------+------+-----------+-------------+-----------+--------+
+//!   0       1      2      3      4      5
+//!   +-------+------+------+------+------+-----------+-------------+-----------+--------+
+//!   | magic | min  | max  | ver. | kind | cluster   | authority   | uid       | body   |
+//!   | 0xC7  | ver. | ver. | here |      | u8, text  | u8, text    | u64 LE    |        |
+//!   +-------+------+------+------+------+-----------+-------------+-----------+--------+
 //! ```
 //!
 //! Numbers in bodies are little-endian groups of seven bits (`varint`) unless they are hashes or uids, which are eight
@@ -24,7 +24,9 @@
 //! ```
 //!
 //! Decoding refuses whatever no sender writes, allocates no more than the bytes that are there can fill, and never
-//! panics. The version range comes before everything that a later version may change.
+//! panics. The versions come before everything that a later one may change: the range that the sender speaks, and the
+//! one that all of this message after it is written in, because a sender that does not know yet whom it talks to writes
+//! an old one.
 
 mod reader;
 mod writer;
@@ -53,6 +55,8 @@ pub const MAX_DELTA_RECORDS: usize = 1 << 16;
 pub const MAX_DELTA_QUARANTINES: usize = 4096;
 
 const MAGIC: u8 = 0xc7;
+/// The version that messages are written in.
+const WRITTEN_VERSION: u8 = 1;
 
 /// A message with its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]

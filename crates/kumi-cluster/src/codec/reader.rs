@@ -3,7 +3,7 @@
 use super::writer::{HAS_ACCUSERS, HAS_METADATA, STATUS_MASK};
 use super::{
     Envelope, JoinRefusal, MAGIC, MAX_DELTA_QUARANTINES, MAX_DELTA_RECORDS, MAX_ENVELOPE_BYTES,
-    MAX_VERSION, MIN_VERSION, Message, Seen,
+    MAX_VERSION, MIN_VERSION, Message, Seen, WRITTEN_VERSION,
 };
 use crate::config::MAX_CLUSTER_NAME_BYTES;
 use crate::error::EnvelopeError;
@@ -32,6 +32,13 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Envelope> {
         return Err(EnvelopeError::BadField("the version range"));
     }
     if min > MAX_VERSION || max < MIN_VERSION {
+        return Err(EnvelopeError::Version { min, max });
+    }
+    let written = reader.byte()?;
+    if !(min..=max).contains(&written) {
+        return Err(EnvelopeError::BadField("the version of the message"));
+    }
+    if written != WRITTEN_VERSION {
         return Err(EnvelopeError::Version { min, max });
     }
     let kind = reader.byte()?;

@@ -216,7 +216,7 @@ fn a_heartbeat_is_small() {
         sequence: 100_000,
         incarnation: 3,
     };
-    assert_eq!(envelope(heartbeat).encode().len(), 32);
+    assert_eq!(envelope(heartbeat).encode().len(), 33);
 }
 
 #[test]
@@ -236,6 +236,23 @@ fn a_peer_without_a_common_version_is_told_apart_from_nonsense() {
     );
     bytes[0] = 0;
     assert_eq!(Envelope::decode(&bytes), Err(EnvelopeError::BadMagic));
+}
+
+#[test]
+fn a_message_in_a_later_version_is_refused_though_its_sender_speaks_ours_too() {
+    let mut bytes = envelope(Message::Probe { nonce: 1 }).encode();
+    bytes[1..4].copy_from_slice(&[1, 2, 2]);
+    assert_eq!(
+        Envelope::decode(&bytes),
+        Err(EnvelopeError::Version { min: 1, max: 2 })
+    );
+    bytes[3] = 1;
+    assert!(Envelope::decode(&bytes).is_ok());
+    bytes[3] = 3;
+    assert_eq!(
+        Envelope::decode(&bytes),
+        Err(EnvelopeError::BadField("the version of the message"))
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Envelopes to bytes. Whatever is written here is read back the same.
 
-use super::{Envelope, JoinRefusal, MAGIC, Message, Seen};
+use super::{Envelope, JoinRefusal, MAGIC, Message, Seen, WRITTEN_VERSION};
 use crate::identity::NodeIdentity;
 use crate::quarantine::QuarantineRumor;
 use crate::record::MemberRecord;
@@ -14,7 +14,7 @@ pub(super) const STATUS_MASK: u8 = 7;
 pub(super) fn encode(envelope: &Envelope) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     let (min, max) = envelope.versions;
-    out.extend_from_slice(&[MAGIC, min, max, kind(&envelope.message)]);
+    out.extend_from_slice(&[MAGIC, min, max, WRITTEN_VERSION, kind(&envelope.message)]);
     text(&mut out, &envelope.cluster);
     identity(&mut out, &envelope.sender);
     body(&mut out, &envelope.message);
