@@ -8,6 +8,13 @@ use core::time::Duration;
 /// The longest name of a cluster, in bytes.
 pub const MAX_CLUSTER_NAME_BYTES: usize = 64;
 
+/// The longest of any of the times: far beyond what makes sense, and far below what would overflow anywhere.
+const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The highest threshold of phi. One false alarm in 10^1000 is never.
+const MAX_PHI_THRESHOLD: f64 = 1000.0;
+/// The most addresses that are remembered of those who are gone.
+const MAX_ADDRESS_BOOK: usize = 1 << 20;
+
 /// How a node takes part. Start from a preset and change what differs.
 ///
 /// ```
@@ -149,18 +156,28 @@ impl MembershipRuntimeConfig {
             self.probe_timeout,
             self.join_retry,
         ];
+        let any = [
+            self.quarantine_ttl,
+            self.acceptable_pause,
+            self.min_deviation,
+            self.leave_grace,
+        ];
         let rules = [
             (
                 shown && (1..=MAX_CLUSTER_NAME_BYTES).contains(&self.cluster_name.len()),
                 "cluster_name must be 1 to 64 visible ASCII characters",
             ),
             (
-                self.phi_threshold.is_finite() && self.phi_threshold > 0.0,
-                "phi_threshold must be positive",
+                self.phi_threshold > 0.0 && self.phi_threshold <= MAX_PHI_THRESHOLD,
+                "phi_threshold must be above 0 and at most 1000",
             ),
             (
                 positive.iter().all(|duration| !duration.is_zero()),
                 "timeouts and intervals must not be zero",
+            ),
+            (
+                positive.iter().chain(&any).all(|time| *time <= MAX_TIME),
+                "no time may be longer than 365 days",
             ),
             ((1..=64).contains(&self.fanout), "fanout must be 1 to 64"),
             (
@@ -174,6 +191,10 @@ impl MembershipRuntimeConfig {
             (
                 (2..=1 << 20).contains(&self.max_members),
                 "max_members must be 2 to 1048576",
+            ),
+            (
+                self.max_address_book <= MAX_ADDRESS_BOOK,
+                "max_address_book must be at most 1048576",
             ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
@@ -218,18 +239,81 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         type Change = fn(&mut MembershipRuntimeConfig);
-        let changes: [Change; 6] = [
+        let changes: [Change; 12] = [
             |config| config.cluster_name.clear(),
             |config| config.phi_threshold = f64::NAN,
             |config| config.heartbeat_interval = Duration::ZERO,
             |config| config.fanout = 0,
             |config| config.monitors = 17,
             |config| config.dead_timeout = Duration::from_millis(1),
+            |config| config.phi_threshold = f64::INFINITY,
+            |config| config.suspect_timeout = Duration::MAX,
+            |config| config.quarantine_ttl = Duration::MAX,
+            |config| config.acceptable_pause = Duration::MAX,
+            |config| config.leave_grace = Duration::MAX,
+            |config| config.max_address_book = usize::MAX,
         ];
         for change in changes {
             let mut config = MembershipRuntimeConfig::local();
             change(&mut config);
             assert!(config.check().is_err());
+        }
+    }
+
+    #[test]
+    fn the_longest_times_that_are_allowed_overflow_nothing() {
+        use crate::{
+            Authority, LocalNode, MemberMetadata, MembershipRuntime, NodeIdentity, NodeUid,
+            TimerInstant,
+        };
+        let mut config = MembershipRuntimeConfig::local();
+        for time in [
+            &mut config.suspect_timeout,
+            &mut config.dead_timeout,
+            &mut config.join_timeout,
+            &mut config.quarantine_ttl,
+            &mut config.gossip_interval,
+            &mut config.push_pull_interval,
+            &mut config.topology_emit_interval,
+            &mut config.heartbeat_interval,
+            &mut config.acceptable_pause,
+            &mut config.min_deviation,
+            &mut config.probe_timeout,
+            &mut config.join_retry,
+            &mut config.leave_grace,
+        ] {
+            *time = MAX_TIME;
+        }
+        config.phi_threshold = MAX_PHI_THRESHOLD;
+        let authority = |name| Authority::new(name).expect("valid");
+        let node = LocalNode {
+            authority: authority("a:1"),
+            metadata: MemberMetadata::EMPTY,
+            unix_ms: u64::MAX,
+            uid: None,
+        };
+        let now = TimerInstant::from_micros(u64::MAX / 2);
+        let mut runtime = MembershipRuntime::new(config, node, 1, now).expect("allowed");
+        runtime
+            .start_member(&[authority("b:1")], now)
+            .expect("stopped");
+        let other = NodeIdentity {
+            authority: authority("b:1"),
+            uid: NodeUid::from_raw(1),
+        };
+        let mut at = now;
+        let joined = runtime.handle_join(other.uid, other.authority.clone(), at);
+        let _ = joined.expect("welcome");
+        runtime
+            .quarantine(&other.authority, "", Duration::MAX, at)
+            .expect("a member");
+        for _ in 0..100 {
+            let _ = runtime.poll(at);
+            at = at.max(runtime.next_deadline().expect("started"));
+        }
+        runtime.leave(at).expect("a member");
+        while let Some(next) = runtime.next_deadline() {
+            let _ = runtime.poll(next);
         }
     }
 
