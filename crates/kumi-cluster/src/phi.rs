@@ -217,17 +217,12 @@ impl Arrivals {
         }
     }
 
-    /// Learns the interval since the last heartbeat. A silence that was longer than tolerated counts as the longest
-    /// tolerated one: somebody who loses most of its heartbeats gets more time step by step, and a single long absence
-    /// does not blind the detector for the next.
+    /// Learns the interval since the last heartbeat. One that was longer than the silence which is tolerated counts as
+    /// that: somebody who loses most of its heartbeats gets more time step by step, and a single long absence does not
+    /// blind the detector for the next, even if something else than a heartbeat ended it.
     fn record(&mut self, now: TimerInstant) {
         let tolerated = self.deadline.saturating_since(self.last);
-        let interval = now.saturating_since(self.last_beat);
-        let interval = micros(if self.suspicious {
-            interval.min(tolerated)
-        } else {
-            interval
-        });
+        let interval = micros(now.saturating_since(self.last_beat).min(tolerated));
         self.last = self.last.max(now);
         self.last_beat = self.last_beat.max(now);
         let interval = u32::try_from(interval).unwrap_or(u32::MAX);

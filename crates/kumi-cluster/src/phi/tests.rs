@@ -92,6 +92,25 @@ fn patience_moves_the_deadline_and_back() {
     assert_eq!(detector.next_deadline(), Some(before));
 }
 
+#[test]
+fn an_absence_that_a_probe_has_ended_does_not_blind_the_detector() {
+    let (mut detector, last) = beating(500, 20);
+    let silence = |detector: &PhiFailureDetector, now| {
+        let deadline = detector.next_deadline().expect("watched");
+        deadline.saturating_since(now)
+    };
+    let before = silence(&detector, last);
+    let back = last + Duration::from_secs(60);
+    detector.poll(back);
+    detector.touch(&a(), back);
+    detector.record_heartbeat(&a(), back);
+    let after = silence(&detector, back);
+    assert!(
+        after < before + Duration::from_secs(5),
+        "{before:?} became {after:?}"
+    );
+}
+
 proptest! {
     #[test]
     fn phi_is_finite_and_never_falls_while_silence_lasts(
