@@ -11,6 +11,9 @@
 //!
 //! and beside it two parts that merge on their own: who accuses a Suspect (only at the same incarnation), and the
 //! metadata, stamped by the subject with a counter of its own, so that a rumour may leave it out.
+//!
+//! The order knows nothing of steps that a life may not take, such as from Leaving back to Up: a merge that looked at
+//! them would depend on what came first. Whoever applies a merge looks at the step afterwards.
 
 use crate::hash;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
@@ -132,8 +135,6 @@ pub enum Merge {
     Advanced,
     /// Another life has taken the authority over.
     Superseded,
-    /// The step is not one that a life may take. Nothing was changed.
-    Invalid,
 }
 
 impl MemberRecord {
@@ -158,10 +159,9 @@ impl MemberRecord {
         }
     }
 
-    /// Takes in what another node knows about the same authority.
+    /// Takes in what another node knows about the same authority: the least record that is not below either.
     ///
-    /// Both must be canonical, as everything decoded or made here is: a terminal record has no accusers, and only a
-    /// Suspect has any.
+    /// Both must be canonical, as everything decoded or made here is: only a Suspect has accusers.
     pub fn merge(&mut self, other: &Self) -> Merge {
         debug_assert_eq!(self.authority, other.authority);
         if other.uid != self.uid {
@@ -172,9 +172,6 @@ impl MemberRecord {
             return Merge::Superseded;
         }
         let (weight, theirs) = (self.weight(), other.weight());
-        if theirs > weight && !self.step_is_legal(other) {
-            return Merge::Invalid;
-        }
         let mut learned = self.merge_metadata(other);
         if theirs > weight {
             self.status = other.status;
@@ -193,6 +190,33 @@ impl MemberRecord {
             Merge::Advanced
         } else {
             Merge::Unchanged
+        }
+    }
+
+    /// After a merge that led here from `before`: whether that is a step which a life may take. If it is not, nobody
+    /// goes back to it: who was seen to leave is leaving, and who was seen to arrive has arrived, in the incarnation
+    /// that was learned of too. There it outweighs what was said, so all who hear of both come to the same.
+    pub(crate) fn settle(&mut self, before: NodeStatus) -> bool {
+        // Up was in between, only nobody told us.
+        let skipped = (before, self.status) == (NodeStatus::Joining, NodeStatus::Suspect);
+        if before == self.status || before.may_become(self.status) || skipped {
+            return true;
+        }
+        self.status = match before {
+            NodeStatus::Suspect => NodeStatus::Up,
+            before => before,
+        };
+        self.accusations = Accusations::NONE;
+        false
+    }
+
+    /// Drops what no sender writes.
+    pub(crate) fn make_canonical(&mut self) {
+        if self.status != NodeStatus::Suspect {
+            self.accusations = Accusations::NONE;
+        }
+        if self.metadata_stamp == 0 {
+            self.metadata = MemberMetadata::EMPTY;
         }
     }
 
@@ -218,15 +242,6 @@ impl MemberRecord {
             NodeStatus::Dead => (1, 0, 0),
             status => (0, self.incarnation, status.code()),
         }
-    }
-
-    /// Whether gossip may take us there, possibly skipping steps in between.
-    fn step_is_legal(&self, other: &Self) -> bool {
-        let (from, to) = (self.status, other.status);
-        from == to
-            || from.may_become(to)
-            // Up was in between, only nobody told us.
-            || (from, to) == (NodeStatus::Joining, NodeStatus::Suspect)
     }
 
     /// A hash of everything that two nodes have to agree on. The place is the authority's on the ring, which whoever

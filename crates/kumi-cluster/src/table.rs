@@ -76,9 +76,9 @@ pub enum Applied {
         /// The life that is known.
         current: NodeUid,
     },
-    /// The step is not allowed.
+    /// The step is not allowed. What else the record says was learned, its incarnation above all.
     Invalid {
-        /// What the member is.
+        /// What the member was.
         from: NodeStatus,
         /// What it was said to be.
         to: NodeStatus,
@@ -171,11 +171,11 @@ impl MembershipTable {
         }
         let applied = match entry.record.merge(record) {
             Merge::Unchanged => return Ok(Applied::Known),
-            Merge::Invalid => {
-                let to = record.status;
-                return Ok(Applied::Invalid { from, to });
-            }
-            Merge::Advanced => Applied::Advanced { from },
+            Merge::Advanced if entry.record.settle(from) => Applied::Advanced { from },
+            Merge::Advanced => Applied::Invalid {
+                from,
+                to: record.status,
+            },
             Merge::Superseded => {
                 entry.heard_at = None;
                 entry.peer_version = 0;

@@ -80,7 +80,7 @@ impl MembershipRuntime {
                     from,
                     to,
                 });
-                return false;
+                self.stepped(slot, from, now);
             }
             Applied::Added => self.arrived(slot, now),
             Applied::Advanced { from } => self.stepped(slot, from, now),
@@ -163,15 +163,16 @@ impl MembershipRuntime {
         let ttl = self.config.quarantine_ttl;
         // Where an operator's order is the reason, it is told already, and the monitors had no part in it.
         let ordered = self.quarantine.ordered(authority, now.raw).is_some();
+        let reason = QuarantineReason::Unreachable;
         if !ordered
             && self
                 .quarantine
-                .quarantine_uid(authority, *uid, ttl, now.raw)
+                .quarantine(authority, *uid, reason.clone(), ttl, now.raw)
         {
             self.quarantine_event(ClusterEvent::MemberQuarantined {
                 authority: authority.clone(),
                 node_id: Some(*uid),
-                reason: QuarantineReason::Unreachable,
+                reason,
                 observed_at: now.raw,
             });
         }

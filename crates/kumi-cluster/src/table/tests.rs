@@ -4,6 +4,7 @@ use crate::metadata::MemberMetadata;
 use crate::status::NodeStatus::*;
 use alloc::format;
 use alloc::vec;
+use proptest::prelude::*;
 
 fn record(port: u16, uid: u64, status: NodeStatus) -> MemberRecord {
     let identity = NodeIdentity {
@@ -160,4 +161,38 @@ fn accusing_makes_a_suspect_of_a_member_that_is_up_and_of_nobody_else() {
     assert!(!table.accuse(slot, accusation(1)));
     assert!(table.accuse(slot, accusation(2)));
     assert_eq!(table.entry(slot).expect("known").record.status, Suspect);
+}
+
+proptest! {
+    /// A table refuses steps back, which depends on what it heard first; but what it makes of them outweighs what
+    /// others heard, so that two tables that tell each other what they know agree.
+    #[test]
+    fn tables_that_heard_the_same_in_any_order_agree_once_they_have_compared(
+        heard in proptest::collection::vec((1..3u64, 1..5u64, 0..6u8), 1..12),
+        order in proptest::collection::vec(any::<prop::sample::Index>(), 12),
+    ) {
+        let records: Vec<MemberRecord> = heard
+            .into_iter()
+            .map(|(uid, incarnation, status)| {
+                let status = NodeStatus::from_code(status).expect("below 6");
+                MemberRecord { incarnation, ..record(1, uid, status) }
+            })
+            .collect();
+        let mut shuffled = records.clone();
+        for (index, other) in order.iter().enumerate().take(records.len()) {
+            shuffled.swap(index, other.index(records.len()));
+        }
+        let mut tables = [MembershipTable::new(9), MembershipTable::new(9)];
+        for (one, two) in records.iter().zip(&shuffled) {
+            apply(&mut tables[0], one);
+            apply(&mut tables[1], two);
+        }
+        let authority = &records[0].authority;
+        for round in 0..2 {
+            let told = tables[round % 2].record(authority).expect("known").clone();
+            apply(&mut tables[(round + 1) % 2], &told);
+        }
+        let [one, two] = tables.map(|table| table.record(authority).cloned());
+        prop_assert_eq!(one, two);
+    }
 }
