@@ -114,7 +114,8 @@ impl GossipEngine {
     }
 
     /// Chooses what fits into so many packets, and counts it as told to `peers`. A rumour is in one packet only: who
-    /// gets all of them should not get it twice. Subjects without a length are gone.
+    /// gets all of them should not get it twice. One that fits no packet has one to itself, which is longer than the
+    /// others. Subjects without a length are gone.
     pub(crate) fn fill(
         &mut self,
         packets: Packets,
@@ -135,7 +136,12 @@ impl GossipEngine {
                 gone.push(subject.clone());
                 continue;
             };
-            if len > room && len <= packets.budget && chosen.len() + 1 < packets.count {
+            let more = chosen.len() + 1 < packets.count;
+            if len > packets.budget && more {
+                chosen.push(Vec::from([(subject.clone(), with_metadata)]));
+                continue;
+            }
+            if len > room && len <= packets.budget && more {
                 chosen.push(core::mem::take(&mut packet));
                 room = packets.budget;
             }
@@ -158,6 +164,12 @@ impl GossipEngine {
             self.told(subject, peers, limit);
         }
         chosen
+    }
+
+    /// There is nobody to tell anything. Whoever comes later is shown the whole table.
+    pub(crate) fn clear(&mut self) {
+        self.rumors.clear();
+        self.order.clear();
     }
 
     pub(crate) fn forget(&mut self, subject: &Subject) {
@@ -269,6 +281,32 @@ mod tests {
         };
         assert_eq!(names(&engine.fill(one(100), 1, 9, len_of)), vec!["a"]);
         assert_eq!(engine.len(), 2);
+    }
+
+    #[test]
+    fn what_fits_no_packet_has_one_to_itself_and_keeps_nobody_waiting() {
+        let mut engine = GossipEngine::default();
+        engine.enqueue(subject("small"), false);
+        let long: Vec<alloc::string::String> =
+            (0..20).map(|index| alloc::format!("long{index}")).collect();
+        long.iter()
+            .for_each(|name| engine.enqueue(subject(name), false));
+        let packets = Packets {
+            count: 8,
+            budget: 100,
+        };
+        let mut told: BTreeMap<alloc::string::String, usize> = BTreeMap::new();
+        while !engine.is_empty() {
+            let len_of = |one: &Subject, _| Some(if *one == subject("small") { 10 } else { 500 });
+            let chosen = engine.fill(packets, 3, 6, len_of);
+            assert!(chosen.len() <= 8);
+            assert!(chosen.iter().all(|packet| packet.len() == 1));
+            for name in names(&chosen) {
+                *told.entry(name.into()).or_default() += 1;
+            }
+        }
+        assert_eq!(told.len(), 21);
+        assert!(told.values().all(|&times| times == 2), "{told:?}");
     }
 
     #[test]

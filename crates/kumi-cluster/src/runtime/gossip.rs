@@ -41,9 +41,11 @@ impl MembershipRuntime {
             return;
         }
         self.timers.push = None;
-        if self.own.status != NodeStatus::Joining {
-            self.push(self.config.fanout, now);
+        if self.own.status == NodeStatus::Joining {
+            // Nobody listens to it yet. What there is to tell waits until it is Up, which is news and wakes this timer.
+            return;
         }
+        self.push(self.config.fanout, now);
         if self.engine.is_empty() {
             self.compare_after_news(now);
         } else {
@@ -55,6 +57,7 @@ impl MembershipRuntime {
     pub(super) fn push(&mut self, peers: usize, now: Now) {
         let peers = self.random_peers(peers, None);
         if peers.is_empty() {
+            self.engine.clear();
             return;
         }
         let name_len = self.config.cluster_name.len() + self.own.identity.authority.as_str().len();
@@ -181,21 +184,30 @@ impl MembershipRuntime {
         self.timers.push_pull = Some(next.min((now.own + soon).max(earliest)));
     }
 
-    /// An address at which nobody is active: a seed, somebody dead, or one from the address book.
+    /// An address at which nobody is active: every other time a seed, for that is where somebody should be, and
+    /// otherwise any of those who are gone, from the table or the address book.
     pub(super) fn lost_address(&mut self) -> Option<Authority> {
+        let own = &self.own.identity.authority;
+        let seeds: BTreeSet<&Authority> = self
+            .seeds
+            .iter()
+            .filter(|seed| *seed != own && !self.is_active(seed))
+            .collect();
         let gone = self.table.iter().map(|(_, entry)| &entry.record);
         let gone = gone
             .filter(|record| record.status.is_terminal())
             .map(|record| &record.authority);
-        let seeds = self.seeds.iter().filter(|seed| !self.is_active(seed));
-        let candidates: BTreeSet<&Authority> = gone.chain(seeds).chain(self.book.iter()).collect();
-        let mut candidates: Vec<Authority> = candidates.into_iter().cloned().collect();
-        candidates.retain(|authority| *authority != self.own.identity.authority);
-        if candidates.is_empty() {
+        let gone: BTreeSet<&Authority> = gone
+            .chain(self.book.iter())
+            .filter(|authority| *authority != own && !seeds.contains(*authority))
+            .collect();
+        if seeds.is_empty() && gone.is_empty() {
             return None;
         }
+        let a_seed = gone.is_empty() || !seeds.is_empty() && self.rng.below(2) == 0;
+        let candidates = if a_seed { seeds } else { gone };
         let index = self.rng.below(candidates.len());
-        Some(candidates.swap_remove(index))
+        candidates.into_iter().nth(index).cloned()
     }
 
     pub(super) fn is_active(&self, authority: &Authority) -> bool {
