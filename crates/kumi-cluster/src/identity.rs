@@ -53,6 +53,14 @@ impl Borrow<str> for Authority {
     }
 }
 
+impl core::str::FromStr for Authority {
+    type Err = MembershipError;
+
+    fn from_str(text: &str) -> Result<Self, MembershipError> {
+        Self::new(text)
+    }
+}
+
 impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -129,6 +129,14 @@ pub struct QuarantineRumor {
     pub text: ReasonText,
 }
 
+/// A life that the detector has given up.
+#[derive(Clone, Debug)]
+struct Detected {
+    uid: NodeUid,
+    reason: QuarantineReason,
+    expires_at: TimerInstant,
+}
+
 /// An operator's order, in force or spent.
 #[derive(Clone, Debug)]
 struct Order {
@@ -161,11 +169,11 @@ pub enum OrderTaken {
 ///
 /// ```
 /// use core::time::Duration;
-/// use kumi_cluster::{Authority, NodeUid, QuarantineTable, TimerInstant};
+/// use kumi_cluster::{Authority, NodeUid, QuarantineReason, QuarantineTable, TimerInstant};
 ///
 /// let (authority, now) = (Authority::new("a:1")?, TimerInstant::ZERO);
 /// let mut table = QuarantineTable::new(100, Duration::from_secs(60));
-/// table.quarantine_uid(&authority, NodeUid::from_raw(3), Duration::from_secs(5), now);
+/// table.quarantine(&authority, NodeUid::from_raw(3), QuarantineReason::Unreachable, Duration::from_secs(5), now);
 /// assert!(table.blocks(&authority, NodeUid::from_raw(3), now).is_some());
 /// assert!(table.blocks(&authority, NodeUid::from_raw(4), now).is_none(), "a restart is welcome");
 /// # Ok::<(), kumi_cluster::MembershipError>(())
@@ -175,7 +183,7 @@ pub struct QuarantineTable {
     limit: usize,
     /// How long an order is remembered past its end.
     memory: Duration,
-    detected: BTreeMap<Authority, (NodeUid, TimerInstant)>,
+    detected: BTreeMap<Authority, Detected>,
     orders: BTreeMap<Authority, Order>,
     /// No entry runs out before this; `None` when there is nothing to run out.
     next_expiry: Option<TimerInstant>,
@@ -195,21 +203,29 @@ impl QuarantineTable {
     }
 
     /// Blocks one life of an authority. A later life replaces an earlier one, never the other way round; whether it is
-    /// new. Full tables take nothing: the tombstone of the record still refuses that uid.
-    pub fn quarantine_uid(
+    /// new. Full tables take nothing: the tombstone of the record still refuses that uid. To block an authority whatever
+    /// its life is an operator's [`QuarantineTable::order`].
+    pub fn quarantine(
         &mut self,
         authority: &Authority,
         uid: NodeUid,
+        reason: QuarantineReason,
         ttl: Duration,
         now: TimerInstant,
     ) -> bool {
         let known = self.detected.get(authority);
-        let later = known.is_none_or(|&(known, _)| known < uid);
+        let later = known.is_none_or(|known| known.uid < uid);
         if !later || (known.is_none() && self.detected.len() >= self.limit) {
             return false;
         }
-        self.detected.insert(authority.clone(), (uid, now + ttl));
-        self.expires(now + ttl);
+        let expires_at = now + ttl.min(MAX_QUARANTINE);
+        let detected = Detected {
+            uid,
+            reason,
+            expires_at,
+        };
+        self.detected.insert(authority.clone(), detected);
+        self.expires(expires_at);
         true
     }
 
@@ -296,9 +312,9 @@ impl QuarantineTable {
         now: TimerInstant,
     ) -> Option<QuarantineEntry> {
         self.ordered(authority, now).or_else(|| {
-            let &(blocked, expires_at) = self.detected.get(authority)?;
-            (blocked == uid && now < expires_at)
-                .then(|| detected_entry(authority, blocked, expires_at))
+            let detected = self.detected.get(authority)?;
+            (detected.uid == uid && now < detected.expires_at)
+                .then(|| detected_entry(authority, detected))
         })
     }
 
@@ -314,10 +330,10 @@ impl QuarantineTable {
             return Vec::new();
         }
         let mut released = Vec::new();
-        self.detected.retain(|authority, &mut (uid, expires_at)| {
-            let over = now >= expires_at;
+        self.detected.retain(|authority, detected| {
+            let over = now >= detected.expires_at;
             if over {
-                released.push(detected_entry(authority, uid, expires_at));
+                released.push(detected_entry(authority, detected));
             }
             !over
         });
@@ -340,9 +356,9 @@ impl QuarantineTable {
     /// What is in force, sorted by authority; an operator's entry hides the detector's.
     pub fn snapshot(&self, now: TimerInstant) -> Vec<QuarantineEntry> {
         let mut entries: BTreeMap<&Authority, QuarantineEntry> = BTreeMap::new();
-        for (authority, &(uid, expires_at)) in &self.detected {
-            if now < expires_at {
-                entries.insert(authority, detected_entry(authority, uid, expires_at));
+        for (authority, detected) in &self.detected {
+            if now < detected.expires_at {
+                entries.insert(authority, detected_entry(authority, detected));
             }
         }
         for (authority, order) in &self.orders {
@@ -404,7 +420,7 @@ impl QuarantineTable {
     }
 
     fn earliest_after(&self, now: TimerInstant) -> Option<TimerInstant> {
-        let detected = self.detected.values().map(|&(_, at)| at);
+        let detected = self.detected.values().map(|detected| detected.expires_at);
         let orders = self.orders.values().map(|order| {
             if now < order.expires_at {
                 order.expires_at
@@ -416,16 +432,12 @@ impl QuarantineTable {
     }
 }
 
-fn detected_entry(
-    authority: &Authority,
-    uid: NodeUid,
-    expires_at: TimerInstant,
-) -> QuarantineEntry {
+fn detected_entry(authority: &Authority, detected: &Detected) -> QuarantineEntry {
     QuarantineEntry {
         authority: authority.clone(),
-        uid: Some(uid),
-        reason: QuarantineReason::Unreachable,
-        expires_at,
+        uid: Some(detected.uid),
+        reason: detected.reason.clone(),
+        expires_at: detected.expires_at,
     }
 }
 

@@ -3,7 +3,8 @@
 //! Order of calls: [`MembershipRuntime::new`], then [`MembershipRuntime::start_member`] or
 //! [`MembershipRuntime::start_client`], and from then on [`MembershipRuntime::handle_message`] for whatever arrives and
 //! [`MembershipRuntime::poll`] after that and at [`MembershipRuntime::next_deadline`]. Whatever a call wants to have
-//! published or sent is in the outcome of the next poll.
+//! published or sent is in the next outcome: that of the next poll, or of the `handle_` calls of a provider, which hand
+//! out what has gathered as well.
 //!
 //! It opens no socket, reads no clock, and draws random numbers only from the seed it was given: the same calls give the
 //! same outcomes. One failure never drops the rest of a turn.
@@ -33,7 +34,7 @@ use crate::status::NodeStatus;
 use crate::table::{MembershipTable, Slot};
 use crate::time::{TimerInstant, millis};
 use crate::topology::{TopologyEmitter, active_members, members_hash, table_hash};
-use crate::transport::{Delivery, GossipOutbound, MessageKind};
+use crate::transport::{Delivery, GossipOutbound, MAX_DATAGRAM_BYTES, MessageKind};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -404,6 +405,11 @@ impl MembershipRuntime {
             self.poll_leave(now);
             self.poll_topology(now);
         }
+        self.gathered()
+    }
+
+    /// Hands out what waits for it.
+    fn gathered(&mut self) -> MembershipRuntimeOutcome {
         core::mem::take(&mut self.pending)
     }
 
@@ -554,6 +560,12 @@ impl MembershipRuntime {
             self.metrics.dropped += 1;
             return;
         }
+        // Long names and much metadata may not fit a datagram; whatever is said is said all the same.
+        let delivery = if bytes.len() > MAX_DATAGRAM_BYTES {
+            Delivery::Reliable
+        } else {
+            delivery
+        };
         self.metrics.sent[kind as usize] += 1;
         self.metrics.sent_bytes[kind as usize] += bytes.len() as u64;
         self.pending.gossip_outbound.push(GossipOutbound {

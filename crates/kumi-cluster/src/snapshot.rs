@@ -36,6 +36,11 @@ impl Member {
         }
     }
 
+    /// Which life it is, by the name that events have for it.
+    pub fn node_id(&self) -> NodeUid {
+        self.uid
+    }
+
     /// Authority and uid.
     pub fn identity(&self) -> NodeIdentity {
         NodeIdentity {

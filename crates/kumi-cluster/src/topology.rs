@@ -35,7 +35,7 @@ pub struct ClusterTopology {
 pub(crate) struct TopologyEmitter {
     interval: Duration,
     /// When the open window closes.
-    closes_at: Option<TimerInstant>,
+    next_topology_emit_at: Option<TimerInstant>,
     emitted: Arc<[Member]>,
     emitted_hash: u64,
     /// Which writings of their metadata the members of that set had. Not part of the hash that nodes compare: metadata
@@ -49,7 +49,7 @@ impl TopologyEmitter {
     pub(crate) fn new(interval: Duration) -> Self {
         Self {
             interval,
-            closes_at: None,
+            next_topology_emit_at: None,
             emitted: Arc::from([]),
             emitted_hash: hash_of([].into_iter()),
             emitted_metadata: hash_of([].into_iter()),
@@ -59,7 +59,8 @@ impl TopologyEmitter {
 
     /// Something about the set of active members changed.
     pub(crate) fn changed(&mut self, now: TimerInstant) {
-        self.closes_at.get_or_insert(now + self.interval);
+        self.next_topology_emit_at
+            .get_or_insert(now + self.interval);
     }
 
     /// A life ended without its own will.
@@ -69,7 +70,7 @@ impl TopologyEmitter {
     }
 
     pub(crate) fn deadline(&self) -> Option<TimerInstant> {
-        self.closes_at
+        self.next_topology_emit_at
     }
 
     /// Closes the window when its time has come; an event only if the set differs from the one told last.
@@ -80,10 +81,10 @@ impl TopologyEmitter {
         now: TimerInstant,
         observed_at: TimerInstant,
     ) -> Option<ClusterEvent> {
-        if self.closes_at.is_none_or(|at| now < at) {
+        if self.next_topology_emit_at.is_none_or(|at| now < at) {
             return None;
         }
-        self.closes_at = None;
+        self.next_topology_emit_at = None;
         let died = core::mem::take(&mut self.died);
         let (hash, metadata) = (table_hash(table), metadata_hash(table));
         if hash == self.emitted_hash && metadata == self.emitted_metadata {

@@ -1,4 +1,5 @@
 use super::OrderTaken::{Full, Imposed, Known, Lifted, Noted};
+use super::QuarantineReason::Unreachable;
 use super::*;
 use alloc::format;
 use alloc::vec;
@@ -28,7 +29,7 @@ fn order(name: &str, version: u64, seconds: u64) -> QuarantineRumor {
 fn the_detector_blocks_one_uid_and_the_operator_all_of_them() {
     let mut table = QuarantineTable::new(9, MEMORY);
     let (a, one, two) = (authority("a:1"), NodeUid::from_raw(1), NodeUid::from_raw(2));
-    assert!(table.quarantine_uid(&a, one, Duration::from_secs(5), at(0)));
+    assert!(table.quarantine(&a, one, Unreachable, Duration::from_secs(5), at(0)));
     assert!(table.blocks(&a, one, at(4)).is_some());
     assert!(table.blocks(&a, one, at(5)).is_none());
     assert!(table.blocks(&a, two, at(0)).is_none());
@@ -133,7 +134,7 @@ fn the_memory_of_an_order_does_not_grow_by_being_told_back_and_forth() {
 fn to_lift_what_the_detector_blocked_is_a_release_too() {
     let mut table = QuarantineTable::new(9, MEMORY);
     let (a, uid) = (authority("a:1"), NodeUid::from_raw(1));
-    table.quarantine_uid(&a, uid, Duration::from_secs(99), at(0));
+    table.quarantine(&a, uid, Unreachable, Duration::from_secs(99), at(0));
     assert_eq!(table.order(&order("a:1", 1, 0), at(1)), Lifted);
     assert!(table.blocks(&a, uid, at(1)).is_none());
     assert_eq!(table.order(&order("a:1", 2, 0), at(2)), Noted);
@@ -143,9 +144,10 @@ fn to_lift_what_the_detector_blocked_is_a_release_too() {
 fn spent_orders_are_forgotten_in_the_end() {
     let mut table = QuarantineTable::new(9, MEMORY);
     table.order(&order("a:1", 1, 10), at(0));
-    table.quarantine_uid(
+    table.quarantine(
         &authority("b:1"),
         NodeUid::from_raw(1),
+        Unreachable,
         Duration::from_secs(3),
         at(0),
     );

@@ -122,7 +122,11 @@ impl MembershipRuntime {
         MemberRecord {
             authority: own.identity.authority.clone(),
             uid: own.identity.uid,
-            incarnation: own.incarnation,
+            // Whoever goes on with a uid that others know in a higher incarnation has not gone back to Joining in theirs.
+            incarnation: match own.status {
+                NodeStatus::Joining => 1,
+                _ => own.incarnation,
+            },
             status: own.status,
             accusations: Accusations::NONE,
             metadata_stamp: own.metadata_stamp,
@@ -480,7 +484,7 @@ impl MembershipRuntime {
     }
 
     /// A node that heard nobody for half the life of a tombstone may have been forgotten, and may hold others to be
-    /// alive whose tombstones are gone. It starts afresh, as somebody new, and knocks at all the doors it knew.
+    /// alive whose tombstones are gone. It starts afresh, as somebody new, and knocks at the doors it knew.
     pub(super) fn renew_if_isolated(&mut self, now: Now) {
         let applies = self.state == MembershipRuntimeState::Member
             && self.config.gossip_enabled
@@ -493,6 +497,8 @@ impl MembershipRuntime {
         }
         self.heard_at = now;
         self.metrics.isolations += 1;
+        // What waits to be sent was said by somebody who is no longer there.
+        self.pending.gossip_outbound.clear();
         if !self.begin_next_life(DownReason::Isolated, now) {
             return;
         }

@@ -2,7 +2,8 @@
 
 use super::clock::Now;
 use super::learn::ended;
-use super::{MembershipRuntime, MembershipRuntimeState};
+use super::watch::Sign;
+use super::{MembershipRuntime, MembershipRuntimeOutcome, MembershipRuntimeState};
 use crate::codec::Message;
 use crate::error::MembershipError;
 use crate::event::ClusterEvent;
@@ -22,16 +23,41 @@ use core::time::Duration;
 const FAREWELL_FANOUTS: usize = 3;
 
 impl MembershipRuntime {
-    /// Takes a member in on behalf of a provider. In a static cluster it is Up at once, and its uid may be
-    /// [`NodeUid::UNKNOWN`] until it is heard.
+    /// Takes a member in on behalf of a provider, and hands out what has gathered. In a static cluster it is Up at once,
+    /// and its uid may be [`NodeUid::UNKNOWN`] until it is heard.
+    ///
+    /// A refusal leaves everything that has gathered for the next outcome, and a quarantined joiner adds a
+    /// `MemberQuarantined` to it.
     pub fn handle_join(
+        &mut self,
+        node_id: NodeUid,
+        authority: Authority,
+        now: TimerInstant,
+    ) -> Result<MembershipRuntimeOutcome, MembershipError> {
+        self.handle_join_with(node_id, authority, MemberMetadata::EMPTY, now)
+    }
+
+    /// The same for a member of which the provider knows what it says about itself.
+    pub fn handle_join_with(
+        &mut self,
+        node_id: NodeUid,
+        authority: Authority,
+        metadata: MemberMetadata,
+        now: TimerInstant,
+    ) -> Result<MembershipRuntimeOutcome, MembershipError> {
+        self.require_member()?;
+        let now = self.advance(now);
+        let uid = node_id;
+        self.take_in(NodeIdentity { authority, uid }, metadata, now)?;
+        Ok(self.gathered())
+    }
+
+    fn take_in(
         &mut self,
         identity: NodeIdentity,
         metadata: MemberMetadata,
-        now: TimerInstant,
+        now: Now,
     ) -> Result<(), MembershipError> {
-        self.require_member()?;
-        let now = self.advance(now);
         self.admit(&identity, now)?;
         let authority = identity.authority.clone();
         if let Some(known) = self.table.record(&authority) {
@@ -70,15 +96,17 @@ impl MembershipRuntime {
         Ok(())
     }
 
-    /// Sends a member away; it hears of it by gossip and leaves. For this node itself it is [`Self::leave`].
+    /// Sends a member away, and hands out what has gathered; it is told, and leaves. For this node itself it is
+    /// [`Self::leave`].
     pub fn handle_leave(
         &mut self,
         authority: &Authority,
         now: TimerInstant,
-    ) -> Result<(), MembershipError> {
+    ) -> Result<MembershipRuntimeOutcome, MembershipError> {
         self.require_member()?;
         if *authority == self.own.identity.authority {
-            return self.leave(now);
+            self.leave(now)?;
+            return Ok(self.gathered());
         }
         let now = self.advance(now);
         self.named.remove(authority);
@@ -102,31 +130,65 @@ impl MembershipRuntime {
         }
         let record = ended(record, NodeStatus::Leaving);
         self.apply(&record, now);
-        Ok(())
+        Ok(self.gathered())
     }
 
-    /// A provider saw a sign of life of a member that this node watches.
+    /// A provider saw a sign of life of a member; what has gathered is handed out. It counts for whoever watches that
+    /// member, and as a proof that this node is not cut off.
     pub fn handle_heartbeat(
         &mut self,
         authority: &Authority,
         now: TimerInstant,
-    ) -> Result<(), MembershipError> {
+    ) -> Result<MembershipRuntimeOutcome, MembershipError> {
         self.require_member()?;
         let now = self.advance(now);
-        let slot = self
-            .table
-            .slot_of(authority)
-            .filter(|_| self.is_active(authority));
-        let Some(slot) = slot else {
+        let active = self.is_active(authority) && *authority != self.own.identity.authority;
+        if !active {
             return Err(MembershipError::UnknownMember {
                 authority: authority.clone(),
             });
+        }
+        self.seen_alive(authority, Sign::Reported, now);
+        Ok(self.gathered())
+    }
+
+    /// Takes in what a peer says has changed, and hands out what has gathered. This is for a provider that reads deltas
+    /// itself; envelopes go to [`Self::handle_message`], which also knows which life of the peer it was.
+    ///
+    /// What cannot be applied is noted, and the rest of it is. A client may do this: it is how it observes.
+    pub fn handle_gossip_delta(
+        &mut self,
+        peer: &Authority,
+        mut delta: MembershipDelta,
+        now: TimerInstant,
+    ) -> Result<MembershipRuntimeOutcome, MembershipError> {
+        if self.state == MembershipRuntimeState::Stopped {
+            return Err(MembershipError::NotStarted);
+        }
+        let now = self.advance(now);
+        for record in &mut delta.records {
+            // What is decoded is in this form already; what a caller makes up may not be.
+            record.make_canonical();
+        }
+        self.learn_all(&delta, now);
+        self.seen_alive(peer, Sign::Word, now);
+        Ok(self.gathered())
+    }
+
+    /// Somebody vouches that this authority spoke, in whichever life it is known.
+    fn seen_alive(&mut self, authority: &Authority, sign: Sign, now: Now) {
+        if *authority == self.own.identity.authority {
+            return;
+        }
+        self.heard_at = now;
+        let slot = self.table.slot_of(authority);
+        let Some(slot) = slot.filter(|_| self.is_active(authority)) else {
+            return;
         };
         if let Some(entry) = self.table.entry_mut(slot) {
             entry.heard_at = Some(now.raw);
         }
-        self.heard_subject(slot, None, now);
-        Ok(())
+        self.heard_subject(slot, sign, now);
     }
 
     /// Keeps an authority out of the whole cluster for a while, whatever its uid, and ends its current life. The text is

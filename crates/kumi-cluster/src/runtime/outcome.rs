@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 /// What came of a turn, in the order in which it is to be published and sent: quarantines, members, topology, messages.
 /// The fields are independent: a failure with one of them is no reason to drop the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "nothing in it is handed out again"]
 #[non_exhaustive]
 pub struct MembershipRuntimeOutcome {
     /// Quarantines imposed, released, or met by somebody who wanted to join.

@@ -4,6 +4,7 @@
 //! one, and a stranger is asked to compare tables.
 
 use super::clock::Now;
+use super::watch::Sign;
 use super::{Conflict, MembershipRuntime, MembershipRuntimeState};
 use crate::codec::{Envelope, Message};
 use crate::event::ClusterEvent;
@@ -145,7 +146,7 @@ impl MembershipRuntime {
             }
         }
         if let Speaker::Member(slot) = self.speaker(&sender) {
-            self.heard_subject(slot, None, now);
+            self.heard_subject(slot, Sign::Word, now);
         }
     }
 
@@ -259,7 +260,7 @@ impl MembershipRuntime {
             Speaker::Over(_) | Speaker::Earlier(_) => return,
         };
         if self.watches.contains(slot) {
-            self.heard_subject(slot, Some(sequence), now);
+            self.heard_subject(slot, Sign::Heartbeat(sequence), now);
         } else if self.config.gossip_enabled && !self.watches_next(slot) {
             self.not_my_monitor(sender, sequence);
         }

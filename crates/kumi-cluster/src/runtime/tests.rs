@@ -116,18 +116,13 @@ fn a_leaver_that_crashes_on_the_way_is_removed_by_time() {
 #[test]
 fn a_joiner_that_never_speaks_is_removed_and_never_suspected() {
     let mut net = Net::settled(3);
-    let ghost = NodeIdentity {
-        authority: authority(77),
-        uid: NodeUid::new(UNIX_MS, 1),
-    };
-    net.nodes[0]
-        .handle_join(ghost.clone(), MemberMetadata::EMPTY, net.now)
-        .expect("welcome");
+    let ghost = NodeUid::new(UNIX_MS, 1);
+    net.name(0, ghost, 77);
     net.run(seconds(5));
     assert_eq!(net.status(2, 77), Some(Joining));
     net.run(seconds(20));
     for viewer in 0..3 {
-        assert_eq!(net.steps(viewer, ghost.uid), vec![Joining, Removed]);
+        assert_eq!(net.steps(viewer, ghost), vec![Joining, Removed]);
     }
 }
 
@@ -185,13 +180,7 @@ fn a_restart_under_the_same_uid_goes_on_above_its_former_incarnation() {
 #[test]
 fn a_superseded_node_stops_and_does_not_come_back_by_itself() {
     let mut net = Net::settled(3);
-    let later = NodeIdentity {
-        authority: authority(2),
-        uid: NodeUid::new(UNIX_MS * 2, 0),
-    };
-    net.nodes[0]
-        .handle_join(later, MemberMetadata::EMPTY, net.now)
-        .expect("a later life is welcome");
+    net.name(0, NodeUid::new(UNIX_MS * 2, 0), 2);
     net.run(seconds(3));
     assert_eq!(net.nodes[2].state(), MembershipRuntimeState::Stopped);
     assert_eq!(
@@ -205,12 +194,8 @@ fn a_superseded_node_stops_and_does_not_come_back_by_itself() {
 #[test]
 fn an_older_life_is_refused_by_name() {
     let mut net = Net::settled(2);
-    let older = NodeIdentity {
-        authority: authority(1),
-        uid: NodeUid::from_raw(5),
-    };
     let current = net.uid(1);
-    let refused = net.nodes[0].handle_join(older, MemberMetadata::EMPTY, net.now);
+    let refused = net.nodes[0].handle_join(NodeUid::from_raw(5), authority(1), net.now);
     assert_eq!(
         refused,
         Err(MembershipError::Superseded {
@@ -497,7 +482,7 @@ fn a_clock_that_jumps_costs_nobody_anything() {
     let mut net = Net::settled(4);
     // A jump below the limit of isolation, seen as a late poll.
     let jumped = net.now + seconds(6);
-    net.nodes[1].poll(jumped);
+    let _ = net.nodes[1].poll(jumped);
     assert_eq!(net.nodes[1].metrics().late, 1);
     assert_eq!(net.nodes[1].metrics().accusations, 0);
     let back = net.nodes[1].poll(net.now);
@@ -506,6 +491,7 @@ fn a_clock_that_jumps_costs_nobody_anything() {
     net.assert_agreed(4);
 }
 
+mod edges;
 mod fixed;
 mod metadata;
 mod observers;

@@ -51,6 +51,17 @@ enum Phase {
     Accusing,
 }
 
+/// How a subject was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// By a heartbeat of its own, with its number; it is answered if there is something to say.
+    Heartbeat(u64),
+    /// By a heartbeat that the caller has seen.
+    Reported,
+    /// By anything else.
+    Word,
+}
+
 #[derive(Clone, Debug)]
 struct Watch {
     uid: NodeUid,
@@ -463,7 +474,7 @@ impl MembershipRuntime {
     }
 
     /// Something came from the very life that is watched in this slot.
-    pub(super) fn heard_subject(&mut self, slot: Slot, sequence: Option<u64>, now: Now) {
+    pub(super) fn heard_subject(&mut self, slot: Slot, sign: Sign, now: Now) {
         let Some(watch) = self.watches.of.get_mut(&slot) else {
             return;
         };
@@ -474,8 +485,14 @@ impl MembershipRuntime {
             return;
         }
         let authority = entry.record.authority.clone();
-        let fresh = sequence.is_some_and(|sequence| sequence > watch.sequence);
-        watch.sequence = watch.sequence.max(sequence.unwrap_or_default());
+        let fresh = match sign {
+            Sign::Heartbeat(sequence) => sequence > watch.sequence,
+            Sign::Reported => true,
+            Sign::Word => false,
+        };
+        if let Sign::Heartbeat(sequence) = sign {
+            watch.sequence = watch.sequence.max(sequence);
+        }
         watch.quorum_since = None;
         let phase = core::mem::replace(&mut watch.phase, Phase::Quiet);
         if fresh {
@@ -489,7 +506,26 @@ impl MembershipRuntime {
         }
         if phase == Phase::Accusing {
             self.withdraw(slot, now);
-            self.note(MembershipEvent::Reachable { authority });
+            self.note(MembershipEvent::Reachable {
+                authority: authority.clone(),
+            });
+            // To be heard does not lift a suspicion, to refute it does. A heartbeat is answered with that anyway.
+            if !matches!(sign, Sign::Heartbeat(_)) {
+                self.tell_suspected(slot, &authority);
+            }
+        }
+    }
+
+    fn tell_suspected(&mut self, slot: Slot, authority: &Authority) {
+        let record = self.table.entry(slot).map(|entry| &entry.record);
+        let suspected = record.filter(|record| record.status == NodeStatus::Suspect);
+        if let Some(incarnation) = suspected.map(|record| record.incarnation) {
+            let message = Message::HeartbeatAck {
+                sequence: 0,
+                suspected: Some(incarnation),
+                not_my_monitor: false,
+            };
+            self.send(authority, message, Delivery::Datagram);
         }
     }
 
@@ -518,7 +554,7 @@ impl MembershipRuntime {
             Phase::Quiet | Phase::Accusing => false,
         });
         if let Some((&slot, _)) = asked {
-            self.heard_subject(slot, None, now);
+            self.heard_subject(slot, Sign::Word, now);
         }
     }
 

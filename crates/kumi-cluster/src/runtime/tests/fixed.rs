@@ -17,13 +17,7 @@ fn fixed(count: usize) -> Net {
 
 fn name_all(net: &mut Net, viewer: usize, count: usize) {
     for of in (0..count).filter(|&of| of != viewer) {
-        let identity = NodeIdentity {
-            authority: authority(of),
-            uid: NodeUid::UNKNOWN,
-        };
-        net.nodes[viewer]
-            .handle_join(identity, MemberMetadata::EMPTY, net.now)
-            .expect("named by the caller");
+        net.name(viewer, NodeUid::UNKNOWN, of);
     }
 }
 
@@ -102,9 +96,8 @@ fn whoever_was_kept_out_is_back_when_its_time_is_over_or_the_order_is_lifted() {
 fn whoever_was_sent_away_is_not_taken_in_again_by_its_heartbeats() {
     let mut net = fixed(3);
     net.run(seconds(3));
-    net.nodes[0]
-        .handle_leave(&authority(2), net.now)
-        .expect("known");
+    let outcome = net.nodes[0].handle_leave(&authority(2), net.now);
+    net.publish(0, outcome.expect("known"));
     net.run(seconds(60));
     assert!(net.status(0, 2).is_none_or(|status| status.is_terminal()));
     name_all(&mut net, 0, 3);

@@ -157,7 +157,12 @@ impl Net {
     }
 
     pub(super) fn poll(&mut self, index: usize) {
-        let outcome: MembershipRuntimeOutcome = self.nodes[index].poll(self.now);
+        let outcome = self.nodes[index].poll(self.now);
+        self.publish(index, outcome);
+    }
+
+    /// Sends and keeps what a node has handed out.
+    pub(super) fn publish(&mut self, index: usize, outcome: MembershipRuntimeOutcome) {
         for outbound in &outcome.gossip_outbound {
             *self.packets.entry((index, outbound.kind)).or_default() += 1;
             let to = (0..self.nodes.len()).find(|&to| authority(to) == outbound.to);
@@ -171,6 +176,12 @@ impl Net {
         }
         self.notes[index].extend(outcome.membership_events.iter().cloned());
         self.events[index].extend(outcome.into_events());
+    }
+
+    /// A provider of one node tells it of a member.
+    pub(super) fn name(&mut self, index: usize, uid: NodeUid, of: usize) {
+        let outcome = self.nodes[index].handle_join(uid, authority(of), self.now);
+        self.publish(index, outcome.expect("welcome"));
     }
 
     /// Cuts every link between the two groups, both ways.

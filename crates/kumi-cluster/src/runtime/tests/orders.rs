@@ -231,7 +231,7 @@ fn two_who_hold_each_other_to_be_dead_do_not_answer_verdicts_with_verdicts() {
     record.status = Dead;
     let now = net.nodes[0].advance(net.now);
     net.nodes[0].learn(&record, now);
-    net.nodes[0].poll(net.now);
+    let _ = net.nodes[0].poll(net.now);
     let mut own = net.nodes[0]
         .table()
         .record(&authority(0))

@@ -70,6 +70,26 @@ fn an_invalid_step_is_recorded_and_the_rest_of_the_delta_is_applied() {
 }
 
 #[test]
+fn a_member_that_is_sent_away_while_it_refutes_leaves() {
+    let mut net = Net::settled(4);
+    let uid = net.uid(3);
+    // It has not heard of the one when it answers the other.
+    net.nodes[3].own.incarnation += 1;
+    let now = net.nodes[3].advance(net.now);
+    net.nodes[3].publish_self(now);
+    let outcome = net.nodes[0].handle_leave(&authority(3), net.now);
+    net.publish(0, outcome.expect("a member"));
+    assert_eq!(net.steps(0, uid), vec![Leaving], "at once");
+    net.run(seconds(4));
+    assert_eq!(net.nodes[3].state(), MembershipRuntimeState::Stopped);
+    net.down.insert(3);
+    net.assert_agreed(3);
+    for viewer in 0..3 {
+        assert_eq!(net.steps(viewer, uid), vec![Leaving, Removed], "n{viewer}");
+    }
+}
+
+#[test]
 fn a_life_that_was_over_before_it_was_known_is_not_told_of() {
     let mut net = Net::settled(1);
     let now = net.now;
@@ -133,7 +153,7 @@ fn a_message_from_a_life_that_is_over_is_answered_with_its_record() {
     net.nodes[0]
         .handle_message(&authority(50), &push(vec![record(50, 1, 4, Dead)]), now)
         .expect("valid");
-    net.nodes[0].poll(now);
+    let _ = net.nodes[0].poll(now);
     let heartbeat = envelope(
         "kumi",
         Message::Heartbeat {
@@ -182,11 +202,7 @@ fn an_operators_quarantine_reaches_everybody_ends_the_life_and_keeps_restarts_ou
     net.restart(3, node, 0);
     net.run(seconds(2));
     assert_eq!(net.nodes[0].snapshot().members.len(), 3);
-    let refused = NodeIdentity {
-        authority: authority(3),
-        uid: NodeUid::new(UNIX_MS * 2, 0),
-    };
-    let refused = net.nodes[0].handle_join(refused, MemberMetadata::EMPTY, net.now);
+    let refused = net.nodes[0].handle_join(NodeUid::new(UNIX_MS * 2, 0), authority(3), net.now);
     assert!(
         matches!(refused, Err(MembershipError::Quarantined { .. })),
         "{refused:?}"
@@ -290,12 +306,8 @@ fn what_is_stopped_refuses_and_what_runs_does_not_start_again() {
     let mut net = Net::new(MembershipRuntimeConfig::local());
     let index = net.add();
     let (now, node) = (net.now, &mut net.nodes[index]);
-    let identity = NodeIdentity {
-        authority: authority(9),
-        uid: NodeUid::from_raw(1),
-    };
     assert_eq!(
-        node.handle_join(identity.clone(), MemberMetadata::EMPTY, now),
+        node.handle_join(NodeUid::from_raw(1), authority(9), now),
         Err(MembershipError::NotStarted)
     );
     assert_eq!(
@@ -419,13 +431,7 @@ fn a_static_cluster_works_without_gossip() {
     }
     for viewer in 0..3 {
         for of in (0..3).filter(|&of| of != viewer) {
-            let identity = NodeIdentity {
-                authority: authority(of),
-                uid: NodeUid::UNKNOWN,
-            };
-            net.nodes[viewer]
-                .handle_join(identity, MemberMetadata::EMPTY, net.now)
-                .expect("named by the caller");
+            net.name(viewer, NodeUid::UNKNOWN, of);
         }
     }
     net.run(seconds(5));
@@ -444,13 +450,7 @@ fn a_static_cluster_works_without_gossip() {
     let node = local_node(2, net.unix_ms());
     net.restart(2, node, 2);
     for of in 0..2 {
-        let identity = NodeIdentity {
-            authority: authority(of),
-            uid: NodeUid::UNKNOWN,
-        };
-        net.nodes[2]
-            .handle_join(identity, MemberMetadata::EMPTY, net.now)
-            .expect("named by the caller");
+        net.name(2, NodeUid::UNKNOWN, of);
     }
     net.run(seconds(3));
     assert_eq!(net.status(0, 2), Some(Up));
@@ -509,7 +509,7 @@ fn polling_at_the_deadline_makes_progress_and_the_same_calls_give_the_same_outco
     let mut net = Net::settled(3);
     for _ in 0..1000 {
         let at = net.nodes[1].next_deadline().expect("started");
-        net.nodes[1].poll(at);
+        let _ = net.nodes[1].poll(at);
         assert!(net.nodes[1].next_deadline().expect("started") > at);
     }
 }
@@ -524,7 +524,7 @@ fn memory_is_bounded_when_strangers_come_and_go() {
             record(100 + round as usize, 1, 1, Removed),
         ];
         let _ = net.nodes[0].handle_message(&authority(50), &push(records), now);
-        net.nodes[0].poll(now);
+        let _ = net.nodes[0].poll(now);
     }
     let footprint = net.nodes[0].footprint();
     assert!(footprint.records <= net.config.max_members, "{footprint:?}");
