@@ -16,7 +16,6 @@ mod carrier;
 mod clock;
 mod counters;
 mod error;
-mod inbound;
 mod link;
 mod links;
 mod memory;

@@ -1,9 +1,8 @@
 //! The first message of an incoming stream, and what becomes of it.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-
-use futures_util::future::BoxFuture;
 
 use super::engine::Engine;
 use super::options::ChannelOptions;
@@ -51,7 +50,7 @@ impl Accepted {
         name: &str,
         (options, whole): (ChannelOptions, Option<Arc<Engine>>),
         context: &Arc<ConnectionContext>,
-    ) -> Result<(UnisonChannel, Option<BoxFuture<'static, ()>>), NetworkError> {
+    ) -> Result<(UnisonChannel, Option<impl Future<Output = ()> + Send>), NetworkError> {
         let Self {
             opening,
             id,
@@ -60,8 +59,7 @@ impl Accepted {
         let engine = Engine::acceptor(name, (&opening, id), stream_id, options, context, whole)?;
         let channel = engine.channel();
         if engine.is_own_stream() {
-            // Boxed, since the stream's task would be moved about with room for it, whatever the stream is for.
-            let moving = Box::pin(driver::answer_apart(engine, send, recv, reader));
+            let moving = driver::answer_apart(engine, send, recv, reader);
             return Ok((channel, Some(moving)));
         }
         driver::start(&engine, send, recv, reader);

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::server::Listener;
-use super::transport::{QuicRecv, QuicSend, Turns};
+use super::transport::{QuicRecv, QuicSend};
 use super::{CloseCode, control};
 use crate::{ConnectionContext, ConnectionLimits};
 
@@ -75,7 +75,6 @@ async fn accept_streams(
     context: &Arc<ConnectionContext>,
     streams: &mut JoinSet<()>,
 ) {
-    let turns = Turns::default();
     loop {
         tokio::select! {
             accepted = connection.accept_bi() => {
@@ -83,7 +82,7 @@ async fn accept_streams(
                     return;
                 };
                 let stream_id = u64::from(send.id());
-                let send = QuicSend::new(send, connection, &turns);
+                let send = QuicSend::new(send, connection);
                 let receive = QuicRecv::new(receive);
                 let registry = listener.registry.clone();
                 let context = context.clone();

@@ -9,7 +9,6 @@ mod key;
 mod members;
 mod options;
 mod orders;
-mod printer;
 mod terminal;
 mod up;
 mod watch;
@@ -37,7 +36,7 @@ pub(crate) fn run(options: ClusterOptions) -> ExitCode {
     match done {
         Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
         Err(failure) => {
-            terminal::note(&failure);
+            eprintln!("kumi: {failure}");
             failure.exit_code()
         }
     }
