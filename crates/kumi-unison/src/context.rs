@@ -73,6 +73,11 @@ impl ConnectionLimits {
         (self.max_held_bytes / 4 * 3).clamp(1, Semaphore::MAX_PERMITS)
     }
 
+    /// Twice what a peer that is this runtime may have asked: its answers may be on their way when it asks again.
+    fn max_answer_bytes(&self) -> usize {
+        self.max_held_bytes.saturating_mul(2)
+    }
+
     /// Half of what may be unfinished; as much again may be on its way.
     fn write_room(&self) -> usize {
         (self.max_partial_bytes / 2).clamp(1, Semaphore::MAX_PERMITS)
@@ -118,6 +123,8 @@ pub struct ConnectionContext {
     running: AtomicUsize,
     partial_bytes: AtomicUsize,
     budget: Arc<Budget>,
+    /// Long answers of ours that the peer does not have.
+    answers: Arc<Budget>,
     /// Bytes of requests of ours that may still be under way.
     call_room: Semaphore,
     /// Bytes that may still be written before others are.
@@ -159,6 +166,7 @@ impl ConnectionContext {
             running: AtomicUsize::new(0),
             partial_bytes: AtomicUsize::new(0),
             budget: Arc::new(Budget::new(limits.max_held_bytes)),
+            answers: Arc::new(Budget::new(limits.max_answer_bytes())),
             call_room: Semaphore::new(limits.call_room()),
             write_room: Semaphore::new(limits.write_room()),
             draining: AtomicBool::new(false),
@@ -236,6 +244,11 @@ impl ConnectionContext {
     /// Requests running now, over all channels.
     pub fn running_requests(&self) -> usize {
         self.running.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of long answers that the peer does not have.
+    pub fn answer_bytes(&self) -> usize {
+        self.answers.used_bytes()
     }
 
     /// Bytes of the peer's messages that wait here or are being answered.
@@ -340,6 +353,11 @@ impl ConnectionContext {
 
     pub(crate) fn budget(&self) -> &Arc<Budget> {
         &self.budget
+    }
+
+    /// What long answers are charged to until the peer has them.
+    pub(crate) fn answers(&self) -> &Arc<Budget> {
+        &self.answers
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -26,6 +26,8 @@ pub(crate) mod codes {
     pub(crate) const METHOD_NOT_FOUND: &str = "method-not-found";
     pub(crate) const INVALID: &str = "invalid";
     pub(crate) const INTERNAL: &str = "internal";
+    pub(crate) const ANSWER_TOO_LARGE: &str = "answer-too-large";
+    pub(crate) const ANSWERS_WAITING: &str = "answers-waiting";
 }
 
 /// A failure of Unison.
@@ -293,6 +295,19 @@ impl RemoteError {
     /// The handler broke. Its reason is for the log, not for the peer.
     pub fn internal() -> Self {
         Self::new(codes::INTERNAL, "the handler failed")
+    }
+}
+
+impl RemoteError {
+    /// The answer does not fit a packet.
+    pub(crate) fn answer_too_large(error: impl std::fmt::Display) -> Self {
+        Self::new(codes::ANSWER_TOO_LARGE, error.to_string())
+    }
+
+    /// There are so many answers that the peer has not taken that this one was dropped.
+    pub(crate) fn answers_waiting() -> Self {
+        let message = "too many bytes of answers wait to be read; this one was dropped";
+        Self::new(codes::ANSWERS_WAITING, message)
     }
 }
 

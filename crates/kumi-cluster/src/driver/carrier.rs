@@ -5,13 +5,14 @@
 //! core says everything that matters again.
 
 use super::counters::Counters;
+use super::inbound::InboundQueue;
 use super::link::{
-    GOSSIP_CHANNEL, HELLO_TIMEOUT, Hello, Inbound, Link, PACKET_CHANNEL, Peer, Pump, Waiting,
+    GOSSIP_CHANNEL, HELLO_TIMEOUT, Hello, Link, PACKET_CHANNEL, Peer, Pump, Waiting,
     receive_packets,
 };
 use super::links::{Links, Way};
 use super::shared::MembershipRuntimeShared;
-use super::transport::{Connection, Transport};
+use super::transport::{Connection, Transport, leads_back};
 use crate::{Authority, GossipOutbound, GossipTransportError, NodeIdentity};
 use bytes::Bytes;
 use kumi_unison::{
@@ -22,10 +23,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::format;
 use std::string::{String, ToString};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use std::vec::Vec;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -46,7 +46,7 @@ pub(super) struct Carrier {
     transport: Arc<Transport>,
     shared: MembershipRuntimeShared,
     cluster_name: String,
-    inbound: mpsc::Sender<Inbound>,
+    inbound: InboundQueue,
     counters: Arc<Counters>,
     links: Mutex<Links>,
     /// Links that peers made, by their connection: their datagram channel has to find them.
@@ -55,8 +55,9 @@ pub(super) struct Carrier {
     stop: CancellationToken,
 }
 
-/// Where channel handlers find the carrier, which is made after the server listens: only then is the port known.
-pub(super) type Door = Arc<OnceLock<Arc<Carrier>>>;
+/// Where channel handlers find the carrier, which is made after the server listens: only then is the port known. They
+/// do not keep it, because it has the listener, which has them: nothing of a dropped node would ever go.
+pub(super) type Door = Arc<OnceLock<Weak<Carrier>>>;
 
 /// Offers the two channels of links.
 pub(super) fn register(registry: &ChannelRegistry, door: &Door) {
@@ -65,7 +66,7 @@ pub(super) fn register(registry: &ChannelRegistry, door: &Door) {
     registry.register_channel_with(spec, move |context: Arc<ConnectionContext>, channel| {
         let door = gossip.clone();
         async move {
-            match door.get() {
+            match door.get().and_then(Weak::upgrade) {
                 Some(carrier) => carrier.accept(context, channel).await,
                 None => Err(NetworkError::Busy),
             }
@@ -78,7 +79,7 @@ pub(super) fn register(registry: &ChannelRegistry, door: &Door) {
     registry.register_channel_with(spec, move |context: Arc<ConnectionContext>, channel| {
         let door = packets.clone();
         async move {
-            match door.get() {
+            match door.get().and_then(Weak::upgrade) {
                 Some(carrier) => carrier.accept_packets(&context, channel).await,
                 None => Err(NetworkError::Busy),
             }
@@ -99,7 +100,7 @@ impl Carrier {
         transport: Arc<Transport>,
         shared: MembershipRuntimeShared,
         cluster_name: String,
-        inbound: mpsc::Sender<Inbound>,
+        inbound: InboundQueue,
         counters: Arc<Counters>,
         stop: CancellationToken,
     ) -> Arc<Self> {
@@ -153,6 +154,11 @@ impl Carrier {
         unused.iter().for_each(|link| link.close());
     }
 
+    /// Whether messages wait for their connections.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.links().have_unsent()
+    }
+
     /// How many connections there are, those in the making included.
     pub(super) fn connections(&self) -> usize {
         self.links().len()
@@ -172,13 +178,17 @@ impl Carrier {
         self.tasks.wait().await;
     }
 
-    /// Runs a task that ends with the node, at the latest.
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    /// Runs a task that ends with the node, at most so much later.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static, grace: Duration) {
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
+            let too_late = async {
+                stop.cancelled().await;
+                tokio::time::sleep(grace).await;
+            };
             tokio::select! {
                 () = task => {}
-                () = stop.cancelled() => {}
+                () = too_late => {}
             }
         });
     }
@@ -216,9 +226,12 @@ impl Carrier {
         held: &mut Option<Connection>,
     ) {
         let own = self.shared.identity();
-        let connecting = self.transport.dial(&own.authority, to, |connection| {
-            introduce(connection, own.clone(), &self.cluster_name)
-        });
+        let is_first_attempt = !self.links().has_failed(to);
+        let connecting = self
+            .transport
+            .dial(&own.authority, to, is_first_attempt, |connection| {
+                introduce(connection, own.clone(), &self.cluster_name)
+            });
         let connected = tokio::time::timeout(DIAL_TIMEOUT + HELLO_TIMEOUT, connecting).await;
         let (connection, gossip, peer) = match connected {
             Ok(Ok(connected)) => connected,
@@ -385,9 +398,7 @@ async fn introduce(
     let peer = Hello::receive(&gossip).await?;
     if peer.identity == own {
         connection.close().await;
-        return Err(NetworkError::Connect(
-            "the address leads back to this node".into(),
-        ));
+        return Err(leads_back());
     }
     Ok((connection, gossip, peer))
 }

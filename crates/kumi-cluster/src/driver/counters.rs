@@ -29,9 +29,9 @@ macro_rules! counters {
 counters! {
     /// Messages that left as datagrams.
     datagrams_sent,
-    /// Messages that left on the reliable channel, by their own wish.
+    /// Messages that left on the reliable channel.
     reliable_sent,
-    /// Datagrams that were too large for the path, or had no datagram channel, and went the reliable way.
+    /// Datagrams that were too large for the path, or had no datagram channel, and were sent the reliable way.
     fallbacks,
     /// Messages that arrived.
     received,

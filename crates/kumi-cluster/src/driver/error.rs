@@ -39,6 +39,10 @@ pub enum DriverError {
     /// The core refused what was asked. Nothing was changed.
     #[error(transparent)]
     Membership(#[from] MembershipError),
+    /// A mistake in this program: the node's task panicked. Its sockets are closed; the others notice as they notice a
+    /// crash.
+    #[error("the node failed: a panic, reported where it happened")]
+    Failed,
     /// Two nodes of one in-memory network have the same authority.
     #[error("{0} is on this network already")]
     AuthorityTaken(String),

@@ -15,11 +15,13 @@
 //! the reliable channel carries it.
 
 use super::counters::Counters;
+use super::inbound::InboundQueue;
 use crate::{Authority, Delivery, MAX_CLUSTER_NAME_BYTES, NodeIdentity, NodeUid};
 use bytes::Bytes;
 use kumi_unison::{NetworkError, UnisonChannel};
 use serde::{Deserialize, Serialize};
 use std::string::String;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -38,15 +40,10 @@ const ENVELOPE: &str = "m";
 const DATAGRAM_QUEUE: usize = 256;
 /// Reliable messages waiting for one peer; more are dropped, for a later comparison makes up for each.
 const RELIABLE_QUEUE: usize = 32;
-/// Messages waiting for the core. Datagrams beyond it are dropped, reliable channels wait.
-pub(super) const INBOUND_QUEUE: usize = 4096;
 /// How old a datagram may become while it waits for a connection. A heartbeat of a while ago says nothing.
 const STALE: Duration = Duration::from_secs(2);
 /// How long the other side may take to introduce itself.
 pub(super) const HELLO_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// A message that has arrived.
-pub(super) type Inbound = (Authority, Bytes);
 
 /// Who a node is, as it says at the beginning of a connection.
 #[derive(Debug, Serialize, Deserialize)]
@@ -112,6 +109,8 @@ pub(super) struct Link {
     packets: OnceLock<UnisonChannel>,
     datagrams: mpsc::Sender<(Instant, Bytes)>,
     reliable: mpsc::Sender<Bytes>,
+    /// Messages that were taken and that the channels do not have yet.
+    unsent: AtomicUsize,
     stop: CancellationToken,
 }
 
@@ -133,6 +132,7 @@ impl Link {
             packets: OnceLock::new(),
             datagrams,
             reliable,
+            unsent: AtomicUsize::new(0),
             stop: CancellationToken::new(),
         };
         let waiting = Waiting {
@@ -178,10 +178,26 @@ impl Link {
 
     /// Puts a message into its queue; whether there was room.
     pub(super) fn offer(&self, delivery: Delivery, bytes: Bytes) -> bool {
-        match delivery {
+        // Counted first, so that it cannot be sent before it is counted.
+        self.unsent.fetch_add(1, Ordering::Relaxed);
+        let taken = match delivery {
             Delivery::Datagram => self.datagrams.try_send((Instant::now(), bytes)).is_ok(),
             Delivery::Reliable => self.reliable.try_send(bytes).is_ok(),
+        };
+        if !taken {
+            self.settled();
         }
+        taken
+    }
+
+    /// Whether messages wait here.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed) > 0
+    }
+
+    /// A message was sent or given up.
+    fn settled(&self) {
+        self.unsent.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Asks the link to end. Its task closes the connection.
@@ -199,7 +215,7 @@ impl Link {
 pub(super) struct Pump {
     pub(super) link: Arc<Link>,
     pub(super) gossip: UnisonChannel,
-    pub(super) inbound: mpsc::Sender<Inbound>,
+    pub(super) inbound: InboundQueue,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -222,6 +238,7 @@ impl Pump {
         while let Some(bytes) = waiting.recv().await {
             self.gossip.send_event_bytes(ENVELOPE, bytes).await?;
             self.counters.reliable_sent.increment();
+            self.link.settled();
         }
         Ok(())
     }
@@ -233,20 +250,28 @@ impl Pump {
         while let Some((since, bytes)) = waiting.recv().await {
             if since.elapsed() > STALE {
                 self.counters.stale_dropped.increment();
+                self.link.settled();
                 continue;
             }
             if let Some(packets) = self.link.packets.get() {
                 match packets.send_event_bytes(ENVELOPE, bytes.clone()).await {
                     Ok(()) => {
                         self.counters.datagrams_sent.increment();
+                        self.link.settled();
                         continue;
                     }
                     Err(NetworkError::FrameTooLarge { .. }) => {}
                     Err(error) => return Err(error),
                 }
             }
-            self.counters.fallbacks.increment();
-            self.gossip.send_event_bytes(ENVELOPE, bytes).await?;
+            // Not sent here: the heartbeats behind it would wait for what the reliable channel is busy with.
+            match self.link.reliable.try_send(bytes) {
+                Ok(()) => self.counters.fallbacks.increment(),
+                Err(_) => {
+                    self.counters.outbound_dropped.increment();
+                    self.link.settled();
+                }
+            }
         }
         Ok(())
     }
@@ -260,10 +285,10 @@ impl Pump {
             touched();
             if message.method == ENVELOPE {
                 self.counters.received.increment();
-                let inbound = (peer.authority.clone(), message.payload);
                 // The node has stopped when nobody takes it any more.
-                let taken = self.inbound.send(inbound).await;
-                taken.map_err(|_| NetworkError::Closed)?;
+                if !self.inbound.push(&peer.authority, message.payload).await {
+                    return Err(NetworkError::Closed);
+                }
             }
         }
     }
@@ -273,7 +298,7 @@ impl Pump {
 pub(super) async fn receive_packets(
     packets: &UnisonChannel,
     from: &Authority,
-    inbound: &mpsc::Sender<Inbound>,
+    inbound: &InboundQueue,
     counters: &Counters,
     touched: impl Fn(),
 ) -> NetworkError {
@@ -282,7 +307,7 @@ pub(super) async fn receive_packets(
             Ok(message) if message.method == ENVELOPE => {
                 touched();
                 counters.received.increment();
-                if inbound.try_send((from.clone(), message.payload)).is_err() {
+                if !inbound.try_push(from, message.payload) {
                     counters.inbound_dropped.increment();
                 }
             }

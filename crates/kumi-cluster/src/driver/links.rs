@@ -171,6 +171,16 @@ impl Links {
         entries.into_values().map(|entry| entry.link).collect()
     }
 
+    /// Whether a link has messages that it has not sent.
+    pub(super) fn have_unsent(&self) -> bool {
+        self.by_id.values().any(|entry| entry.link.has_unsent())
+    }
+
+    /// Whether the last attempt to reach this peer failed.
+    pub(super) fn has_failed(&self, name: &Authority) -> bool {
+        self.failures.contains_key(name)
+    }
+
     /// Notes that a peer could not be reached, and that the next attempt has to wait.
     pub(super) fn failed(&mut self, name: &Authority, reason: String, now: Instant) {
         let before = self.failures.get(name).map(|failure| failure.wait);

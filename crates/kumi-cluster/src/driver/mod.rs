@@ -16,6 +16,7 @@ mod carrier;
 mod clock;
 mod counters;
 mod error;
+mod inbound;
 mod link;
 mod links;
 mod memory;

@@ -9,8 +9,7 @@ use super::carrier::{self, Carrier, Door};
 use super::clock::{self, Clock};
 use super::counters::{Counters, DriverMetrics};
 use super::error::DriverError;
-use super::link::{INBOUND_QUEUE, Inbound};
-use super::resolve;
+use super::inbound::{Inbound, InboundQueue};
 use super::shared::MembershipRuntimeShared;
 use super::transport::Transport;
 use super::watch::ClusterWatch;
@@ -22,6 +21,7 @@ use crate::{
 use kumi_unison::ChannelRegistry;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::string::String;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::vec::Vec;
@@ -36,8 +36,17 @@ const TURN_MESSAGES: usize = 256;
 /// How often connections that nobody uses are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long the last messages of a node that has stopped may take to leave the machine.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How often a node that is not in yet looks whether the names of its seeds lead to itself by now.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// How long the last messages of a node that has stopped may wait for their connections; some are being made.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether they still wait.
+const LAST_WORDS_LOOK: Duration = Duration::from_millis(5);
+
+/// How long connections that have them may take to bring them out of the machine.
+const LAST_PACKETS: Duration = Duration::from_millis(50);
 
 /// How much longer than its grace a leaving node is waited for.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
@@ -128,13 +137,27 @@ pub(super) struct Parts {
     /// The engine has ended.
     ended: CancellationToken,
     /// The engine has to end.
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
+    /// The engine has panicked.
+    failed: AtomicBool,
 }
 
 impl ClusterNode {
     /// Listens, joins its seeds, and runs on the current tokio runtime. Returns once it listens; being Up comes later,
     /// as an event. When this fails or is cancelled, nothing is left running.
     pub async fn start(options: NodeOptions, transport: Transport) -> Result<Self, DriverError> {
+        Self::start_with(options, transport, turn_until_stopped).await
+    }
+
+    /// Starts a node whose core is turned by this.
+    pub(super) async fn start_with<F>(
+        options: NodeOptions,
+        transport: Transport,
+        engine: impl FnOnce(Arc<Parts>, LinkTransport) -> F,
+    ) -> Result<Self, DriverError>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         options.config.check()?;
         let registry = ChannelRegistry::new("kumi-cluster", env!("CARGO_PKG_VERSION"), "cluster");
         let door: Door = Arc::default();
@@ -151,13 +174,13 @@ impl ClusterNode {
             authority: authority.clone(),
             armed: true,
         };
-        let seeds = resolve::known_seeds(&options.seeds, &authority, transport.local_addr()).await;
+        let seeds = transport.known_seeds(&options.seeds, &authority).await;
 
         let clock = Clock::start();
         let runtime = started(&options, &authority, &seeds, clock.now())?;
         let counters: Arc<Counters> = Arc::default();
         let shared = MembershipRuntimeShared::counted(runtime, counters.clone());
-        let (inbound, arrived) = mpsc::channel(INBOUND_QUEUE);
+        let (inbound, arrived) = InboundQueue::new();
         let stop = CancellationToken::new();
         let carrier = Carrier::new(
             transport.clone(),
@@ -167,7 +190,7 @@ impl ClusterNode {
             counters.clone(),
             stop.child_token(),
         );
-        let _ = door.set(carrier.clone());
+        let _ = door.set(Arc::downgrade(&carrier));
         let parts = Arc::new(Parts {
             shared,
             carrier,
@@ -180,6 +203,7 @@ impl ClusterNode {
             wake: Notify::new(),
             ended: CancellationToken::new(),
             stop,
+            failed: AtomicBool::new(false),
         });
         if options.admin {
             let _ = admin_door.set(Admin::new(&parts));
@@ -189,7 +213,18 @@ impl ClusterNode {
             arrived,
             first: None,
         };
-        let engine = tokio::spawn(turn_until_stopped(parts.clone(), gossip));
+        let ending = Ending(parts.clone());
+        let engine = engine(parts.clone(), gossip);
+        let engine = tokio::spawn(async move {
+            let _ending = ending;
+            engine.await;
+        });
+        let has_names = |seed: &Authority| seed.as_str().parse::<SocketAddr>().is_err();
+        let knows_itself = seeds.is_empty() || seeds.contains(&parts.authority);
+        if !options.observer && !knows_itself && options.seeds.iter().any(has_names) {
+            let looking = find_itself(parts.clone(), options.seeds);
+            parts.carrier.spawn(looking, Duration::ZERO);
+        }
         listening.keep();
         tracing::info!(node = %parts.shared.identity(), "a cluster node is running");
         Ok(Self {
@@ -264,22 +299,37 @@ impl ClusterNode {
         self.parts.release(authority)
     }
 
-    /// Waits until the node has stopped by itself: it left, or a later life of its authority took over.
+    /// Says something else about this node from now on: its roles, version and services, as the others see them.
+    pub fn set_metadata(&self, metadata: MemberMetadata) -> Result<(), MembershipError> {
+        self.parts.set_metadata(metadata)
+    }
+
+    /// Waits until the node has stopped by itself: it left, a later life of its authority took over, or it
+    /// [failed](Self::has_failed).
     pub async fn ended(&self) {
         self.parts.ended.cancelled().await;
     }
 
+    /// Whether the node has stopped because of a mistake in this program. It has closed its sockets then.
+    pub fn has_failed(&self) -> bool {
+        self.parts.failed.load(Ordering::Acquire)
+    }
+
     /// Tells the others that this node goes, gives them the configured grace to hear it, and stops. Cancelled half-way,
     /// the node goes on leaving and is stopped by its drop.
-    pub async fn leave(self) -> Result<(), MembershipError> {
+    pub async fn leave(self) -> Result<(), DriverError> {
         let asked = self.parts.leave();
         if asked.is_ok() {
             let limit = self.parts.leave_grace + LEAVE_PATIENCE;
             // A node that is told to stop while it leaves is stopped: the others find out in their own way.
             let _ = tokio::time::timeout(limit, self.ended()).await;
         }
+        let parts = self.parts.clone();
         self.shutdown().await;
-        asked
+        match parts.failed.load(Ordering::Acquire) {
+            true => Err(DriverError::Failed),
+            false => Ok(asked?),
+        }
     }
 
     /// Stops without a word, and waits until nothing of the node runs any more.
@@ -326,6 +376,15 @@ impl Parts {
         done
     }
 
+    pub(super) fn set_metadata(&self, metadata: MemberMetadata) -> Result<(), MembershipError> {
+        let now = self.clock.now();
+        let done = self
+            .shared
+            .with(|runtime| runtime.set_metadata(metadata, now));
+        self.wake.notify_one();
+        done
+    }
+
     pub(super) fn leave(&self) -> Result<(), MembershipError> {
         if self.shared.state() == MembershipRuntimeState::Client {
             // Nobody has to be told about one who only watched.
@@ -336,6 +395,23 @@ impl Parts {
         let done = self.shared.with(|runtime| runtime.leave(now));
         self.wake.notify_one();
         done
+    }
+}
+
+/// Says that the engine has ended, however it did. After a panic nobody else would: the port would answer for ever, from
+/// a core that nobody turns.
+struct Ending(Arc<Parts>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let parts = &self.0;
+        if std::thread::panicking() {
+            parts.failed.store(true, Ordering::Release);
+            parts.stop.cancel();
+            parts.transport.close_now(&parts.authority);
+        }
+        parts.shared.close();
+        parts.ended.cancel();
     }
 }
 
@@ -382,7 +458,7 @@ fn started(
 }
 
 /// The carrier as the core's contract names it.
-struct LinkTransport {
+pub(super) struct LinkTransport {
     carrier: Arc<Carrier>,
     arrived: mpsc::Receiver<Inbound>,
     /// What ended the wait.
@@ -412,7 +488,7 @@ impl GossipTransport for LinkTransport {
         let mut arrived = Vec::new();
         while arrived.len() < TURN_MESSAGES {
             let next = self.first.take().or_else(|| self.arrived.try_recv().ok());
-            let Some((from, bytes)) = next else {
+            let Some(Inbound { from, bytes, .. }) = next else {
                 break;
             };
             arrived.push((from, bytes.into()));
@@ -435,9 +511,8 @@ async fn turn_until_stopped(parts: Arc<Parts>, mut gossip: LinkTransport) {
             }
         }
         if parts.shared.state() == MembershipRuntimeState::Stopped {
-            // Links send by themselves. Closing them now would cut off that this node is gone.
             tokio::select! {
-                () = tokio::time::sleep(LAST_WORDS) => {}
+                () = last_words(&parts.carrier) => {}
                 () = parts.stop.cancelled() => {}
             }
             break;
@@ -456,6 +531,44 @@ async fn turn_until_stopped(parts: Arc<Parts>, mut gossip: LinkTransport) {
             sweep_at = Instant::now() + SWEEP_INTERVAL;
         }
     }
-    parts.shared.close();
-    parts.ended.cancel();
+}
+
+/// A name leads to a new node only some time after it has started. Nodes that all start at once would wait for each other
+/// for ever, were it not that each looks again whether it is one of its own seeds.
+async fn find_itself(parts: Arc<Parts>, seeds: Vec<Authority>) {
+    let is_out = |runtime: &MembershipRuntime| runtime.status() == Some(NodeStatus::Joining);
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        if !parts.shared.with(|runtime| is_out(runtime)) {
+            return;
+        }
+        let known = parts.transport.known_seeds(&seeds, &parts.authority).await;
+        if !known.contains(&parts.authority) {
+            continue;
+        }
+        let now = parts.clock.now();
+        let started = parts.shared.with(|runtime| {
+            if !is_out(runtime) {
+                return Ok(());
+            }
+            // Nobody knows this life yet, so it may as well begin once more, with the seeds as they are now.
+            runtime.stop()?;
+            runtime.start_member(&known, now)
+        });
+        if let Err(error) = started {
+            tracing::warn!(%error, "cannot start again with other seeds");
+        }
+        parts.wake.notify_one();
+        return;
+    }
+}
+
+/// Waits until what a node said last is on its way. Links send by themselves; closing them now would cut off that this
+/// node is gone, and the others would take it for dead.
+async fn last_words(carrier: &Carrier) {
+    let limit = Instant::now() + LAST_WORDS;
+    while carrier.has_unsent() && Instant::now() < limit {
+        tokio::time::sleep(LAST_WORDS_LOOK).await;
+    }
+    tokio::time::sleep(LAST_PACKETS).await;
 }

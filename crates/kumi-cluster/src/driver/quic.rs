@@ -11,6 +11,7 @@ use kumi_unison::{
 };
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
+use std::string::ToString;
 use std::time::Duration;
 use tokio::sync::RwLock;
 
@@ -33,7 +34,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 pub struct Security {
     server: ServerTls,
     client: ClientTls,
-    /// Certificates are for names, so a name has to be dialled by it. With a key all addresses are alike.
+    /// Certificates are for names, so a peer has to show one for the name that was dialled. With a key all are alike.
     by_name: bool,
 }
 
@@ -72,11 +73,6 @@ impl Security {
             client,
             by_name: true,
         })
-    }
-
-    /// Whether each address of a name may be dialled by itself.
-    pub(super) fn by_address(&self) -> bool {
-        !self.by_name
     }
 }
 
@@ -131,18 +127,24 @@ impl QuicListener {
         self.address
     }
 
-    /// Dials `host:port`.
+    /// Dials one address of a peer. A certificate has to be for `host`.
     pub(super) async fn connect(
         &self,
-        to: &str,
+        host: &str,
+        address: SocketAddr,
         security: &Security,
     ) -> Result<QuicConnection, NetworkError> {
         let handle = self.handle.read().await;
         let Some(handle) = handle.as_ref() else {
             return Err(NetworkError::Closed);
         };
-        let connecting = handle.connect(to, security.client.clone(), client_options());
-        Ok(QuicConnection(connecting.await?))
+        let (tls, options) = (security.client.clone(), client_options());
+        let connecting = match security.by_name {
+            true => handle.connect_at(host, address, tls, options).await,
+            // With a key nobody asks for names, and one may be no name of DNS at all.
+            false => handle.connect(&address.to_string(), tls, options).await,
+        };
+        Ok(QuicConnection(connecting?))
     }
 
     /// Tells peers that this node ends, and waits for them, but not for long.
@@ -153,8 +155,8 @@ impl QuicListener {
         }
     }
 
-    /// Ends everything on this socket, without waiting. A connection that is being made at this very moment keeps the
-    /// socket until its task, which has been told to stop, has done so.
+    /// Ends everything on this socket, without waiting. A connection that is being made at this very moment keeps it
+    /// open; the task that makes it has been told to stop, and takes the last handle to this listener along.
     pub(super) fn close_now(&self) {
         if let Ok(mut handle) = self.handle.try_write() {
             handle.take();

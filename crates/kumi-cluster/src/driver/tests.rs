@@ -159,6 +159,26 @@ async fn an_operator_keeps_a_member_out_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_says_something_else_about_itself_while_it_runs() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let mut watch = first.subscribe();
+    let second = start(&network, 2, &[1]).await;
+    until(&mut watch, &[1, 2]).await;
+    let changed = MemberMetadata::build("2", &["web"], &[("http", "10.0.0.1:80")]);
+    let changed = changed.expect("short");
+    let set = second.set_metadata(changed.clone());
+    set.expect("it is a member");
+    let seen = async {
+        while first.members().members[1].metadata != changed {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let seen = tokio::time::timeout(PATIENCE, seen).await;
+    seen.expect("the others see it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_observer_sees_the_cluster_and_is_no_member() {
     let network = MemoryNetwork::new();
     let first = start(&network, 1, &[]).await;

@@ -3,13 +3,13 @@
 use super::error::DriverError;
 use super::memory::{MemoryLine, MemoryNetwork};
 use super::quic::{QuicConnection, QuicListener, Security};
-use super::resolve;
+use super::resolve::{self, Resolver};
 use crate::Authority;
 use kumi_unison::{ChannelOptions, ChannelRegistry, NetworkError, UnisonChannel};
 use std::boxed::Box;
 use std::net::SocketAddr;
 use std::string::ToString;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::vec::Vec;
 
 /// How one node reaches others.
@@ -25,15 +25,33 @@ enum Kind {
 #[derive(Debug)]
 struct Quic {
     security: Security,
+    resolver: Resolver,
     /// Set once the node listens.
     listener: OnceLock<QuicListener>,
+    /// The addresses that lead back here, as far as they are known.
+    own: Mutex<Vec<SocketAddr>>,
+}
+
+impl Quic {
+    fn own(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Transport {
     /// QUIC, with peers that this decision about trust lets in.
     pub fn quic(security: Security) -> Self {
-        let listener = OnceLock::new();
-        Self(Kind::Quic(Box::new(Quic { security, listener })))
+        Self::resolving(security, Resolver::default())
+    }
+
+    /// QUIC, with names that lead where this resolver says.
+    pub(super) fn resolving(security: Security, resolver: Resolver) -> Self {
+        Self(Kind::Quic(Box::new(Quic {
+            security,
+            resolver,
+            listener: OnceLock::new(),
+            own: Mutex::default(),
+        })))
     }
 
     /// A network within this process, for tests and for several nodes in one program.
@@ -50,10 +68,9 @@ impl Transport {
     ) -> Result<Authority, DriverError> {
         match &self.0 {
             Kind::Quic(quic) => {
-                let Quic { security, listener } = &**quic;
-                let opened = QuicListener::open(bind, security, registry)?;
+                let opened = QuicListener::open(bind, &quic.security, registry)?;
                 let address = opened.local_addr();
-                let _ = listener.set(opened);
+                let _ = quic.listener.set(opened);
                 match advertise {
                     Some(authority) => Ok(authority.clone()),
                     None if address.ip().is_unspecified() => {
@@ -81,11 +98,26 @@ impl Transport {
         }
     }
 
-    /// Connects to a peer and prepares the connection. A name with several addresses is tried address by address.
+    /// The seeds as the core needs them, from what the operator calls them.
+    pub(super) async fn known_seeds(&self, seeds: &[Authority], own: &Authority) -> Vec<Authority> {
+        match &self.0 {
+            Kind::Quic(quic) => {
+                let addresses =
+                    resolve::own_addresses(&quic.resolver, own, self.local_addr()).await;
+                *quic.own() = addresses.clone();
+                resolve::known_seeds(&quic.resolver, seeds, own, &addresses).await
+            }
+            Kind::Memory(_) => seeds.to_vec(),
+        }
+    }
+
+    /// Connects to a peer and prepares the connection. A name with several addresses is tried address by address, and
+    /// a first attempt to reach it may begin elsewhere than later ones.
     pub(super) async fn dial<T, F>(
         &self,
         own: &Authority,
         to: &Authority,
+        is_first_attempt: bool,
         prepare: impl Fn(Connection) -> F,
     ) -> Result<T, NetworkError>
     where
@@ -93,22 +125,18 @@ impl Transport {
     {
         match &self.0 {
             Kind::Quic(quic) => {
-                let Quic { security, listener } = &**quic;
-                let Some(listener) = listener.get() else {
+                let Some(listener) = quic.listener.get() else {
                     return Err(NetworkError::Closed);
                 };
-                let targets = match security.by_address() {
-                    true => resolve::addresses(to)
-                        .await?
-                        .iter()
-                        .map(SocketAddr::to_string)
-                        .collect(),
-                    false => Vec::from([to.to_string()]),
+                let found = quic.resolver.addresses(to).await?;
+                let mut last = match found.is_empty() {
+                    true => NetworkError::Connect("the name has no address".into()),
+                    false => leads_back(),
                 };
-                let mut last = NetworkError::Connect("the name has no address".into());
-                for target in targets {
-                    let connected = listener.connect(&target, security).await;
-                    let prepared = match connected {
+                let order = resolve::in_order(found, &quic.own(), is_first_attempt);
+                for address in order {
+                    let connected = listener.connect(host_of(to), address, &quic.security);
+                    let prepared = match connected.await {
                         Ok(connection) => prepare(Connection(Line::Quic(connection))).await,
                         Err(error) => Err(error),
                     };
@@ -151,6 +179,23 @@ impl Transport {
     }
 }
 
+/// Why a connection to oneself is none.
+pub(super) fn leads_back() -> NetworkError {
+    NetworkError::Connect("the address leads back to this node".into())
+}
+
+/// What a certificate has to be for: an authority without its port, and an IPv6 address without its brackets.
+fn host_of(authority: &Authority) -> &str {
+    let text = authority.as_str();
+    let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let bare = bare.unwrap_or(host);
+    // A zone says which interface to use, and belongs to no name.
+    bare.split_once('%').map_or(bare, |(host, _)| host)
+}
+
 /// One connection that this node made.
 #[derive(Debug)]
 pub(super) struct Connection(Line);
@@ -178,6 +223,23 @@ impl Connection {
         match &self.0 {
             Line::Quic(connection) => connection.close().await,
             Line::Memory(line) => line.close(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_for_hosts_without_ports_and_brackets() {
+        for (authority, host) in [
+            ("node.example:7400", "node.example"),
+            ("10.0.0.1:7400", "10.0.0.1"),
+            ("[fe80::1%2]:7400", "fe80::1"),
+        ] {
+            let authority = Authority::new(authority).expect("a name");
+            assert_eq!(host_of(&authority), host);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The first message of an incoming stream, and what becomes of it.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::future::BoxFuture;
 
 use super::engine::Engine;
 use super::options::ChannelOptions;
@@ -50,7 +51,7 @@ impl Accepted {
         name: &str,
         (options, whole): (ChannelOptions, Option<Arc<Engine>>),
         context: &Arc<ConnectionContext>,
-    ) -> Result<(UnisonChannel, Option<impl Future<Output = ()> + Send>), NetworkError> {
+    ) -> Result<(UnisonChannel, Option<BoxFuture<'static, ()>>), NetworkError> {
         let Self {
             opening,
             id,
@@ -59,7 +60,8 @@ impl Accepted {
         let engine = Engine::acceptor(name, (&opening, id), stream_id, options, context, whole)?;
         let channel = engine.channel();
         if engine.is_own_stream() {
-            let moving = driver::answer_apart(engine, send, recv, reader);
+            // Boxed, since the stream's task would be moved about with room for it, whatever the stream is for.
+            let moving = Box::pin(driver::answer_apart(engine, send, recv, reader));
             return Ok((channel, Some(moving)));
         }
         driver::start(&engine, send, recv, reader);

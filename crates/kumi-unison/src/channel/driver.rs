@@ -436,8 +436,20 @@ fn handle(
         }
         Ok(())
     });
-    let ready = calls.into_iter().filter_map(|call| engine.run(call, cx));
-    engine.answer(ready.collect());
+    let (mut ready, mut bytes) = (Vec::new(), 0);
+    for call in calls {
+        let Some(answer) = engine.run(call, cx) else {
+            continue;
+        };
+        bytes += answer.bytes();
+        ready.push(answer);
+        // A few requests may have long answers: the next runs when it is known whether there is room for these.
+        if bytes >= BATCH_BYTES {
+            engine.answer(std::mem::take(&mut ready));
+            bytes = 0;
+        }
+    }
+    engine.answer(ready);
     result
 }
 

@@ -7,11 +7,12 @@ mod carried;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
@@ -21,10 +22,10 @@ use super::options::{Carrier, ChannelOptions};
 use super::service::{IncomingRequest, Service};
 use super::transport::DatagramLink;
 use super::{Handle, UnisonChannel};
-use crate::context::{ChannelHandle, ConnectionContext};
+use crate::context::{ChannelHandle, ConnectionContext, RunPermit};
 use crate::core::{
-    Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, answer_message,
-    event_message,
+    Charge, Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, answer_message,
+    error_message, event_message,
 };
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
@@ -32,6 +33,9 @@ use crate::wire::{Prepared, ProtocolMessage};
 
 /// Requests that try again when there is room: enough to fill a write, too few to be a herd.
 const SLOT_LISTENERS: usize = 64;
+
+/// Requests that are run in one go of those that were held.
+const HELD_AT_A_TIME: usize = 32;
 
 /// A channel's running state. Tasks and handles share it.
 pub(crate) struct Engine {
@@ -44,8 +48,9 @@ pub(crate) struct Engine {
     slots: Gate,
     /// Events that found no credit.
     credits: Gate,
-    /// Answers that found the output full.
+    /// Answers that found the output full, and how many there are.
     room: Notify,
+    answers_waiting: AtomicUsize,
     /// The phase changed.
     state: Notify,
     service: Mutex<Option<Arc<dyn Service>>>,
@@ -186,6 +191,7 @@ impl Engine {
             slots: Gate::new(SLOT_LISTENERS),
             credits: Gate::new(1),
             room: Notify::new(),
+            answers_waiting: AtomicUsize::new(0),
             state: Notify::new(),
             service: Mutex::new(None),
             handle: OnceLock::new(),
@@ -299,7 +305,6 @@ impl Engine {
             (&metrics.requests_failed, counts.failed),
             (&metrics.requests_cancelled, counts.cancelled),
             (&metrics.late_answers, counts.late),
-            (&metrics.requests_run, counts.run),
             (&metrics.requests_refused, counts.refused),
             (&metrics.cancels_received, counts.cancels_received),
             (&metrics.events_sent, counts.events_sent),
@@ -447,11 +452,12 @@ impl Engine {
 
     /// Begins to answer a request. The handler is polled once here; if it has to wait, it becomes a task, else its
     /// answer is returned.
-    pub(super) fn run(
-        self: &Arc<Self>,
-        mut call: IncomingCall,
-        cx: &mut Context<'_>,
-    ) -> Option<Ready> {
+    pub(super) fn run(self: &Arc<Self>, call: IncomingCall, cx: &mut Context<'_>) -> Option<Ready> {
+        let mut call = if self.answers_waiting.load(Ordering::Relaxed) > 0 {
+            self.lock().hold(call)?
+        } else {
+            call
+        };
         let key = (call.generation, call.id);
         let charge = call.charge.take();
         // A call on a stream of its own is answered by the channel that it belongs to.
@@ -470,6 +476,11 @@ impl Engine {
             self.refuse(key, &NetworkError::Busy);
             return None;
         };
+        let held = Held {
+            _permit: permit,
+            _charge: charge,
+        };
+        self.context.metrics().requests_run.increment();
         let span = tracing::debug_span!(
             "request",
             connection_id = %self.context.connection_id,
@@ -482,20 +493,19 @@ impl Engine {
         let request = IncomingRequest::new(call, UnisonChannel { handle }, part);
         let begin = AssertUnwindSafe(|| span.in_scope(|| service.call(request)));
         let Ok(future) = std::panic::catch_unwind(begin) else {
-            return Some(self.ready(key, Handled::Panicked));
+            return Some(self.ready(key, Handled::Panicked, held));
         };
         let mut future = Handling { future, span };
         match future.poll_unpin(cx) {
-            Poll::Ready(result) => Some(self.ready(key, result)),
+            Poll::Ready(result) => Some(self.ready(key, result, held)),
             Poll::Pending => {
                 let engine = Arc::clone(self);
                 tokio::spawn(async move {
                     let result = future.await;
-                    let ready = engine.ready(key, result);
+                    let ready = engine.ready(key, result, held);
                     if let Some(ready) = engine.try_answer(vec![ready]).pop() {
                         engine.answer_later(ready).await;
                     }
-                    drop((permit, charge));
                 });
                 None
             }
@@ -507,26 +517,63 @@ impl Engine {
         self.step_here(|core, effects| core.answer_refusal(now, key, error, effects));
     }
 
-    /// An answer with all the work done that needs no lock.
-    fn ready(&self, key: (u64, u64), result: Handled) -> Ready {
-        let result = self.settle(result);
-        let prepared = match &result {
-            Ok(payload) => {
-                let message = answer_message(key.1, payload);
-                // An answer that cannot be prepared is turned into an error by the core.
-                if message.is_long() {
-                    message.prepare(self.context.codec()).ok()
-                } else {
-                    None
-                }
+    /// Runs what was held, now that no answers wait.
+    fn run_held(self: &Arc<Self>) {
+        let engine = Arc::clone(self);
+        let run = move |cx: &mut Context<'_>| {
+            for _ in 0..HELD_AT_A_TIME {
+                let Some(call) = engine.lock().next_held() else {
+                    return Poll::Ready(());
+                };
+                let ready = engine.run(call, cx);
+                engine.answer(ready.into_iter().collect());
             }
-            Err(_) => None,
+            cx.waker().wake_by_ref();
+            Poll::Pending
         };
+        tokio::spawn(poll_fn(run));
+    }
+
+    /// An answer with all the work done that needs no lock.
+    fn ready(&self, key: (u64, u64), result: Handled, held: Held) -> Ready {
+        let mut result = self.settle(result);
+        let prepared = self.prepare(key.1, &mut result);
         Ready {
             key,
             result,
             prepared,
+            waits: false,
+            _held: held,
         }
+    }
+
+    /// Encodes a long answer and charges it to the connection, until the peer has it. One that does not fit a packet, or
+    /// that there is no more room for, becomes an error, so that what waits to be sent is bounded.
+    fn prepare(&self, id: u64, result: &mut Answered) -> Option<Prepared> {
+        let error_payload;
+        let message = match result {
+            Ok(payload) => answer_message(id, payload),
+            Err(error) => {
+                error_payload = Payload::json(error).ok()?;
+                error_message(id, "", &error_payload)
+            }
+        };
+        if !message.is_long() {
+            return None;
+        }
+        let prepared = match message.prepare(self.context.codec()) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                *result = Err(RemoteError::answer_too_large(error));
+                return None;
+            }
+        };
+        let Some(charge) = Charge::of(self.context.answers(), prepared.bulk_bytes()) else {
+            *result = Err(RemoteError::answers_waiting());
+            return None;
+        };
+        *result = Ok(Payload::bytes(Bytes::new()));
+        Some(prepared.with_bulk(|bulk| charge.tie_to(bulk)))
     }
 
     /// Answers at once as far as there is room; for each of the others a task waits for it.
@@ -537,7 +584,7 @@ impl Engine {
         }
     }
 
-    async fn answer_later(&self, ready: Ready) {
+    async fn answer_later(self: &Arc<Self>, ready: Ready) {
         let mut open = Some(ready);
         while let Some(ready) = open.take() {
             let room = self.room.notified();
@@ -551,26 +598,32 @@ impl Engine {
     }
 
     /// Queues answers under one lock, and gives those back that found the output full.
-    fn try_answer(&self, ready: Vec<Ready>) -> Vec<Ready> {
+    fn try_answer(self: &Arc<Self>, ready: Vec<Ready>) -> Vec<Ready> {
         let mut full = Vec::new();
         if ready.is_empty() {
             return full;
         }
         let now = now();
-        self.step_here(|core, effects| {
-            for ready in ready {
+        let queue = |core: &mut Core, effects: &mut Effects| {
+            let (mut begun, mut ended) = (0, 0);
+            for mut ready in ready {
                 if !core.has_room() && matches!(core.phase(), Phase::Open | Phase::PeerDone) {
+                    begun += usize::from(!ready.waits);
+                    ready.waits = true;
                     full.push(ready);
                     continue;
                 }
-                let Ready {
-                    key,
-                    result,
-                    prepared,
-                } = ready;
-                core.answer(now, key, &result, prepared, effects);
+                ended += usize::from(ready.waits);
+                core.answer(now, ready.key, &ready.result, ready.prepared, effects);
             }
-        });
+            let may_run = core.count_waiting(begun, ended);
+            self.answers_waiting
+                .store(core.answers_waiting(), Ordering::Relaxed);
+            may_run
+        };
+        if self.step_here(queue).0 {
+            self.run_held();
+        }
         full
     }
 
@@ -673,8 +726,27 @@ type Answered = Result<Payload, RemoteError>;
 pub(super) struct Ready {
     key: (u64, u64),
     result: Answered,
-    /// The encoding of a long one.
+    /// The encoding of a long one, which then is all there is of it.
     prepared: Option<Prepared>,
+    /// It found the output full and is counted as waiting.
+    waits: bool,
+    _held: Held,
+}
+
+impl Ready {
+    pub(super) fn bytes(&self) -> usize {
+        match (&self.prepared, &self.result) {
+            (Some(prepared), _) => prepared.bulk_bytes(),
+            (None, Ok(payload)) => payload.bytes.len(),
+            (None, Err(_)) => 0,
+        }
+    }
+}
+
+/// What a request takes up until its answer is queued.
+struct Held {
+    _permit: RunPermit,
+    _charge: Option<Charge>,
 }
 
 enum Handled {

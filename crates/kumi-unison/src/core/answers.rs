@@ -60,8 +60,42 @@ impl Core {
     /// Whether there is a service: if not, requests are held.
     pub(crate) fn set_has_service(&mut self, effects: &mut Effects) {
         self.has_service = true;
-        effects.counts.run += self.held.len() as u64;
         effects.run.extend(self.held.drain(..));
+    }
+
+    /// Takes back a request that was to run, if answers wait meanwhile.
+    pub(crate) fn hold(&mut self, call: IncomingCall) -> Option<IncomingCall> {
+        if self.answers_waiting == 0 {
+            return Some(call);
+        }
+        if call.generation == self.generation && self.running.contains_key(&call.id) {
+            self.held.push_back(call);
+        }
+        None
+    }
+
+    /// The next request that was held and may run now.
+    pub(crate) fn next_held(&mut self) -> Option<IncomingCall> {
+        if self.runs_requests() {
+            self.held.pop_front()
+        } else {
+            None
+        }
+    }
+
+    /// Whether requests run as they come.
+    fn runs_requests(&self) -> bool {
+        self.has_service && self.answers_waiting == 0
+    }
+
+    /// One more answer waits for room, or one less. True when requests that were held may run.
+    pub(crate) fn count_waiting(&mut self, begun: usize, ended: usize) -> bool {
+        self.answers_waiting = (self.answers_waiting + begun).saturating_sub(ended);
+        ended > 0 && self.runs_requests() && !self.held.is_empty()
+    }
+
+    pub(crate) fn answers_waiting(&self) -> usize {
+        self.answers_waiting
     }
 
     pub(super) fn handle_request(
@@ -72,7 +106,7 @@ impl Core {
         effects: &mut Effects,
     ) -> Result<(), NetworkError> {
         let id = message.id;
-        let is_charged = !self.has_service || message.payload.len() >= CHARGED_PAYLOAD;
+        let is_charged = !self.runs_requests() || message.payload.len() >= CHARGED_PAYLOAD;
         let mut charge = None;
         let refusal = if self.running.contains_key(&id) {
             return Err(NetworkError::Violation(
@@ -123,8 +157,7 @@ impl Core {
                 trace_id: metadata.trace_id,
                 charge,
             };
-            if self.has_service {
-                effects.counts.run += 1;
+            if self.runs_requests() {
                 effects.run.push(call);
             } else {
                 self.held.push_back(call);
@@ -205,7 +238,7 @@ impl Core {
         };
         if let Err(error) = pushed {
             // Whoever asked must hear something: an answer that does not fit becomes an error that does.
-            let short = RemoteError::new("answer-too-large", error.to_string());
+            let short = RemoteError::answer_too_large(error);
             let pushed = self.push_error(now, id, "", &short);
             debug_assert!(pushed.is_ok(), "a short error fits a packet");
         }
@@ -299,17 +332,21 @@ impl Core {
         error: &RemoteError,
     ) -> Result<(), NetworkError> {
         let payload = Payload::json(error)?;
-        let message = Outgoing {
-            packet_type: PacketType::Data,
-            flags: PacketFlags::NONE,
-            msg_type: MessageType::Error,
-            content_type: ContentType::Json,
-            id,
-            method,
-            payload: &payload.bytes,
-            metadata: None,
-        };
-        self.push(now, &message)
+        self.push(now, &error_message(id, method, &payload))
+    }
+}
+
+/// An answer that says what failed, its payload being that in JSON. It has no method when a handler says it.
+pub(crate) fn error_message<'a>(id: u64, method: &'a str, payload: &'a Payload) -> Outgoing<'a> {
+    Outgoing {
+        packet_type: PacketType::Data,
+        flags: PacketFlags::NONE,
+        msg_type: MessageType::Error,
+        content_type: ContentType::Json,
+        id,
+        method,
+        payload: &payload.bytes,
+        metadata: None,
     }
 }
 

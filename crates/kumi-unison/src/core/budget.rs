@@ -1,16 +1,22 @@
-//! What a connection may hold of its peer's messages: whole ones that wait, or whose handlers run.
+//! What a connection may hold: whole messages of its peer that wait or whose handlers run, and apart from them answers
+//! that are not with the peer.
 //!
-//! All channels of a connection share one budget. It only counts; whoever is refused decides what that means: a request
-//! is answered as busy, an event ends its stream.
+//! All channels of a connection share its budgets. They only count; whoever is refused decides what that means: a request
+//! is answered as busy, an event ends its stream, a long answer becomes a short error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
 
 /// Bytes that may be held, and that are.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
+    /// Less than half of it is used again.
+    eased: Notify,
 }
 
 impl Budget {
@@ -18,6 +24,20 @@ impl Budget {
         Self {
             limit_bytes,
             used_bytes: AtomicUsize::new(0),
+            eased: Notify::new(),
+        }
+    }
+
+    /// Resolves when less than half of it is used.
+    pub(crate) async fn ease(&self) {
+        loop {
+            let eased = self.eased.notified();
+            tokio::pin!(eased);
+            eased.as_mut().enable();
+            if self.used_bytes() <= self.limit_bytes / 2 {
+                return;
+            }
+            eased.await;
         }
     }
 
@@ -37,7 +57,11 @@ impl Budget {
     }
 
     fn give_back(&self, bytes: usize) {
-        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let half = self.limit_bytes / 2;
+        let before = self.used_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        if before > half && before - bytes <= half {
+            self.eased.notify_waiters();
+        }
     }
 }
 
@@ -80,6 +104,28 @@ impl Charge {
     }
 }
 
+/// Bytes that are charged for as long as anybody has them.
+struct Charged {
+    bytes: Bytes,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Charge {
+    /// Ties this to bytes: it is given back when their last copy is gone.
+    pub(crate) fn tie_to(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Charged {
+            bytes,
+            _charge: self,
+        })
+    }
+}
+
 impl Drop for Charge {
     fn drop(&mut self) {
         self.budget.give_back(self.bytes);
@@ -103,6 +149,35 @@ mod tests {
         assert_eq!(budget.used_bytes(), 0);
         drop(first);
         assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_charge_tied_to_bytes_lasts_as_long_as_they_do() {
+        let budget = Arc::new(Budget::new(100));
+        let bytes = Charge::of(&budget, 5)
+            .unwrap()
+            .tie_to(Bytes::from_static(b"bytes"));
+        let part = bytes.slice(1..2);
+        drop(bytes);
+        assert_eq!(budget.used_bytes(), 5);
+        drop(part);
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_ease_is_woken_by_what_is_given_back() {
+        let budget = Arc::new(Budget::new(100));
+        let first = Charge::of(&budget, 40).unwrap();
+        let second = Charge::of(&budget, 40).unwrap();
+        let eased = tokio::spawn({
+            let budget = Arc::clone(&budget);
+            async move { budget.ease().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!eased.is_finished());
+        drop(first);
+        eased.await.unwrap();
+        drop(second);
     }
 
     #[test]

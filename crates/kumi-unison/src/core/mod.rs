@@ -39,7 +39,7 @@ use crate::wire::{
 };
 
 use answers::Running;
-pub(crate) use answers::{IncomingCall, answer_message};
+pub(crate) use answers::{IncomingCall, answer_message, error_message};
 pub(crate) use budget::{Budget, Charge};
 use calls::Call;
 pub(crate) use calls::{NewCall, Refused};
@@ -146,7 +146,6 @@ pub(crate) struct Counts {
     pub(crate) failed: u64,
     pub(crate) cancelled: u64,
     pub(crate) late: u64,
-    pub(crate) run: u64,
     pub(crate) refused: u64,
     pub(crate) cancels_received: u64,
     pub(crate) events_sent: u64,
@@ -198,9 +197,12 @@ pub(crate) struct Core {
     peer_in_flight: u32,
 
     running: IdMap<Running>,
-    /// Requests that came before there was a service. Bounded by `max_in_flight`.
+    /// Requests that came before there was a service, or while answers waited. Bounded by `max_in_flight`.
     held: VecDeque<IncomingCall>,
     has_service: bool,
+    /// Answers that found the output full, and are kept by those who made them. While there are any, requests are held: a
+    /// peer that does not read its answers gets no more of them made.
+    answers_waiting: usize,
 
     credits: Credits,
     inbox: Inbox,
@@ -275,6 +277,7 @@ impl Core {
             running: IdMap::default(),
             held: VecDeque::new(),
             has_service: false,
+            answers_waiting: 0,
             next_deadline: None,
             writer: None,
             reader: None,

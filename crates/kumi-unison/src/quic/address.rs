@@ -23,6 +23,15 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// One address of a host, whose certificate is still for the host.
+    pub(crate) fn at(host: &str, address: SocketAddr) -> Target {
+        Target {
+            host: host.to_owned(),
+            port: address.port(),
+            literal: Some(address),
+        }
+    }
+
     /// The addresses to try, in order; never none.
     pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>, NetworkError> {
         if let Some(address) = self.literal {
@@ -128,5 +137,13 @@ mod tests {
         let addresses = target.resolve().await.unwrap();
         let expected: SocketAddr = "[::1]:80".parse().unwrap();
         assert_eq!(addresses, [expected]);
+    }
+
+    #[tokio::test]
+    async fn an_address_of_a_name_is_tried_alone_and_judged_by_the_name() {
+        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let target = Target::at("no-such-host.invalid", address);
+        assert_eq!(target.resolve().await.unwrap(), [address]);
+        assert_eq!(target.to_string(), "no-such-host.invalid:80");
     }
 }

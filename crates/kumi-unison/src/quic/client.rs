@@ -100,17 +100,16 @@ impl ProtocolClient {
         tls: ClientTls,
         options: ClientOptions,
     ) -> Result<ProtocolClient, NetworkError> {
-        ProtocolClient::connect_from(address, tls, options, None).await
+        ProtocolClient::connect_from(address.parse()?, tls, options, None).await
     }
 
     /// Connects from a socket somebody else owns, if one is given with its family.
     pub(super) async fn connect_from(
-        address: &str,
+        target: Target,
         tls: ClientTls,
         options: ClientOptions,
         endpoint: Option<(Endpoint, bool)>,
     ) -> Result<ProtocolClient, NetworkError> {
-        let target: Target = address.parse()?;
         let mut dialer = Dialer::new(target, tls, options.clone());
         if let Some((endpoint, is_ipv6)) = endpoint {
             dialer = dialer.with_endpoint(endpoint, is_ipv6);

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::server::Listener;
-use super::transport::{QuicRecv, QuicSend};
+use super::transport::{QuicRecv, QuicSend, Turns};
 use super::{CloseCode, control};
 use crate::{ConnectionContext, ConnectionLimits};
 
@@ -75,6 +75,7 @@ async fn accept_streams(
     context: &Arc<ConnectionContext>,
     streams: &mut JoinSet<()>,
 ) {
+    let turns = Turns::default();
     loop {
         tokio::select! {
             accepted = connection.accept_bi() => {
@@ -82,7 +83,7 @@ async fn accept_streams(
                     return;
                 };
                 let stream_id = u64::from(send.id());
-                let send = QuicSend::new(send, connection);
+                let send = QuicSend::new(send, connection, &turns);
                 let receive = QuicRecv::new(receive);
                 let registry = listener.registry.clone();
                 let context = context.clone();

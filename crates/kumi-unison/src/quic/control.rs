@@ -17,7 +17,7 @@ use tokio::sync::broadcast;
 
 use super::CloseCode;
 use super::server::Listener;
-use super::transport::{QuicRecv, QuicSend};
+use super::transport::{QuicRecv, QuicSend, Turns};
 use crate::{
     ChannelUpdate, ContentType, MessageType, NetworkError, PacketFlags, PacketType, Payload,
     ProtocolMessage, ServerIdentity, UnisonStream,
@@ -46,7 +46,10 @@ pub(super) async fn serve(listener: &Listener, connection: &quinn::Connection) -
 async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), NetworkError> {
     let (send, receive) = connection.open_bi().await.map_err(super::link::lost)?;
     let stream_id = u64::from(send.id());
-    let (send, receive) = (QuicSend::new(send, connection), QuicRecv::new(receive));
+    let (send, receive) = (
+        QuicSend::new(send, connection, &Turns::default()),
+        QuicRecv::new(receive),
+    );
     let mut stream = UnisonStream::new(send, receive, stream_id, IDENTITY);
     let (identity, mut updates) = listener.registry.subscribe();
     send_event(&mut stream, PacketType::Handshake, IDENTITY, &identity).await?;
@@ -100,7 +103,10 @@ impl ClientControl {
     ) -> Result<(ClientControl, ServerIdentity), NetworkError> {
         let (send, receive) = connection.accept_bi().await.map_err(super::link::lost)?;
         let stream_id = u64::from(send.id());
-        let (send, receive) = (QuicSend::new(send, connection), QuicRecv::new(receive));
+        let (send, receive) = (
+            QuicSend::new(send, connection, &Turns::default()),
+            QuicRecv::new(receive),
+        );
         let mut control = ClientControl {
             stream: UnisonStream::new(send, receive, stream_id, IDENTITY),
             next_ping: 1,

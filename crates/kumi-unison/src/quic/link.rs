@@ -13,7 +13,7 @@ use super::address::{Target, any_local};
 use super::client::ClientOptions;
 use super::control::ClientControl;
 use super::limits::{bind_socket, endpoint_config, transport_config};
-use super::transport::{QuicRecv, QuicSend};
+use super::transport::{QuicRecv, QuicSend, Turns};
 use crate::tls::Attempt;
 use crate::{
     ChannelOptions, ClientTls, Codec, ConnectionContext, ConnectionLimits, NetworkError,
@@ -33,6 +33,7 @@ const TLS_ALERTS: std::ops::RangeInclusive<u64> = 0x100..=0x1ff;
 pub(super) struct Link {
     pub(super) connection: Connection,
     pub(super) context: Arc<ConnectionContext>,
+    turns: Turns,
 }
 
 impl Link {
@@ -55,7 +56,7 @@ impl Link {
     pub(super) async fn open_stream(&self) -> Result<(QuicSend, QuicRecv, u64), NetworkError> {
         let (send, receive) = self.connection.open_bi().await.map_err(lost)?;
         let stream_id = u64::from(send.id());
-        let send = QuicSend::new(send, &self.connection);
+        let send = QuicSend::new(send, &self.connection, &self.turns);
         Ok((send, QuicRecv::new(receive), stream_id))
     }
 }
@@ -197,6 +198,7 @@ impl Dialer {
             Link {
                 connection,
                 context,
+                turns: Turns::default(),
             },
             control,
         ))

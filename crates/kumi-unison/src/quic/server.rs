@@ -9,6 +9,7 @@ use quinn::{Endpoint, ServerConfig, TokioRuntime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::address::Target;
 use super::limits::{ServerLimits, bind_socket, endpoint_config, transport_config};
 use super::{ClientOptions, CloseCode, ProtocolClient, accept};
 use crate::{
@@ -206,9 +207,31 @@ impl ServerHandle {
         tls: ClientTls,
         options: ClientOptions,
     ) -> Result<ProtocolClient, NetworkError> {
+        self.connect_target(address.parse()?, tls, options).await
+    }
+
+    /// Like [`connect`](Self::connect), to one address of a host that has several. The certificate has to be for
+    /// `host`, which is not looked up.
+    pub async fn connect_at(
+        &self,
+        host: &str,
+        address: SocketAddr,
+        tls: ClientTls,
+        options: ClientOptions,
+    ) -> Result<ProtocolClient, NetworkError> {
+        self.connect_target(Target::at(host, address), tls, options)
+            .await
+    }
+
+    async fn connect_target(
+        &self,
+        target: Target,
+        tls: ClientTls,
+        options: ClientOptions,
+    ) -> Result<ProtocolClient, NetworkError> {
         let endpoint = self.listener.endpoint.clone();
         let is_ipv6 = self.local_addr.is_ipv6();
-        ProtocolClient::connect_from(address, tls, options, Some((endpoint, is_ipv6))).await
+        ProtocolClient::connect_from(target, tls, options, Some((endpoint, is_ipv6))).await
     }
 
     /// Tells all clients to go, refuses what they begin from now on, waits at most `grace` for what they began before,

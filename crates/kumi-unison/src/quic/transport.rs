@@ -2,10 +2,13 @@
 //!
 //! Bytes are handed on in the chunks they arrived in, without copying. A large write gives way to small ones: quinn
 //! sends streams by priority, so for as long as a stream has a large message to get rid of it is ranked below the
-//! others of its connection, and a small call beside it waits for packets, not for megabytes.
+//! others of its connection, and a small call beside it waits for packets, not for megabytes. Large writes go one after
+//! the other, as [`Turns`] says: sent in slices of a packet each, all of them would arrive last, and their readers would
+//! be woken for every slice.
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use quinn::{Connection, ReadError, RecvStream, SendDatagramError, SendStream, VarInt, WriteError};
@@ -15,35 +18,53 @@ use crate::{DatagramLink, NetworkError, TransportError, TransportRecv, Transport
 
 /// From this many bytes on a write gives way.
 const BULK_BYTES: usize = 32 * 1024;
-const BULK_PRIORITY: i32 = -1;
+/// A large write lets as many later ones pass as it has of these, so that a message of megabytes delays nobody for long.
+const TURN_BYTES: usize = 64 * 1024;
 /// How many chunks one read takes, after a first one that shows what kind of stream it is.
 const READ_CHUNKS: usize = 32;
 const FIRST_READ_CHUNKS: usize = 4;
+
+/// The order in which the large writes of a connection are sent. Each is passed by a bounded number of others, so none
+/// waits forever. The numbers begin anew after two thousand million, and a write that waits at that moment waits until
+/// the connection has nothing else to send.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns(Arc<AtomicU32>);
+
+impl Turns {
+    /// What quinn ranks the write by: below all small ones, which have 0, and below the large ones before it.
+    fn next(&self, bytes: usize) -> i32 {
+        let turn = self.0.fetch_add(1, Ordering::Relaxed);
+        let passed_by = u32::try_from(bytes / TURN_BYTES).unwrap_or(u32::MAX);
+        let turn = turn.wrapping_add(passed_by) % i32::MAX as u32;
+        -1 - turn as i32
+    }
+}
 
 /// The sending half, with the connection it belongs to for the datagrams of unreliable channels.
 pub(super) struct QuicSend {
     stream: SendStream,
     connection: Connection,
-    bulk: bool,
+    turns: Turns,
+    is_bulk: bool,
 }
 
 impl QuicSend {
-    pub(super) fn new(stream: SendStream, connection: &Connection) -> QuicSend {
+    pub(super) fn new(stream: SendStream, connection: &Connection, turns: &Turns) -> QuicSend {
         QuicSend {
             stream,
             connection: connection.clone(),
-            bulk: false,
+            turns: turns.clone(),
+            is_bulk: false,
         }
     }
 
     fn rank(&mut self, bytes: usize) {
-        let bulk = bytes >= BULK_BYTES;
-        if bulk != self.bulk {
-            self.bulk = bulk;
+        let is_bulk = bytes >= BULK_BYTES;
+        if is_bulk || self.is_bulk {
+            self.is_bulk = is_bulk;
+            let priority = if is_bulk { self.turns.next(bytes) } else { 0 };
             // A closed stream has no rank, and the write that follows says that it is closed.
-            let _ = self
-                .stream
-                .set_priority(if bulk { BULK_PRIORITY } else { 0 });
+            let _ = self.stream.set_priority(priority);
         }
     }
 }
@@ -107,30 +128,29 @@ impl DatagramLink for QuicDatagrams {
 /// The receiving half.
 pub(super) struct QuicRecv {
     stream: RecvStream,
-    /// How many chunks the next read takes.
-    chunks: usize,
+    /// Where chunks are received, empty between reads. Not in the future of a read, where it would be made each time.
+    chunks: Vec<Bytes>,
 }
 
 impl QuicRecv {
     pub(super) fn new(stream: RecvStream) -> QuicRecv {
         QuicRecv {
             stream,
-            chunks: FIRST_READ_CHUNKS,
+            chunks: vec![Bytes::new(); FIRST_READ_CHUNKS],
         }
     }
 }
 
 impl TransportRecv for QuicRecv {
     async fn read(&mut self, into: &mut Vec<Bytes>) -> Result<bool, TransportError> {
-        // Straight into the caller's list, since an array in this future would be moved about with each stream's task.
-        // Chunks that stay empty when this is dropped say nothing to whoever takes the list.
-        let start = into.len();
-        into.resize(start + self.chunks, Bytes::new());
-        let read = self.stream.read_chunks(&mut into[start..]).await;
-        into.truncate(start + read.as_ref().map_or(0, |count| count.unwrap_or(0)));
-        self.chunks = READ_CHUNKS;
-        match read {
-            Ok(Some(_)) => Ok(true),
+        match self.stream.read_chunks(&mut self.chunks).await {
+            Ok(Some(count)) => {
+                into.extend(self.chunks[..count].iter_mut().map(std::mem::take));
+                if count == FIRST_READ_CHUNKS {
+                    self.chunks.resize(READ_CHUNKS, Bytes::new());
+                }
+                Ok(true)
+            }
             Ok(None) => Ok(false),
             Err(error) => Err(read_error(error)),
         }
@@ -154,5 +174,35 @@ fn read_error(error: ReadError) -> TransportError {
         ReadError::Reset(code) => TransportError::Reset(code.into_inner()),
         ReadError::ConnectionLost(error) => TransportError::ConnectionLost(error.to_string()),
         error => TransportError::Io(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_writes_are_ranked_in_order_and_below_small_ones() {
+        let turns = Turns::default();
+        let first = turns.next(BULK_BYTES);
+        assert!(first < 0);
+        assert!(turns.next(BULK_BYTES) < first);
+    }
+
+    #[test]
+    fn a_very_large_write_is_passed_by_a_bounded_number_of_others() {
+        let turns = Turns::default();
+        let large = turns.next(10 * TURN_BYTES);
+        let passing = (0..100).filter(|_| turns.next(BULK_BYTES) > large).count();
+        assert_eq!(passing, 9);
+    }
+
+    #[test]
+    fn ranks_begin_anew_instead_of_overflowing() {
+        let turns = Turns(Arc::new(AtomicU32::new(i32::MAX as u32 - 1)));
+        assert_eq!(turns.next(BULK_BYTES), -i32::MAX);
+        assert_eq!(turns.next(BULK_BYTES), -1);
+        let turns = Turns(Arc::new(AtomicU32::new(u32::MAX)));
+        assert!(turns.next(100 * TURN_BYTES) < 0);
     }
 }

@@ -156,6 +156,19 @@ pub(crate) struct Prepared {
     tail: Bytes,
 }
 
+impl Prepared {
+    /// Bytes of it that are held apart, most of it.
+    pub(crate) fn bulk_bytes(&self) -> usize {
+        self.bulk.len()
+    }
+
+    /// Replaces the bulk by the same bytes under another owner.
+    pub(crate) fn with_bulk(mut self, change: impl FnOnce(Bytes) -> Bytes) -> Self {
+        self.bulk = change(self.bulk);
+        self
+    }
+}
+
 /// What is to be written to one stream, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Output {

@@ -6,25 +6,25 @@ use kumi_cluster::AdminEvent;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Prints an event.
-pub(super) fn show(event: &AdminEvent, terminal: &Terminal) -> Result<(), Failure> {
+/// An event that happened now.
+pub(super) fn line(event: &AdminEvent, terminal: &Terminal) -> Result<String, Failure> {
     match terminal.is_json {
-        true => show_json(event),
+        true => json_line(event),
         false => {
             let time = terminal.paint(Colour::Dim, &terminal::clock(terminal::unix_ms()));
-            terminal::say(&format!("{time} {}", text(event, terminal)))
+            Ok(format!("{time} {}", text(event, terminal)))
         }
     }
 }
 
-/// Prints anything as a JSON line, with the time.
-pub(super) fn show_json(value: &impl Serialize) -> Result<(), Failure> {
+/// Anything as JSON, with the time.
+pub(super) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     let failed = |error: serde_json::Error| Failure::Other(error.into());
     let mut value = serde_json::to_value(value).map_err(failed)?;
     if let Value::Object(object) = &mut value {
         object.insert("time_ms".into(), terminal::unix_ms().into());
     }
-    terminal::say(&value.to_string())
+    Ok(value.to_string())
 }
 
 fn text(event: &AdminEvent, terminal: &Terminal) -> String {

@@ -7,7 +7,8 @@ use super::failure::Failure;
 use super::options::TrustOptions;
 use kumi_cluster::{DriverError, Security};
 use kumi_unison::ClusterKey;
-use std::fs::{File, OpenOptions};
+use rustix::process::geteuid;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -51,12 +52,9 @@ pub(super) fn security(options: &TrustOptions) -> Result<Security, Failure> {
     if let (Some(cert), Some(key), Some(ca)) =
         (&options.tls_cert, &options.tls_key, &options.tls_ca)
     {
-        let mode = std::fs::metadata(key).map_or(0, |found| found.mode());
-        if mode & 0o004 != 0 {
-            let file = key.display();
-            return Err(Failure::Key(format!(
-                "{file} may be read by everybody; make it yours alone: chmod 600 {file}"
-            )));
+        // One that cannot be looked at cannot be read either, and that is told in better words below.
+        if let Ok(metadata) = std::fs::metadata(key) {
+            check_private(key, &metadata)?;
         }
         return Security::mutual(cert, key, ca)
             .map_err(|error| Failure::Start(DriverError::Tls(error)));
@@ -81,12 +79,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     if !metadata.is_file() {
         return Err(Failure::Key(format!("{file} is not a file")));
     }
-    let mode = metadata.mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(Failure::Key(format!(
-            "{file} may be read by others (mode {mode:o}); make it yours alone: chmod 600 {file}"
-        )));
-    }
+    check_private(path, &metadata)?;
     let mut text = String::new();
     let read = opened.take(READ_LIMIT).read_to_string(&mut text);
     read.map_err(cannot)?;
@@ -95,6 +88,20 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
             "{file} is not a key file: expected {DIGITS} hexadecimal digits"
         ))
     })
+}
+
+/// Refuses a secret that others may read. Root may give one to a group, which is how services are handed theirs.
+fn check_private(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
+    let given = metadata.uid() == 0 && !geteuid().is_root();
+    let forbidden = if given { 0o037 } else { 0o077 };
+    let mode = metadata.mode() & 0o777;
+    if mode & forbidden == 0 {
+        return Ok(());
+    }
+    let file = path.display();
+    Err(Failure::Key(format!(
+        "{file} may be read by others (mode {mode:o}); make it yours alone: chmod 600 {file}"
+    )))
 }
 
 fn secret(text: &str) -> Option<Vec<u8>> {
@@ -136,6 +143,15 @@ mod tests {
             text.contains("mode 640") && text.contains("chmod 600"),
             "{text}"
         );
+        // The private key of a certificate is no less of a secret.
+        let options = TrustOptions {
+            tls_cert: Some(path.clone()),
+            tls_key: Some(path.clone()),
+            tls_ca: Some(path),
+            ..TrustOptions::default()
+        };
+        let text = security(&options).unwrap_err().to_string();
+        assert!(text.contains("mode 640"), "{text}");
     }
 
     #[test]

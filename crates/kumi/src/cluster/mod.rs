@@ -9,6 +9,7 @@ mod key;
 mod members;
 mod options;
 mod orders;
+mod printer;
 mod terminal;
 mod up;
 mod watch;
@@ -36,7 +37,7 @@ pub(crate) fn run(options: ClusterOptions) -> ExitCode {
     match done {
         Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("kumi: {failure}");
+            terminal::note(&failure);
             failure.exit_code()
         }
     }

@@ -3,7 +3,7 @@
 use super::failure::{EXIT_CODES, Failure};
 use super::terminal;
 use clap::{Args, Subcommand, ValueEnum};
-use kumi_cluster::Authority;
+use kumi_cluster::{Authority, MAX_QUARANTINE};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -212,7 +212,7 @@ pub(super) struct QuarantineOptions {
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) reason: String,
     /// How long, such as 90s, 10m or 24h
-    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = quarantine_time)]
     pub(super) time: Duration,
     /// Let it in again
     #[arg(long, conflicts_with_all = ["reason", "time"])]
@@ -258,6 +258,14 @@ fn pair(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
         _ => Err("expected KEY=VALUE, for instance http=10.0.0.1:80"),
+    }
+}
+
+/// How long somebody is kept out; for ever is not on offer.
+fn quarantine_time(text: &str) -> Result<Duration, &'static str> {
+    match duration(text)? {
+        time if time > MAX_QUARANTINE => Err("at most 8760h, which is a year"),
+        time => Ok(time),
     }
 }
 
@@ -330,6 +338,9 @@ mod tests {
         assert_eq!(seconds("cluster quarantine a:1 --for 90s"), Some(90));
         assert_eq!(seconds("cluster quarantine a:1 --for 0s"), None);
         assert_eq!(seconds("cluster quarantine a:1 --for soon"), None);
+        let year = MAX_QUARANTINE.as_secs();
+        assert_eq!(seconds("cluster quarantine a:1 --for 8760h"), Some(year));
+        assert_eq!(seconds("cluster quarantine a:1 --for 8761h"), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::options::Form;
+use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -75,6 +76,11 @@ impl Terminal {
     }
 }
 
+/// Says something on standard error. If that is closed as well, nobody hears it, and that is no reason to panic.
+pub(super) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "kumi: {text}");
+}
+
 /// Writes a line at once.
 pub(super) fn say(line: &str) -> Result<(), Failure> {
     write(&format!("{line}\n"))
@@ -83,13 +89,15 @@ pub(super) fn say(line: &str) -> Result<(), Failure> {
 /// Writes text at once. A reader that has seen enough and left ends the command, but is no mistake of anybody.
 pub(super) fn write(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::NobodyReads),
-        Err(error) => Err(Failure::io("writing to standard output", error)),
-        Ok(()) => Ok(()),
+    let written = stdout.write_all(text.as_bytes());
+    written.and_then(|()| stdout.flush()).map_err(unwritten)
+}
+
+/// What it means that something could not be written.
+pub(super) fn unwritten(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Failure::NobodyReads,
+        _ => Failure::io("writing to standard output", error),
     }
 }
 

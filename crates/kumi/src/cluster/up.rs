@@ -1,13 +1,13 @@
 //! `kumi cluster up`: a node, from its options to its leave.
 
-use super::events;
 use super::failure::Failure;
 use super::key;
 use super::options::{Preset, UpOptions, authority};
+use super::printer::Printer;
 use super::terminal::{self, Colour, Terminal};
 use kumi_cluster::{
-    AdminEvent, Authority, ClusterNode, ClusterWatch, MemberMetadata, MembershipRuntimeConfig,
-    NodeIdentity, NodeOptions, NodeStatus, Notice, Transport,
+    AdminEvent, Authority, ClusterNode, ClusterWatch, DriverError, MemberMetadata,
+    MembershipRuntimeConfig, NodeIdentity, NodeOptions, NodeStatus, Notice, Transport,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -15,6 +15,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often a node that is not in yet looks at why.
 const TROUBLE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long connections may take to say goodbye once everybody knows that the node has left.
+const LAST_PACKETS: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
     let terminal = Terminal::new(options.output);
@@ -27,29 +30,41 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
         node = ClusterNode::start(node_options, Transport::quic(security)) => node?,
         () = signals.next() => return Err(Failure::Ended("stopped before it had started".into())),
     };
-    let mut told = Told {
+    let printer = Printer::start(&terminal, |error| {
+        terminal::note(format!(
+            "standard output is closed ({error}); the node goes on without it"
+        ));
+    })?;
+    let told = Told {
         events: node.subscribe(),
-        terminal: &terminal,
+        printer: &printer,
         given_up: None,
     };
-    let end = match announce(&node, &options, &terminal) {
-        Err(failure) => End::Unheard(failure),
-        Ok(()) => tokio::select! {
-            told = told.all() => told.map_or_else(End::Unheard, |()| End::ByItself),
-            () = signals.next() => End::Asked,
-            () = node.ended() => End::ByItself,
-            failure = tell_troubles(&node, &seeds, &terminal) => End::Unheard(failure),
-        },
+    announce(&node, &options, &printer, &terminal)?;
+    let ended = run_node(node, told, &seeds, &terminal, &mut signals).await;
+    printer.finish();
+    ended
+}
+
+async fn run_node(
+    node: ClusterNode,
+    mut told: Told<'_>,
+    seeds: &[Authority],
+    terminal: &Terminal,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    let printer = told.printer;
+    let end = tokio::select! {
+        told = told.all() => told.map(|()| End::ByItself),
+        () = signals.next() => Ok(End::Asked),
+        () = node.ended() => Ok(End::ByItself),
+        failure = tell_troubles(&node, seeds, printer, terminal) => Err(failure),
     };
     let leaving = async {
         match end {
-            End::ByItself => ended(node, told).await,
-            End::Asked => {
-                let (left, shown) = tokio::join!(node.leave(), told.all());
-                left.map_err(|error| Failure::Ended(format!("stopped without leaving: {error}")))?;
-                shown
-            }
-            End::Unheard(failure) => {
+            Ok(End::ByItself) => ended(node, told).await,
+            Ok(End::Asked) => leave(node, told).await,
+            Err(failure) => {
                 // The others need not find out by themselves.
                 let _ = node.leave().await;
                 Err(failure)
@@ -66,16 +81,35 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
 enum End {
     /// A signal.
     Asked,
-    /// An operator made it leave, or a later life of its authority took over.
+    /// An operator made it leave, a later life of its authority took over, or it failed.
     ByItself,
-    /// Standard output does not take what it has to tell.
-    Unheard(Failure),
+}
+
+async fn leave(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
+    // All is told once the node has left. What is not over soon after that are connections to those who did not
+    // answer; they would be over in a second, and nobody misses anything without them.
+    let all_told = async {
+        told.all().await?;
+        tokio::time::sleep(LAST_PACKETS).await;
+        Ok(())
+    };
+    tokio::select! {
+        left = node.leave() => {
+            left.map_err(|error| Failure::Ended(unleft_text(&error)))?;
+        }
+        told = all_told => return told,
+    }
+    told.all().await
 }
 
 async fn ended(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
     let identity = node.identity();
-    node.shutdown().await;
+    let has_failed = node.has_failed();
+    let _ = tokio::time::timeout(LAST_PACKETS, node.shutdown()).await;
     told.all().await?;
+    if has_failed {
+        return Err(DriverError::Failed.into());
+    }
     match told.given_up {
         Some(reason) => Err(Failure::Ended(ended_text(&identity, &reason))),
         None => Ok(()),
@@ -85,7 +119,7 @@ async fn ended(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
 /// The node's events on their way to standard output.
 struct Told<'a> {
     events: ClusterWatch,
-    terminal: &'a Terminal,
+    printer: &'a Printer<'a>,
     /// Why the others gave this node up, if it does not come back.
     given_up: Option<String>,
 }
@@ -101,15 +135,20 @@ impl Told<'_> {
             {
                 self.given_up = Some(reason.clone());
             }
-            events::show(&event, self.terminal)?;
+            self.printer.show(&event)?;
         }
         Ok(())
     }
 }
 
 /// Says which seeds do not answer and why, for as long as that keeps the node out; each change once. Ends only when
-/// standard output fails.
-async fn tell_troubles(node: &ClusterNode, seeds: &[Authority], terminal: &Terminal) -> Failure {
+/// it cannot be put into words.
+async fn tell_troubles(
+    node: &ClusterNode,
+    seeds: &[Authority],
+    printer: &Printer<'_>,
+    terminal: &Terminal,
+) -> Failure {
     let mut last = Vec::new();
     loop {
         tokio::time::sleep(TROUBLE_INTERVAL).await;
@@ -122,7 +161,7 @@ async fn tell_troubles(node: &ClusterNode, seeds: &[Authority], terminal: &Termi
         let news = troubles.iter().filter(|trouble| !last.contains(*trouble));
         let news: Vec<_> = news.cloned().collect();
         if !news.is_empty()
-            && let Err(failure) = show_troubles(&news, terminal)
+            && let Err(failure) = show_troubles(&news, printer, terminal)
         {
             return failure;
         }
@@ -130,21 +169,33 @@ async fn tell_troubles(node: &ClusterNode, seeds: &[Authority], terminal: &Termi
     }
 }
 
-fn show_troubles(troubles: &[(Authority, String)], terminal: &Terminal) -> Result<(), Failure> {
+fn show_troubles(
+    troubles: &[(Authority, String)],
+    printer: &Printer<'_>,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     if terminal.is_json {
         let seeds = troubles.iter();
         let seeds: Vec<_> = seeds
             .map(|(seed, reason)| json!({"seed": seed.as_str(), "reason": reason}))
             .collect();
-        return events::show_json(&json!({"kind": "waiting", "seeds": seeds}));
+        return printer.show_json(&json!({"kind": "waiting", "seeds": seeds}));
     }
     let time = terminal::clock(terminal::unix_ms());
     let time = terminal.paint(Colour::Dim, &time);
     for (seed, reason) in troubles {
         let line = format!("waiting for {seed}: {}", terminal::quoted(reason));
-        terminal::say(&format!("{time} {}", terminal.paint(Colour::Yellow, &line)))?;
+        printer.say(format!("{time} {}", terminal.paint(Colour::Yellow, &line)));
     }
     Ok(())
+}
+
+/// What is told by a node that could not leave as it was asked to.
+fn unleft_text(error: &DriverError) -> String {
+    match error {
+        DriverError::Failed => error.to_string(),
+        _ => format!("stopped without leaving: {error}"),
+    }
 }
 
 /// What is told last by a node that stops although nobody asked it to.
@@ -166,12 +217,17 @@ fn event_of(notice: &Notice) -> AdminEvent {
     }
 }
 
-fn announce(node: &ClusterNode, options: &UpOptions, terminal: &Terminal) -> Result<(), Failure> {
+fn announce(
+    node: &ClusterNode,
+    options: &UpOptions,
+    printer: &Printer<'_>,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     let cluster = &options.name;
     let identity = node.identity();
     let listening = node.local_addr().map(|address| address.to_string());
     if terminal.is_json {
-        return events::show_json(&json!({
+        return printer.show_json(&json!({
             "kind": "started",
             "node": identity.authority.as_str(),
             "uid": identity.uid.to_string(),
@@ -181,7 +237,8 @@ fn announce(node: &ClusterNode, options: &UpOptions, terminal: &Terminal) -> Res
     }
     let authority = terminal.paint(Colour::Bold, identity.authority.as_str());
     let hint = terminal.paint(Colour::Dim, "ctrl-c leaves");
-    terminal::say(&format!("{authority} of cluster {cluster}; {hint}"))
+    printer.say(format!("{authority} of cluster {cluster}; {hint}"));
+    Ok(())
 }
 
 fn node_options(options: &UpOptions) -> Result<NodeOptions, Failure> {

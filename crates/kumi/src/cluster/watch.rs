@@ -1,19 +1,25 @@
 //! `kumi cluster watch`: what happens, as one node sees it, until ctrl-c or the node's end.
 
-use super::events;
 use super::failure::Failure;
 use super::members::connect;
 use super::options::WatchOptions;
+use super::printer::Printer;
 use super::terminal::{self, Colour, Terminal};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 pub(super) async fn run(options: &WatchOptions) -> Result<(), Failure> {
     let terminal = Terminal::new(options.output);
     let client = connect(&options.ask).await?;
     let mut watch = client.watch().await?;
+    let (report, mut gone) = oneshot::channel();
+    // The connection is kept up whether somebody reads or not.
+    let printer = Printer::start(&terminal, |error| {
+        let _ = report.send(error);
+    })?;
     let view = watch.first();
     match terminal.is_json {
-        true => events::show_json(&json!({"kind": "view", "view": view}))?,
+        true => printer.show_json(&json!({"kind": "view", "view": view}))?,
         false => {
             let active = view.members.iter().filter(|member| member.is_active());
             let line = format!(
@@ -23,14 +29,22 @@ pub(super) async fn run(options: &WatchOptions) -> Result<(), Failure> {
                 terminal::members(active.count()),
                 terminal::quoted(&view.hash),
             );
-            terminal::say(&terminal.paint(Colour::Dim, &line))?;
+            printer.say(terminal.paint(Colour::Dim, &line));
         }
     }
-    while let Some(event) = watch.next().await? {
-        events::show(&event, &terminal)?;
+    let ended = loop {
+        tokio::select! {
+            next = watch.next() => match next {
+                Ok(Some(event)) => printer.show(&event)?,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error.into()),
+            },
+            Ok(error) = &mut gone => return Err(terminal::unwritten(error)),
+        }
+    };
+    if ended.is_ok() && !terminal.is_json {
+        printer.say(terminal.paint(Colour::Dim, "the node has ended"));
     }
-    match terminal.is_json {
-        true => Ok(()),
-        false => terminal::say(&terminal.paint(Colour::Dim, "the node has ended")),
-    }
+    printer.finish();
+    ended
 }

@@ -4,7 +4,7 @@ use super::types::{QuarantineOrder, ReleaseOrder, hash_text, reason_text};
 use super::{ADMIN_CHANNEL, AdminEvent, ClusterView, MemberRow, QuarantineRow, codes, methods};
 use crate::driver::node::Parts;
 use crate::driver::watch::{ClusterWatch, Notice};
-use crate::{Authority, MembershipError, MembershipRuntime, TimerInstant};
+use crate::{Authority, MAX_QUARANTINE, MembershipError, MembershipRuntime, TimerInstant};
 use kumi_unison::{
     ChannelRegistry, IncomingRequest, NetworkError, Payload, RemoteError, UnisonChannel,
 };
@@ -13,9 +13,13 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use std::vec::Vec;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 /// Operators that watch one node at a time.
-const MAX_WATCHERS: usize = 32;
+const MAX_WATCHERS: u32 = 32;
+
+/// How long watchers may take to hear of a node's last events. One that is slower misses them.
+const LAST_EVENTS: Duration = Duration::from_millis(300);
 
 /// Where the channel's handler finds the node, which is made after the server listens.
 pub(in crate::driver) type Door = Arc<OnceLock<Admin>>;
@@ -25,6 +29,7 @@ pub(in crate::driver) type Door = Arc<OnceLock<Admin>>;
 pub(in crate::driver) struct Admin {
     parts: Weak<Parts>,
     watchers: Arc<Semaphore>,
+    stop: CancellationToken,
 }
 
 /// Offers the channel.
@@ -37,11 +42,16 @@ pub(in crate::driver) fn register(registry: &ChannelRegistry, door: &Door) {
                 return Err(NetworkError::Busy);
             };
             channel.discard_events();
+            let ending = admin.ending();
             let answering = move |request: IncomingRequest| {
                 let admin = admin.clone();
                 async move { admin.answer(&request) }
             };
-            channel.serve(answering).await
+            tokio::select! {
+                served = channel.serve(answering) => served,
+                // Operators wait for the node's end, so it must not wait for theirs.
+                () = ending => Ok(()),
+            }
         }
     });
 }
@@ -50,7 +60,18 @@ impl Admin {
     pub(in crate::driver) fn new(parts: &Arc<Parts>) -> Self {
         Self {
             parts: Arc::downgrade(parts),
-            watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
+            watchers: Arc::new(Semaphore::new(MAX_WATCHERS as usize)),
+            stop: parts.stop.clone(),
+        }
+    }
+
+    /// Resolves when the node ends, and all who watch it know what happened last.
+    fn ending(&self) -> impl Future<Output = ()> + use<> {
+        let (stop, watchers) = (self.stop.clone(), self.watchers.clone());
+        async move {
+            stop.cancelled().await;
+            let nobody = watchers.acquire_many(MAX_WATCHERS);
+            let _ = tokio::time::timeout(LAST_EVENTS, nobody).await;
         }
     }
 
@@ -65,6 +86,11 @@ impl Admin {
                 let order: QuarantineOrder = request.payload().to_json()?;
                 let authority = authority(&order.authority)?;
                 let ttl = Duration::from_millis(order.for_ms);
+                if ttl.is_zero() || ttl > MAX_QUARANTINE {
+                    let days = MAX_QUARANTINE.as_secs() / (24 * 3600);
+                    let text = std::format!("a quarantine lasts up to {days} days, not {ttl:?}");
+                    return Err(RemoteError::new(codes::REFUSED, text));
+                }
                 tracing::info!(%authority, for_ms = order.for_ms, "an operator quarantines");
                 done(parts.quarantine(&authority, &order.reason, ttl))
             }
@@ -86,7 +112,8 @@ impl Admin {
                 let subscription = parts.shared.subscribe();
                 let first = Payload::json(&view(&parts))?;
                 let channel = request.channel().clone();
-                parts.carrier.spawn(tell(channel, subscription, seat));
+                let telling = tell(channel, subscription, seat);
+                parts.carrier.spawn(telling, LAST_EVENTS);
                 Ok(first)
             }
             other => Err(RemoteError::method_not_found(other)),

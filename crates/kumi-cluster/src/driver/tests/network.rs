@@ -2,16 +2,19 @@
 //! for something that has to come, with a minute to spare.
 
 use crate::driver::link::{GOSSIP_CHANNEL, PACKET_CHANNEL};
+use crate::driver::resolve::Resolver;
 use crate::{
     ADMIN_CHANNEL, AdminClient, AdminError, Authority, ClusterEvent, ClusterNode, ClusterWatch,
-    MembershipRuntimeConfig, NodeOptions, NodeStatus, Notice, Security, Transport,
+    DriverError, MembershipRuntimeConfig, NodeOptions, NodeStatus, Notice, Security, Transport,
 };
 use bytes::Bytes;
 use kumi_unison::{
     ChannelOptions, ClientOptions, ClientTls, ClusterKey, Delivery, NetworkError, ProtocolClient,
     UnisonChannel,
 };
+use std::net::{SocketAddr, UdpSocket};
 use std::string::{String, ToString};
+use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Vec;
 
@@ -177,7 +180,7 @@ async fn garbage_on_the_port_disturbs_nobody() {
     let security = key();
     let first = start(&security, |_| {}).await;
     let mut watch = first.subscribe();
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..2_000_usize {
         let mut packet: Vec<u8> = (0..random.usize(1..1400)).map(|_| random.u8(..)).collect();
@@ -326,6 +329,175 @@ async fn certificates_of_one_authority_let_nodes_in_and_others_stay_outside() {
     assert_eq!(second.members().members.len(), 2);
 }
 
+/// Nodes that are all given one name. It leads to all of them, at once or after they have started.
+async fn behind_one_name(securities: &[Security], at_once: bool) -> Vec<ClusterNode> {
+    // Ports are taken by sockets that live until the nodes bind them.
+    let sockets: Vec<UdpSocket> = securities
+        .iter()
+        .map(|_| UdpSocket::bind("127.0.0.1:0").expect("a free port"))
+        .collect();
+    let addresses = sockets.iter().map(|socket| socket.local_addr());
+    let addresses: Vec<SocketAddr> = addresses.map(|address| address.expect("bound")).collect();
+    drop(sockets);
+    let seeds = Authority::new("seeds.test:7400").expect("a name");
+    let resolver = Resolver::default();
+    let leads_to = if at_once { &addresses[..] } else { &[] };
+    resolver.teach(&seeds, leads_to);
+    let mut starting = tokio::task::JoinSet::new();
+    for (bind, security) in addresses.iter().copied().zip(securities) {
+        let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+        options.bind = bind;
+        options.seeds = Vec::from([seeds.clone()]);
+        let transport = Transport::resolving(security.clone(), resolver.clone());
+        starting.spawn(ClusterNode::start(options, transport));
+    }
+    let mut nodes = Vec::new();
+    while let Some(started) = starting.join_next().await {
+        nodes.push(started.expect("no panic").expect("the port is free"));
+    }
+    resolver.teach(&seeds, &addresses);
+    nodes
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_at_once_with_one_name_for_all_become_one_cluster() {
+    let nodes = behind_one_name(&[key(), key(), key()], true).await;
+    until(|| nodes.iter().all(|node| node.members().members.len() == 3)).await;
+    until(|| {
+        nodes
+            .iter()
+            .all(|node| node.status() == Some(NodeStatus::Up))
+    })
+    .await;
+    let hash = || nodes.iter().map(|node| node.members().hash);
+    until(|| hash().all(|one| Some(one) == hash().next())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_leads_to_them_only_after_their_start_is_looked_up_again() {
+    let nodes = behind_one_name(&[key(), key()], false).await;
+    until(|| nodes.iter().all(|node| node.members().members.len() == 2)).await;
+    until(|| {
+        nodes
+            .iter()
+            .all(|node| node.status() == Some(NodeStatus::Up))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_certificates_for_the_common_name_they_do_so_too() {
+    let ours = Certificates::new();
+    let names = ["127.0.0.1", "seeds.test"];
+    let securities = [ours.issue_for(&names), ours.issue_for(&names)];
+    let nodes = behind_one_name(&securities, true).await;
+    until(|| nodes.iter().all(|node| node.members().members.len() == 2)).await;
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused_whatever_the_address() {
+    let ours = Certificates::new();
+    let securities = [
+        ours.issue_for(&["127.0.0.1"]),
+        ours.issue_for(&["127.0.0.1"]),
+    ];
+    let nodes = behind_one_name(&securities, true).await;
+    for node in nodes {
+        until(|| !node.unreachable().is_empty()).await;
+        let (seed, reason) = node.unreachable().remove(0);
+        assert_eq!(seed.as_str(), "seeds.test:7400");
+        assert!(reason.contains("seeds.test"), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_is_dropped_while_it_dials_gives_its_port_back() {
+    // It takes packets and never answers.
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let seed = silent.local_addr().expect("bound").to_string();
+    let node = joining(&key(), &Authority::new(&seed).expect("a name")).await;
+    until(|| node.metrics().dials > 0).await;
+    silent.set_nonblocking(true).expect("a socket");
+    until(|| silent.recv(&mut [0; 2048]).is_ok()).await;
+    let port = node.local_addr().expect("a socket");
+    assert!(UdpSocket::bind(port).is_err(), "the node has it");
+    drop(node);
+    until(|| UdpSocket::bind(port).is_ok()).await;
+}
+
+#[tokio::test]
+async fn a_node_whose_engine_panics_ends_and_is_no_zombie() {
+    let security = key();
+    let first = start(&security, |_| {}).await;
+    let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+    options.seeds = Vec::from([first.authority().clone()]);
+    let explode = Arc::new(tokio::sync::Notify::new());
+    let fuse = explode.clone();
+    let transport = Transport::quic(security.clone());
+    let failing = ClusterNode::start_with(options, transport, |_, _| async move {
+        fuse.notified().await;
+        panic!("this test is about panics");
+    });
+    let failing = failing.await.expect("it starts");
+    let address = failing.authority().to_string();
+    let client = AdminClient::connect(&address, &security).await;
+    let client = client.expect("it listens");
+    let mut watch = failing.subscribe();
+    assert!(!failing.has_failed());
+
+    explode.notify_one();
+    let ended = tokio::time::timeout(PATIENCE, failing.ended()).await;
+    ended.expect("it says so");
+    assert!(failing.has_failed());
+    while watch.next().await.is_some() {}
+    let gone = tokio::time::timeout(PATIENCE, client.gone()).await;
+    gone.expect("the operator hears of it");
+    until(|| UdpSocket::bind(&*address).is_ok()).await;
+    let left = failing.leave().await;
+    assert!(matches!(left, Err(DriverError::Failed)), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_watcher_hears_the_last_events_of_a_node_that_leaves() {
+    let security = key();
+    let node = start(&security, |_| {}).await;
+    let name = node.authority().to_string();
+    until(|| node.status() == Some(NodeStatus::Up)).await;
+    let client = AdminClient::connect(&name, &security).await;
+    let mut watch = client.expect("a node").watch().await.expect("a seat");
+    let leaving = tokio::spawn(node.leave());
+    let mut told = Vec::new();
+    let hearing = async {
+        while let Some(event) = watch.next().await.expect("it is told of the end") {
+            if let crate::AdminEvent::Status { to, .. } = event {
+                told.push(to);
+            }
+        }
+    };
+    let heard = tokio::time::timeout(PATIENCE, hearing).await;
+    heard.expect("the node ends");
+    assert_eq!(told.last().map(String::as_str), Some("removed"), "{told:?}");
+    let left = leaving.await.expect("no panic");
+    left.expect("it is a member");
+}
+
+#[tokio::test]
+async fn a_quarantine_of_no_time_or_too_much_is_refused() {
+    let security = key();
+    let node = start(&security, |_| {}).await;
+    let client = AdminClient::connect(node.authority().as_str(), &security).await;
+    let client = client.expect("a node");
+    for wrong in [Duration::ZERO, crate::MAX_QUARANTINE * 2] {
+        let refused = client.quarantine("10.9.9.9:1", "", wrong).await;
+        assert!(
+            matches!(refused, Err(AdminError::Refused(_))),
+            "{refused:?}"
+        );
+    }
+    let longest = client.quarantine("10.9.9.9:1", "", crate::MAX_QUARANTINE);
+    longest.await.expect("that long is allowed");
+}
+
 /// An authority of the test's own, in PEM files.
 struct Certificates {
     directory: tempfile::TempDir,
@@ -348,8 +520,12 @@ impl Certificates {
     }
 
     fn issue(&self) -> Security {
+        self.issue_for(&["127.0.0.1"])
+    }
+
+    fn issue_for(&self, names: &[&str]) -> Security {
         let key = rcgen::KeyPair::generate().expect("randomness");
-        let names = Vec::from(["127.0.0.1".to_string()]);
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
         let params = rcgen::CertificateParams::new(names).expect("a name");
         let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
         let file = |name: &str| self.directory.path().join(name);

@@ -86,6 +86,8 @@ impl Engine {
             _ => whole.has_service().then_some(()),
         });
         served.await;
+        // Each such stream has room for an answer; together they have as much as the connection.
+        self.context.answers().ease().await;
         self.step(|core, effects| core.set_has_service(effects));
         tokio::select! {
             _ = channel.closed() => {}
