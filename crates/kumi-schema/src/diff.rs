@@ -5,7 +5,7 @@
 //! taste and stand here: loosening a constraint is called safe although an older reader refuses the values it adds,
 //! and adding a value to an enum is safe only if the enum is open.
 
-use crate::model::{Channel, Enum, Field, Message, Protocol, Schema, Version};
+use crate::model::{Channel, Enum, Field, Message, Protocol, Schema, Side, Version};
 use crate::shape::{Kind, Shape, less};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -160,9 +160,9 @@ impl<'s> Comparison<'s> {
     fn channels(&mut self, old: &'s Channel, new: &'s Channel, place: &str) {
         if old.from != new.from && !(old.requests.is_empty() || new.requests.is_empty()) {
             let text = format!(
-                "requests came from the {} and come from the {}",
-                old.from.as_str(),
-                new.from.as_str()
+                "requests came from {} and come from {}",
+                side(old.from),
+                side(new.from)
             );
             self.breaking(place, text);
         }
@@ -230,9 +230,9 @@ impl<'s> Comparison<'s> {
             };
             if before.from != event.from {
                 let text = format!(
-                    "it came from the {} and comes from the {}",
-                    before.from.as_str(),
-                    event.from.as_str()
+                    "it came from {} and comes from {}",
+                    side(before.from),
+                    side(event.from)
                 );
                 self.breaking(&place, text);
             }
@@ -254,6 +254,13 @@ impl<'s> Comparison<'s> {
                 continue;
             }
             let (old, new) = (self.old, self.new);
+            if old_name != new_name {
+                let text = format!(
+                    "what it holds was called {old_name} and is called {new_name}; the binary format is off between \
+                     the two versions"
+                );
+                self.safe(&place, text);
+            }
             if let (Some(before), Some(after)) = (old.message(&old_name), new.message(&new_name)) {
                 self.fields(before, after, &place, &mut open);
             } else if let (Some(before), Some(after)) =
@@ -438,6 +445,25 @@ impl<'s> Comparison<'s> {
                 self.breaking(&place, format!("value {:?} is gone", value.name));
             }
         }
+        let common = |one: &Enum, other: &Enum| -> Vec<String> {
+            let names = one.values.iter().map(|value| value.name.clone());
+            let shared = |name: &String| other.values.iter().any(|value| value.name == *name);
+            names.filter(shared).collect()
+        };
+        if common(old, new) != common(new, old) {
+            self.safe(
+                &place,
+                "its values have another order; the binary format is off between the two versions",
+            );
+        }
+    }
+}
+
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Client => "the client",
+        Side::Server => "the server",
+        Side::Either => "either side",
     }
 }
 

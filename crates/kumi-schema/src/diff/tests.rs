@@ -104,7 +104,7 @@ fn changes_of_requests_and_events() {
     check(
         "event \"Posted\"",
         "event \"Posted\" from=\"either\"",
-        "breaking: channel rooms, event Posted: it came from the server and comes from the either",
+        "breaking: channel rooms, event Posted: it came from the server and comes from either side",
     );
     check(
         "event \"Tick\"",
@@ -246,11 +246,28 @@ fn changes_of_enums() {
         "",
         &format!("breaking: {user}, field wide, enum Wide: it is closed now"),
     );
+    check(
+        "value \"a\"; value \"b\"",
+        "value \"b\"; value \"a\"",
+        &format!(
+            "safe: {user}, field kind, enum Kind: its values have another order; the binary format is off between \
+             the two versions"
+        ),
+    );
 }
 
+/// It changes the hash, so it is told, but whatever travels as JSON stays the same.
 #[test]
-fn a_new_name_for_the_same_message_is_no_change() {
-    assert_eq!(compare(&BASE.replace("User", "Person")).changes, []);
+fn a_new_name_for_the_same_message_is_safe() {
+    let renamed = compare(&BASE.replace("User", "Person"));
+    let said: Vec<String> = renamed.changes.iter().map(Change::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "safe: channel rooms, request Join, field user: what it holds was called User and is called Person; the \
+          binary format is off between the two versions"
+        ]
+    );
     assert_eq!(
         compare(&BASE.replace(
             "type=\"Name\"",
@@ -259,6 +276,47 @@ fn a_new_name_for_the_same_message_is_no_change() {
         .changes,
         []
     );
+}
+
+/// Two schemas without a change between them have the same hash: nothing is off that nobody was told of.
+#[test]
+fn whatever_changes_a_hash_is_told() {
+    let old = Schema::parse("old.kdl", BASE).unwrap();
+    let edits = [
+        ("value \"a\"; value \"b\"", "value \"b\"; value \"a\""),
+        ("User", "Person"),
+        ("\"Kind\"", "\"Sort\""),
+        ("default=1", "default=2"),
+        ("default=1", ""),
+        ("min=0", "min=1"),
+        ("max=150", ""),
+        ("pattern=\"^a\"", "pattern=\"^b\""),
+        ("max_length=20", "max_length=21"),
+        ("item_type=\"User\"", "item_type=\"Kind\""),
+        ("type=\"array\"", "type=\"map\""),
+        ("required=#true", ""),
+        ("open=#true", ""),
+        ("\"Posted\" {", "\"Posted\" from=\"either\" {"),
+        ("from=\"client\"", "from=\"server\""),
+        ("from=\"client\"", "delivery=\"reliable\""),
+        ("from=\"server\"", "from=\"server\" delivery=\"unreliable\""),
+        (
+            "request \"Leave\"",
+            "request \"Leave\" { returns \"User\" }",
+        ),
+        ("returns \"Joined\" { field \"n\" type=\"int\" }", ""),
+        ("field \"age\" type=\"int\" min=0 max=150", ""),
+        ("\"chat\"", "\"chat\" namespace=\"x\""),
+        ("\"chat\"", "\"chats\""),
+    ];
+    for (from, to) in edits {
+        let changed = BASE.replace(from, to);
+        assert_ne!(changed, BASE, "{from} is not there");
+        let new = Schema::parse("new.kdl", &changed).unwrap_or_else(|errors| panic!("{errors}"));
+        let same = old.protocol_hash() == new.protocol_hash();
+        let told = !Difference::between(&old, &new).changes.is_empty();
+        assert!(same || told, "{from} -> {to}");
+    }
 }
 
 #[test]
