@@ -6,6 +6,7 @@
 use crate::hash::channel_hash;
 use crate::model::{Channel, Delivery, Enum, Field, Lifetime, Message, Protocol, Schema, Side};
 use crate::shape::{Kind, Shape};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl Schema {
@@ -28,11 +29,11 @@ impl Schema {
         for channel in &protocol.channels {
             page.channel(protocol, channel);
         }
-        let carried = carried(protocol);
+        let (carried, held) = (carried(protocol), held(protocol));
         let others: Vec<&Message> = protocol
             .messages
             .iter()
-            .filter(|message| !carried.contains(&&*message.name))
+            .filter(|message| !carried.contains(&*message.name) || held.contains(&message.name))
             .collect();
         if !others.is_empty() {
             page.line("## Messages");
@@ -54,16 +55,25 @@ impl Schema {
 }
 
 /// Messages that are shown with the request or event that carries them.
-fn carried(protocol: &Protocol) -> Vec<&str> {
-    let mut names = Vec::new();
+fn carried(protocol: &Protocol) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
     for channel in &protocol.channels {
         for request in &channel.requests {
-            names.push(&*request.message);
+            names.insert(&*request.message);
             names.extend(request.returns.as_deref());
         }
         names.extend(channel.events.iter().map(|event| &*event.message));
     }
     names
+}
+
+/// Messages and enums that a field has as its type. A reader looks for them by name.
+fn held(protocol: &Protocol) -> BTreeSet<String> {
+    let fields = protocol.messages.iter().flat_map(|message| &message.fields);
+    let shapes = fields.map(|field| Shape::of(protocol, &field.ty, &field.constraints));
+    shapes
+        .filter_map(|shape| shape.named().map(str::to_owned))
+        .collect()
 }
 
 #[derive(Default)]
@@ -96,12 +106,14 @@ impl Page {
         self.line(&format!("### {}", code(&channel.name)));
         self.description(channel.description.as_deref());
         let lifetime = match channel.lifetime {
-            Lifetime::Persistent => "Persistent: it is opened again after a reconnect.",
+            Lifetime::Persistent => "Persistent: it is opened again after a lost connection.",
             Lifetime::Transient => "Transient: it ends with its connection.",
         };
         let delivery = match channel.delivery {
-            Delivery::Reliable => "Nothing gets lost.",
-            Delivery::Unreliable => "Unreliable: messages are datagrams and may get lost.",
+            Delivery::Reliable => {
+                "Reliable: events arrive in the order they were sent; those that were on their way when a connection was lost are gone."
+            }
+            Delivery::Unreliable => "Unreliable: events are datagrams and may get lost.",
         };
         let hash = channel_hash(protocol, channel).to_string();
         self.paragraph(&format!(
@@ -325,7 +337,7 @@ Version 1.2.0, namespace `example`. Peers understand each other when their versi
 
 ### `rooms`
 
-Persistent: it is opened again after a reconnect. Nothing gets lost. Schema hash `HASH...`.
+Persistent: it is opened again after a lost connection. Reliable: events arrive in the order they were sent; those that were on their way when a connection was lost are gone. Schema hash `HASH...`.
 
 #### Request `Join`
 
@@ -368,6 +380,27 @@ Open: values that are not listed are kept, not refused.
 - `image`
 "#;
         assert_eq!(page, expected.replace("HASH", &hash[..16]));
+    }
+
+    #[test]
+    fn a_message_that_others_hold_has_a_heading_although_a_request_carries_it() {
+        let schema = Schema::parse(
+            "t.kdl",
+            r#"
+protocol "p" version="1.0.0" {
+    message "Page" { field "users" type="array" item_type="User" }
+    channel "c" {
+        request "Find" { returns "User" { field "name" type="string"; field "next" type="Next" } }
+        request "List" { returns "Page" }
+    }
+    typedef "Next" type="User"
+}"#,
+        )
+        .unwrap();
+        let page = schema.to_markdown();
+        let (_, messages) = page.split_once("## Messages\n").expect("a section");
+        assert!(messages.contains("### User\n"), "{page}");
+        assert!(!messages.contains("### Page\n"), "{page}");
     }
 
     #[test]
