@@ -1,7 +1,8 @@
 //! One way to write a schema: four spaces a level, properties in a fixed order, texts in quotes.
 //!
 //! Comments and single empty lines stay, nodes keep their order, and nothing is reworded: what a formatted file says
-//! is what it said before. Comments from within a line move above it.
+//! is what it said before. Comments from within a line move above it. A text stays on one line or on several, as its
+//! author had it.
 
 use crate::diagnostic::Diagnostics;
 use crate::document::{
@@ -98,17 +99,9 @@ fn write_node(out: &mut String, node: &Node, depth: usize) {
         write_annotation(out, &annotation.value);
     }
     write_name(out, &node.name.value);
-    let alone = node.arguments.len() == 1 && node.properties.is_empty() && node.children.is_none();
     for argument in &node.arguments {
         out.push(' ');
-        match &argument.scalar {
-            Scalar::String(text)
-                if alone && argument.annotation.is_none() && reads_well_as_lines(text) =>
-            {
-                write_lines(out, text, depth + 1);
-            }
-            _ => write_value(out, argument),
-        }
+        write_value(out, argument, depth);
     }
     let mut properties: Vec<_> = node.properties.iter().collect();
     properties.sort_by_key(|(name, _)| {
@@ -119,7 +112,7 @@ fn write_node(out: &mut String, node: &Node, depth: usize) {
         out.push(' ');
         write_name(out, &name.value);
         out.push('=');
-        write_value(out, value);
+        write_value(out, value, depth);
     }
     if let Some(children) = &node.children {
         if children.nodes.is_empty() && children.trailing.is_empty() {
@@ -163,11 +156,14 @@ fn write_name(out: &mut String, name: &str) {
     }
 }
 
-fn write_value(out: &mut String, value: &Value) {
+fn write_value(out: &mut String, value: &Value, depth: usize) {
     if let Some(annotation) = &value.annotation {
         write_annotation(out, &annotation.value);
     }
     match &value.scalar {
+        Scalar::String(text) if value.in_lines && reads_well_as_lines(text) => {
+            write_lines(out, text, depth + 1);
+        }
         Scalar::String(text) => write_text(out, text),
         Scalar::Integer(number) => out.push_str(&number.to_string()),
         Scalar::Float(number) if number.is_nan() => out.push_str("#nan"),
@@ -185,11 +181,7 @@ fn write_text(out: &mut String, text: &str) {
     let plain =
         |character: char| !is_newline(character) && !is_disallowed(character) && character != '\t';
     if text.contains(['\\', '"']) && text.chars().all(plain) && !text.starts_with('"') {
-        let runs = text
-            .split('"')
-            .skip(1)
-            .map(|rest| rest.len() - rest.trim_start_matches('#').len());
-        let hashes = "#".repeat(1 + runs.max().unwrap_or(0));
+        let hashes = "#".repeat(1 + most_hashes(text));
         out.push_str(&format!("{hashes}\"{text}\"{hashes}"));
         return;
     }
@@ -215,20 +207,20 @@ fn write_text(out: &mut String, text: &str) {
 /// Whether a text of several lines comes back the same when its lines are written as they are.
 fn reads_well_as_lines(text: &str) -> bool {
     let harmless = |character: char| {
-        character == '\n'
-            || (!is_newline(character) && !is_disallowed(character) && character != '\\')
+        character == '\n' || (!is_newline(character) && !is_disallowed(character))
     };
     text.contains('\n')
-        && !text.contains("\"\"\"")
         && text.chars().all(harmless)
         && text
             .split('\n')
             .all(|line| line.is_empty() || !line.trim().is_empty())
-        && !text.contains('"')
 }
 
+/// Raw where it holds backslashes or the quotes that would end it.
 fn write_lines(out: &mut String, text: &str, depth: usize) {
-    out.push_str("\"\"\"\n");
+    let raw = text.contains("\"\"\"") || text.contains('\\');
+    let hashes = "#".repeat(if raw { 1 + most_hashes(text) } else { 0 });
+    out.push_str(&format!("{hashes}\"\"\"\n"));
     for line in text.split('\n') {
         if !line.is_empty() {
             indent(out, depth);
@@ -237,7 +229,16 @@ fn write_lines(out: &mut String, text: &str, depth: usize) {
         out.push('\n');
     }
     indent(out, depth);
-    out.push_str("\"\"\"");
+    out.push_str(&format!("\"\"\"{hashes}"));
+}
+
+/// The longest run of `#` behind a quote.
+fn most_hashes(text: &str) -> usize {
+    let runs = text
+        .split('"')
+        .skip(1)
+        .map(|rest| rest.len() - rest.trim_start_matches('#').len());
+    runs.max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -292,6 +293,15 @@ mod tests {
             "a {\n    description \"\"\"\n        one\n\n          two\n        \"\"\"\n}\n",
         );
         check("d \"a\\n\\\"b\\\"\"", "d \"a\\n\\\"b\\\"\"\n");
+        check("d \"a\\nb\"", "d \"a\\nb\"\n");
+        check(
+            "d \"\"\"\n say \"hi\"\n and go\n \"\"\"",
+            "d \"\"\"\n    say \"hi\"\n    and go\n    \"\"\"\n",
+        );
+        check(
+            "m x description=#\"\"\"\n \\d\n \"\"\"\n \"\"\"# { a }",
+            "m \"x\" description=#\"\"\"\n    \\d\n    \"\"\"\n    \"\"\"# {\n    a\n}\n",
+        );
         check("d \"a\\n \\nb\" x=1", "d \"a\\n \\nb\" x=1\n");
     }
 

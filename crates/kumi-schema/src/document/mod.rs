@@ -56,6 +56,8 @@ pub(crate) struct Value {
     pub(crate) annotation: Option<Spanned<String>>,
     pub(crate) scalar: Scalar,
     pub(crate) span: Span,
+    /// A text that was written over several lines.
+    pub(crate) in_lines: bool,
 }
 
 /// What a value can be.

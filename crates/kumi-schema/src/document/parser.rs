@@ -283,10 +283,7 @@ impl<'t> Parser<'_, 't> {
                         Some("start a new line, or put a ';' here"),
                     ));
                 }
-                Some(_) if !spaced => {
-                    let span = self.cursor.span_here();
-                    return Err(self.error(span, "a space is missing here", None));
-                }
+                Some(_) if !spaced => return Err(self.no_space()),
                 Some(_) => self.entry(&mut node, &mut comments)?,
             }
             spaced = self.node_space(&mut comments);
@@ -303,6 +300,25 @@ impl<'t> Parser<'_, 't> {
         }
         node.leading = comments;
         Ok(node)
+    }
+
+    /// Two things without a space between them. Most often a quote is missing before, or the file is KDL 1.
+    fn no_space(&mut self) -> Failed {
+        let span = self.cursor.span_here();
+        let before = &self.cursor.text[..self.cursor.at];
+        let is_raw = self.cursor.rest().trim_start_matches('#').starts_with('"')
+            && before.ends_with('r')
+            && !before[..before.len() - 1].ends_with(is_identifier_character);
+        if is_raw {
+            let help = "a raw text of KDL 2 begins with '#' and no 'r': #\"...\"#";
+            return self.error(span, "a text in quotes cannot stand here", Some(help));
+        }
+        let help = if before.ends_with('"') {
+            "a text ends at its next quote; one is missing before this, or a space"
+        } else {
+            "values and properties stand apart"
+        };
+        self.error(span, "a space is missing here", Some(help))
     }
 
     fn node_name(&mut self) -> Result<Spanned<String>, Failed> {
@@ -369,6 +385,7 @@ impl<'t> Parser<'_, 't> {
             }
             node.arguments.push(Value {
                 annotation: None,
+                in_lines: self.in_lines(first.span),
                 scalar: first.value,
                 span: first.span,
             });
@@ -397,9 +414,16 @@ impl<'t> Parser<'_, 't> {
         let scalar = self.scalar()?;
         Ok(Value {
             annotation,
+            in_lines: self.in_lines(scalar.span),
             scalar: scalar.value,
             span: scalar.span,
         })
+    }
+
+    /// Whether what stands there is a text over several lines.
+    fn in_lines(&self, span: Span) -> bool {
+        let text = &self.cursor.text[span.start as usize..];
+        text.trim_start_matches('#').starts_with("\"\"\"")
     }
 
     fn scalar(&mut self) -> Result<Spanned<Scalar>, Failed> {
