@@ -41,6 +41,13 @@ pub trait Loader {
         let folder = Path::new(from).parent().unwrap_or(Path::new(""));
         Ok(normal(&folder.join(relative)))
     }
+
+    /// Names of files that lie beside one, as far as the loader knows and without their folder. Asked when a file is
+    /// missing, to suggest another.
+    fn beside(&self, name: &str) -> Vec<String> {
+        let _ = name;
+        Vec::new()
+    }
 }
 
 /// Takes out `.` and, where something stands before it, `..`, so that one file has one name.
@@ -59,6 +66,9 @@ pub(crate) fn normal(path: &Path) -> String {
     }
     out.to_string_lossy().into_owned()
 }
+
+/// How many entries of a folder are looked at for a suggestion.
+const MAX_LISTED: usize = 4096;
 
 /// Reads files of the file system; names are paths.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,6 +90,24 @@ impl Loader for FileLoader {
             return Err(too_large());
         }
         String::from_utf8(bytes).map_err(|_| LoadError::new("it is not UTF-8 text"))
+    }
+
+    fn beside(&self, name: &str) -> Vec<String> {
+        let folder = match Path::new(name).parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .take(MAX_LISTED)
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| name.ends_with(".kdl"))
+            .collect();
+        // The order of a folder is anybody's guess, and an error should read the same twice.
+        names.sort();
+        names
     }
 }
 
@@ -110,6 +138,15 @@ impl Loader for MemoryLoader {
     fn load(&self, name: &str) -> Result<String, LoadError> {
         let text = self.files.get(name).cloned();
         text.ok_or_else(|| LoadError::new("there is no such file"))
+    }
+
+    fn beside(&self, name: &str) -> Vec<String> {
+        let folder = Path::new(name).parent();
+        let others = self.files.keys().map(Path::new);
+        others
+            .filter(|other| other.parent() == folder)
+            .filter_map(|other| Some(other.file_name()?.to_str()?.to_owned()))
+            .collect()
     }
 }
 

@@ -19,11 +19,11 @@ const RUST_FORBIDDEN: &[&str] = &["self", "super", "crate", "_"];
 
 /// Types that generated code relies on. A message of that name would take their place.
 const RESERVED_TYPES: &[&str] = &[
-    "AbortSignal",
-    "AsyncGenerator",
+    "AsyncIterableIterator",
     "Box",
     "Default",
     "Err",
+    "IteratorResult",
     "None",
     "Ok",
     "Option",
@@ -43,13 +43,13 @@ pub(crate) fn problem(name: &str) -> Option<String> {
         return Some(format!("a name has at most {MAX_NAME_BYTES} bytes"));
     }
     if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
-        return Some("a name begins with a letter".into());
+        return Some("a name begins with a letter from a to z, small or capital".into());
     }
     let allowed =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
     if let Some(character) = name.chars().find(|&character| !allowed(character)) {
         return Some(format!(
-            "a name consists of letters, digits, '_', '-' and '.', so {character:?} cannot be part of it"
+            "a name consists of the letters a to z, digits, '_', '-' and '.', so {character:?} cannot be part of it"
         ));
     }
     if !name.contains(|character: char| character.is_ascii_alphabetic()) {

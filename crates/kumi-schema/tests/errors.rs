@@ -70,7 +70,7 @@ error: field "name" is declared twice
    = note: the first one is at t.kdl:3:15
    = help: take one of them out, or rename it
 
-error: a name begins with a letter
+error: a name begins with a letter from a to z, small or capital
   --> t.kdl:5:8
    |
  5 | 	field "年齢" type="int"
@@ -274,7 +274,9 @@ fn names_are_usable_and_apart() {
     );
     check(
         "message \"a b\"",
-        &["1:9 a name consists of letters, digits, '_', '-' and '.', so ' ' cannot be part of it"],
+        &[
+            "1:9 a name consists of the letters a to z, digits, '_', '-' and '.', so ' ' cannot be part of it",
+        ],
     );
     check(
         "channel \"c\" { event \"E\" }\nchannel \"c\" { event \"F\" }",
@@ -476,6 +478,168 @@ fn names_that_would_meet_in_code_are_refused() {
             "1:24 \"_1_st\" would begin with a digit in code | begin it with a letter",
         ],
     );
+}
+
+/// Both languages make names of methods out of names of events, each in its own way.
+#[test]
+fn methods_that_would_meet_in_code_are_refused() {
+    let meets = |method: &str, at: &str| {
+        format!(
+            "{at} the method {method} of channel \"c\" has another meaning already | choose another name"
+        )
+    };
+    // `send` heard and `events` sent.
+    check(
+        "channel \"c\" { request \"Q\"\nevent \"Send\" from=\"either\"\nevent \"Events\" from=\"either\" }",
+        &[&meets("send_events", "2:7")],
+    );
+    check(
+        "channel \"c\" { event \"Send\" from=\"server\"\nevent \"Events\" from=\"client\" }",
+        &[&meets("send_events", "1:21")],
+    );
+    check(
+        "channel \"c\" { request \"x_events\"\nevent \"X\" }",
+        &[&meets("x_events", "2:7")],
+    );
+    // Only TypeScript has these.
+    check(
+        "channel \"c\" { request \"on_posted\"\nevent \"Posted\" }",
+        &[&meets("onPosted", "2:7")],
+    );
+    check(
+        "channel \"c\" from=\"either\" { request \"Confirm\"\nrequest \"OnAskedConfirm\" }",
+        &[&meets("onAskedConfirm", "1:37")],
+    );
+    check(
+        "channel \"c\" { request \"with-binary\" }\nchannel \"d\" { event \"ChannelOpened\" from=\"client\" }",
+        &[
+            &meets("with_binary", "1:23"),
+            "2:21 the method channel_opened of channel \"d\" has another meaning already | choose another name",
+        ],
+    );
+    // As variants of one enum these two are the same.
+    check(
+        "message \"M\"\nservice \"c\" { method \"get_1\" { request \"M\" }; method \"get1\" { request \"M\" } }",
+        &["2:54 \"get1\" and \"get_1\" would both be called Get1 in code | choose another name"],
+    );
+    // Sent by one side and heard by the other, nothing meets.
+    let apart = "protocol \"p\" version=\"1.0.0\" { channel \"c\" {
+        event \"Send\" from=\"client\"; event \"Events\" from=\"client\" } }";
+    assert!(Schema::parse("t.kdl", apart).is_ok());
+}
+
+#[test]
+fn what_is_built_in_is_not_declared_again() {
+    for (declaration, at) in [
+        ("enum \"int\" { value \"a\" }", "1:6"),
+        ("typedef \"array\" type=\"int\"", "1:9"),
+        ("message \"map\" { field \"n\" type=\"int\" }", "1:9"),
+    ] {
+        let name = declaration.split('"').nth(1).expect("a name");
+        check(
+            declaration,
+            &[&format!(
+                "{at} \"{name}\" is a type already | choose another name; type= would mean the one that is built in"
+            )],
+        );
+    }
+    // What only travels needs no name elsewhere.
+    let carried = "protocol \"p\" version=\"1.0.0\" { channel \"c\" { request \"map\" { returns \"json\" { } } } }";
+    assert!(Schema::parse("t.kdl", carried).is_ok());
+}
+
+/// One mistake, one error.
+#[test]
+fn a_name_that_is_refused_is_not_reported_missing_too() {
+    let taken = "the name \"Default\" is taken by generated code | choose another name";
+    check(
+        "channel \"c\" { request \"Default\" { field \"a\" type=\"int\"; returns \"Default\" } }",
+        &[&format!("1:23 {taken}")],
+    );
+    check(
+        "message \"Default\"\nmessage \"M\" { field \"d\" type=\"array\" item_type=\"Default\" }",
+        &[&format!("1:9 {taken}")],
+    );
+    check(
+        "channel \"c\" { event \"get_x\" { field \"a\" type=\"int\" } }\nchannel \"d\" { event \"getX\" { field \"a\" type=\"int\" } }",
+        &["2:21 \"getX\" and \"get_x\" would both be called GetX in code | choose another name"],
+    );
+    check(
+        "channel \"c\" { request \"R\" { returns \"Somewhere\" } }",
+        &[
+            "1:37 there is no message \"Somewhere\" | declare it: message \"Somewhere\" { field ... }",
+        ],
+    );
+}
+
+#[test]
+fn a_default_that_javascript_would_round_is_refused() {
+    let exact = "whole numbers are exact from -9007199254740991 to 9007199254740991";
+    for (number, ty) in [
+        ("9223372036854775807", "int"),
+        ("-9007199254740993", "int"),
+        ("9007199254740992", "timestamp"),
+    ] {
+        let text = format!("message \"M\" {{ field \"a\" type=\"{ty}\" default={number} }}");
+        let at = text.find(number).expect("it is there") + 1;
+        check(
+            &text,
+            &[&format!(
+                "1:{at} {number} is not exact in JavaScript, which would take another default | {exact}"
+            )],
+        );
+    }
+}
+
+#[test]
+fn files_of_the_older_kdl_and_missing_quotes_are_understood() {
+    check(
+        "message \"M\" { field \"a\" type=\"string\" pattern=r\"^a$\" }",
+        &[
+            "1:48 a text in quotes cannot stand here | a raw text of KDL 2 begins with '#' and no 'r': #\"...\"#",
+        ],
+    );
+    check(
+        "message \"M\" { field \"a\" type=\"string\" pattern=r#\"^a$\"# }",
+        &[
+            "1:48 a text in quotes cannot stand here | a raw text of KDL 2 begins with '#' and no 'r': #\"...\"#",
+        ],
+    );
+    let errors = refused("protocol \"p version=\"1.0.0\" {\n channel \"c\" { event \"E\" }\n}");
+    let first = errors.iter().next().expect("an error");
+    assert_eq!(
+        (first.column, &*first.message, first.help.as_deref()),
+        (
+            22,
+            "a space is missing here",
+            Some("a text ends at its next quote; one is missing before this, or a space")
+        )
+    );
+}
+
+#[test]
+fn an_import_that_is_missing_finds_its_neighbour() {
+    let text = "import \"types/comon.kdl\"\nimport \"other.kdl\"\nprotocol \"p\" version=\"1.0.0\" { channel \"c\" { event \"E\" } }";
+    let help = |errors: Diagnostics| -> Vec<Option<String>> {
+        errors.iter().map(|error| error.help.clone()).collect()
+    };
+    let expected = [
+        Some("did you mean \"types/common.kdl\"?".to_owned()),
+        Some("a path is relative to the file that imports it".to_owned()),
+    ];
+    let loader = MemoryLoader::new()
+        .with("a/p.kdl", text)
+        .with("a/types/common.kdl", "")
+        .with("comon.kdl", "");
+    let errors = Schema::load_with(&loader, "a/p.kdl").expect_err("two are missing");
+    assert_eq!(help(errors), expected);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("types")).expect("it is ours");
+    std::fs::write(folder.path().join("types/common.kdl"), "").expect("it is ours");
+    std::fs::write(folder.path().join("types/comon.txt"), "").expect("it is ours");
+    std::fs::write(folder.path().join("p.kdl"), text).expect("it is ours");
+    let errors = Schema::load(folder.path().join("p.kdl")).expect_err("two are missing");
+    assert_eq!(help(errors), expected);
 }
 
 #[test]

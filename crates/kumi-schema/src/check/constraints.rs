@@ -8,6 +8,9 @@ use crate::value::Violation;
 /// The first number that is too large for 64 bits with a sign.
 const MAX_EXACT: f64 = 9_223_372_036_854_775_808.0;
 
+/// The largest whole number that JavaScript holds exactly, and so does the one after it.
+const MAX_SAFE: u64 = (1 << 53) - 1;
+
 impl Checker<'_> {
     pub(super) fn constraints(&mut self, protocol: &mut Protocol) {
         for typedef in &protocol.typedefs {
@@ -206,6 +209,16 @@ impl Checker<'_> {
                 _ => "write a whole number",
             };
             return self.error_help(at.default, format!("{default} is not of type {base}"), help);
+        }
+        if let Literal::Int(number) = default
+            && matches!(base, Type::Int | Type::Timestamp)
+            && number.unsigned_abs() > MAX_SAFE
+        {
+            return self.error_help(
+                at.default,
+                format!("{number} is not exact in JavaScript, which would take another default"),
+                format!("whole numbers are exact from -{MAX_SAFE} to {MAX_SAFE}"),
+            );
         }
         for constraints in all {
             if let Some(violation) = Violation::of(default, constraints) {

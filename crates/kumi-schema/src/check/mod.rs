@@ -5,6 +5,7 @@
 //! was one.
 
 mod constraints;
+mod methods;
 mod names;
 mod recursion;
 mod types;
@@ -14,15 +15,22 @@ pub(crate) use recursion::{edges, reaches};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{At, Protocol};
 use crate::source::Sources;
+use std::collections::BTreeSet;
 
 /// Checks everything. `broken`: reading found errors, so that something may be missing that was in fact written.
+/// `unusable`: names of types that were declared, but in a way that was refused.
 pub(crate) fn check(
     protocol: &mut Protocol,
     sources: &Sources,
     errors: &mut Diagnostics,
     broken: bool,
+    unusable: &BTreeSet<String>,
 ) {
-    let mut checker = Checker { sources, errors };
+    let mut checker = Checker {
+        sources,
+        errors,
+        unusable,
+    };
     let before = checker.errors.len();
     checker.types(protocol, broken);
     let types_hold = checker.errors.len() == before;
@@ -37,6 +45,7 @@ pub(crate) fn check(
 struct Checker<'c> {
     sources: &'c Sources,
     errors: &'c mut Diagnostics,
+    unusable: &'c BTreeSet<String>,
 }
 
 impl Checker<'_> {

@@ -41,8 +41,10 @@ impl Checker<'_> {
                 .iter()
                 .map(|request| (&*request.name, request.at));
             let events = channel.events.iter().map(|event| (&*event.name, event.at));
-            self.apart(requests.chain(events), rust_identifier);
-            self.methods(channel);
+            // As variants of an enum, where `get_1` and `get1` are one name.
+            if self.apart(requests.chain(events), type_identifier) {
+                self.methods(channel);
+            }
         }
         self.first_letters(protocol);
         self.connection_methods(protocol);
@@ -112,12 +114,13 @@ impl Checker<'_> {
         }
     }
 
-    /// No two of these have the same name in code.
+    /// No two of these have the same name in code. Says whether that is so.
     fn apart<'n>(
         &mut self,
         names: impl Iterator<Item = (&'n str, At)>,
         in_code: fn(&str) -> String,
-    ) {
+    ) -> bool {
+        let before = self.errors.len();
         let mut seen: BTreeMap<String, (&str, At)> = BTreeMap::new();
         for (name, at) in names {
             let code = in_code(name);
@@ -138,58 +141,7 @@ impl Checker<'_> {
                     .help("choose another name")
             });
         }
-    }
-
-    /// Sending and hearing an event are methods of their own beside the requests.
-    fn methods(&mut self, channel: &Channel) {
-        let of_events: Vec<String> = channel
-            .events
-            .iter()
-            .flat_map(|event| {
-                let name = snake_case(&event.name);
-                [
-                    format!("send_{name}"),
-                    format!("{name}_events"),
-                    format!("on_{name}"),
-                ]
-            })
-            .collect();
-        let taken = [
-            "channel_closed",
-            "channel_opened",
-            "event_streams",
-            "from_channel",
-            "raw_channel",
-            "serve_requests",
-            "with_binary",
-            "with_options",
-        ];
-        for request in &channel.requests {
-            let method = snake_case(&request.name);
-            if taken.contains(&&*method) || of_events.contains(&method) {
-                self.error_help(
-                    request.at,
-                    format!(
-                        "the method {method} of channel {:?} has another meaning already",
-                        channel.name
-                    ),
-                    "choose another name",
-                );
-            }
-        }
-        for event in &channel.events {
-            let method = snake_case(&event.name);
-            if taken.contains(&&*method) {
-                self.error_help(
-                    event.at,
-                    format!(
-                        "the method {method} of channel {:?} has another meaning already",
-                        channel.name
-                    ),
-                    "choose another name",
-                );
-            }
-        }
+        self.errors.len() == before
     }
 
     /// Types of a schema do not take the names of those that are generated around it.
@@ -267,8 +219,10 @@ pub(crate) fn generated_names(protocol: &Protocol) -> BTreeMap<String, String> {
         "ChannelTransport",
         "ChannelSpec",
         "CallOptions",
+        "EventStream",
         "Json",
         "InvalidMessage",
+        "Signal",
     ] {
         names.insert(
             format!("{own}{suffix}"),

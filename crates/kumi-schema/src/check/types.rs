@@ -75,7 +75,7 @@ impl Checker<'_> {
             _ => return,
         };
         // After an error in a declaration the name may well have been declared there.
-        if known.contains(&**name) || broken {
+        if known.contains(&**name) || self.unusable.contains(name) || broken {
             return;
         }
         self.error(at, format!("there is no type {name:?}"), |diagnostic| {
@@ -97,7 +97,7 @@ impl Checker<'_> {
     }
 
     fn known_message(&mut self, protocol: &Protocol, name: &str, at: At, broken: bool) {
-        if protocol.message(name).is_some() || broken {
+        if protocol.message(name).is_some() || self.unusable.contains(name) || broken {
             return;
         }
         let is_other_type =
@@ -113,7 +113,7 @@ impl Checker<'_> {
             let messages = protocol.messages.iter().map(|message| &*message.name);
             diagnostic.help(match did_you_mean(name, messages) {
                 Some(meant) => format!("did you mean {meant:?}?"),
-                None => format!("declare it here: {name:?} {{ field ... }}, or elsewhere: message {name:?} {{ ... }}"),
+                None => format!("declare it: message {name:?} {{ field ... }}"),
             })
         });
     }

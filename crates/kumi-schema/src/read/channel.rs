@@ -220,7 +220,7 @@ impl Reader {
             description: description.clone(),
         };
         let declared =
-            protocol.message(&name.value).is_some() || types.broken.contains(&name.value);
+            protocol.message(&name.value).is_some() || self.unusable.contains(&name.value);
         // `returns "Pong" { }` declares an empty message; `returns "Pong"` has to find one.
         let only_named = fields.is_empty()
             && (declared

@@ -4,7 +4,7 @@ use super::Reader;
 use super::files::File;
 use crate::document::{Node, Scalar};
 use crate::limits::MAX_MEMBERS;
-use crate::model::{At, Enum, EnumValue, Message, Protocol, Typedef};
+use crate::model::{At, Enum, EnumValue, Message, Protocol, Type, Typedef};
 use crate::names;
 use crate::source::{Span, Spanned};
 use std::collections::BTreeMap;
@@ -106,10 +106,27 @@ impl Reader {
     }
 
     fn type_node(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) {
+        self.not_built_in(node);
         match &*node.name.value {
             "message" => self.message(node, protocol, types),
             "enum" => self.enumeration(node, protocol, types),
             _ => self.typedef(node, protocol, types),
+        }
+    }
+
+    /// `type="int"` is always the built-in one, so a type of that name could not be reached. What a request or event
+    /// carries needs no name elsewhere and may be called so.
+    fn not_built_in(&mut self, node: &Node) {
+        if let Some(name) = node.arguments.first()
+            && let Scalar::String(text) = &name.scalar
+            && Type::BUILT_IN.contains(&&**text)
+            && names::type_problem(text).is_none()
+        {
+            self.error_help(
+                name.span,
+                format!("{text:?} is a type already"),
+                "choose another name; type= would mean the one that is built in",
+            );
         }
     }
 
@@ -222,7 +239,7 @@ impl Reader {
             // Names that refer to it should not be reported too.
             if let Some(name) = name {
                 self.declare(types, &name);
-                types.broken.push(name.value);
+                self.unusable.insert(name.value);
             }
             return;
         };
@@ -241,6 +258,14 @@ impl Reader {
 
     /// Takes a name for a type. Messages, enums and typedefs share one set of names.
     pub(super) fn declare(&mut self, types: &mut Types, name: &Spanned<String>) -> bool {
+        let declared = self.take_name(types, name);
+        if !declared {
+            self.unusable.insert(name.value.clone());
+        }
+        declared
+    }
+
+    fn take_name(&mut self, types: &mut Types, name: &Spanned<String>) -> bool {
         if let Some(problem) = names::type_problem(&name.value) {
             self.error_help(name.span, problem, "choose another name");
             return false;
@@ -288,7 +313,5 @@ impl Reader {
 #[derive(Default)]
 pub(super) struct Types {
     /// By their name in code; with the name as written, and where.
-    pub(super) by_code_name: BTreeMap<String, (String, Span)>,
-    /// Declared, but with errors of their own.
-    pub(super) broken: Vec<String>,
+    by_code_name: BTreeMap<String, (String, Span)>,
 }

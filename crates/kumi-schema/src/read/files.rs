@@ -1,6 +1,7 @@
 //! Loading a file and what it imports, each file once, circles refused.
 
 use super::Reader;
+use crate::diagnostic::did_you_mean;
 use crate::document::{self, Document, Node};
 use crate::limits::{MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH};
 use crate::loader::{LoadError, Loader, normal, too_large};
@@ -92,8 +93,33 @@ impl Loading<'_> {
         }
         match bounded(self.loader.load(&name)) {
             Ok(text) => self.add(reader, name, text),
-            Err(error) => reader.error(span, format!("{name:?} cannot be read: {error}")),
+            Err(error) => {
+                let message = format!("{name:?} cannot be read: {error}");
+                match self.meant(&name, import) {
+                    Some(meant) => {
+                        reader.error_help(span, message, format!("did you mean {meant:?}?"));
+                    }
+                    None => reader.error_help(
+                        span,
+                        message,
+                        "a path is relative to the file that imports it",
+                    ),
+                }
+            }
         }
+    }
+
+    /// An import of a file that lies where another one was looked for, under a name much like it.
+    fn meant(&self, name: &str, import: &str) -> Option<String> {
+        let (folder, file) = match import.rsplit_once('/') {
+            Some((folder, file)) => (format!("{folder}/"), file),
+            None => (String::new(), import),
+        };
+        let beside = self.loader.beside(name);
+        // A file that cannot be read for another reason is no suggestion against itself.
+        let others = beside.iter().map(|other| &**other);
+        let meant = did_you_mean(file, others.filter(|&other| other != file))?;
+        Some(folder + meant)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::document::Node;
 use crate::loader::Loader;
 use crate::model::{At, Protocol, Schema, Version};
 use crate::source::{Sources, Span};
+use std::collections::BTreeSet;
 
 /// Reads a schema and everything it imports, and checks it.
 pub(crate) fn read(loader: &dyn Loader, root: &str) -> Result<Schema, Diagnostics> {
@@ -27,6 +28,7 @@ pub(crate) fn read(loader: &dyn Loader, root: &str) -> Result<Schema, Diagnostic
                 &reader.sources,
                 &mut reader.errors,
                 reader.incomplete,
+                &reader.unusable,
             );
             Some(protocol)
         }
@@ -62,6 +64,8 @@ struct Reader {
     errors: Diagnostics,
     /// Something could not be read that may have declared a type, so that missing ones are not reported.
     incomplete: bool,
+    /// Types that were declared and refused, whose names are not reported as missing on top of that.
+    unusable: BTreeSet<String>,
 }
 
 impl Reader {
