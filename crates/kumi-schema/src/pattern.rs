@@ -2,7 +2,8 @@
 //!
 //! Only what both have is let through: classes, groups, alternatives, anchors and repetitions. Flags, look-around,
 //! back-references, named groups and POSIX classes are refused, because one of the two lacks them or reads them
-//! differently; so are repetitions of nothing, of anchors and of repetitions. `.` and `\s` mean ASCII's line feed and
+//! differently; so are repetitions of nothing, of anchors and of repetitions, and `\B`, for which a character outside the
+//! basic plane has an inside. `.` and `\s` mean ASCII's line feed and
 //! spaces, as in Rust; JavaScript is told so by [`for_javascript`]. What remains takes time in proportion to the text in Rust; JavaScript makes no such promise.
 
 /// Why a pattern cannot be used, or nothing.
@@ -29,7 +30,7 @@ fn portable(pattern: &str) -> Result<(), String> {
         match characters[at] {
             '\\' => {
                 escape(&characters[at..], in_class)?;
-                repeatable = !matches!(next, Some('b' | 'B'));
+                repeatable = next != Some('b');
                 at += 1;
             }
             '[' if in_class => {
@@ -117,7 +118,7 @@ fn escape(characters: &[char], in_class: bool) -> Result<(), String> {
             next,
             'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'n' | 'r' | 't' | 'f' | 'v'
         ) || "^$\\.*+?()[]{}|/".contains(next)
-            || (matches!(next, 'b' | 'B') && !in_class)
+            || (next == 'b' && !in_class)
             || (next == '-' && in_class)
     });
     if known {
@@ -220,6 +221,7 @@ mod tests {
             ("(?i)a", "(?:...)"),
             ("(?P<n>a)", "(?:...)"),
             (r"\z", "\\z"),
+            (r"a\Bc", "\\B is not known"),
             (r"\x41", "\\x"),
             ("[[:alpha:]]", "write \\["),
             ("[]a]", "begins with ']'"),

@@ -14,6 +14,11 @@ pub mod odd {
     include!("generated/odd.rs");
 }
 
+/// What it wrote for `schemas/unusual.kdl`, which puts features together that seldom meet.
+pub mod unusual {
+    include!("generated/unusual.rs");
+}
+
 /// Three versions of one protocol, from `schemas/versions`.
 pub mod versions {
     /// The first.

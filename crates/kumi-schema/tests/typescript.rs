@@ -14,19 +14,32 @@ const SCHEMA: &str = include_str!("schemas/everything.kdl");
 /// Names that are words of the language.
 const ODD: &str = include_str!("schemas/odd.kdl");
 
+/// Features that seldom meet.
+const UNUSUAL: &str = include_str!("schemas/unusual.kdl");
+
+/// Values and who takes them. `generated/cases/unusual.rs` reads the same.
+const VECTORS: &str = include_str!("vectors.json");
+
 #[test]
 fn generated_typescript_compiles_and_completes_calls() {
     let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("typescript");
     std::fs::create_dir_all(work.join("src")).expect("a folder below target");
     let compiler = compiler(&work);
-    let schema =
-        Schema::parse("everything.kdl", SCHEMA).unwrap_or_else(|errors| panic!("{errors}"));
-    std::fs::write(work.join("src/everything.ts"), schema.to_typescript()).expect("it is ours");
-    let odd = Schema::parse("odd.kdl", ODD).unwrap_or_else(|errors| panic!("{errors}"));
-    std::fs::write(work.join("src/odd.ts"), odd.to_typescript()).expect("it is ours");
-    std::fs::write(work.join("src/main.ts"), include_str!("typescript/main.ts"))
-        .expect("it is ours");
+    for (name, text) in [("everything", SCHEMA), ("odd", ODD), ("unusual", UNUSUAL)] {
+        let schema = Schema::parse(name, text).unwrap_or_else(|errors| panic!("{errors}"));
+        let path = work.join("src").join(name).with_extension("ts");
+        std::fs::write(path, schema.to_typescript()).expect("it is ours");
+    }
+    let vectors = format!("export const VECTORS: [string, string, string][] = {VECTORS};");
+    for (name, text) in [
+        ("main.ts", include_str!("typescript/main.ts")),
+        ("browser.ts", include_str!("typescript/browser.ts")),
+        ("vectors.ts", &vectors),
+    ] {
+        std::fs::write(work.join("src").join(name), text).expect("it is ours");
+    }
     std::fs::write(work.join("tsconfig.json"), TSCONFIG).expect("it is ours");
+    std::fs::write(work.join("browser.json"), BROWSER).expect("it is ours");
     std::fs::write(
         work.join("package.json"),
         r#"{ "type": "module", "private": true }"#,
@@ -42,6 +55,16 @@ fn generated_typescript_compiles_and_completes_calls() {
         "the compiler refuses it:\n{}",
         text(&output)
     );
+    // Where there is a browser's library, its signals are signals.
+    let output = run(Command::new("node")
+        .arg(&compiler)
+        .args(["--project", "browser.json"])
+        .current_dir(&work));
+    assert!(
+        output.status.success(),
+        "the compiler refuses it in a browser:\n{}",
+        text(&output)
+    );
     let output = run(Command::new("node").arg("out/main.js").current_dir(&work));
     assert!(
         output.status.success(),
@@ -51,7 +74,7 @@ fn generated_typescript_compiles_and_completes_calls() {
     assert!(text(&output).contains("all done"), "{}", text(&output));
 }
 
-/// As strict as the compiler can be.
+/// As strict as the compiler can be, and with no library but the language's own.
 const TSCONFIG: &str = r#"{
   "compilerOptions": {
     "strict": true,
@@ -63,15 +86,22 @@ const TSCONFIG: &str = r#"{
     "noUnusedParameters": true,
     "noPropertyAccessFromIndexSignature": true,
     "verbatimModuleSyntax": true,
+    "erasableSyntaxOnly": true,
     "target": "ES2022",
-    "lib": ["ES2022", "DOM"],
+    "lib": ["ES2022"],
     "types": [],
     "module": "ES2022",
     "moduleResolution": "bundler",
     "rootDir": "src",
     "outDir": "out"
   },
-  "files": ["src/main.ts", "src/odd.ts"]
+  "files": ["src/main.ts"]
+}"#;
+
+const BROWSER: &str = r#"{
+  "extends": "./tsconfig.json",
+  "compilerOptions": { "lib": ["ES2022", "DOM"], "noEmit": true },
+  "files": ["src/browser.ts"]
 }"#;
 
 /// The path of the compiler, which is installed if it is not there yet.

@@ -17,7 +17,7 @@
 use super::Code;
 use super::channel::answer;
 use crate::model::{Channel, Event, Side};
-use crate::names::{pascal_case, rust_identifier, type_identifier};
+use crate::names::{pascal_case, rust_identifier, snake_case, type_identifier};
 
 /// The two ends of a channel in memory, as types, and how they are made.
 struct Ends {
@@ -177,8 +177,8 @@ impl Code<'_> {
             (&format!(", {name}ServerConnection")[..], "server"),
         ] {
             self.line(format_args!("{prefix} {{"));
-            for (field, _) in &ends {
-                self.line(format_args!("{field}: {}_{close},", local(field)));
+            for (channel, (field, _)) in protocol.channels.iter().zip(&ends) {
+                self.line(format_args!("{field}: {}_{close},", local(channel)));
             }
             self.line(format_args!("}}"));
         }
@@ -189,7 +189,7 @@ impl Code<'_> {
     fn ends(&self, channel: &Channel) -> Ends {
         let rt = self.rt;
         let name = pascal_case(&channel.name);
-        let field = local(&rust_identifier(&channel.name));
+        let field = local(channel);
         let requests = (!channel.requests.is_empty()).then(|| {
             let (question, reply) = match &*channel.requests {
                 [request] => (type_identifier(&request.message), answer(request)),
@@ -316,14 +316,14 @@ impl Code<'_> {
                 "{}: client.open_channel({}, {}_options()).await?,",
                 rust_identifier(&channel.name),
                 super::text(&channel.name),
-                crate::names::snake_case(&channel.name),
+                snake_case(&channel.name),
             ));
         }
         self.line(format_args!("}}) }} }}"));
     }
 }
 
-/// The start of a local variable's name, for a field that may be a raw identifier.
-fn local(field: &str) -> String {
-    field.trim_start_matches("r#").to_owned()
+/// The start of a local variable's name. No word of the language has anything behind it.
+fn local(channel: &Channel) -> String {
+    snake_case(&channel.name)
 }

@@ -1,11 +1,9 @@
 //! The client: an interface for whatever carries messages, a class per channel, and one that opens them all.
 
-use super::checks::checked;
 use super::{Writer, text};
 use crate::hash::channel_hash;
 use crate::model::{Channel, Event, Protocol, Request, Side};
 use crate::names::{camel_case, pascal_case, shouting_case, type_identifier};
-use std::collections::BTreeSet;
 
 /// How many events a stream holds for a consumer that does not come.
 const MAX_WAITING_EVENTS: usize = 256;
@@ -13,9 +11,15 @@ const MAX_WAITING_EVENTS: usize = 256;
 pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
     let own = pascal_case(&protocol.name);
     write_interfaces(out, &own);
-    let checked = checked(protocol);
+    if protocol
+        .channels
+        .iter()
+        .any(|channel| channel.events_from(Side::Server).next().is_some())
+    {
+        write_event_stream(out, &own);
+    }
     for channel in &protocol.channels {
-        write_channel(out, protocol, channel, &own, &checked);
+        write_channel(out, protocol, channel, &own);
     }
     out.blank();
     out.doc(
@@ -98,12 +102,23 @@ fn write_interfaces(out: &mut Writer, own: &str) {
     out.line("readonly delivery: \"reliable\" | \"unreliable\";");
     out.line("}");
     out.blank();
+    out.doc(Some(
+        "What a transport needs to know of an `AbortSignal`, which is one of these. Named here so that the module \
+         compiles where the language is all there is.",
+    ));
+    out.line(&format!("export interface {own}Signal {{"));
+    out.line("readonly aborted: boolean;");
+    out.line("readonly reason?: unknown;");
+    out.line("addEventListener(type: \"abort\", listener: () => void): void;");
+    out.line("removeEventListener(type: \"abort\", listener: () => void): void;");
+    out.line("}");
+    out.blank();
     out.doc(Some("What a caller may ask of one call."));
     out.line(&format!("export interface {own}CallOptions {{"));
     out.doc(Some("How long the answer may take, in milliseconds."));
     out.line("readonly deadlineMs?: number;");
     out.doc(Some("Ends the call early."));
-    out.line("readonly signal?: AbortSignal;");
+    out.line(&format!("readonly signal?: {own}Signal;"));
     out.line("}");
     out.blank();
     out.doc(Some("An open channel. Payloads are JSON values."));
@@ -128,6 +143,12 @@ fn write_interfaces(out: &mut Writer, own: &str) {
     out.line(
         "onRequest(method: string, handler: (payload: unknown) => Promise<unknown>): () => void;",
     );
+    out.doc(Some(
+        "Calls back once the channel has ended for good, at once if it has already: without a reason if somebody \
+         closed it, with one if it was lost. A channel that is opened again has not ended. Not called any more after \
+         the returned function was.",
+    ));
+    out.line("onClose(listener: (reason?: unknown) => void): () => void;");
     out.doc(Some("Ends the channel."));
     out.line("close(): Promise<void>;");
     out.line("}");
@@ -140,13 +161,7 @@ fn write_interfaces(out: &mut Writer, own: &str) {
     out.line("}");
 }
 
-fn write_channel(
-    out: &mut Writer,
-    protocol: &Protocol,
-    channel: &Channel,
-    own: &str,
-    checked: &BTreeSet<&str>,
-) {
+fn write_channel(out: &mut Writer, protocol: &Protocol, channel: &Channel, own: &str) {
     let name = pascal_case(&channel.name);
     out.blank();
     out.doc(Some(&format!("What channel {} is.", channel.name)));
@@ -178,17 +193,17 @@ fn write_channel(
     out.line("}");
     for request in &channel.requests {
         if channel.from.is_client() {
-            write_request(out, request, own, checked);
+            write_request(out, request, own);
         }
         if channel.from.is_server() {
-            write_handler(out, request, checked);
+            write_handler(out, request);
         }
     }
     for event in channel.events_from(Side::Client) {
-        write_send(out, event, checked);
+        write_send(out, event);
     }
     for event in channel.events_from(Side::Server) {
-        write_listen(out, event);
+        write_listen(out, event, own);
     }
     out.blank();
     out.doc(Some("Ends the channel."));
@@ -205,7 +220,7 @@ fn answer(request: &Request) -> String {
         .map_or("void".into(), type_identifier)
 }
 
-fn write_request(out: &mut Writer, request: &Request, own: &str, checked: &BTreeSet<&str>) {
+fn write_request(out: &mut Writer, request: &Request, own: &str) {
     let message = type_identifier(&request.message);
     let answer = answer(request);
     out.blank();
@@ -218,9 +233,7 @@ fn write_request(out: &mut Writer, request: &Request, own: &str, checked: &BTree
         "async {}(request: {message}, options: {own}CallOptions = {{}}): Promise<{answer}> {{",
         member_name(&request.name)
     ));
-    if checked.contains(&*request.message) {
-        out.line(&format!("check{message}(request);"));
-    }
+    out.line(&format!("check{message}(request);"));
     let call = format!(
         "await this.transport.request({}, request, {{ ...options, idempotent: {} }})",
         text(&request.name),
@@ -234,7 +247,7 @@ fn write_request(out: &mut Writer, request: &Request, own: &str, checked: &BTree
     out.line("}");
 }
 
-fn write_handler(out: &mut Writer, request: &Request, checked: &BTreeSet<&str>) {
+fn write_handler(out: &mut Writer, request: &Request) {
     let message = type_identifier(&request.message);
     let answer = answer(request);
     out.blank();
@@ -250,16 +263,19 @@ fn write_handler(out: &mut Writer, request: &Request, checked: &BTreeSet<&str>) 
         "return this.transport.onRequest({}, async (payload) => {{",
         text(&request.name)
     ));
-    out.line(&format!("const request = payload as {message};"));
-    if checked.contains(&*request.message) {
-        out.line(&format!("check{message}(request);"));
+    out.line(&format!("check{message}(payload);"));
+    if request.returns.is_some() {
+        out.line("const answer = await handler(payload);");
+        out.line(&format!("check{answer}(answer);"));
+        out.line("return answer;");
+    } else {
+        out.line("return handler(payload);");
     }
-    out.line("return handler(request);");
     out.line("});");
     out.line("}");
 }
 
-fn write_send(out: &mut Writer, event: &Event, checked: &BTreeSet<&str>) {
+fn write_send(out: &mut Writer, event: &Event) {
     let message = type_identifier(&event.message);
     out.blank();
     let described = format!("Sends {}.", event.name);
@@ -268,9 +284,7 @@ fn write_send(out: &mut Writer, event: &Event, checked: &BTreeSet<&str>) {
         "async send{}(event: {message}): Promise<void> {{",
         pascal_case(&event.name)
     ));
-    if checked.contains(&*event.message) {
-        out.line(&format!("check{message}(event);"));
-    }
+    out.line(&format!("check{message}(event);"));
     out.line(&format!(
         "await this.transport.sendEvent({}, event);",
         text(&event.name)
@@ -278,7 +292,7 @@ fn write_send(out: &mut Writer, event: &Event, checked: &BTreeSet<&str>) {
     out.line("}");
 }
 
-fn write_listen(out: &mut Writer, event: &Event) {
+fn write_listen(out: &mut Writer, event: &Event, own: &str) {
     let message = type_identifier(&event.message);
     let name = pascal_case(&event.name);
     out.blank();
@@ -297,42 +311,126 @@ fn write_listen(out: &mut Writer, event: &Event) {
     out.line("}");
     out.blank();
     out.doc(Some(&format!(
-        "{} as a stream, from now on. It fails when {MAX_WAITING_EVENTS} events wait for a consumer that does not come.",
+        "{} as a stream, from now on: nothing is missed between this call and the first `next`.",
         event.name
     )));
     out.line(&format!(
-        "async *{}Events(): AsyncGenerator<{message}, void, undefined> {{",
+        "{}Events(): {own}EventStream<{message}> {{",
         camel_case(&event.name)
     ));
-    out.line(&format!("const waiting: {message}[] = [];"));
-    out.line("let overflowed = false;");
-    out.line("let wake: () => void = () => undefined;");
-    out.line(&format!("const stop = this.on{name}((event) => {{"));
-    out.line(&format!("if (waiting.length >= {MAX_WAITING_EVENTS}) {{"));
-    out.line("overflowed = true;");
-    out.line("} else {");
-    out.line("waiting.push(event);");
-    out.line("}");
-    out.line("wake();");
-    out.line("});");
-    out.line("try {");
-    out.line("for (;;) {");
-    out.line("const event = waiting.shift();");
-    out.line("if (event !== undefined) {");
-    out.line("yield event;");
-    out.line("} else if (overflowed) {");
     out.line(&format!(
-        "throw new Error({});",
-        text(&format!("too many {} events are waiting", event.name))
+        "return new {own}EventStream(this.transport, {});",
+        text(&event.name)
     ));
-    out.line("} else {");
-    out.line("await new Promise<void>((resolve) => {");
-    out.line("wake = resolve;");
+    out.line("}");
+}
+
+/// One class for all streams. It listens from its first moment, and whoever waits for an event is answered in the end.
+fn write_event_stream(out: &mut Writer, own: &str) {
+    out.blank();
+    out.doc(Some(&format!(
+        "Events of one name, for `for await`. It ends when the channel is closed and fails when the channel is lost, \
+         after the events that came before. It also fails when {MAX_WAITING_EVENTS} events wait for a consumer that \
+         does not come. Whoever leaves early calls `return`, as `for await` does."
+    )));
+    let result = "IteratorResult<T, undefined>";
+    out.line(&format!(
+        "export class {own}EventStream<T> implements AsyncIterableIterator<T> {{"
+    ));
+    out.line("private readonly waiting: T[] = [];");
+    out.line("private readonly readers: {");
+    out.line(&format!("readonly resolve: (result: {result}) => void;"));
+    out.line("readonly reject: (reason: unknown) => void;");
+    out.line("}[] = [];");
+    out.line("private readonly leaving: (() => void)[] = [];");
+    out.line("private ended = false;");
+    out.line("private failure: { readonly reason: unknown } | undefined;");
+    out.blank();
+    out.line(&format!(
+        "constructor(transport: {own}ChannelTransport, method: string) {{"
+    ));
+    out.line("this.leaving.push(");
+    out.line("transport.onEvent(method, (payload) => this.take(method, payload as T)),");
+    out.line(
+        "transport.onClose((reason) => this.end(reason === undefined ? undefined : { reason })),",
+    );
+    out.line(");");
+    out.line("if (this.ended) {");
+    out.line("this.leave();");
+    out.line("}");
+    out.line("}");
+    out.blank();
+    out.doc(Some("The next event, however long it takes."));
+    out.line(&format!("next(): Promise<{result}> {{"));
+    out.line("if (this.waiting.length > 0) {");
+    out.line("return Promise.resolve({ done: false, value: this.waiting.shift() as T });");
+    out.line("}");
+    out.line("if (this.failure !== undefined) {");
+    out.line("const { reason } = this.failure;");
+    out.line("this.failure = undefined;");
+    out.line("return Promise.reject(reason);");
+    out.line("}");
+    out.line("if (this.ended) {");
+    out.line("return Promise.resolve({ done: true, value: undefined });");
+    out.line("}");
+    out.line("return new Promise((resolve, reject) => {");
+    out.line("this.readers.push({ resolve, reject });");
     out.line("});");
     out.line("}");
+    out.blank();
+    out.doc(Some(
+        "Ends the stream. Whoever waits for an event hears that there is none.",
+    ));
+    out.line(&format!("return(): Promise<{result}> {{"));
+    out.line("this.waiting.length = 0;");
+    out.line("this.failure = undefined;");
+    out.line("this.end(undefined);");
+    out.line("return Promise.resolve({ done: true, value: undefined });");
     out.line("}");
-    out.line("} finally {");
-    out.line("stop();");
+    out.blank();
+    out.line("[Symbol.asyncIterator](): this {");
+    out.line("return this;");
+    out.line("}");
+    out.blank();
+    out.line("private take(method: string, event: T): void {");
+    out.line("if (this.ended) {");
+    out.line("return;");
+    out.line("}");
+    out.line("const reader = this.readers.shift();");
+    out.line("if (reader !== undefined) {");
+    out.line("reader.resolve({ done: false, value: event });");
+    out.line(&format!(
+        "}} else if (this.waiting.length < {MAX_WAITING_EVENTS}) {{"
+    ));
+    out.line("this.waiting.push(event);");
+    out.line("} else {");
+    out.line("this.end({ reason: new Error(`too many ${method} events are waiting`) });");
+    out.line("}");
+    out.line("}");
+    out.blank();
+    out.line("private end(failure: { readonly reason: unknown } | undefined): void {");
+    out.line("if (this.ended) {");
+    out.line("return;");
+    out.line("}");
+    out.line("this.ended = true;");
+    out.line("this.leave();");
+    out.line("const first = this.readers.shift();");
+    out.line("if (failure === undefined) {");
+    out.line("first?.resolve({ done: true, value: undefined });");
+    out.line("} else if (first !== undefined) {");
+    out.line("first.reject(failure.reason);");
+    out.line("} else {");
+    out.line("this.failure = failure;");
+    out.line("}");
+    out.line("for (const reader of this.readers.splice(0)) {");
+    out.line("reader.resolve({ done: true, value: undefined });");
+    out.line("}");
+    out.line("}");
+    out.blank();
+    out.line("private leave(): void {");
+    out.line("for (const leave of this.leaving.splice(0)) {");
+    out.line("leave();");
+    out.line("}");
     out.line("}");
     out.line("}");
 }

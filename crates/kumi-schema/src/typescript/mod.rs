@@ -1,6 +1,7 @@
 //! TypeScript from a schema: types, checks, and a typed client over an interface that any transport can fill.
 //!
-//! One module without imports that a strict compiler takes. It opens no connection: the transport is the caller's, so
+//! One module without imports that a strict compiler takes, with no library but the language's own. It opens no
+//! connection: the transport is the caller's, so
 //! the same client runs over WebTransport, a bridge, or a fake in a test. Times are numbers of milliseconds, bytes are
 //! base64 texts, and whole numbers are JavaScript's, exact to 2^53.
 
@@ -135,15 +136,5 @@ fn property(name: &str) -> String {
         name.to_owned()
     } else {
         text(name)
-    }
-}
-
-/// A property's value: `value.name` or `value["na-me"]`.
-fn member(of: &str, name: &str) -> String {
-    let written = property(name);
-    if written.starts_with('"') {
-        format!("{of}[{written}]")
-    } else {
-        format!("{of}.{written}")
     }
 }

@@ -18,6 +18,16 @@ import {
   type Tree,
 } from "./everything.js";
 import { OddClient, checkCopy, checkEq } from "./odd.js";
+import {
+  INITIAL_DEFAULTS,
+  UnusualClient,
+  UnusualInvalidMessage,
+  checkChecked,
+  checkDemanding,
+  checkInitial,
+  type Cell,
+} from "./unusual.js";
+import { VECTORS } from "./vectors.js";
 
 declare const console: { log(text: string): void };
 
@@ -33,6 +43,7 @@ class FakeChannel implements EverythingChannelTransport {
   readonly answers = new Map<string, (payload: unknown) => unknown>();
   readonly listeners = new Map<string, Set<(payload: unknown) => void>>();
   readonly handlers = new Map<string, (payload: unknown) => Promise<unknown>>();
+  readonly closing = new Set<(reason?: unknown) => void>();
   closed = false;
 
   async request(
@@ -66,6 +77,22 @@ class FakeChannel implements EverythingChannelTransport {
     return () => this.handlers.delete(method);
   }
 
+  onClose(listener: (reason?: unknown) => void): () => void {
+    if (this.closed) {
+      listener();
+    } else {
+      this.closing.add(listener);
+    }
+    return () => this.closing.delete(listener);
+  }
+
+  end(reason?: unknown): void {
+    this.closed = true;
+    for (const listener of [...this.closing]) {
+      listener(reason);
+    }
+  }
+
   push(method: string, payload: unknown): void {
     for (const listener of this.listeners.get(method) ?? []) {
       listener(payload);
@@ -73,7 +100,7 @@ class FakeChannel implements EverythingChannelTransport {
   }
 
   async close(): Promise<void> {
-    this.closed = true;
+    this.end();
   }
 }
 
@@ -171,17 +198,55 @@ async function main(): Promise<void> {
   const heard: string[] = [];
   const stop = client.main.onPosted((event) => heard.push(event.by));
   const stream = client.main.postedEvents();
-  const first = stream.next();
   fake.push("Posted", { by: "ann" });
   stop();
   fake.push("Posted", { by: "bob" });
-  const event = await first;
+  const event = await stream.next();
   assert(event.done !== true && event.value.by === "ann", "a stream begins where it was asked for");
   const second = await stream.next();
   assert(second.done !== true && second.value.by === "bob", "a stream waits for nobody");
+  const third = stream.next();
+  const fourth = stream.next();
+  fake.push("Posted", { by: "cat" });
   await stream.return();
+  assert((await third).value?.by === "cat" && (await fourth).done === true, "whoever waits is answered");
+  assert((await stream.next()).done === true, "a stream that was left has ended");
   assert(heard.join() === "ann", "a listener that left hears nothing");
-  assert(fake.listeners.get("Posted")?.size === 0, "nobody listens any more");
+  assert(fake.listeners.get("Posted")?.size === 0 && fake.closing.size === 0, "nobody listens any more");
+
+  // A stream gives what came, and then fails if its consumer is too slow.
+  const slow = client.main.postedEvents();
+  for (let n = 0; n < 300; n += 1) {
+    fake.push("Posted", { by: `n${n}` });
+  }
+  const given: string[] = [];
+  const overflow = await refusal(async () => {
+    for await (const event of slow) {
+      given.push(event.by);
+    }
+  });
+  assert(given.length === 256 && overflow.message.includes("too many Posted"), overflow.message);
+  assert((await slow.next()).done === true, "it fails once");
+  assert(fake.listeners.get("Posted")?.size === 0, "and hears nothing more");
+
+  // Streams end with their channel.
+  const ticks = transport.channel("ticks");
+  const lost = client.ticks.tickEvents();
+  const waiting = lost.next();
+  const alsoWaiting = lost.next();
+  const idle = client.ticks.tickEvents();
+  ticks.push("Tick", { n: 1 });
+  ticks.end(new Error("the line is cut"));
+  assert((await waiting).value?.n === 1, "what came is given");
+  assert((await refusal(() => alsoWaiting)).message === "the line is cut", "a loss is told to whoever waits");
+  assert((await idle.next()).value?.n === 1, "what came before the loss is given");
+  assert((await refusal(() => idle.next())).message === "the line is cut", "and the loss after it");
+  assert((await client.ticks.tickEvents().next()).done === true, "a channel that has ended has no events");
+  assert(ticks.listeners.get("Tick")?.size === 0 && ticks.closing.size === 0, "nobody listens to it");
+  const quiet = client.oldTalk.heardEvents();
+  const ending = quiet.next();
+  await client.oldTalk.close();
+  assert((await ending).done === true, "a stream ends when its channel is closed");
 
   // The server may ask too.
   client.callbacks.onAskedConfirm(async (request) => ({ yes: request.question === "sure?" }));
@@ -189,6 +254,11 @@ async function main(): Promise<void> {
   assert(handler !== undefined, "somebody answers");
   const confirmed = (await handler({ question: "sure?" })) as { yes: boolean };
   assert(confirmed.yes, "the answer");
+  const unasked = await refusal(() => handler({ question: 5 }));
+  assert(unasked instanceof EverythingInvalidMessage && unasked.path === "question", String(unasked));
+  client.callbacks.onAskedConfirm(async () => ({}) as { yes: boolean });
+  const careless = await refusal(async () => transport.channel("callbacks").handlers.get("Confirm")?.({ question: "" }));
+  assert(careless instanceof EverythingInvalidMessage && careless.path === "yes", "an answer is checked before it leaves");
 
   // Older forms are channels like any other.
   transport.channel("old-query").answers.set("Query", () => ({ hits: ["x"] }));
@@ -222,6 +292,55 @@ async function main(): Promise<void> {
   };
   assert(taken("a\r") && taken("\u00a0x") && !taken("a\n") && !taken(" a"), "patterns");
   await refusal(async () => checkEq({ eq: Number.NaN }));
+
+  // Both languages take the same values. Rust alone takes numbers that JavaScript has rounded, and an array of a
+  // message's fields for the message.
+  const checks: Record<string, (value: unknown) => void> = { Checked: checkChecked, Demanding: checkDemanding };
+  for (const [message, json, takenBy] of VECTORS) {
+    const value: unknown = JSON.parse(json);
+    let problem: unknown;
+    try {
+      checks[message]?.(value);
+    } catch (error) {
+      assert(error instanceof UnusualInvalidMessage, `${message} ${json}: ${error}`);
+      problem = error;
+    }
+    assert((problem === undefined) === (takenBy === "both"), `${message} ${json}: ${problem}`);
+  }
+  // What JSON has no word for.
+  for (const value of [
+    { whole: Number.NaN },
+    { at: Number.POSITIVE_INFINITY },
+    { at: new Date(0) },
+    { any_float: Number.NaN },
+    { anything: [undefined] },
+    { anything: 1n },
+    { anything: Number.NaN },
+    { list: [, 1] },
+    { free: { a: () => 1 } },
+    { levels: { a: undefined } },
+  ]) {
+    const error = await refusal(async () => checkChecked(value));
+    assert(error instanceof UnusualInvalidMessage && error.path !== "", String(error));
+  }
+  checkChecked(Object.create({ text: 5 }));
+  const ring: { more?: unknown } = {};
+  ring.more = ring;
+  assert((await refusal(async () => checkChecked(ring))).message.includes("nested too deeply"), "a circle");
+  assert((await refusal(async () => checkChecked(5))).message === "it is no object", "a message is an object");
+  checkInitial(JSON.parse(JSON.stringify(INITIAL_DEFAULTS)));
+  assert(INITIAL_DEFAULTS.text === "\u{1F600} \\ \"q\" ${x} `b` {0}\r\n\t\u2028\0", "a default of odd characters");
+  assert(Object.is(INITIAL_DEFAULTS.zero, -0) && INITIAL_DEFAULTS.int === Number.MAX_SAFE_INTEGER, "odd numbers");
+
+  const far = new FakeTransport();
+  const unusual = await UnusualClient.connect(far);
+  far.channel("a.b-c").answers.set("get.some-Thing", (payload) => ({ cube: { x: (payload as { cells: Cell[][] }).cells } }));
+  const got = await unusual.aBC.getSomeThing({ cells: [[{ id: 0, below: [[{ id: 0 }]] }]] });
+  assert(got.cube?.["x"]?.[0]?.[0]?.below?.[0]?.[0]?.id === 0, "messages in arrays in arrays in a map");
+  const deepest = await refusal(() => unusual.aBC.getSomeThing({ cells: [[{ id: 0, below: [[]] }]] }));
+  assert(deepest instanceof UnusualInvalidMessage && deepest.path === "cells[0][0].below[0]", String(deepest));
+  far.channel("Old.Service").answers.set("inPlace", (payload) => ({ y: [(payload as { x?: string }).x ?? "default"] }));
+  assert((await unusual.oldService.inPlace({})).y?.[0] === "default", "a method with messages in place");
   console.log("all done");
 }
 

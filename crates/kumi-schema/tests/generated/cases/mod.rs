@@ -7,6 +7,7 @@ mod lab;
 mod lost;
 mod odd;
 mod types;
+mod unusual;
 mod versions;
 mod vocabulary;
 
