@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Muf(MufArgs),
     /// Measure Unison beside raw quinn, tonic, tarpc and club-unison
     Unison(UnisonArgs),
+    /// Measure membership of 1,000 nodes in virtual time, beside foca and chitchat
+    Cluster(ClusterArgs),
     /// Hold idle connections until standard input closes (started by `store` itself)
     #[command(hide = true)]
     IdleClient(IdleClientArgs),
@@ -151,6 +153,56 @@ pub(crate) struct UnisonArgs {
     /// Do not pin servers and clients to different cores
     #[arg(long)]
     pub(crate) no_pin: bool,
+}
+
+/// What `cluster` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// A minute instead of ten on bad networks, fewer crashes and cycles
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Measure only these parts; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    pub(crate) only: Vec<ClusterPart>,
+
+    /// Nodes of the cluster; the goals are for 1,000
+    #[arg(long, default_value = "1000", value_name = "N")]
+    pub(crate) nodes: NonZeroUsize,
+
+    /// What everything random comes from
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) seed: u64,
+
+    /// Measure kumi alone
+    #[arg(long)]
+    pub(crate) no_peers: bool,
+}
+
+impl ClusterArgs {
+    /// Whether a part was asked for; without `--only`, every part was.
+    pub(crate) fn wants(&self, part: ClusterPart) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// One independent part of the cluster measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClusterPart {
+    /// All nodes start within a second
+    Join,
+    /// Traffic, CPU and memory while nothing happens
+    Calm,
+    /// How long until everybody knows of a crash
+    Crash,
+    /// False deaths when all links lose packets
+    Loss,
+    /// False deaths when some nodes lose most packets
+    BadLinks,
+    /// Some nodes are unheard, and hear nothing, in turns
+    FlipFlop,
+    /// Fewer nodes, beside chitchat
+    Chitchat,
 }
 
 /// What the idle client takes.

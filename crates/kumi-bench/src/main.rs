@@ -6,6 +6,7 @@
 
 mod args;
 mod children;
+mod cluster;
 mod cores;
 mod muf;
 mod procfs;
@@ -15,6 +16,7 @@ mod stats;
 mod store;
 mod unison;
 mod wire;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Muf(args) => muf::run(&args),
         Command::Unison(args) => unison::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::IdleClient(args) => store::idle::hold_connections(&args),
         Command::EngineRun(args) => store::engine::run(&args),
     };

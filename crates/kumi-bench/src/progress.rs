@@ -76,6 +76,13 @@ impl Task {
         }
     }
 
+    /// How far the step is: on a terminal only, since a log would fill up with it.
+    pub(crate) fn detail(&mut self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text.to_owned());
+        }
+    }
+
     /// A step has ended.
     pub(crate) fn end(&mut self) {
         self.done += 1;

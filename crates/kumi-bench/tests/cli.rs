@@ -121,3 +121,34 @@ fn a_missing_program_is_named_with_what_to_install() {
         "redis-tools package",
     );
 }
+
+#[test]
+fn a_small_cluster_run_prints_a_line_per_figure_and_a_verdict() {
+    let output = Command::new(env!("CARGO_BIN_EXE_kumi-bench"))
+        .args(["cluster", "--quick", "--nodes", "24", "--no-peers"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let figures = [
+        ("cluster.join_storm", "kumi"),
+        ("cluster.join_sizes", "kumi"),
+        ("cluster.crash_dead", "kumi"),
+        ("cluster.calm_bytes", "kumi"),
+        ("cluster.calm_cpu", "kumi"),
+        ("cluster.resident", "kumi"),
+        ("cluster.loss10.false_deaths", "kumi"),
+        ("cluster.loss80.false_deaths", "kumi"),
+        ("cluster.flip_flop.other_deaths", "kumi"),
+        ("cluster.flip_flop.rejoin", "kumi"),
+    ];
+    for (name, server) in figures {
+        let start = format!("figure name={name} server={server} value=");
+        assert!(
+            text.lines().any(|line| line.starts_with(&start)),
+            "no {start} in {text}"
+        );
+    }
+    assert!(text.contains(" goal=<=10 met=yes"), "{text}");
+}

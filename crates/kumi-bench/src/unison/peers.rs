@@ -1,13 +1,13 @@
 //! The peers from crates.io, measured by a program of their own that is built when it is needed.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use super::load::{Load, Outcome, Sides};
 use crate::progress::Progress;
+use crate::workspace;
 
 /// What is built: all peers, and, where that fails, all but the one that needs more than cargo.
 const CLUB: &str = "club-unison";
@@ -23,23 +23,24 @@ pub(super) struct Peers {
 impl Peers {
     /// Builds the program, in its own workspace.
     pub(super) fn build(progress: &Progress) -> Result<Peers> {
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+        let folder = workspace::folder("peers");
         let mut task = progress.task("building the peers", 1);
         task.begin("cargo build --release");
-        let (names, missing) = match cargo(&workspace, &[]) {
+        let (names, missing) = match workspace::build(&folder, &[]) {
             Ok(()) => (vec!["tonic", "tarpc", CLUB], None),
             Err(reason) => {
-                cargo(&workspace, &["--no-default-features"]).context("cannot build the peers")?;
+                workspace::build(&folder, &["--no-default-features"])
+                    .context("cannot build the peers")?;
                 let missing = format!(
                     "{CLUB} is missing, since it cannot be built: {}",
-                    first_cause(&reason.to_string())
+                    workspace::first_cause(&reason.to_string())
                 );
                 (vec!["tonic", "tarpc"], Some(missing))
             }
         };
         task.end();
         Ok(Peers {
-            program: workspace.join("target/release/kumi-bench-peers"),
+            program: folder.join("target/release/kumi-bench-peers"),
             names,
             missing,
         })
@@ -64,30 +65,6 @@ impl Peers {
     }
 }
 
-fn cargo(workspace: &Path, flags: &[&str]) -> Result<()> {
-    let cargo = std::env::var_os("CARGO");
-    let output = Command::new(cargo.as_deref().unwrap_or(OsStr::new("cargo")))
-        .args(["build", "--release", "--quiet"])
-        .args(flags)
-        .current_dir(workspace)
-        .output()
-        .context("cannot start cargo")?;
-    if output.status.success() {
-        return Ok(());
-    }
-    bail!("{}", String::from_utf8_lossy(&output.stderr).trim())
-}
-
-/// The line of a build's output that says most.
-fn first_cause(text: &str) -> &str {
-    let says_why = |line: &&str| line.contains("Error: ") || line.starts_with("error");
-    let lines = || text.lines().map(str::trim);
-    lines()
-        .find(|line| line.contains("Error: "))
-        .or_else(|| lines().find(says_why))
-        .unwrap_or("for no reason it gave")
-}
-
 fn list(cpus: &[usize]) -> String {
     let names: Vec<String> = cpus.iter().map(usize::to_string).collect();
     names.join(",")
@@ -95,16 +72,7 @@ fn list(cpus: &[usize]) -> String {
 
 /// Reads `outcome P50 P99 RATE SERVER CLIENT`.
 fn parse(text: &str) -> Option<Outcome> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("outcome "))?;
-    let numbers: Vec<f64> = line
-        .split_whitespace()
-        .map(|word| word.parse().ok())
-        .collect::<Option<_>>()?;
-    let [p50_us, p99_us, calls_per_second, server_us, client_us] = numbers[..] else {
-        return None;
-    };
+    let [p50_us, p99_us, calls_per_second, server_us, client_us] = workspace::outcome(text)?;
     Some(Outcome {
         p50_us,
         p99_us,
@@ -112,24 +80,4 @@ fn parse(text: &str) -> Option<Outcome> {
         server_us,
         client_us,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_outcome_is_five_numbers() {
-        let outcome = parse("noise\noutcome 1.5 2 3e4 4 5\n").unwrap();
-        assert_eq!((outcome.p50_us, outcome.client_us), (1.5, 5.0));
-        assert!(parse("outcome 1 2 3 4").is_none());
-        assert!(parse("").is_none());
-    }
-
-    #[test]
-    fn the_cause_of_a_failed_build_is_one_line() {
-        let text = "error: failed to run custom build command\n  Error: \"no protoc\"\nmore";
-        assert_eq!(first_cause(text), "Error: \"no protoc\"");
-        assert_eq!(first_cause("error: a\nb"), "error: a");
-    }
 }
