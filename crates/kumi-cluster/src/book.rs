@@ -1,15 +1,16 @@
 //! Addresses of those who are gone, so that a healed partition finds together again even after both sides have
-//! collected each other's tombstones.
+//! collected each other's tombstones; and which life it was that ended there, so that this one does not come back.
 
-use crate::identity::Authority;
-use alloc::collections::{BTreeSet, VecDeque};
+use crate::identity::{Authority, NodeUid};
+use alloc::collections::{BTreeMap, VecDeque};
 
 /// The latest authorities that were collected; a bounded number of them.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressBook {
     limit: usize,
     order: VecDeque<Authority>,
-    known: BTreeSet<Authority>,
+    /// With the life that was seen to end, if one was.
+    known: BTreeMap<Authority, Option<NodeUid>>,
 }
 
 impl AddressBook {
@@ -17,14 +18,20 @@ impl AddressBook {
         Self {
             limit,
             order: VecDeque::new(),
-            known: BTreeSet::new(),
+            known: BTreeMap::new(),
         }
     }
 
-    pub(crate) fn insert(&mut self, authority: Authority) {
-        if self.limit == 0 || !self.known.insert(authority.clone()) {
+    /// Remembers an address, and the life that ended there. Who was only lost sight of ends no life.
+    pub(crate) fn insert(&mut self, authority: Authority, ended: Option<NodeUid>) {
+        if self.limit == 0 {
             return;
         }
+        if let Some(known) = self.known.get_mut(&authority) {
+            *known = ended.or(*known);
+            return;
+        }
+        self.known.insert(authority.clone(), ended);
         self.order.push_back(authority);
         if self.order.len() > self.limit
             && let Some(oldest) = self.order.pop_front()
@@ -33,8 +40,13 @@ impl AddressBook {
         }
     }
 
+    /// Whether this very life was seen to end.
+    pub(crate) fn saw_end_of(&self, authority: &Authority, uid: NodeUid) -> bool {
+        self.known.get(authority).copied().flatten() == Some(uid)
+    }
+
     pub(crate) fn remove(&mut self, authority: &Authority) {
-        if self.known.remove(authority) {
+        if self.known.remove(authority).is_some() {
             self.order.retain(|known| known != authority);
         }
     }
@@ -57,10 +69,24 @@ mod tests {
         let mut book = AddressBook::new(2);
         let [a, b, c] = ["a", "b", "c"].map(|name| Authority::new(name).expect("valid"));
         for authority in [&a, &b, &a, &c] {
-            book.insert(authority.clone());
+            book.insert(authority.clone(), None);
         }
         assert!(book.iter().eq([&b, &c]));
         book.remove(&b);
         assert_eq!(book.len(), 1);
+    }
+
+    #[test]
+    fn the_life_that_ended_is_remembered_with_its_address() {
+        let mut book = AddressBook::new(2);
+        let a = Authority::new("a").expect("valid");
+        let [one, two] = [1, 2].map(NodeUid::from_raw);
+        book.insert(a.clone(), Some(one));
+        book.insert(a.clone(), None);
+        assert!(book.saw_end_of(&a, one) && !book.saw_end_of(&a, two));
+        book.insert(a.clone(), Some(two));
+        assert!(book.saw_end_of(&a, two));
+        book.remove(&a);
+        assert!(!book.saw_end_of(&a, two));
     }
 }

@@ -117,8 +117,12 @@ proptest! {
         beats in proptest::collection::vec(any::<u64>(), 0..150),
         times in proptest::collection::vec(any::<u64>(), 2..20),
         threshold in 0.0..1e9f64,
+        durations in any::<[Duration; 3]>(),
+        usual in any::<bool>(),
     ) {
-        let config = PhiConfig { threshold, ..PhiConfig::default() };
+        let [first_estimate, min_deviation, acceptable_pause] = durations;
+        let unusual = PhiConfig { threshold, first_estimate, min_deviation, acceptable_pause };
+        let config = if usual { PhiConfig { threshold, ..PhiConfig::default() } } else { unusual };
         let mut detector = PhiFailureDetector::new(config);
         detector.watch(&a(), ms(0));
         for beat in beats {

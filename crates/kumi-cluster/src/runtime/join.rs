@@ -537,7 +537,7 @@ impl MembershipRuntime {
                 self.timeouts.remove(&(at, slot));
             }
             if authority != self.own.identity.authority {
-                self.book.insert(authority);
+                self.book.insert(authority, None);
             }
         }
         self.detector = PhiFailureDetector::new(self.config.phi());

@@ -9,6 +9,7 @@ use crate::error::MembershipError;
 use crate::event::ClusterEvent;
 use crate::gossip::{GossipEngine, Subject};
 use crate::identity::{Authority, NodeIdentity, NodeUid};
+use crate::metadata::MemberMetadata;
 use crate::quarantine::{OrderTaken, QuarantineReason, QuarantineRumor};
 use crate::record::{Accusations, MemberRecord};
 use crate::snapshot::MembershipDelta;
@@ -35,6 +36,10 @@ impl MembershipRuntime {
         let own = record.authority == self.own.identity.authority;
         if own && self.state == MembershipRuntimeState::Member {
             return self.hear_about_self(record, now);
+        }
+        if record.status.is_active() && self.saw_end_of(&record.authority, record.uid) {
+            self.recall(record.identity(), now);
+            return true;
         }
         let blocked = record.status.is_active()
             && self
@@ -378,10 +383,37 @@ impl MembershipRuntime {
         if let Some(at) = self.timeout_of.remove(&slot) {
             self.timeouts.remove(&(at, slot));
         }
+        let record = self.table.entry(slot).map(|entry| &entry.record);
+        let ended = record.and_then(|record| record.status.is_terminal().then_some(record.uid));
         if let Some(authority) = self.table.collect(slot) {
             self.detector.forget(&authority);
             self.conflicts.remove(&authority);
-            self.book.insert(authority);
+            self.book.insert(authority, ended);
+        }
+    }
+
+    /// Whether this very life ended here, so long ago that its tombstone is gone.
+    pub(super) fn saw_end_of(&self, authority: &Authority, uid: NodeUid) -> bool {
+        let watching = self.state == MembershipRuntimeState::Client;
+        // The book is asked first: nearly always it has nothing to say, and the table is large.
+        self.book.saw_end_of(authority, uid)
+            && !watching
+            && self.config.gossip_enabled
+            && self.table.slot_of(authority).is_none()
+    }
+
+    /// Somebody holds a life to be active whose tombstone is gone here, as after a partition that was longer than it is
+    /// kept. The tombstone comes back, and is passed on, until they have heard.
+    pub(super) fn recall(&mut self, identity: NodeIdentity, now: Now) {
+        let authority = identity.authority.clone();
+        let record = MemberRecord {
+            metadata_stamp: 0,
+            ..MemberRecord::new(identity, NodeStatus::Removed, MemberMetadata::EMPTY)
+        };
+        self.apply(&record, now);
+        let slot = self.table.slot_of(&authority);
+        if let Some(entry) = slot.and_then(|slot| self.table.entry_mut(slot)) {
+            entry.quiet = false;
         }
     }
 

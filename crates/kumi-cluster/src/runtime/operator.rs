@@ -80,6 +80,13 @@ impl MembershipRuntime {
                     to,
                 });
             }
+        } else if self.saw_end_of(&authority, identity.uid) {
+            let (from, to) = (NodeStatus::Removed, NodeStatus::Joining);
+            return Err(MembershipError::InvalidTransition {
+                authority,
+                from,
+                to,
+            });
         } else if self.table.len() >= self.config.max_members {
             return Err(MembershipError::TableFull {
                 limit: self.config.max_members,

@@ -44,7 +44,11 @@ impl MembershipRuntime {
             sender, message, ..
         } = envelope;
         self.heard_at = now;
-        let speaker = self.speaker(&sender);
+        let mut speaker = self.speaker(&sender);
+        if speaker == Speaker::Stranger && self.saw_end_of(&sender.authority, sender.uid) {
+            self.recall(sender.clone(), now);
+            speaker = self.speaker(&sender);
+        }
         let verdict = matches!(message, Message::Verdict { .. });
         match speaker {
             Speaker::Member(slot) => {

@@ -415,7 +415,7 @@ impl MembershipRuntime {
     }
 
     /// Whether enough of the monitors that count accuse this subject.
-    fn quorum_stands(&self, slot: Slot, record: &MemberRecord, now: Now) -> bool {
+    pub(super) fn quorum_stands(&self, slot: Slot, record: &MemberRecord, now: Now) -> bool {
         let me = self.own.identity.uid;
         if record.accusations.round_of(me).is_multiple_of(2) {
             return false;

@@ -81,7 +81,7 @@ fn every_other_door_that_is_knocked_at_is_a_seeds() {
     net.start(&[9]);
     let node = &mut net.nodes[0];
     for index in 100..1100 {
-        node.book.insert(authority(index));
+        node.book.insert(authority(index), None);
     }
     let drawn: Vec<Authority> = (0..1000).filter_map(|_| node.lost_address()).collect();
     let seeds = drawn.iter().filter(|drawn| **drawn == authority(9)).count();

@@ -6,7 +6,7 @@ use crate::metadata::MemberMetadata;
 use crate::runtime::{LocalNode, MembershipRuntime, MembershipRuntimeOutcome};
 use crate::status::NodeStatus;
 use crate::time::TimerInstant;
-use crate::{MembershipRuntimeConfig, MessageKind};
+use crate::{GossipOutbound, MembershipRuntimeConfig, MessageKind};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::sync::Arc;
@@ -33,6 +33,8 @@ pub(super) struct Net {
     pub(super) events: Vec<Vec<ClusterEvent>>,
     pub(super) notes: Vec<Vec<MembershipEvent>>,
     pub(super) packets: BTreeMap<(usize, MessageKind), u64>,
+    /// Everything that was sent, when, and by whom, once a test asks for it.
+    pub(super) log: Option<Vec<(TimerInstant, usize, GossipOutbound)>>,
 }
 
 pub(super) fn authority(index: usize) -> Authority {
@@ -61,6 +63,7 @@ impl Net {
             events: Vec::new(),
             notes: Vec::new(),
             packets: BTreeMap::new(),
+            log: None,
         }
     }
 
@@ -165,6 +168,9 @@ impl Net {
     pub(super) fn publish(&mut self, index: usize, outcome: MembershipRuntimeOutcome) {
         for outbound in &outcome.gossip_outbound {
             *self.packets.entry((index, outbound.kind)).or_default() += 1;
+            if let Some(log) = &mut self.log {
+                log.push((self.now, index, outbound.clone()));
+            }
             let to = (0..self.nodes.len()).find(|&to| authority(to) == outbound.to);
             if let Some(to) = to.filter(|&to| !self.cut.contains(&(index, to))) {
                 self.next += 1;
