@@ -15,6 +15,7 @@ mod chat {
 
 use std::error::Error;
 use std::io::BufRead;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use chat::{
@@ -151,7 +152,17 @@ async fn join(address: &str, fingerprint: &str, name: &str) -> Result<(), Box<dy
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("chat: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => demonstrate().await,

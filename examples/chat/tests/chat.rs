@@ -32,6 +32,18 @@ bob cannot say nothing: invalid message: text: it is shorter than 1
     }
 }
 
+#[test]
+fn what_goes_wrong_is_said_in_words() {
+    let join = ["join", "127.0.0.1:1", "no-fingerprint", "ann"];
+    let output = Command::new(CHAT).args(join).output().expect("it starts");
+    assert!(!output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        text.starts_with("chat: ") && text.contains("fingerprint"),
+        "{text}"
+    );
+}
+
 /// A process whose output is read line by line, and which does not outlive the test.
 struct Process {
     child: Child,
