@@ -132,6 +132,27 @@ fn check_names_sound_schemas_and_shows_errors() {
 }
 
 #[test]
+fn a_file_that_is_no_schema_at_all_cannot_be_read() {
+    let desk = Desk::with(&[("large.kdl", &"// x\n".repeat(300_000))]);
+    std::fs::write(desk.path("bytes.kdl"), b"protocol \"\xff\"").expect("it is ours");
+    for (file, why) in [
+        ("large.kdl", "it is larger than 1024 KiB"),
+        ("bytes.kdl", "it is not UTF-8 text"),
+    ] {
+        for args in [
+            &["check", file][..],
+            &["fmt", file],
+            &["doc", file],
+            &["diff", file, file],
+            &["gen", file, "--lang", "rust"],
+        ] {
+            let ended = desk.kumi(args).code(1);
+            assert_eq!(ended.err(), format!("kumi: reading {file}: {why}\n"));
+        }
+    }
+}
+
+#[test]
 fn the_session_in_the_tour_is_a_real_one() {
     let tour = include_str!("../../docs/schema.md");
     let session = tour.split("$ cat chat.kdl\n").nth(1).expect("the session");

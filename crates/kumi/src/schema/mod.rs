@@ -170,24 +170,33 @@ fn doc(file: &Path, out: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Reads a schema. A file that is missing is the caller's mistake and not the schema's.
+/// Reads a schema. A file that is missing, too large or no text is the caller's mistake and not the schema's.
 fn load(file: &Path) -> Result<Schema, Failure> {
-    fs::metadata(file).map_err(|error| Failure::io("reading", file, error))?;
+    read(file)?;
     Schema::load(file).map_err(Failure::Schema)
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    fs::read_to_string(file).map_err(|error| Failure::io("reading", file, error))
+    let failed = |error| Failure::io("reading", file, error);
+    bounded(fs::File::open(file).map_err(failed)?).map_err(failed)
+}
+
+/// No more than a schema may have, so that an endless file ends.
+fn bounded(from: impl Read) -> io::Result<String> {
+    const LIMIT: usize = kumi_schema::limits::MAX_FILE_BYTES;
+    let mut bytes = Vec::new();
+    // One byte more is enough to see that it is too large.
+    from.take(LIMIT as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > LIMIT {
+        let text = format!("it is larger than {} KiB", LIMIT / 1024);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 fn stdin() -> Result<String, Failure> {
-    let mut text = String::new();
-    // One byte more than a schema may have is enough for it to be refused.
-    let limit = kumi_schema::limits::MAX_FILE_BYTES as u64 + 1;
-    match io::stdin().take(limit).read_to_string(&mut text) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(Failure::io("reading", Path::new("standard input"), error)),
-    }
+    bounded(io::stdin()).map_err(|error| Failure::io("reading", Path::new("standard input"), error))
 }
 
 /// Writes a file through another beside it, so that nobody ever reads half of one.
