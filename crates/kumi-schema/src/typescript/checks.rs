@@ -120,16 +120,15 @@ fn write_json(out: &mut Writer, protocol: &Protocol) {
     out.blank();
     out.doc(Some("Refuses what JSON cannot say."));
     out.line("function refuseNoJson(value: unknown, path: string, depth: number): void {");
-    out.line("if (value === null || typeof value === \"boolean\") {");
+    out.line("const isText = typeof value === \"string\" && !/\\p{Surrogate}/u.test(value);");
+    out.line("const isNumber = typeof value === \"number\" && Number.isFinite(value);");
+    out.line("if (value === null || typeof value === \"boolean\" || isText || isNumber) {");
     out.line("return;");
     out.line("}");
-    out.line("if (typeof value === \"number\" ? !Number.isFinite(value) : typeof value === \"string\" ? /\\p{Surrogate}/u.test(value) : typeof value !== \"object\") {");
+    out.line("if (typeof value !== \"object\") {");
     out.line(&format!(
         "throw new {error}(path, \"it cannot be said in JSON\");"
     ));
-    out.line("}");
-    out.line("if (typeof value !== \"object\") {");
-    out.line("return;");
     out.line("}");
     out.line(&format!("if (depth >= {MAX_DEPTH}) {{"));
     out.line(&format!(

@@ -39,16 +39,12 @@ pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
     }
     out.blank();
     // Local names are counted, because a channel may be called like a word of the language.
-    let parameters: Vec<String> = protocol
-        .channels
-        .iter()
-        .enumerate()
-        .map(|(index, channel)| format!("channel{index}: {}Channel", pascal_case(&channel.name)))
-        .collect();
-    out.line(&format!(
-        "private constructor({}) {{",
-        parameters.join(", ")
-    ));
+    out.line("private constructor(");
+    for (index, channel) in protocol.channels.iter().enumerate() {
+        let own = pascal_case(&channel.name);
+        out.line(&format!("channel{index}: {own}Channel,"));
+    }
+    out.line(") {");
     for (index, channel) in protocol.channels.iter().enumerate() {
         let name = member_name(&channel.name);
         out.line(&format!("this.{name} = channel{index};"));
@@ -70,19 +66,12 @@ pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
         ));
         out.line(&format!("opened.push(channel{index});"));
     }
-    let arguments: Vec<String> = protocol
-        .channels
-        .iter()
-        .enumerate()
-        .map(|(index, channel)| {
-            let own = pascal_case(&channel.name);
-            format!("new {own}Channel(channel{index})")
-        })
-        .collect();
-    out.line(&format!(
-        "return new {own}Client({});",
-        arguments.join(", ")
-    ));
+    out.line(&format!("return new {own}Client("));
+    for (index, channel) in protocol.channels.iter().enumerate() {
+        let own = pascal_case(&channel.name);
+        out.line(&format!("new {own}Channel(channel{index}),"));
+    }
+    out.line(");");
     out.line("} catch (error) {");
     out.line("await Promise.allSettled(opened.map((channel) => channel.close()));");
     out.line("throw error;");

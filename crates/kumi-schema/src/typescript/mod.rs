@@ -1,9 +1,8 @@
 //! TypeScript from a schema: types, checks, and a typed client over an interface that any transport can fill.
 //!
 //! One module without imports that a strict compiler takes, with no library but the language's own. It opens no
-//! connection: the transport is the caller's, so
-//! the same client runs over WebTransport, a bridge, or a fake in a test. Times are numbers of milliseconds, bytes are
-//! base64 texts, and whole numbers are JavaScript's, exact to 2^53.
+//! connection: the transport is the caller's, so the same client runs over WebTransport, a bridge, or a fake in a test.
+//! Times are numbers of milliseconds, bytes are base64 texts, and whole numbers are JavaScript's, exact to 2^53.
 
 mod checks;
 mod client;
@@ -51,6 +50,9 @@ fn protocol_label(protocol: &Protocol) -> String {
     }
 }
 
+/// How long a line of a comment may get, in characters.
+const MAX_COMMENT: usize = 110;
+
 /// Lines with their indentation.
 #[derive(Default)]
 struct Writer {
@@ -86,6 +88,7 @@ impl Writer {
             .trim()
             .lines()
             .map(|line| line.trim_end().replace("*/", "*\u{200b}/"))
+            .flat_map(|line| wrapped(&line))
             .collect();
         if let [line] = &*lines {
             return self.raw(&format!("/** {line} */"));
@@ -103,6 +106,23 @@ impl Writer {
         self.text.push_str(line);
         self.text.push('\n');
     }
+}
+
+/// A line of a comment as lines of a readable length, broken where it has spaces.
+fn wrapped(line: &str) -> Vec<String> {
+    let text = line.trim_start();
+    let mut lines = Vec::new();
+    let mut last = line[..line.len() - text.len()].to_owned();
+    for (index, word) in text.split(' ').enumerate() {
+        if index > 0 && last.chars().count() + word.chars().count() >= MAX_COMMENT {
+            lines.push(std::mem::take(&mut last));
+        } else if index > 0 {
+            last.push(' ');
+        }
+        last.push_str(word);
+    }
+    lines.push(last);
+    lines
 }
 
 /// A text of TypeScript. JSON's rules are JavaScript's, with two line ends more to escape.
@@ -136,5 +156,22 @@ fn property(name: &str) -> String {
         name.to_owned()
     } else {
         text(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_wrapped_at_spaces_and_keep_their_words() {
+        let long = format!("  - {}", "word  and ".repeat(40));
+        let lines = wrapped(long.trim_end());
+        assert!(lines.len() > 2);
+        assert!(lines.iter().all(|line| line.len() <= MAX_COMMENT));
+        assert!(lines[0].starts_with("  - word  and"));
+        assert_eq!(lines.join(" "), long.trim_end());
+        assert_eq!(wrapped(&"x".repeat(300)).len(), 1);
+        assert_eq!(wrapped(""), [""]);
     }
 }
