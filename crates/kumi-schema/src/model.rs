@@ -4,6 +4,7 @@
 //! passed every check, so generators need not look again.
 
 use crate::source::{Sources, Span};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A protocol with everything it uses, read and checked.
@@ -63,22 +64,69 @@ pub struct Protocol {
     /// What can be opened.
     pub channels: Vec<Channel>,
     pub(crate) at: At,
+    index: Index,
+}
+
+/// Where types stand in their lists, by name. Schemas have thousands of them, and everybody asks by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Index {
+    messages: BTreeMap<String, usize>,
+    enums: BTreeMap<String, usize>,
+    typedefs: BTreeMap<String, usize>,
 }
 
 impl Protocol {
+    /// A protocol without anything in it.
+    pub(crate) fn empty() -> Self {
+        Self {
+            name: String::new(),
+            version: Version {
+                major: 0,
+                minor: 0,
+                patch: 0,
+            },
+            namespace: None,
+            description: None,
+            messages: Vec::new(),
+            enums: Vec::new(),
+            typedefs: Vec::new(),
+            channels: Vec::new(),
+            at: At::default(),
+            index: Index::default(),
+        }
+    }
+
+    pub(crate) fn add_message(&mut self, message: Message) {
+        let place = self.messages.len();
+        self.index.messages.insert(message.name.clone(), place);
+        self.messages.push(message);
+    }
+
+    pub(crate) fn add_enum(&mut self, declared: Enum) {
+        let place = self.enums.len();
+        self.index.enums.insert(declared.name.clone(), place);
+        self.enums.push(declared);
+    }
+
+    pub(crate) fn add_typedef(&mut self, typedef: Typedef) {
+        let place = self.typedefs.len();
+        self.index.typedefs.insert(typedef.name.clone(), place);
+        self.typedefs.push(typedef);
+    }
+
     /// The message of that name.
     pub fn message(&self, name: &str) -> Option<&Message> {
-        self.messages.iter().find(|message| message.name == name)
+        self.messages.get(*self.index.messages.get(name)?)
     }
 
     /// The enum of that name.
     pub fn enumeration(&self, name: &str) -> Option<&Enum> {
-        self.enums.iter().find(|known| known.name == name)
+        self.enums.get(*self.index.enums.get(name)?)
     }
 
     /// The typedef of that name.
     pub fn typedef(&self, name: &str) -> Option<&Typedef> {
-        self.typedefs.iter().find(|known| known.name == name)
+        self.typedefs.get(*self.index.typedefs.get(name)?)
     }
 
     /// The channel of that name.

@@ -1,6 +1,6 @@
 //! What a person sees when a schema is wrong: the place, the line, a caret and a way out.
 
-use kumi_schema::{Diagnostics, MemoryLoader, Schema};
+use kumi_schema::{Diagnostics, MemoryLoader, RustOptions, Schema};
 
 fn refused(text: &str) -> Diagnostics {
     match Schema::parse("t.kdl", text) {
@@ -548,6 +548,24 @@ fn what_is_built_in_is_not_declared_again() {
     assert!(Schema::parse("t.kdl", carried).is_ok());
 }
 
+#[test]
+fn descriptions_are_texts_and_stand_once() {
+    check(
+        "channel \"c\" description=\"a\" { description \"b\"; event \"E\" description=5 }",
+        &[
+            "1:31 'description' is given twice",
+            "1:70 description is a text, not a whole number | put quotes around it",
+        ],
+    );
+    check(
+        "service \"s\" { method \"m\" description=\"a\" { description \"b\"; request \"R\" idempotent=#true {} } }",
+        &[
+            "1:44 'description' is given twice",
+            "1:73 'request' has no property \"idempotent\" | it has description",
+        ],
+    );
+}
+
 /// One mistake, one error.
 #[test]
 fn a_name_that_is_refused_is_not_reported_missing_too() {
@@ -656,6 +674,63 @@ fn bounds_and_arrays_that_mean_nothing_are_refused() {
            message a field",
         ],
     );
+}
+
+/// What a type allows that nobody declared is not known.
+#[test]
+fn a_misspelt_type_is_one_error() {
+    check(
+        "message \"M\" { field \"a\" type=\"strng\" min=1 max_length=64 default=3; field \"b\" type=\"Strng\" pattern=\"(\" }",
+        &[
+            "1:30 there is no type \"strng\" | did you mean \"string\"?",
+            "1:84 there is no type \"Strng\" | did you mean \"string\"?",
+            "1:100 this is no regular expression: found open group without closing ')' | a raw text needs no doubled \
+             backslashes: #\"^\\d+$\"#",
+        ],
+    );
+}
+
+/// As many types as a schema may have, in the ways that take the longest.
+#[test]
+fn thousands_of_types_take_no_longer_than_their_number_allows() {
+    let started = std::time::Instant::now();
+    let read = |body: String| {
+        let text = format!(
+            "protocol \"p\" version=\"1.0.0\" {{ {body}\nchannel \"c\" {{ event \"E\" }} }}"
+        );
+        Schema::parse("t.kdl", &text)
+    };
+    let lines = |line: &dyn Fn(usize) -> String| (0..4000).map(line).collect::<String>();
+    // A chain of typedefs, a ring of messages, and messages that hold the next one twice and nothing in the end.
+    let chain = lines(&|n| format!("typedef \"T{n}\" type=\"T{}\"\n", n + 1));
+    assert!(read(chain + "typedef \"T4000\" type=\"int\"").is_err());
+    let ring = lines(&|n| {
+        let next = (n + 1) % 4000;
+        format!("message \"M{n}\" {{ field \"next\" type=\"M{next}\" required=#true }}\n")
+    });
+    assert!(read(ring.clone()).is_err());
+    let sound = read(ring.replace("required=#true", "")).expect("it can end");
+    assert_eq!(sound.protocol().messages.len(), 4001);
+    for text in [sound.to_typescript(), sound.to_markdown()] {
+        assert!(text.lines().count() > 4000);
+    }
+    let code = sound.to_rust(&RustOptions::new()).expect("it is Rust");
+    assert_eq!(code.matches("pub next: Option<Box<M").count(), 4000);
+    let twice = lines(&|n| {
+        let next = n + 1;
+        format!(
+            "message \"M{n}\" {{ field \"a\" type=\"M{next}\" required=#true; field \"b\" type=\"M{next}\" required=#true }}\n"
+        )
+    });
+    let nothing =
+        "message \"M4000\" {}\nmessage \"L\" { field \"l\" type=\"array\" item_type=\"M0\" }";
+    assert_eq!(
+        read(twice + nothing)
+            .expect_err("an array of nothing")
+            .len(),
+        1
+    );
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }
 
 #[test]

@@ -135,6 +135,39 @@ fn older_forms_become_newer_ones() {
     );
 }
 
+/// As a property or as a node, wherever there is one.
+#[test]
+fn descriptions_are_taken_wherever_they_stand() {
+    let schema = body(
+        "channel \"c\" lifetime=\"transient\" { description \"channel\"; send \"S\" description=\"sent\" {}; recv \"R\" { description \"got\" } }
+         service \"s\" {
+            description \"service\"
+            method \"m\" { description \"method\"; request description=\"asked\" { field \"a\" type=\"int\" description=\"field\" }; response { description \"answered\" } }
+         }
+         channel \"d\" { request \"Q\" { description \"question\"; returns \"A\" description=\"answer\" {} }; event \"E\" description=\"event\" }",
+    );
+    let protocol = schema.protocol();
+    let of = |message: &str| protocol.message(message).unwrap().description.clone();
+    let said: Vec<Option<String>> = ["S", "R", "M", "MResponse", "Q", "A", "E"].map(of).into();
+    let expected = [
+        "sent", "got", "asked", "answered", "question", "answer", "event",
+    ];
+    assert_eq!(said, expected.map(|text| Some(text.to_owned())));
+    let channels = protocol.channels.iter();
+    let said: Vec<Option<&str>> = channels
+        .map(|channel| channel.description.as_deref())
+        .collect();
+    assert_eq!(said, [Some("channel"), Some("service"), None]);
+    let method = &protocol.channel("s").unwrap().requests[0];
+    assert_eq!(method.description.as_deref(), Some("method"));
+    assert_eq!(
+        protocol.message("M").unwrap().fields[0]
+            .description
+            .as_deref(),
+        Some("field")
+    );
+}
+
 #[test]
 fn a_service_is_a_channel_of_requests() {
     let schema = body(

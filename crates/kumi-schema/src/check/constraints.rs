@@ -36,6 +36,14 @@ impl Checker<'_> {
         at: &FieldPlaces,
     ) {
         let (base, inherited) = protocol.resolve(ty);
+        self.pattern(constraints, at);
+        // What a type that nobody declared allows is anybody's guess, and its name is reported already.
+        if let Type::Named(name) = base
+            && protocol.message(name).is_none()
+            && protocol.enumeration(name).is_none()
+        {
+            return;
+        }
         let is_number = matches!(base, Type::Int | Type::Float | Type::Timestamp);
         let has_length = matches!(
             base,
@@ -91,7 +99,6 @@ impl Checker<'_> {
             }
         }
         self.whole_bounds(base, constraints, at);
-        self.pattern(constraints, at);
         self.room(constraints, &inherited, at);
     }
 
@@ -275,15 +282,8 @@ fn number(literal: &Literal) -> f64 {
 /// Writes numbers as their type has them, so that `1` and `1.0` mean the same for a float.
 fn normalise(protocol: &mut Protocol) {
     let bases = |protocol: &Protocol, ty: &Type| protocol.resolve(ty).0.clone();
-    let mut typedefs = std::mem::take(&mut protocol.typedefs);
-    let frozen = Protocol {
-        typedefs: typedefs.clone(),
-        messages: Vec::new(),
-        enums: Vec::new(),
-        channels: Vec::new(),
-        ..protocol.clone()
-    };
-    for typedef in &mut typedefs {
+    let frozen = protocol.clone();
+    for typedef in &mut protocol.typedefs {
         let base = bases(&frozen, &typedef.ty);
         adapt(&base, &mut typedef.constraints, &mut None);
     }
@@ -293,7 +293,6 @@ fn normalise(protocol: &mut Protocol) {
             adapt(&base, &mut field.constraints, &mut field.default);
         }
     }
-    protocol.typedefs = typedefs;
 }
 
 fn adapt(base: &Type, constraints: &mut Constraints, default: &mut Option<Literal>) {

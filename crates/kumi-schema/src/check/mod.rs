@@ -10,7 +10,7 @@ mod names;
 mod recursion;
 mod types;
 
-pub(crate) use recursion::{edges, reaches};
+pub(crate) use recursion::{Circles, edges};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{At, Protocol};

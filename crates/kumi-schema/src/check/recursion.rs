@@ -10,12 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Checker<'_> {
     pub(super) fn recursion(&mut self, protocol: &Protocol) {
         let required = edges(protocol, |field| !field.is_optional());
+        let circles = Circles::of(&required);
         let mut reported = BTreeSet::new();
         for message in &protocol.messages {
+            // One report for a circle, whichever of its members comes first. Looking for the way around takes time,
+            // so it is done for no other message.
+            if !circles.holds_itself(&message.name) || reported.contains(&message.name) {
+                continue;
+            }
             let Some(circle) = circle(&message.name, &required) else {
                 continue;
             };
-            // One report for a circle, whichever of its members comes first.
             if circle.iter().any(|name| reported.contains(name)) {
                 continue;
             }
@@ -40,6 +45,7 @@ impl Checker<'_> {
     /// An array of messages that hold nothing says no more than its length, and in the binary format a few bytes could
     /// claim billions of them.
     fn empty_items(&mut self, protocol: &Protocol) {
+        let nothing = holding_nothing(protocol);
         let fields = protocol.messages.iter().flat_map(|message| &message.fields);
         let fields = fields.map(|field| (&field.ty, &field.at));
         let typedefs = protocol.typedefs.iter();
@@ -47,7 +53,7 @@ impl Checker<'_> {
         for (ty, at) in all {
             if let Type::Array(item) = ty
                 && let Type::Named(name) = protocol.resolve(item).0
-                && holds_nothing(protocol, name)
+                && nothing.contains(&**name)
             {
                 self.error_help(
                     at.item_type,
@@ -59,14 +65,38 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a message has no fields, or only such that hold nothing either. Ends, because required fields form no circle.
-fn holds_nothing(protocol: &Protocol, name: &str) -> bool {
-    protocol.message(name).is_some_and(|message| {
-        message.fields.iter().all(|field| {
-            !field.is_optional()
-                && matches!(protocol.resolve(&field.ty).0, Type::Named(held) if holds_nothing(protocol, held))
-        })
-    })
+/// The messages that have no fields, or only such that hold nothing either. Goes from the empty ones outwards, so that
+/// each field is looked at once however often its message is held.
+fn holding_nothing(protocol: &Protocol) -> BTreeSet<&str> {
+    // How many fields of a message are not known to hold nothing, and which messages wait for one.
+    let mut unsure: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut waiting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut open: Vec<&str> = Vec::new();
+    for message in &protocol.messages {
+        unsure.insert(&message.name, message.fields.len());
+        if message.fields.is_empty() {
+            open.push(&message.name);
+        }
+        for field in &message.fields {
+            if let (Type::Named(held), false) = (protocol.resolve(&field.ty).0, field.is_optional())
+            {
+                waiting.entry(held).or_default().push(&message.name);
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        found.insert(name);
+        for holder in waiting.remove(name).unwrap_or_default() {
+            if let Some(left) = unsure.get_mut(holder) {
+                *left -= 1;
+                if *left == 0 {
+                    open.push(holder);
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Which messages hold which others directly, through fields that `counts`.
@@ -119,19 +149,146 @@ fn circle(start: &str, edges: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec
     None
 }
 
-/// Whether one message can be met from another, or is it.
-pub(crate) fn reaches(start: &str, goal: &str, edges: &BTreeMap<String, BTreeSet<String>>) -> bool {
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
-    let mut open: Vec<&str> = vec![start];
-    while let Some(name) = open.pop() {
-        if name == goal {
-            return true;
+/// Which messages hold themselves through each other: two are in one circle if each can be met from the other, and
+/// have the same number then. Every message is in one, most of them alone.
+pub(crate) struct Circles<'e> {
+    edges: &'e BTreeMap<String, BTreeSet<String>>,
+    number: BTreeMap<&'e str, usize>,
+}
+
+impl<'e> Circles<'e> {
+    /// Tarjan's way, in one walk over all edges, with a list of its own in place of the stack.
+    pub(crate) fn of(edges: &'e BTreeMap<String, BTreeSet<String>>) -> Self {
+        let mut walk = Walk::default();
+        for start in edges.keys() {
+            walk.from(start, edges);
         }
-        for next in edges.get(name).into_iter().flatten() {
-            if seen.insert(next) {
-                open.push(next);
+        Self {
+            edges,
+            number: walk.number,
+        }
+    }
+
+    /// Whether a message that one holds leads back to it.
+    pub(crate) fn leads_back(&self, holder: &str, held: &str) -> bool {
+        let number = self.number.get(held);
+        number.is_some() && number == self.number.get(holder)
+    }
+
+    /// Whether a message holds itself, directly or through others.
+    pub(crate) fn holds_itself(&self, name: &str) -> bool {
+        let held = self.edges.get(name);
+        held.into_iter()
+            .flatten()
+            .any(|held| self.leads_back(name, held))
+    }
+}
+
+/// Where a walk over all messages stands.
+#[derive(Default)]
+struct Walk<'e> {
+    /// When a message was met first, and the earliest one that can be met again from it.
+    met: BTreeMap<&'e str, (usize, usize)>,
+    /// Messages whose circle is not known yet.
+    undecided: Vec<&'e str>,
+    number: BTreeMap<&'e str, usize>,
+}
+
+impl<'e> Walk<'e> {
+    fn from(&mut self, start: &'e str, edges: &'e BTreeMap<String, BTreeSet<String>>) {
+        if self.met.contains_key(start) {
+            return;
+        }
+        let held = |name: &str| edges.get(name).into_iter().flatten();
+        let mut way = vec![(start, held(start))];
+        self.meet(start);
+        while let Some((name, rest)) = way.last_mut() {
+            let name = *name;
+            match rest.next() {
+                Some(next) if !self.met.contains_key(&**next) => {
+                    self.meet(next);
+                    way.push((next, held(next)));
+                }
+                Some(next) => {
+                    // One whose circle is known lies behind us and leads nowhere new.
+                    if !self.number.contains_key(&**next) {
+                        let (first, _) = self.met[&**next];
+                        self.lower(name, first);
+                    }
+                }
+                None => {
+                    way.pop();
+                    self.leave(name);
+                    if let Some((before, _)) = way.last() {
+                        let (_, earliest) = self.met[name];
+                        self.lower(before, earliest);
+                    }
+                }
             }
         }
     }
-    false
+
+    fn meet(&mut self, name: &'e str) {
+        let first = self.met.len();
+        self.met.insert(name, (first, first));
+        self.undecided.push(name);
+    }
+
+    fn lower(&mut self, name: &str, earliest: usize) {
+        if let Some((_, known)) = self.met.get_mut(name) {
+            *known = earliest.min(*known);
+        }
+    }
+
+    /// All that was met since the first of a circle and is still undecided belongs to it.
+    fn leave(&mut self, name: &'e str) {
+        let (first, earliest) = self.met[name];
+        if first != earliest {
+            return;
+        }
+        while let Some(member) = self.undecided.pop() {
+            self.number.insert(member, first);
+            if member == name {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circles_are_those_that_a_search_finds() {
+        // Graphs of four messages, one of each thirteen, which leaves out no shape of circle.
+        for bits in (0u32..1 << 16).step_by(13) {
+            let name = |index: u32| char::from(b'a' + index as u8).to_string();
+            let edges: BTreeMap<String, BTreeSet<String>> = (0..4)
+                .map(|from| {
+                    let held = (0..4).filter(|to| bits >> (from * 4 + to) & 1 == 1);
+                    (name(from), held.map(name).collect())
+                })
+                .collect();
+            let circles = Circles::of(&edges);
+            for message in edges.keys() {
+                let found = circle(message, &edges).is_some();
+                assert_eq!(circles.holds_itself(message), found, "{edges:?}");
+                for held in &edges[message] {
+                    let back = held == message || reaches(held, message, &edges);
+                    assert_eq!(circles.leads_back(message, held), back, "{edges:?}");
+                }
+            }
+        }
+    }
+
+    fn reaches(start: &str, goal: &str, edges: &BTreeMap<String, BTreeSet<String>>) -> bool {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut open: Vec<&str> = vec![start];
+        while let Some(name) = open.pop() {
+            let held = edges.get(name).into_iter().flatten();
+            open.extend(held.map(|next| &**next).filter(|next| seen.insert(next)));
+        }
+        seen.contains(goal)
+    }
 }

@@ -54,13 +54,11 @@ impl Reader {
             match &*child.name.value {
                 "request" => body.requests.extend(self.request(child, protocol, types)),
                 "event" => body.events.extend(self.event(child, protocol, types)),
-                "send" => body.sends.extend(self.carried(child, &[], protocol, types)),
-                "recv" => body
-                    .receives
-                    .extend(self.carried(child, &[], protocol, types)),
+                "send" => body.sends.extend(self.plain(child, protocol, types)),
+                "recv" => body.receives.extend(self.plain(child, protocol, types)),
                 "description" => {
                     let text = self.text_node(child);
-                    channel.description = text.or(channel.description.take());
+                    self.set_once(child, &mut channel.description, text);
                 }
                 _ => self.unknown_node(
                     child,
@@ -107,7 +105,7 @@ impl Reader {
                 "method" => channel.requests.extend(self.method(child, protocol, types)),
                 "description" => {
                     let text = self.text_node(child);
-                    channel.description = text.or(channel.description.take());
+                    self.set_once(child, &mut channel.description, text);
                 }
                 _ => self.unknown_node(child, "a service", &["method", "description"]),
             }
@@ -154,13 +152,14 @@ impl Reader {
     ) -> Option<Request> {
         let properties = self.properties(node, &["idempotent", "description"]);
         let idempotent = self.truth(&properties, "idempotent");
-        let carried = self.carried(node, &["returns"], protocol, types);
+        let description = self.text(&properties, "description").map(|text| text.value);
+        let carried = self.carried(node, description, &["returns"], protocol, types);
         let mut returns: Option<Carried> = None;
         for child in node.children.iter().flat_map(|children| &children.nodes) {
             if child.name.value != "returns" {
                 continue;
             }
-            let answer = self.carried(child, &[], protocol, types);
+            let answer = self.plain(child, protocol, types);
             if returns.is_some() {
                 self.error(child.name.span, "a request returns one message");
             }
@@ -186,31 +185,33 @@ impl Reader {
     ) -> Option<(Event, Option<Side>)> {
         let properties = self.properties(node, &["from", "description"]);
         let from = self.choice(&properties, "from", SIDES);
-        let carried = self.carried(node, &[], protocol, types)?;
+        let description = self.text(&properties, "description").map(|text| text.value);
+        let carried = self.carried(node, description, &[], protocol, types)?;
         Some((carried.event(), from))
+    }
+
+    /// A message of which nothing is said but what it is for.
+    fn plain(
+        &mut self,
+        node: &Node,
+        protocol: &mut Protocol,
+        types: &mut Types,
+    ) -> Option<Carried> {
+        let properties = self.properties(node, &["description"]);
+        let description = self.text(&properties, "description").map(|text| text.value);
+        self.carried(node, description, &[], protocol, types)
     }
 
     /// A message that is declared where it is used, or, without a block of its own, named.
     fn carried(
         &mut self,
         node: &Node,
+        mut description: Option<String>,
         others: &[&str],
         protocol: &mut Protocol,
         types: &mut Types,
     ) -> Option<Carried> {
         let kind = &*node.name.value;
-        if matches!(kind, "send" | "recv" | "returns") {
-            self.properties(node, &["description"]);
-        }
-        let mut description =
-            node.properties
-                .iter()
-                .find_map(|(name, value)| match &value.scalar {
-                    crate::document::Scalar::String(text) if name.value == "description" => {
-                        Some(text.clone())
-                    }
-                    _ => None,
-                });
         let name = self.name_argument(node, kind, "\"Joined\"");
         let fields = self.fields(node, &mut description, others, &format!("'{kind}'"));
         let name = name?;
@@ -226,7 +227,7 @@ impl Reader {
             && (declared
                 || (matches!(kind, "returns" | "send" | "recv") && node.children.is_none()));
         if !only_named && self.declare(types, &name) {
-            protocol.messages.push(Message {
+            protocol.add_message(Message {
                 name: name.value,
                 description,
                 fields,
@@ -255,7 +256,7 @@ impl Reader {
                 "response" | "returns" => (&mut gives, "Response"),
                 "description" => {
                     let text = self.text_node(child);
-                    description = text.or(description);
+                    self.set_once(child, &mut description, text);
                     continue;
                 }
                 _ => {
@@ -270,7 +271,7 @@ impl Reader {
                 );
             }
             let part = match (&name, child.arguments.is_empty()) {
-                (_, false) => self.carried(child, &[], protocol, types),
+                (_, false) => self.plain(child, protocol, types),
                 (Some(name), true) => {
                     let type_name = names::pascal_case(&name.value) + suffix;
                     self.unnamed(child, type_name, name.span, protocol, types)
@@ -307,8 +308,8 @@ impl Reader {
         protocol: &mut Protocol,
         types: &mut Types,
     ) -> Option<Carried> {
-        self.properties(node, &["description"]);
-        let mut description = None;
+        let properties = self.properties(node, &["description"]);
+        let mut description = self.text(&properties, "description").map(|text| text.value);
         let fields = self.fields(
             node,
             &mut description,
@@ -328,7 +329,7 @@ impl Reader {
         types: &mut Types,
     ) -> Carried {
         if self.declare(types, &Spanned::new(name.clone(), span)) {
-            protocol.messages.push(Message {
+            protocol.add_message(Message {
                 name: name.clone(),
                 description: description.clone(),
                 fields,

@@ -87,7 +87,12 @@ impl Reader {
         }
     }
 
-    fn set_once(&mut self, node: &Node, place: &mut Option<String>, text: Option<String>) {
+    pub(super) fn set_once(
+        &mut self,
+        node: &Node,
+        place: &mut Option<String>,
+        text: Option<String>,
+    ) {
         if place.is_some() {
             self.error(
                 node.name.span,
@@ -138,7 +143,7 @@ impl Reader {
         if let Some(name) = name
             && self.declare(types, &name)
         {
-            protocol.messages.push(Message {
+            protocol.add_message(Message {
                 name: name.value,
                 description,
                 fields,
@@ -198,7 +203,7 @@ impl Reader {
         if self.declare(types, &name) {
             declared.at = At(name.span);
             declared.name = name.value;
-            protocol.enums.push(declared);
+            protocol.add_enum(declared);
         }
     }
 
@@ -246,7 +251,7 @@ impl Reader {
         if let Some(name) = name
             && self.declare(types, &name)
         {
-            protocol.typedefs.push(Typedef {
+            protocol.add_typedef(Typedef {
                 name: name.value,
                 ty: declared.ty,
                 constraints: declared.constraints,

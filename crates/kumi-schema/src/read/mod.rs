@@ -115,7 +115,7 @@ impl Reader {
                     "begin with: protocol \"name\" version=\"1.0.0\" { ... }",
                 );
             }
-            self.declarations(files, None, &mut empty_protocol());
+            self.declarations(files, None, &mut Protocol::empty());
             return None;
         };
         let mut protocol = self.protocol_head(root)?;
@@ -125,7 +125,7 @@ impl Reader {
 
     /// Name and version. A protocol without a name is still read to the end, to find its other errors.
     fn protocol_head(&mut self, node: &Node) -> Option<Protocol> {
-        let mut protocol = empty_protocol();
+        let mut protocol = Protocol::empty();
         let properties = self.properties(node, &["version", "namespace", "description"]);
         let name = self.name_argument(node, "protocol", "\"chat\"");
         protocol.at = At(node.name.span);
@@ -154,23 +154,5 @@ impl Reader {
         protocol.namespace = self.text(&properties, "namespace").map(|text| text.value);
         protocol.description = self.text(&properties, "description").map(|text| text.value);
         Some(protocol)
-    }
-}
-
-fn empty_protocol() -> Protocol {
-    Protocol {
-        name: String::new(),
-        version: Version {
-            major: 0,
-            minor: 0,
-            patch: 0,
-        },
-        namespace: None,
-        description: None,
-        messages: Vec::new(),
-        enums: Vec::new(),
-        typedefs: Vec::new(),
-        channels: Vec::new(),
-        at: At::default(),
     }
 }

@@ -13,6 +13,7 @@ mod validation;
 use crate::hash::{SchemaHash, protocol_hash};
 use crate::model::{Protocol, Schema};
 use crate::names;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use syn::Item;
 
@@ -67,6 +68,7 @@ impl Schema {
         let code = Code {
             protocol: &self.protocol,
             rt: &options.runtime,
+            types: code_names(&self.protocol),
             text: String::new(),
         };
         let text = code.write();
@@ -146,6 +148,8 @@ struct Code<'s> {
     protocol: &'s Protocol,
     /// The runtime's path.
     rt: &'s str,
+    /// What the schema's types are called in code.
+    types: BTreeSet<String>,
     text: String,
 }
 
@@ -206,7 +210,11 @@ impl Code<'_> {
 
     /// A name that every module of Rust knows, or its full path where a type of the schema has taken it.
     fn prelude(&self, name: &'static str, path: &'static str) -> &'static str {
-        if self.named_in_code(name) { path } else { name }
+        if self.types.contains(name) {
+            path
+        } else {
+            name
+        }
     }
 
     fn send_trait(&self) -> &'static str {
@@ -225,16 +233,14 @@ impl Code<'_> {
     fn parameter(&self) -> &'static str {
         self.prelude("S", "__S")
     }
+}
 
-    fn named_in_code(&self, name: &str) -> bool {
-        let messages = self.protocol.messages.iter().map(|message| &message.name);
-        let enums = self.protocol.enums.iter().map(|declared| &declared.name);
-        let typedefs = self.protocol.typedefs.iter().map(|typedef| &typedef.name);
-        messages
-            .chain(enums)
-            .chain(typedefs)
-            .any(|known| names::type_identifier(known) == name)
-    }
+fn code_names(protocol: &Protocol) -> BTreeSet<String> {
+    let messages = protocol.messages.iter().map(|message| &message.name);
+    let enums = protocol.enums.iter().map(|declared| &declared.name);
+    let typedefs = protocol.typedefs.iter().map(|typedef| &typedef.name);
+    let all = messages.chain(enums).chain(typedefs);
+    all.map(|name| names::type_identifier(name)).collect()
 }
 
 /// A line of a comment that stays text: brackets would be taken for links and tags, three backticks or tildes for code

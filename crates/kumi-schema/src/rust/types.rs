@@ -5,7 +5,7 @@
 //! Fields that nobody knows are ignored, so that a newer peer may add some.
 
 use super::{Code, text};
-use crate::check::{edges, reaches};
+use crate::check::{Circles, edges};
 use crate::model::{Enum, Field, Literal, Message, Type};
 use crate::names::{rust_identifier, snake_case, type_identifier};
 use crate::shape::{Kind, Shape};
@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 const MANY_ARGUMENTS: usize = 7;
 
 /// Which messages hold which, to know where a value has to be boxed and where a derive would run in circles.
-struct Holds {
+struct Holds<'e> {
     /// Through single fields only.
-    directly: BTreeMap<String, BTreeSet<String>>,
+    directly: Circles<'e>,
     /// Through arrays and maps as well.
-    somehow: BTreeMap<String, BTreeSet<String>>,
+    somehow: Circles<'e>,
 }
 
 impl Code<'_> {
@@ -34,9 +34,10 @@ impl Code<'_> {
         for declared in &protocol.enums {
             self.enumeration(declared);
         }
+        let (directly, somehow) = (edges(protocol, |_| true), self.all_edges());
         let holds = Holds {
-            directly: edges(protocol, |_| true),
-            somehow: self.all_edges(),
+            directly: Circles::of(&directly),
+            somehow: Circles::of(&somehow),
         };
         for message in &protocol.messages {
             self.message(message, &holds);
@@ -149,7 +150,7 @@ impl Code<'_> {
         ));
     }
 
-    fn message(&mut self, message: &Message, holds: &Holds) {
+    fn message(&mut self, message: &Message, holds: &Holds<'_>) {
         let name = type_identifier(&message.name);
         let plain = format!("Message {}.", message.name);
         self.doc(&[message.description.as_deref().unwrap_or(&plain)]);
@@ -159,7 +160,7 @@ impl Code<'_> {
             .iter()
             .any(|field| field.required && field.default.is_none());
         self.derives(if defaults || demands { "" } else { ", Default" });
-        if reaches_itself(&message.name, &holds.somehow) {
+        if holds.somehow.holds_itself(&message.name) {
             self.recursive_bounds();
         }
         self.line(format_args!("pub struct {name} {{"));
@@ -203,7 +204,7 @@ impl Code<'_> {
         ));
     }
 
-    fn field(&mut self, message: &Message, field: &Field, holds: &Holds) {
+    fn field(&mut self, message: &Message, field: &Field, holds: &Holds<'_>) {
         let shape = Shape::of(self.protocol, &field.ty, &field.constraints);
         let plain = format!("Field {}.", field.name);
         self.doc(&[field.description.as_deref().unwrap_or(&plain)]);
@@ -229,7 +230,7 @@ impl Code<'_> {
             self.line(format_args!("#[serde({})]", serde.join(", ")));
         }
         if let Some(held) = shape.named()
-            && reaches(held, &message.name, &holds.somehow)
+            && holds.somehow.leads_back(&message.name, held)
         {
             self.line(format_args!("#[rkyv(omit_bounds)]"));
         }
@@ -237,13 +238,13 @@ impl Code<'_> {
         self.line(format_args!("pub {identifier}: {ty},"));
     }
 
-    fn field_type(&self, message: &Message, field: &Field, holds: &Holds) -> String {
+    fn field_type(&self, message: &Message, field: &Field, holds: &Holds<'_>) -> String {
         let ty = self.rust_type(&field.ty);
         if !field.is_optional() {
             return ty;
         }
         let boxed = match self.protocol.resolve(&field.ty).0 {
-            Type::Named(held) => reaches(held, &message.name, &holds.directly),
+            Type::Named(held) => holds.directly.leads_back(&message.name, held),
             _ => false,
         };
         if boxed {
@@ -254,7 +255,7 @@ impl Code<'_> {
     }
 
     /// `new` takes what has to be there, and leaves out the rest.
-    fn constructor(&mut self, message: &Message, holds: &Holds) {
+    fn constructor(&mut self, message: &Message, holds: &Holds<'_>) {
         let demanded: Vec<&Field> = message
             .fields
             .iter()
@@ -340,14 +341,6 @@ impl Code<'_> {
             (Literal::Bool(truth), _) => truth.to_string(),
         }
     }
-}
-
-fn reaches_itself(name: &str, edges: &BTreeMap<String, BTreeSet<String>>) -> bool {
-    edges
-        .get(name)
-        .into_iter()
-        .flatten()
-        .any(|held| reaches(held, name, edges))
 }
 
 fn holds_bytes(shape: &Shape) -> bool {
