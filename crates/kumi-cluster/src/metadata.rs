@@ -4,8 +4,10 @@
 //! version wrote read as empty instead of failing, because a member's label is no reason to refuse the member.
 //!
 //! ```text
-//!   version: len u8, text | roles: count u8, (len u8, text)* | services: count u8, (len u8, name, len u8, address)*
+//!   version: len, text | roles: count, (len, text)* | services: count, (len, name, len, address)*
 //! ```
+//!
+//! Lengths and counts are one byte below 128 and two up to the limit, seven bits in each, the lower ones first.
 
 use crate::error::MembershipError;
 use alloc::sync::Arc;
@@ -48,15 +50,15 @@ impl MemberMetadata {
         services: &[(&str, &str)],
     ) -> Result<Self, MembershipError> {
         let mut out = Vec::new();
-        put(&mut out, version)?;
-        out.push(count(roles.len())?);
+        put(&mut out, version);
+        count(&mut out, roles.len());
         for role in roles {
-            put(&mut out, role)?;
+            put(&mut out, role);
         }
-        out.push(count(services.len())?);
+        count(&mut out, services.len());
         for (name, address) in services {
-            put(&mut out, name)?;
-            put(&mut out, address)?;
+            put(&mut out, name);
+            put(&mut out, address);
         }
         Self::from_bytes(&out)
     }
@@ -109,14 +111,18 @@ impl fmt::Debug for MemberMetadata {
     }
 }
 
-fn put(out: &mut Vec<u8>, text: &str) -> Result<(), MembershipError> {
-    out.push(count(text.len())?);
+fn put(out: &mut Vec<u8>, text: &str) {
+    count(out, text.len());
     out.extend_from_slice(text.as_bytes());
-    Ok(())
 }
 
-fn count(len: usize) -> Result<u8, MembershipError> {
-    u8::try_from(len).map_err(|_| MembershipError::MetadataTooLarge { len })
+/// What does not fit two groups of seven bits is past the limit of the whole anyway.
+fn count(out: &mut Vec<u8>, len: usize) {
+    let low = (len & 0x7f) as u8;
+    match len >> 7 {
+        0 => out.push(low),
+        high => out.extend_from_slice(&[low | 0x80, (high & 0x7f) as u8]),
+    }
 }
 
 fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
@@ -125,14 +131,14 @@ fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
         version,
         ..Parsed::default()
     };
-    let (&roles, after) = rest.split_first()?;
+    let (roles, after) = number(rest)?;
     rest = after;
     for _ in 0..roles {
         let (role, after) = text(rest)?;
         parsed.roles.push(role);
         rest = after;
     }
-    let (&services, after) = rest.split_first()?;
+    let (services, after) = number(rest)?;
     rest = after;
     for _ in 0..services {
         let (name, after) = text(rest)?;
@@ -144,14 +150,25 @@ fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
 }
 
 fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let (&len, rest) = bytes.split_first()?;
-    let (text, rest) = rest.split_at_checked(usize::from(len))?;
+    let (len, rest) = number(bytes)?;
+    let (text, rest) = rest.split_at_checked(len)?;
     Some((core::str::from_utf8(text).ok()?, rest))
+}
+
+fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    match bytes {
+        [low @ ..0x80, rest @ ..] => Some((usize::from(*low), rest)),
+        [low, high @ 1..0x80, rest @ ..] => {
+            Some((usize::from(*low & 0x7f) | usize::from(*high) << 7, rest))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn metadata_past_the_limit_is_refused() {
@@ -163,6 +180,33 @@ mod tests {
         assert!(MemberMetadata::from_bytes(&long[1..]).is_ok());
         let role = "r".repeat(200);
         assert!(MemberMetadata::build("1", &[&role, &role, &role], &[]).is_err());
+    }
+
+    #[test]
+    fn one_long_text_may_fill_it_and_the_refusal_names_the_whole() {
+        let room = MAX_METADATA_BYTES - 8;
+        let text = "v".repeat(room);
+        let metadata = MemberMetadata::build("1", &[], &[("k", &text)]).expect("just fits");
+        assert_eq!(metadata.as_bytes().len(), MAX_METADATA_BYTES);
+        assert_eq!(metadata.services(), [("k", &*text)]);
+        let roles = vec!["r"; 200];
+        let metadata = MemberMetadata::build("", &roles, &[]).expect("short");
+        assert_eq!(metadata.roles(), roles);
+        for len in [room + 1, 70_000] {
+            let refused = MemberMetadata::build("1", &[], &[("k", &"v".repeat(len))]);
+            let len = len + 8;
+            assert_eq!(refused, Err(MembershipError::MetadataTooLarge { len }));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_as_something(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..513)) {
+            let metadata = MemberMetadata::from_bytes(&bytes).expect("at most 512");
+            let parts = (metadata.version(), metadata.roles(), metadata.services());
+            let written = MemberMetadata::build(parts.0, &parts.1, &parts.2).expect("no longer than it was");
+            proptest::prop_assert_eq!(parts, (written.version(), written.roles(), written.services()));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::event::{ClusterEvent, DownReason, MembershipEvent};
 use crate::gossip::Subject;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::phi::PhiFailureDetector;
+use crate::quarantine::{OrderTaken, QuarantineReason, QuarantineRumor};
 use crate::record::{Accusations, MemberRecord};
 use crate::snapshot::MembershipDelta;
 use crate::status::NodeStatus;
@@ -24,8 +25,8 @@ const ROUNDS_BEFORE_ALONE: u32 = 3;
 const FIRST_SEED_ROUNDS: u32 = 1;
 /// The wait between two rounds grows up to so many times the configured one.
 const MAX_BACKOFF: u32 = 8;
-/// Whoever is kept out asks again after this, for the order may have been lifted in the meantime.
-const QUARANTINED_RETRY: Duration = Duration::from_secs(60);
+/// Whoever is kept out asks again after this. It is told when the order is lifted or changed, but that may get lost.
+const QUARANTINED_RETRY: Duration = Duration::from_secs(5);
 
 /// A node on its way in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -248,8 +249,8 @@ impl MembershipRuntime {
                 return;
             };
             let text = match reason {
-                crate::quarantine::QuarantineReason::Operator(text) => text.clone(),
-                crate::quarantine::QuarantineReason::Unreachable => return,
+                QuarantineReason::Operator(text) => text.clone(),
+                QuarantineReason::Unreachable => return,
             };
             let remaining_ms = crate::time::millis(remaining);
             self.refuse(error);
@@ -312,22 +313,36 @@ impl MembershipRuntime {
                 self.timers.join = Some(now.own + self.config.join_retry);
             }
             JoinRefusal::Quarantined {
-                remaining_ms, text, ..
+                version,
+                remaining_ms,
+                text,
             } => {
-                let remaining = Duration::from_millis(*remaining_ms).min(QUARANTINED_RETRY);
-                let reason = crate::quarantine::QuarantineReason::Operator(text.clone());
-                self.quarantine_event(ClusterEvent::MemberQuarantined {
+                // From now on it knows the order as those do who were there when it was given.
+                let memory = crate::time::millis(self.quarantine.memory());
+                let order = QuarantineRumor {
                     authority: authority.clone(),
-                    node_id: None,
-                    reason: reason.clone(),
-                    observed_at: now.raw,
-                });
+                    version: *version,
+                    remaining_ms: (*remaining_ms).max(1),
+                    remember_ms: remaining_ms.saturating_add(memory),
+                    text: text.clone(),
+                };
+                let reason = QuarantineReason::Operator(text.clone());
+                if self.quarantine.order(&order, now.raw) != OrderTaken::Known {
+                    self.quarantine_event(ClusterEvent::MemberQuarantined {
+                        authority: authority.clone(),
+                        node_id: None,
+                        reason: reason.clone(),
+                        observed_at: now.raw,
+                    });
+                }
+                let remaining = Duration::from_millis(*remaining_ms);
                 self.refuse(MembershipError::Quarantined {
                     authority,
                     reason,
                     remaining,
                 });
-                self.timers.join = Some(now.own + remaining + self.config.join_retry);
+                let wait = remaining.min(QUARANTINED_RETRY) + self.config.join_retry;
+                self.timers.join = Some(now.own + wait);
             }
             JoinRefusal::Full => {
                 self.refuse(MembershipError::TableFull {

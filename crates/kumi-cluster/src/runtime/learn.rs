@@ -254,8 +254,8 @@ impl MembershipRuntime {
             OrderTaken::Noted => {}
         }
         let own = rumor.authority == self.own.identity.authority;
-        if own && taken != OrderTaken::Imposed && self.joining.is_some() {
-            // Nothing keeps this node out any more.
+        if own && self.joining.is_some() {
+            // Nothing keeps this node out any more, or for another time than it knew of.
             self.timers.join = Some(now.own);
         }
         if self.tells() {
@@ -274,7 +274,9 @@ impl MembershipRuntime {
     /// Ends the current life of an authority.
     fn put_down(&mut self, authority: &Authority, now: Now) {
         if *authority == self.own.identity.authority {
-            if self.state == MembershipRuntimeState::Member {
+            // Whoever is on its way in has no life that could end by it: it waits.
+            let member = self.state == MembershipRuntimeState::Member;
+            if member && self.own.status != NodeStatus::Joining {
                 self.quarantined(now);
             }
             return;

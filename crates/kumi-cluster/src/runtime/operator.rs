@@ -216,14 +216,7 @@ impl MembershipRuntime {
         authority: &Authority,
         now: TimerInstant,
     ) -> Result<(), MembershipError> {
-        self.order(authority, ReasonText::default(), Duration::ZERO, now)?;
-        if *authority != self.own.identity.authority {
-            // Whoever is kept out is nobody's peer, so no rumour would reach it.
-            let now = self.clock.last();
-            let order = self.quarantine.rumor(authority, now.raw);
-            self.tell_orders(authority, order.into_iter().collect());
-        }
-        Ok(())
+        self.order(authority, ReasonText::default(), Duration::ZERO, now)
     }
 
     /// Tells one node of orders, whether it is a member or not.
@@ -263,12 +256,17 @@ impl MembershipRuntime {
         if *authority == self.own.identity.authority && !ttl.is_zero() {
             self.say_farewell(&rumor);
         }
-        match self.learn_order(&rumor, now) {
-            OrderTaken::Full => Err(MembershipError::TableFull {
+        if self.learn_order(&rumor, now) == OrderTaken::Full {
+            return Err(MembershipError::TableFull {
                 limit: self.config.max_members,
-            }),
-            _ => Ok(()),
+            });
         }
+        if *authority != self.own.identity.authority {
+            // Whoever is kept out is nobody's peer, so no rumour would reach it.
+            let order = self.quarantine.rumor(authority, now.raw);
+            self.tell_orders(authority, order.into_iter().collect());
+        }
+        Ok(())
     }
 
     /// This node keeps itself out by order. Once it does, it is no member that could tell the others.

@@ -72,8 +72,63 @@ fn a_node_that_is_kept_out_asks_whether_it_still_is() {
     release(&mut net, 1, 2);
     net.run(seconds(3));
     net.cut.clear();
-    net.run(seconds(70));
+    net.run(seconds(8));
     net.assert_agreed(3);
+}
+
+#[test]
+fn a_node_that_was_restarted_while_kept_out_knows_why_and_hears_of_the_end_from_anybody() {
+    let mut net = Net::settled(3);
+    quarantine(&mut net, 0, 2);
+    net.run(seconds(3));
+    let node = local_node(2, net.unix_ms());
+    net.restart(2, node, 0);
+    net.run(seconds(20));
+    let entries = net.nodes[2].quarantine_snapshot();
+    assert_eq!(entries.len(), 1);
+    assert_eq!(
+        entries[0].reason,
+        QuarantineReason::Operator(ReasonText::escaped("disk"))
+    );
+    let told = net.count(0, |event| {
+        matches!(event, ClusterEvent::MemberQuarantined { .. })
+    });
+    assert!(
+        told <= 2,
+        "a node that knows does not knock in vain, but {told} times it did"
+    );
+    // What n1 tells it directly is lost.
+    net.cut.insert((1, 2));
+    release(&mut net, 1, 2);
+    net.run(seconds(1));
+    net.cut.clear();
+    net.run(seconds(7));
+    net.assert_agreed(3);
+}
+
+#[test]
+fn a_node_is_back_in_time_when_the_order_is_made_shorter() {
+    for restarts in [false, true] {
+        for by in 0..2 {
+            let mut net = Net::settled(3);
+            quarantine(&mut net, 0, 2);
+            net.run(seconds(3));
+            if restarts {
+                let node = local_node(2, net.unix_ms());
+                net.restart(2, node, 0);
+            }
+            net.run(seconds(3));
+            let uid = net.uid(2);
+            net.nodes[by]
+                .quarantine(&authority(2), "disk", seconds(3), net.now)
+                .expect("a member");
+            net.run(seconds(2));
+            assert_eq!(net.nodes[2].status(), Some(Joining), "it waits");
+            assert_eq!(net.uid(2), uid, "it had no life that could end");
+            net.run(seconds(3));
+            net.assert_agreed(3);
+        }
+    }
 }
 
 #[test]
