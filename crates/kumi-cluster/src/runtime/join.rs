@@ -35,6 +35,10 @@ pub(super) struct Joining {
     next_seed: usize,
     /// It went above a later uid once, and does not do so again.
     raised: bool,
+    /// Another that is on its way in named this one as its seed.
+    asked: bool,
+    /// And so did one whose authority is lower: that one begins first.
+    asked_by_lower: bool,
 }
 
 impl MembershipRuntime {
@@ -180,6 +184,10 @@ impl MembershipRuntime {
             Some(_) => ROUNDS_BEFORE_ALONE,
             // The first of its cluster knows nobody but those it met; when they are gone, it begins once more.
             None if self.other_seeds().next().is_none() => ROUNDS_BEFORE_ALONE,
+            // Whom others ask is a seed, too. Nodes that name each other, and not themselves, would wait for ever; of
+            // those the lowest begins, so that the others find one cluster and not several.
+            None if joining.asked_by_lower => ROUNDS_BEFORE_ALONE * 2,
+            None if joining.asked => ROUNDS_BEFORE_ALONE,
             None => u32::MAX,
         };
         if joining.rounds >= patience {
@@ -230,9 +238,15 @@ impl MembershipRuntime {
     }
 
     pub(super) fn answer_join(&mut self, sender: &NodeIdentity, record: &MemberRecord, now: Now) {
-        let member =
-            self.state == MembershipRuntimeState::Member && self.own.status != NodeStatus::Joining;
+        let member = self.state == MembershipRuntimeState::Member;
         if !member || record.identity() != *sender || !self.config.gossip_enabled {
+            return;
+        }
+        if let Some(joining) = &mut self.joining {
+            joining.asked = true;
+            joining.asked_by_lower |= sender.authority < self.own.identity.authority;
+        }
+        if self.own.status == NodeStatus::Joining {
             return;
         }
         let known = self

@@ -491,6 +491,7 @@ fn a_clock_that_jumps_costs_nobody_anything() {
     net.assert_agreed(4);
 }
 
+mod arrival;
 mod decisions;
 mod edges;
 mod fixed;
