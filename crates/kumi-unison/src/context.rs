@@ -114,6 +114,8 @@ pub struct ConnectionContext {
     pub connection_id: Uuid,
     identity: Mutex<Option<ServerIdentity>>,
     peer: Mutex<Option<SocketAddr>>,
+    /// What the peer showed, leaf first.
+    peer_certificates: Mutex<Vec<Bytes>>,
     /// By a number of our own: two channels may have one name.
     channels: Mutex<HashMap<u64, Registered>>,
     next_key: AtomicUsize,
@@ -158,6 +160,7 @@ impl ConnectionContext {
             connection_id: Uuid::new_v4(),
             identity: Mutex::default(),
             peer: Mutex::default(),
+            peer_certificates: Mutex::default(),
             channels: Mutex::default(),
             next_key: AtomicUsize::new(0),
             metrics: Arc::default(),
@@ -202,6 +205,25 @@ impl ConnectionContext {
     /// Remembers the peer's address.
     pub fn set_peer(&self, peer: SocketAddr) {
         *lock(&self.peer) = Some(peer);
+    }
+
+    /// The certificates that the peer showed and was believed by, in DER form, leaf first. None where the transport has
+    /// none, and at a server that asks its clients for none.
+    pub fn peer_certificates(&self) -> Vec<Bytes> {
+        lock(&self.peer_certificates).clone()
+    }
+
+    /// The fingerprint of the peer's own certificate: at a server with mutual TLS, who asks.
+    #[cfg(feature = "quic")]
+    pub fn peer_fingerprint(&self) -> Option<crate::Fingerprint> {
+        let certificates = lock(&self.peer_certificates);
+        let leaf = certificates.first()?;
+        Some(crate::Fingerprint::of(&leaf.as_ref().into()))
+    }
+
+    /// Remembers the peer's certificates.
+    pub fn set_peer_certificates(&self, certificates: Vec<Bytes>) {
+        *lock(&self.peer_certificates) = certificates;
     }
 
     /// The channels that are open now.

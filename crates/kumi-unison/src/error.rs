@@ -26,6 +26,11 @@ pub(crate) mod codes {
     pub(crate) const METHOD_NOT_FOUND: &str = "method-not-found";
     pub(crate) const INVALID: &str = "invalid";
     pub(crate) const INTERNAL: &str = "internal";
+    pub(crate) const DELIVERY_MISMATCH: &str = "delivery-mismatch";
+    pub(crate) const MALFORMED: &str = "malformed";
+    pub(crate) const VIOLATION: &str = "violation";
+    pub(crate) const MEMORY_LIMIT: &str = "memory-limit";
+    pub(crate) const EVENT_OVERFLOW: &str = "event-overflow";
     pub(crate) const ANSWER_TOO_LARGE: &str = "answer-too-large";
     pub(crate) const ANSWERS_WAITING: &str = "answers-waiting";
 }
@@ -97,6 +102,18 @@ pub enum NetworkError {
     /// Typed binary was sent although the two schemas are not the same; JSON works. Nothing was executed.
     #[error("the schemas differ, so typed binary is refused; use JSON")]
     TypedRefused,
+    /// The two sides do not say the same of whether the channel's events may be lost. Nothing was executed.
+    #[error("the channel is {theirs} there and {ours} here")]
+    DeliveryMismatch {
+        /// What we say.
+        ours: String,
+        /// What the peer says.
+        theirs: String,
+    },
+    /// The peer closed the channel for what came on it, or by its policy, and says why. What was under way may have been
+    /// executed.
+    #[error("the peer closed the channel: {0}")]
+    ClosedByPeer(RemoteError),
     /// The peer's handler answered with an error.
     #[error(transparent)]
     Remote(RemoteError),
@@ -170,9 +187,33 @@ impl NetworkError {
                     maybe_executed: false
                 }
                 | Self::SchemaMismatch { .. }
+                | Self::DeliveryMismatch { .. }
                 | Self::TypedRefused
                 | Self::Unreliable
         )
+    }
+
+    /// Whether a channel that ends so is over for good, for what the peer sent or by its policy, and the peer is to hear
+    /// it.
+    pub(crate) fn is_for_good(&self) -> bool {
+        matches!(
+            self,
+            Self::EventOverflow
+                | Self::Violation(_)
+                | Self::Wire(_)
+                | Self::FrameTooLarge { .. }
+                | Self::Codec(_)
+                | Self::MemoryLimit
+        )
+    }
+
+    /// Why a channel is closed, as its peer is told.
+    pub(crate) fn to_last_words(&self) -> RemoteError {
+        match self {
+            Self::Codec(text) => RemoteError::new(codes::MALFORMED, text),
+            Self::Wire(error) => RemoteError::new(codes::MALFORMED, error.to_string()),
+            error => error.to_remote(),
+        }
     }
 
     /// How this travels in an Error message of the runtime.
@@ -195,8 +236,16 @@ impl NetworkError {
                 codes::SCHEMA_MISMATCH,
                 Some(serde_json::json!({ "ours": ours, "theirs": theirs })),
             ),
+            Self::DeliveryMismatch { ours, theirs } => (
+                codes::DELIVERY_MISMATCH,
+                Some(serde_json::json!({ "ours": ours, "theirs": theirs })),
+            ),
             Self::TypedRefused => (codes::TYPED_REFUSED, None),
             Self::Unreliable => (codes::UNRELIABLE, None),
+            Self::Wire(_) | Self::FrameTooLarge { .. } => (codes::MALFORMED, None),
+            Self::Violation(_) => (codes::VIOLATION, None),
+            Self::MemoryLimit => (codes::MEMORY_LIMIT, None),
+            Self::EventOverflow => (codes::EVENT_OVERFLOW, None),
             Self::Remote(remote) => return remote.clone(),
             _ => (codes::INTERNAL, None),
         };
@@ -239,6 +288,10 @@ impl NetworkError {
             codes::CANCELLED => Self::Cancelled,
             // Said by the peer, so ours and theirs change places.
             codes::SCHEMA_MISMATCH => Self::SchemaMismatch {
+                ours: text("theirs"),
+                theirs: text("ours"),
+            },
+            codes::DELIVERY_MISMATCH => Self::DeliveryMismatch {
                 ours: text("theirs"),
                 theirs: text("ours"),
             },

@@ -30,7 +30,8 @@ pub enum ChannelStatus {
     Available,
     /// Not now; asking again later may help.
     Busy,
-    /// It is switched off.
+    /// It is switched off. A status that is not known is taken for this one.
+    #[serde(other)]
     Unavailable,
 }
 
@@ -46,6 +47,21 @@ pub enum Lifetime {
     Persistent,
 }
 
+/// From the word that schemas and identities have for it.
+impl std::str::FromStr for Lifetime {
+    type Err = crate::NetworkError;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "transient" => Ok(Self::Transient),
+            "persistent" => Ok(Self::Persistent),
+            _ => Err(crate::NetworkError::Codec(format!(
+                "{word:?} is no lifetime: it is `transient` or `persistent`"
+            ))),
+        }
+    }
+}
+
 /// Whether a channel's events may be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -56,6 +72,15 @@ pub enum Delivery {
     Reliable,
     /// As datagrams: no order, no repetition, no requests.
     Unreliable,
+}
+
+impl std::fmt::Display for Delivery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Reliable => "reliable",
+            Self::Unreliable => "unreliable",
+        })
+    }
 }
 
 /// Which schema a channel was generated from.
@@ -141,10 +166,13 @@ pub struct ChannelInfo {
     /// The name to open it by.
     pub name: String,
     /// Which side starts messages.
+    #[serde(default)]
     pub direction: ChannelDirection,
     /// `persistent` or `transient`.
+    #[serde(default)]
     pub lifetime: Lifetime,
     /// Whether it can be opened now.
+    #[serde(default)]
     pub status: ChannelStatus,
     /// `reliable` or `unreliable`.
     #[serde(default)]
@@ -167,6 +195,7 @@ pub struct ServerIdentity {
     #[serde(default)]
     pub protocol_version: u8,
     /// What can be opened, sorted by name.
+    #[serde(default)]
     pub channels: Vec<ChannelInfo>,
     /// Whatever else the server wants known.
     #[serde(default)]
@@ -302,6 +331,23 @@ mod tests {
         assert_eq!(identity.channels.len(), 1);
         assert_eq!(identity.channel("b").unwrap().status, ChannelStatus::Busy);
         assert!(identity.channel("a").is_none());
+    }
+
+    #[test]
+    fn an_identity_may_say_less_and_other_things_than_are_known() {
+        let text = r#"{"name":"s","version":"1","namespace":"n","later":1}"#;
+        let identity: ServerIdentity = serde_json::from_str(text).unwrap();
+        assert_eq!(identity.channels, []);
+        let text = r#"{"name":"a","status":"Resting","later":{}}"#;
+        let channel: ChannelInfo = serde_json::from_str(text).unwrap();
+        let status = ChannelStatus::Unavailable;
+        assert_eq!(
+            channel,
+            ChannelInfo {
+                status,
+                ..info("a")
+            }
+        );
     }
 
     #[test]

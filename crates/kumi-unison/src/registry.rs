@@ -13,8 +13,9 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use crate::channel::{
-    Accepted, ChannelOptions, Engine, First, RESET_CODE, Service, TransportRecv, TransportSend,
-    UnisonChannel, answer_framed, answer_unframed, first_message, refuse,
+    Accepted, CLOSED_CODE, ChannelOptions, Engine, First, RESET_CODE, Service, Spoiled,
+    TransportRecv, TransportSend, UnisonChannel, answer_framed, answer_unframed, first_message,
+    refuse, reset_code, say_why,
 };
 use crate::context::ConnectionContext;
 use crate::core::{Charge, EventPolicy, SchemaFit, fit, methods};
@@ -375,8 +376,8 @@ impl ChannelRegistry {
                 if message.msg_type != MessageType::Request =>
             {
                 context.metrics().protocol_errors.increment();
-                recv.stop(RESET_CODE);
-                send.reset(RESET_CODE);
+                recv.stop(CLOSED_CODE);
+                send.reset(CLOSED_CODE);
             }
             Ok(First::Legacy(message)) => {
                 let answer = self.answer_legacy(&context, message).await;
@@ -388,7 +389,7 @@ impl ChannelRegistry {
                 answer_framed(&mut send, &answer, context.codec()).await;
             }
             Ok(First::Nothing) => send.finish(),
-            Err(error) => {
+            Err(Spoiled { error, is_legacy }) => {
                 context.metrics().protocol_errors.increment();
                 tracing::debug!(
                     connection_id = %context.connection_id,
@@ -396,8 +397,14 @@ impl ChannelRegistry {
                     %error,
                     "a stream is closed for its first message"
                 );
-                recv.stop(RESET_CODE);
-                send.reset(RESET_CODE);
+                let code = reset_code(&error);
+                recv.stop(code);
+                // One that speaks the older form would not understand why.
+                if is_legacy || !error.is_for_good() {
+                    send.reset(code);
+                } else {
+                    say_why(&mut send, &error, &context).await;
+                }
             }
         }
     }
@@ -516,6 +523,14 @@ impl ChannelRegistry {
             return Err(NetworkError::SchemaMismatch {
                 ours: version(ours),
                 theirs: version(theirs),
+            });
+        }
+        if let Some(theirs) = accepted.opening.delivery
+            && theirs != spec.options.delivery
+        {
+            return Err(NetworkError::DeliveryMismatch {
+                ours: spec.options.delivery.to_string(),
+                theirs: theirs.to_string(),
             });
         }
         Ok((spec.options.clone(), Runner::Handler(Arc::clone(handler))))

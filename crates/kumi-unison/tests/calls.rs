@@ -518,7 +518,7 @@ async fn the_last_handle_closes_the_channel() {
     let clone = channel.clone();
     drop(channel);
     assert_eq!(clone.request("m", json!(1)).await.unwrap(), json!(1));
-    let context = Arc::clone(clone.context());
+    let context = clone.context();
     assert_eq!(context.channels().len(), 1);
     drop(clone);
     hears.recv().await.unwrap();

@@ -7,10 +7,10 @@ use futures_util::future::BoxFuture;
 
 use super::engine::Engine;
 use super::options::ChannelOptions;
-use super::transport::{RESET_CODE, TransportRecv, TransportSend};
+use super::transport::{CLOSED_CODE, LAST_WORDS_TIME, RESET_CODE, TransportRecv, TransportSend};
 use super::{UnisonChannel, driver};
 use crate::context::ConnectionContext;
-use crate::core::{Opening, methods};
+use crate::core::{Opening, closed_message, methods};
 use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{
@@ -73,18 +73,36 @@ impl Accepted {
     }
 }
 
+/// A first message that is none.
+pub(crate) struct Spoiled {
+    pub(crate) error: NetworkError,
+    /// It came in the legacy form.
+    pub(crate) is_legacy: bool,
+}
+
 /// Reads the first message, which must be in within `timeout`.
 pub(crate) async fn first_message<R: TransportRecv>(
     recv: &mut R,
     timeout: Duration,
     context: &ConnectionContext,
-) -> Result<First, NetworkError> {
+) -> Result<First, Spoiled> {
     let mut reader = FrameReader::detecting_legacy();
     let mut held = 0;
     let read =
         tokio::time::timeout(timeout, read_first(recv, &mut reader, &mut held, context)).await;
     context.exchange_partial(held, 0);
-    let Some((packet, legacy)) = read.map_err(|_| NetworkError::FrameTimeout)?? else {
+    let is_legacy = reader.is_legacy();
+    let read = read.unwrap_or(Err(NetworkError::FrameTimeout));
+    read.and_then(|packet| understand(packet, reader))
+        .map_err(|error| Spoiled { error, is_legacy })
+}
+
+/// What the first packet of a stream says; `reader` has what followed it.
+fn understand(
+    packet: Option<(crate::wire::Packet, bool)>,
+    reader: FrameReader,
+) -> Result<First, NetworkError> {
+    let Some((packet, legacy)) = packet else {
         return Ok(First::Nothing);
     };
     let (message, _) = ProtocolMessage::decode(&packet.header, &packet.body)?;
@@ -156,6 +174,28 @@ async fn read_first<R: TransportRecv>(
             *held = 0;
             return Err(NetworkError::MemoryLimit);
         }
+    }
+}
+
+/// Tells the peer why a stream ends for what came on it, and ends it.
+pub(crate) async fn say_why<S: TransportSend>(
+    send: &mut S,
+    error: &NetworkError,
+    context: &ConnectionContext,
+) {
+    let Ok(payload) = Payload::json(&error.to_last_words()) else {
+        return send.reset(CLOSED_CODE);
+    };
+    let message = closed_message(&payload.bytes);
+    let mut output = Output::new(0);
+    let mut chunks = Vec::new();
+    if output.push(&message, 0, context.codec()).is_err() {
+        return send.reset(CLOSED_CODE);
+    }
+    output.take(&mut chunks);
+    match tokio::time::timeout(LAST_WORDS_TIME, send.write(&mut chunks)).await {
+        Ok(Ok(())) => send.finish(),
+        _ => send.reset(CLOSED_CODE),
     }
 }
 

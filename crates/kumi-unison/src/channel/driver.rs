@@ -15,7 +15,9 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::engine::{Engine, now};
-use super::transport::{CLOSED_CODE, RESET_CODE, TransportRecv, TransportSend};
+use super::transport::{
+    CLOSED_CODE, LAST_WORDS_TIME, RESET_CODE, TransportRecv, TransportSend, reset_code,
+};
 use crate::core::{Phase, Step, after};
 use crate::error::{NetworkError, TransportError};
 use crate::wire::{FrameReader, Metadata, PacketHeader, ProtocolMessage};
@@ -144,6 +146,8 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
     // A stream for one call has room until its answer has arrived; others until it is written.
     let is_apart = engine.is_own_stream();
     let mut room = None;
+    // A write was given up before its end, so nothing can follow it.
+    let mut is_broken_off = false;
     let mut stopped = pin!(send.stopped());
     loop {
         let output = |cx: &mut Context<'_>| {
@@ -186,7 +190,7 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
                         return lost(&engine, stream, &error);
                     }
                     // The next step says how it ends.
-                    None => {}
+                    None => is_broken_off = true,
                 }
             }
             Step::Finish => {
@@ -194,7 +198,7 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
                 engine.finished();
                 return send.finished().await;
             }
-            Step::Reset => return send.reset(reset_code(&engine)),
+            Step::Reset => return end_stream(&engine, &mut send, is_broken_off).await,
             Step::Exit => return send.reset(RESET_CODE),
             Step::Wait => {}
         }
@@ -255,19 +259,26 @@ fn poll_over(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Context<'
     }
 }
 
-/// What a stream that ends at once is reset with: whether the channel on it may come again is known only here.
-fn reset_code(engine: &Engine) -> u32 {
-    match engine.core().phase() {
-        Phase::Ended {
-            error:
-                NetworkError::EventOverflow
-                | NetworkError::Violation(_)
-                | NetworkError::Wire(_)
-                | NetworkError::MemoryLimit,
-            ..
-        } => CLOSED_CODE,
-        _ => RESET_CODE,
+/// Ends a stream whose channel has ended. A peer that is to blame for it, or that a policy closed the channel to, is told
+/// why, if it reads at all and nothing else is half written; to any other a reset says enough.
+async fn end_stream<S: TransportSend>(engine: &Engine, send: &mut S, is_broken_off: bool) {
+    let mut chunks = Vec::new();
+    let (code, has_words) = {
+        let mut core = engine.core();
+        let code = match core.phase() {
+            Phase::Ended { error, .. } => reset_code(error),
+            _ => RESET_CODE,
+        };
+        let has_words = !is_broken_off && core.take_last_words(now(), &mut chunks);
+        (code, has_words)
+    };
+    if has_words {
+        let write = tokio::time::timeout(LAST_WORDS_TIME, send.write(&mut chunks));
+        if let Ok(Ok(())) = write.await {
+            return send.finish();
+        }
     }
+    send.reset(code);
 }
 
 /// While a write is held up, deadlines are kept all the same. Resolves when the channel ended without flushing.
@@ -324,10 +335,12 @@ async fn read<R: TransportRecv>(
     };
     let result = read_until_end(&engine, stream, &mut recv, &mut reader, &mut held).await;
     drop(held);
+    let mut code = RESET_CODE;
     match result {
         Ok(()) => {}
         Err(NetworkError::Transport(error)) => lost(&engine, stream, &error),
         Err(error) => {
+            code = reset_code(&error);
             tracing::debug!(
                 connection_id = %engine.context.connection_id,
                 stream_id = engine.stream_id(),
@@ -342,7 +355,7 @@ async fn read<R: TransportRecv>(
             });
         }
     }
-    recv.stop(RESET_CODE);
+    recv.stop(code);
 }
 
 async fn read_until_end<R: TransportRecv>(

@@ -30,7 +30,9 @@ use crate::error::NetworkError;
 use crate::payload::{Payload, TypedPayload};
 use crate::wire::{FrameReader, ProtocolMessage};
 
-pub(crate) use accept::{Accepted, First, answer_framed, answer_unframed, first_message, refuse};
+pub(crate) use accept::{
+    Accepted, First, Spoiled, answer_framed, answer_unframed, first_message, refuse, say_why,
+};
 pub(crate) use engine::Engine;
 pub use events::EventReceiver;
 pub use options::{
@@ -39,6 +41,7 @@ pub use options::{
 };
 pub use service::{IncomingRequest, Service};
 pub use stream::{StreamHandle, SystemStream, UnisonStream};
+pub(crate) use transport::reset_code;
 pub use transport::{CLOSED_CODE, DatagramLink, RESET_CODE, TransportRecv, TransportSend};
 
 /// A channel: requests in both directions, and events, on one stream.
@@ -418,7 +421,7 @@ impl UnisonChannel {
         recv: R,
         stream_id: u64,
     ) -> Result<(), NetworkError> {
-        let context = Arc::clone(self.context());
+        let context = self.context();
         self.keeper().reattach(send, recv, stream_id, &context)
     }
 
@@ -446,9 +449,10 @@ impl UnisonChannel {
         }
     }
 
-    /// The connection it belongs to.
-    pub fn context(&self) -> &Arc<ConnectionContext> {
-        &self.engine().context
+    /// The connection that carries it now; between two, the last. What the channel counts stays with the connection it was
+    /// opened on.
+    pub fn context(&self) -> Arc<ConnectionContext> {
+        self.engine().carrier().context
     }
 
     /// Whether typed binary may be sent: both sides have the same schema, or neither has one. Known once

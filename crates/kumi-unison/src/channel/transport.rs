@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -17,6 +18,18 @@ pub const RESET_CODE: u32 = 1;
 /// The code a stream is reset with when the channel on it is over for good, by its policy or for what the peer sent: one
 /// that would otherwise be reopened is not.
 pub const CLOSED_CODE: u32 = 2;
+
+/// How long a peer that is told why its stream ends may take to make room for that.
+pub(crate) const LAST_WORDS_TIME: Duration = Duration::from_secs(1);
+
+/// What a stream that ends with an error is reset with.
+pub(crate) fn reset_code(error: &NetworkError) -> u32 {
+    match error {
+        NetworkError::ClosedByPeer(_) => CLOSED_CODE,
+        error if error.is_for_good() => CLOSED_CODE,
+        _ => RESET_CODE,
+    }
+}
 
 /// The datagrams of a connection, for channels whose events may be lost.
 pub trait DatagramLink: Send + Sync + 'static {

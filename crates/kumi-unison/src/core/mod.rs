@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::error::NetworkError;
+use crate::error::{NetworkError, RemoteError};
 use crate::identity::SchemaId;
 use crate::payload::Payload;
 use crate::wire::{
@@ -58,6 +58,7 @@ pub(crate) mod methods {
     pub(crate) const CANCEL: &str = "__cancel";
     pub(crate) const CREDIT: &str = "__credit";
     pub(crate) const ERROR: &str = "__error";
+    pub(crate) const CLOSED: &str = "__closed";
     pub(crate) const RESUMED: &str = "__resumed";
     pub(crate) const RESERVED: &str = "__";
 }
@@ -340,6 +341,13 @@ impl Core {
         match message.method.as_str() {
             methods::CANCEL => self.handle_cancels(now, &message.payload, effects),
             methods::CREDIT => self.handle_credit(now, &message.payload, effects),
+            methods::CLOSED => {
+                // Whatever it says, it is over.
+                let unsaid = || RemoteError::new("closed", "");
+                let why = serde_json::from_slice(&message.payload).unwrap_or_else(|_| unsaid());
+                self.end(NetworkError::ClosedByPeer(why), false, effects);
+                Ok(())
+            }
             // A later version may have more to say; what is not understood changes nothing.
             _ => Ok(()),
         }
@@ -474,6 +482,23 @@ impl Core {
         }
         keep_waker(&mut self.writer, waker);
         Step::Wait
+    }
+
+    /// What is left to write when the channel ended for what the peer sent, or by its policy: what is queued, because
+    /// packets are numbered, and the reason. False when there is none to tell.
+    pub(crate) fn take_last_words(&mut self, now: Instant, chunks: &mut Vec<Bytes>) -> bool {
+        let Phase::Ended { error, .. } = &self.phase else {
+            return false;
+        };
+        if !error.is_for_good() {
+            return false;
+        }
+        let Ok(payload) = Payload::json(&error.to_last_words()) else {
+            return false;
+        };
+        let pushed = self.push(now, &closed_message(&payload.bytes));
+        self.output.take(chunks);
+        pushed.is_ok()
     }
 
     /// While the writer waits for the transport it is woken all the same when deadlines change or the channel ends.
@@ -653,6 +678,20 @@ impl Core {
             self.next_deadline = Some(deadline);
         }
         is_earliest
+    }
+}
+
+/// Says why the stream ends, in JSON, as an error does.
+pub(crate) fn closed_message(payload: &Bytes) -> Outgoing<'_> {
+    Outgoing {
+        packet_type: PacketType::Control,
+        flags: PacketFlags::NONE,
+        msg_type: MessageType::Event,
+        content_type: ContentType::Json,
+        id: 0,
+        method: methods::CLOSED,
+        payload,
+        metadata: None,
     }
 }
 

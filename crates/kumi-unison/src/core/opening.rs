@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Core, Effects, Phase, methods};
 use crate::error::{NetworkError, RemoteError};
-use crate::identity::SchemaId;
+use crate::identity::{Delivery, SchemaId};
 use crate::payload::Payload;
 use crate::wire::{MessageType, Outgoing, PacketFlags, PacketType, ProtocolMessage};
 
 /// How many events, and how many bytes of them, may be on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Window {
     /// Events.
     pub events: u32,
@@ -34,7 +35,7 @@ pub(crate) struct Opening {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) schema: Option<SchemaId>,
     /// The opener's window for events.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) window: Window,
     /// How much of the window is taken up by events of an earlier stream.
     #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
@@ -42,6 +43,9 @@ pub(crate) struct Opening {
     /// Requests the opener runs at a time.
     #[serde(default = "initial")]
     pub(crate) in_flight: u32,
+    /// Whether the opener takes the channel's events to be datagrams. One that says nothing is taken to agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) delivery: Option<Delivery>,
     /// This stream is for one call of the channel that was opened on the stream of this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) part_of: Option<u64>,
@@ -55,6 +59,7 @@ impl Default for Opening {
             window: Window::default(),
             held: nothing(),
             in_flight: initial(),
+            delivery: None,
             part_of: None,
         }
     }
@@ -63,7 +68,7 @@ impl Default for Opening {
 /// The acknowledgement's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ack {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) window: Window,
     #[serde(default = "initial")]
     pub(crate) in_flight: u32,
@@ -77,6 +82,11 @@ fn nothing() -> Window {
         events: 0,
         bytes: 0,
     }
+}
+
+/// Nothing, said explicitly, is what is meant by leaving it out.
+fn or_default<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Window, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 fn is_nothing(window: &Window) -> bool {
@@ -94,15 +104,16 @@ pub(crate) enum SchemaFit {
     Same,
     /// Not the same, but of one major version, or only one side has one: JSON and bytes work.
     Compatible,
-    /// Of different major versions.
+    /// Of different major versions, whatever their hashes.
     Different,
 }
 
 pub(crate) fn fit(ours: Option<&SchemaId>, theirs: Option<&SchemaId>) -> SchemaFit {
     match (ours, theirs) {
         (None, None) => SchemaFit::Same,
-        (Some(ours), Some(theirs)) if ours.hash == theirs.hash => SchemaFit::Same,
+        // Whoever raised the major version means something else by the same messages.
         (Some(ours), Some(theirs)) if ours.major() != theirs.major() => SchemaFit::Different,
+        (Some(ours), Some(theirs)) if ours.hash == theirs.hash => SchemaFit::Same,
         _ => SchemaFit::Compatible,
     }
 }
@@ -115,11 +126,18 @@ impl Core {
         id: u64,
         resuming: bool,
     ) -> Result<(), NetworkError> {
+        let delivery = if self.settings.unreliable {
+            Delivery::Unreliable
+        } else {
+            Delivery::Reliable
+        };
         let opening = Opening {
             schema: self.settings.schema.clone(),
             window: self.settings.window,
             held: self.inbox.begin_stream(),
             in_flight: self.settings.max_in_flight,
+            // A part goes by what its channel was opened with.
+            delivery: self.settings.part_of.is_none().then_some(delivery),
             part_of: self.settings.part_of,
         };
         let payload = Payload::json(&opening)?;

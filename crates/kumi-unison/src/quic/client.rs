@@ -117,7 +117,7 @@ impl ProtocolClient {
         let (link, control) = match dialer.dial().await {
             Ok(dialed) => dialed,
             Err(error) => {
-                dialer.close().await;
+                dialer.abandon();
                 return Err(error);
             }
         };

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::server::Listener;
-use super::transport::{QuicRecv, QuicSend, Turns};
+use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
 use super::{CloseCode, control};
 use crate::{ConnectionContext, ConnectionLimits};
 
@@ -37,6 +37,7 @@ pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection
     listener.registry.add_connection(&context);
     let peer = connection.remote_address();
     context.set_peer(peer);
+    context.set_peer_certificates(peer_certificates(&connection));
     let span = tracing::info_span!("connection", conn_id = %context.connection_id, %peer);
     async {
         tracing::info!("connected");

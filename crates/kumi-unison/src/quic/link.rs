@@ -13,7 +13,7 @@ use super::address::{Target, any_local};
 use super::client::ClientOptions;
 use super::control::ClientControl;
 use super::limits::{bind_socket, endpoint_config, transport_config};
-use super::transport::{QuicRecv, QuicSend, Turns};
+use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
 use crate::tls::Attempt;
 use crate::{
     ChannelOptions, ClientTls, Codec, ConnectionContext, ConnectionLimits, NetworkError,
@@ -193,6 +193,7 @@ impl Dialer {
             .max_held_bytes(self.options.max_buffered_bytes);
         let context = ConnectionContext::with(limits, self.codec.clone());
         context.set_peer(address);
+        context.set_peer_certificates(peer_certificates(&connection));
         context.set_identity(identity);
         Ok((
             Link {
@@ -235,6 +236,17 @@ impl Dialer {
             endpoint.rebind(socket).map_err(cannot)?;
         }
         Ok(())
+    }
+
+    /// Closes all sockets of a client that never had a connection.
+    pub(super) fn abandon(&self) {
+        for Socket { endpoint, .. } in self
+            .endpoints()
+            .drain(..)
+            .filter(|socket| !socket.is_shared)
+        {
+            endpoint.close(CloseCode::Done.into(), b"");
+        }
     }
 
     /// Closes all sockets, after giving the last packets some time.

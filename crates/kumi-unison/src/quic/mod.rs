@@ -16,6 +16,7 @@ mod connection;
 mod control;
 mod limits;
 mod link;
+mod reset;
 mod server;
 mod supervisor;
 mod transport;

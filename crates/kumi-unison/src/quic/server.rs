@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::address::Target;
-use super::limits::{ServerLimits, bind_socket, endpoint_config, transport_config};
+use super::limits::{ServerLimits, bind_socket, transport_config};
+use super::reset::server_endpoint_config;
 use super::{ClientOptions, CloseCode, ProtocolClient, accept};
 use crate::{
     ChannelHandler, ChannelRegistry, ChannelSpec, ChannelStatus, ClientTls, Codec, LegacyHandler,
@@ -119,6 +120,9 @@ impl ProtocolServer {
     }
 
     /// Listens on an address, with tasks on the current tokio runtime, until the handle is shut down or dropped.
+    ///
+    /// An IPv6 address takes IPv6 only, `[::]` too; for both families listen twice. Clients of an earlier process with the
+    /// same private key on this address are told that it is gone as soon as they send anything.
     pub fn listen(
         &self,
         address: SocketAddr,
@@ -142,8 +146,9 @@ impl ProtocolServer {
         };
         let socket = bind_socket(address).map_err(cannot)?;
         let runtime = Arc::new(TokioRuntime);
+        let endpoint_config = server_endpoint_config(&tls.reset_secret()?);
         let endpoint =
-            Endpoint::new(endpoint_config(), Some(config), socket, runtime).map_err(cannot)?;
+            Endpoint::new(endpoint_config, Some(config), socket, runtime).map_err(cannot)?;
         let local_addr = endpoint.local_addr().map_err(cannot)?;
         let listener = Arc::new(Listener {
             endpoint,

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use quinn::{Connection, ReadError, RecvStream, SendDatagramError, SendStream, VarInt, WriteError};
+use rustls::pki_types::CertificateDer;
 
 use super::link::lost;
 use crate::{DatagramLink, NetworkError, TransportError, TransportRecv, TransportSend};
@@ -104,6 +105,15 @@ impl TransportSend for QuicSend {
     fn datagrams(&self) -> Option<Arc<dyn DatagramLink>> {
         Some(Arc::new(QuicDatagrams(self.connection.clone())))
     }
+}
+
+/// What the peer of a connection showed of itself in the handshake.
+pub(super) fn peer_certificates(connection: &Connection) -> Vec<Bytes> {
+    let shown = connection.peer_identity();
+    let shown = shown.and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let shown = shown.map(|shown| *shown).unwrap_or_default();
+    let copy = |certificate: &CertificateDer<'_>| Bytes::copy_from_slice(certificate);
+    shown.iter().map(copy).collect()
 }
 
 /// The datagrams of a connection.

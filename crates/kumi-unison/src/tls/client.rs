@@ -185,8 +185,9 @@ impl Attempt {
     }
 }
 
-/// `host:port`, with an IPv6 address in brackets.
+/// `host:port`, with an IPv6 address in brackets. Names are the same however they are written.
 fn peer_name(host: &str, port: u16) -> String {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
     if host.contains(':') {
         format!("[{host}]:{port}")
     } else {
@@ -223,6 +224,12 @@ mod tests {
         check("0.0.0.0:1", false);
         check("[::]:1", false);
         check("[2001:db8::1]:1", false);
+    }
+
+    #[test]
+    fn a_peer_is_the_same_however_its_name_is_written() {
+        assert_eq!(peer_name("Example.COM.", 1), "example.com:1");
+        assert_eq!(peer_name("FE80::1", 1), "[fe80::1]:1");
     }
 
     #[test]

@@ -106,13 +106,20 @@ impl ClusterKey {
     }
 
     fn expand<const LENGTH: usize>(&self, label: &[u8]) -> Result<[u8; LENGTH], TlsError> {
-        let mut bytes = [0; LENGTH];
-        self.prk
-            .expand(&[label], Length(LENGTH))
-            .and_then(|material| material.fill(&mut bytes))
-            .map_err(|_| TlsError::Unusable(rustls::Error::General("HKDF refused".to_owned())))?;
-        Ok(bytes)
+        expand(&self.prk, label)
     }
+}
+
+/// The bytes that HKDF gives for a label.
+pub(super) fn expand<const LENGTH: usize>(
+    prk: &hkdf::Prk,
+    label: &[u8],
+) -> Result<[u8; LENGTH], TlsError> {
+    let mut bytes = [0; LENGTH];
+    prk.expand(&[label], Length(LENGTH))
+        .and_then(|material| material.fill(&mut bytes))
+        .map_err(|_| TlsError::Unusable(rustls::Error::General("HKDF refused".to_owned())))?;
+    Ok(bytes)
 }
 
 impl fmt::Debug for ClusterKey {

@@ -27,6 +27,7 @@ pub use self::cluster::ClusterKey;
 pub use self::credentials::Credentials;
 pub use self::error::TlsError;
 pub use self::fingerprint::Fingerprint;
+pub(crate) use self::server::ResetSecret;
 pub use self::server::ServerTls;
 pub use self::trust_store::TrustStore;
 

@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quinn::crypto::rustls::QuicServerConfig;
+use ring::hkdf;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
+use super::cluster::expand;
 use super::credentials::certificates_in;
 use super::verify::{Belief, BeliefVerifier, Shown};
 use super::{ClusterKey, Credentials, Fingerprint, TlsError, provider};
@@ -28,6 +30,9 @@ pub struct ServerTls {
     credentials: Credentials,
     clients: Clients,
 }
+
+/// What the connections of a server are known by to the next one.
+pub(crate) struct ResetSecret(pub(crate) [u8; 64]);
 
 /// Who may connect.
 #[derive(Clone, Debug)]
@@ -89,6 +94,13 @@ impl ServerTls {
     /// The fingerprint of the certificate clients will see.
     pub fn fingerprint(&self) -> Fingerprint {
         self.credentials.fingerprint()
+    }
+
+    /// What another process with the same private key knows too.
+    pub(crate) fn reset_secret(&self) -> Result<ResetSecret, TlsError> {
+        let key = self.credentials.key.secret_der();
+        let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"kumi unison/1 reset").extract(key);
+        Ok(ResetSecret(expand(&prk, b"kumi unison/1 reset: tokens")?))
     }
 
     /// The handshake's side of a QUIC endpoint.

@@ -59,6 +59,36 @@ async fn a_persistent_channel_resumes_on_the_next_connection() {
 }
 
 #[tokio::test]
+async fn a_server_started_again_ends_the_connections_of_the_one_before() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 20).await;
+    let client = first.client_at(proxy.address()).await;
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    within(channel.request("echo", json!(1))).await.unwrap();
+
+    // To the client it is as if the first had been killed: it says nothing any more.
+    let second = successor(&first);
+    proxy.retarget(second.address());
+    let begun = std::time::Instant::now();
+    let error = within(channel.request("echo", json!(2))).await.unwrap_err();
+    let lost = NetworkError::ConnectionLost {
+        maybe_executed: true,
+    };
+    assert_eq!(error, lost);
+    assert!(within(channel.recv()).await.unwrap().is_resumed());
+    within(channel.request("echo", json!(3))).await.unwrap();
+    assert_eq!(second.echo.ran(), 1);
+    // Without it, the client would wait out its idle time of half a minute.
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(
+        channel.context().connection_id,
+        client.context().unwrap().connection_id
+    );
+}
+
+#[tokio::test]
 async fn pending_calls_end_once_and_only_idempotent_ones_run_again() {
     let first = Lab::start();
     let proxy = Proxy::start(first.address(), 2).await;

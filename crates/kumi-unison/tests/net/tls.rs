@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use kumi_unison::{
-    ClientTls, ClusterKey, Credentials, NetworkError, ProtocolClient, ServerLimits, ServerTls,
-    TlsError, TrustStore,
+    ClientTls, ClusterKey, Credentials, IncomingRequest, NetworkError, Payload, ProtocolClient,
+    RemoteError, ServerLimits, ServerTls, ServiceHandler, TlsError, TrustStore,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::json;
@@ -186,6 +186,31 @@ async fn pinned_clients_are_let_in_and_no_others() {
     let tls = lab.pinned().with_credentials(stranger).unwrap();
     let error = tls_error(connect(&lab, tls).await);
     assert!(error.starts_with("Refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_handler_can_see_who_asks() {
+    let credentials = Credentials::development(&["client"]).unwrap();
+    let fingerprint = credentials.fingerprint();
+    let tls = ServerTls::development(&["localhost"])
+        .unwrap()
+        .require_client_pins([fingerprint]);
+    let address = "127.0.0.1:0".parse().unwrap();
+    let lab = Lab::at(address, ServerLimits::default(), tls, |server| {
+        let who = |request: IncomingRequest| async move {
+            let shown = request.channel().context().peer_fingerprint();
+            Payload::json(&shown.map(|shown| shown.to_string())).map_err(RemoteError::from)
+        };
+        server.register_channel("who", ServiceHandler::new(who));
+    });
+    let tls = lab.pinned().with_credentials(credentials).unwrap();
+    let client = connect(&lab, tls).await.unwrap();
+    let channel = within(client.open_channel("who")).await.unwrap();
+    let answer = within(channel.request("m", json!(null))).await.unwrap();
+    assert_eq!(answer, json!(fingerprint.to_string()));
+    let server = client.context().unwrap();
+    assert_eq!(server.peer_fingerprint(), Some(lab.tls.fingerprint()));
+    assert_eq!(server.peer_certificates().len(), 1);
 }
 
 #[tokio::test]
