@@ -1,8 +1,9 @@
 //! What an operator types, and what comes back: tables, events, exit codes.
 
 use super::nodes::{Cluster, Keys, PATIENCE, Plan, tell, turn};
+use super::process;
 use rustix::io::ioctl_fionbio;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -38,8 +39,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        process::kill(&mut self.0);
     }
 }
 
@@ -305,8 +305,8 @@ fn a_node_whose_reader_is_gone_says_so_and_runs_on() {
     let table = cluster.keys.printed(&["members", "--node", &first]);
     assert!(table.contains("2 members of kumi"), "{table}");
 
-    kill_process(Pid::from_child(&unread.0), Signal::TERM).expect("it runs");
-    assert_eq!(unread.0.wait().expect("it is our child").code(), Some(0));
+    process::signal(&unread.0, Signal::TERM);
+    assert_eq!(process::ended(&mut unread.0), Some(0));
     assert!(said.next().is_none(), "said once");
     other_becomes(&mut cluster, "removed");
 }
@@ -331,8 +331,8 @@ fn a_node_whose_reader_does_not_read_lives_on() {
         let up = table.lines().filter(|line| line.contains(" up ")).count();
         assert_eq!(up, 2, "{table}");
     }
-    kill_process(Pid::from_child(&unread.0), Signal::TERM).expect("it runs");
-    assert_eq!(unread.0.wait().expect("it is our child").code(), Some(0));
+    process::signal(&unread.0, Signal::TERM);
+    assert_eq!(process::ended(&mut unread.0), Some(0));
     other_becomes(&mut cluster, "removed");
 }
 

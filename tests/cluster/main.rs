@@ -8,4 +8,6 @@ mod failures;
 mod namespaces;
 mod nodes;
 mod partition;
+#[path = "../support/process.rs"]
+mod process;
 mod proxy;

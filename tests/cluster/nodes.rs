@@ -1,6 +1,7 @@
 //! Nodes of one cluster, each a process of its own and gone with its test, and what they have said so far.
 
-use rustix::process::{Pid, Signal, kill_process};
+use super::process;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -317,27 +318,18 @@ impl Cluster {
 
 impl Node {
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it runs and is ours");
+        process::signal(&self.child, signal);
     }
 
     /// Kills it without a chance to say anything.
     pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        process::kill(&mut self.child);
     }
 
     /// Waits for its end, and answers the exit code; none if it was killed.
     #[track_caller]
     pub(crate) fn ended(&mut self) -> Option<i32> {
-        let started = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
-                return status.code();
-            }
-            assert!(started.elapsed() < PATIENCE, "still running");
-            // There is no portable way to wait for a child with a limit; nothing depends on how long this takes.
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        process::ended(&mut self.child)
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod edges;
 mod pipe;
+#[path = "../support/process.rs"]
+mod process;
 mod reuse;
 mod support;
 mod terminal;

@@ -1,6 +1,7 @@
 //! Servers and running `kumi muf` commands, each of its own and gone with its test.
 
-use rustix::process::{Pid, Signal, kill_process};
+use super::process;
+use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -211,7 +212,7 @@ impl Server {
 
     /// Ends the server before its time.
     pub(crate) fn kill(&mut self) {
-        end(&mut self.child);
+        process::kill(&mut self.child);
     }
 }
 
@@ -252,7 +253,7 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it runs and is ours");
+        process::signal(&self.child, signal);
     }
 
     /// Sends a signal, and answers the exit code; none if it was killed.
@@ -263,21 +264,13 @@ impl Running {
 
     /// Waits for its end.
     pub(crate) fn ended(&mut self) -> Option<i32> {
-        let started = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
-                return status.code();
-            }
-            assert!(started.elapsed() < PATIENCE, "still running");
-            // There is no portable way to wait for a child with a limit; nothing depends on how long this takes.
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        process::ended(&mut self.child)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        end(&mut self.child);
+        process::kill(&mut self.child);
     }
 }
 
@@ -293,11 +286,6 @@ pub(crate) fn ended(pid: &str) {
         assert!(started.elapsed() < PATIENCE, "{pid} is still running");
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// Lines of a program, read on a thread so that waiting for one can end.

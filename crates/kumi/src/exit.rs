@@ -4,6 +4,7 @@
 
 use kumi_server::{ListenError, LoadConfigError, ProgramError};
 use kumi_store::config::{LoadError, Source};
+use std::error::Error;
 use std::fmt;
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -55,6 +56,20 @@ impl Failure {
             Failure::ConfigFile(_) | Failure::Line(_) | Failure::Setting { .. } => 4,
         }
     }
+}
+
+/// An error with its causes, on one line. Some libraries repeat the cause in their own text; it is said once.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
 }
 
 impl From<ListenError> for Failure {

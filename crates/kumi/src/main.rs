@@ -5,9 +5,11 @@
 mod banner;
 mod cli;
 mod cluster;
+mod duration;
 mod exit;
 mod muf;
 mod schema;
+mod terminal;
 mod up;
 
 use clap::{CommandFactory, Parser};

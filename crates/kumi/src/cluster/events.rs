@@ -1,7 +1,8 @@
 //! One event of a cluster, as a line for people or as JSON.
 
 use super::failure::Failure;
-use super::terminal::{self, Colour, Terminal};
+use super::words;
+use crate::terminal::{self, Colour, Terminal};
 use kumi_cluster::AdminEvent;
 use serde::Serialize;
 use serde_json::Value;
@@ -37,7 +38,7 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
             ..
         } => {
             let from = from.as_deref().unwrap_or("unknown");
-            let to = terminal.status(to, &quoted(to));
+            let to = words::status(terminal, to, &quoted(to));
             format!("{} {} -> {to}", quoted(authority), quoted(from))
         }
         AdminEvent::Topology {
@@ -48,7 +49,7 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
             dead,
             blocked,
         } => {
-            let count = terminal::members(members.len());
+            let count = words::members(members.len());
             let mut parts = vec![format!("{count}, hash {}", quoted(hash))];
             let lists = [
                 ("joined", joined),

@@ -1,7 +1,8 @@
 //! Why a `kumi cluster` command ends other than well, and the exit code that tells a script which it was.
 
+use crate::exit::chain;
+use crate::terminal::Unwritten;
 use kumi_cluster::{AdminError, DriverError};
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -36,8 +37,6 @@ pub(super) enum Failure {
     Admin(AdminError),
     /// The node ended although nobody asked it to.
     Ended(String),
-    /// Whoever read standard output has gone. There is nothing to say, and nobody to say it to.
-    NobodyReads,
     /// Whatever else the system came up with.
     Other(anyhow::Error),
 }
@@ -57,7 +56,6 @@ impl Failure {
 
     fn code(&self) -> u8 {
         match self {
-            Failure::NobodyReads => 0,
             Failure::Usage(_) => 2,
             Failure::Start(error) if error.is_address_in_use() => 3,
             Failure::Start(DriverError::Tls(_)) | Failure::Key(_) => 4,
@@ -82,26 +80,21 @@ impl From<AdminError> for Failure {
     }
 }
 
+impl From<Unwritten> for Failure {
+    fn from(unwritten: Unwritten) -> Self {
+        Failure::Other(unwritten.into())
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(text) | Failure::Key(text) | Failure::Ended(text) => f.write_str(text),
             Failure::Start(error) => f.write_str(&chain(error)),
             Failure::Admin(error) => f.write_str(&chain(error)),
-            Failure::NobodyReads => f.write_str("nobody reads what is printed"),
             Failure::Other(error) => write!(f, "{error:#}"),
         }
     }
-}
-
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::failure::Failure;
 use super::key;
-use super::options::{AskOptions, DEFAULT_NODE, Form, MembersOptions, authority};
-use super::terminal::{self, Colour, Terminal};
+use super::options::{AskOptions, DEFAULT_NODE, MembersOptions, authority};
+use super::words;
+use crate::terminal::{self, Colour, Form, Terminal};
 use kumi_cluster::{AdminClient, ClusterView, MemberRow};
 
 pub(super) async fn run(options: &MembersOptions) -> Result<(), Failure> {
@@ -12,9 +13,10 @@ pub(super) async fn run(options: &MembersOptions) -> Result<(), Failure> {
     client.close().await;
     if options.json {
         let text = serde_json::to_string(&view).map_err(|error| Failure::Other(error.into()))?;
-        return terminal::say(&text);
+        return Ok(terminal::say(&text)?);
     }
-    terminal::write(&table(&view, options.all, &Terminal::new(Form::Text)))
+    let table = table(&view, options.all, &Terminal::new(Form::Text));
+    Ok(terminal::write(table.as_bytes())?)
 }
 
 /// Connects to the node that the options or the environment name.
@@ -56,7 +58,7 @@ fn table(view: &ClusterView, all: bool, terminal: &Terminal) -> String {
                 None => cell.clone(),
             };
             text += &match (column, status) {
-                (1, Some(status)) => terminal.status(status, &padded),
+                (1, Some(status)) => words::status(terminal, status, &padded),
                 (_, None) => terminal.paint(Colour::Dim, &padded),
                 _ => padded,
             };
@@ -80,7 +82,7 @@ fn cells(member: &MemberRow) -> [String; 6] {
         member.incarnation.to_string(),
         match (member.is_self, member.last_seen_ms) {
             (true, _) => "self".into(),
-            (false, Some(ms)) => terminal::age(ms),
+            (false, Some(ms)) => words::age(ms),
             (false, None) => dash(),
         },
         metadata(member),
@@ -113,7 +115,7 @@ fn footer(view: &ClusterView, terminal: &Terminal) -> String {
         .count();
     let summary = format!(
         "{} of {}, hash {}, seen by {}",
-        terminal::members(active),
+        words::members(active),
         terminal::quoted(&view.cluster),
         terminal::quoted(&view.hash),
         terminal::quoted(&view.node),
@@ -124,7 +126,7 @@ fn footer(view: &ClusterView, terminal: &Terminal) -> String {
         let line = format!(
             "{} is quarantined for another {}: {}",
             terminal::quoted(&kept_out.authority),
-            terminal::age(kept_out.remaining_ms),
+            words::age(kept_out.remaining_ms),
             terminal::quoted(&kept_out.reason),
         );
         text += &(terminal.paint(Colour::Yellow, &line) + "\n");

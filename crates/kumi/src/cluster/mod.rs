@@ -10,10 +10,11 @@ mod members;
 mod options;
 mod orders;
 mod printer;
-mod terminal;
 mod up;
 mod watch;
+mod words;
 
+use crate::terminal;
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
 use options::ClusterTask;
@@ -35,7 +36,7 @@ pub(crate) fn run(options: ClusterOptions) -> ExitCode {
         Err(error) => Err(Failure::io("starting", error)),
     };
     match done {
-        Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             terminal::note(&failure);
             failure.exit_code()

@@ -1,7 +1,8 @@
 //! The command line of `kumi cluster`.
 
 use super::failure::{EXIT_CODES, Failure};
-use super::terminal;
+use crate::duration::duration;
+use crate::terminal::{self, Form};
 use clap::{Args, Subcommand, ValueEnum};
 use kumi_cluster::{Authority, MAX_QUARANTINE};
 use std::net::SocketAddr;
@@ -227,17 +228,6 @@ pub(super) struct KeygenOptions {
     pub(super) file: PathBuf,
 }
 
-/// For whom output is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
-    /// Text on a terminal, JSON otherwise
-    Auto,
-    /// For people
-    Text,
-    /// One JSON object a line
-    Json,
-}
-
 /// An address that others can dial: a host and a port.
 pub(super) fn authority(text: &str) -> Result<Authority, Failure> {
     let parts = text.rsplit_once(':');
@@ -266,25 +256,6 @@ fn quarantine_time(text: &str) -> Result<Duration, &'static str> {
     match duration(text)? {
         time if time > MAX_QUARANTINE => Err("at most 8760h, which is a year"),
         time => Ok(time),
-    }
-}
-
-/// Reads `90s`, `500ms`, `10m`, `24h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, &'static str> {
-    const WRONG: &str = "expected a time such as 500ms, 90s, 10m or 24h";
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit_ms = match &text[digits.len()..] {
-        "ms" => 1,
-        "s" | "" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(WRONG),
-    };
-    let number: u64 = digits.parse().map_err(|_| WRONG)?;
-    match number.checked_mul(unit_ms) {
-        Some(0) => Err("has to be longer than nothing"),
-        Some(ms) => Ok(Duration::from_millis(ms)),
-        None => Err(WRONG),
     }
 }
 

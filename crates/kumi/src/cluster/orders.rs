@@ -3,7 +3,8 @@
 use super::failure::Failure;
 use super::members::connect;
 use super::options::{LeaveOptions, QuarantineOptions};
-use super::terminal;
+use super::words;
+use crate::terminal;
 use kumi_cluster::Authority;
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ pub(super) async fn leave(options: &LeaveOptions) -> Result<(), Failure> {
         );
         return Err(Failure::Ended(text));
     }
-    terminal::say(&format!("{} has left", terminal::quoted(&node)))
+    terminal::say(&format!("{} has left", terminal::quoted(&node)))?;
+    Ok(())
 }
 
 pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failure> {
@@ -45,11 +47,12 @@ pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failur
     };
     client.close().await;
     done?;
-    terminal::say(&match options.lift {
+    let line = match options.lift {
         true => format!("{authority} may come back"),
         false => {
             let ms = u64::try_from(options.time.as_millis()).unwrap_or(u64::MAX);
-            format!("{authority} is quarantined for {}", terminal::age(ms))
+            format!("{authority} is quarantined for {}", words::age(ms))
         }
-    })
+    };
+    Ok(terminal::say(&line)?)
 }

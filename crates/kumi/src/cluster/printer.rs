@@ -6,7 +6,7 @@
 
 use super::events;
 use super::failure::Failure;
-use super::terminal::Terminal;
+use crate::terminal::Terminal;
 use kumi_cluster::AdminEvent;
 use serde::Serialize;
 use std::cell::Cell;

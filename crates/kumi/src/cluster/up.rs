@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::key;
 use super::options::{Preset, UpOptions, authority};
 use super::printer::Printer;
-use super::terminal::{self, Colour, Terminal};
+use crate::terminal::{self, Colour, Terminal};
 use kumi_cluster::{
     AdminEvent, Authority, ClusterNode, ClusterWatch, DriverError, MemberMetadata,
     MembershipRuntimeConfig, NodeIdentity, NodeOptions, NodeStatus, Notice, Transport,

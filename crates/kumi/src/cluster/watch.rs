@@ -4,12 +4,14 @@ use super::failure::Failure;
 use super::members::connect;
 use super::options::WatchOptions;
 use super::printer::Printer;
-use super::terminal::{self, Colour, Terminal};
+use super::words;
+use crate::terminal::{self, Colour, Terminal};
 use serde_json::json;
 use tokio::sync::oneshot;
 
 pub(super) async fn run(options: &WatchOptions) -> Result<(), Failure> {
     let terminal = Terminal::new(options.output);
+    terminal::end_with_reader();
     let client = connect(&options.ask).await?;
     let mut watch = client.watch().await?;
     let (report, mut gone) = oneshot::channel();
@@ -26,7 +28,7 @@ pub(super) async fn run(options: &WatchOptions) -> Result<(), Failure> {
                 "watching {} through {}: {}, hash {}; ctrl-c ends it",
                 terminal::quoted(&view.cluster),
                 terminal::quoted(&view.node),
-                terminal::members(active.count()),
+                words::members(active.count()),
                 terminal::quoted(&view.hash),
             );
             printer.say(terminal.paint(Colour::Dim, &line));
@@ -39,7 +41,7 @@ pub(super) async fn run(options: &WatchOptions) -> Result<(), Failure> {
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error.into()),
             },
-            Ok(error) = &mut gone => return Err(terminal::unwritten(error)),
+            Ok(error) = &mut gone => return Err(terminal::unwritten(error).into()),
         }
     };
     if ended.is_ok() && !terminal.is_json {

@@ -1,9 +1,10 @@
 //! `kumi muf call`: one request, its answer, or the answers of all, on standard output.
 
 use super::failure::Failure;
-use super::options::{CallOptions, Form, payload};
-use super::terminal::{self, Colour, Terminal};
+use super::options::{CallOptions, payload};
+use super::shown;
 use super::{POLL, Server};
+use crate::terminal::{self, Colour, Form, Terminal};
 use kumi_muf::{Gathered, Muf};
 use serde_json::{Map, Value};
 use std::io::IsTerminal;
@@ -44,10 +45,10 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
     let bytes = answer.bytes();
     let wants_line = options.json || options.text || std::io::stdout().is_terminal();
     terminal::write(bytes)?;
-    match wants_line && !bytes.ends_with(b"\n") {
-        true => terminal::write(b"\n"),
-        false => Ok(()),
+    if wants_line && !bytes.ends_with(b"\n") {
+        terminal::write(b"\n")?;
     }
+    Ok(())
 }
 
 /// Asks all, and shows each answer as it comes. That nobody answered is a failure, as it is for a call.
@@ -82,10 +83,10 @@ fn line(answer: &Gathered, terminal: &Terminal) -> String {
     };
     if !terminal.is_json {
         let backend = terminal.paint(colour, &answer.backend);
-        return format!("{backend}: {}", terminal::quoted(bytes));
+        return format!("{backend}: {}", shown::quoted(bytes));
     }
     let mut object = Map::new();
     object.insert("backend".into(), answer.backend.as_str().into());
-    terminal::put(&mut object, name, bytes);
+    shown::put(&mut object, name, bytes);
     Value::from(object).to_string()
 }

@@ -1,5 +1,7 @@
 //! Why a `kumi muf` command ends other than well, what it says, and the exit code that tells a script which it was.
 
+use crate::exit::chain;
+use crate::terminal::Unwritten;
 use kumi_muf::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -102,24 +104,16 @@ impl Failure {
     }
 }
 
+impl From<Unwritten> for Failure {
+    fn from(unwritten: Unwritten) -> Self {
+        Failure::Other(unwritten.into())
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Failure::Muf(error)
     }
-}
-
-/// An error with its causes. Some libraries repeat the cause in their own text; it is said once.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::failure::Failure;
 use super::options::{KeepOptions, payload};
-use super::terminal::{self, Colour, Terminal};
+use super::shown;
 use super::{POLL, Server, nameless};
+use crate::terminal::{self, Colour, Terminal};
 use kumi_muf::KeepEvent;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -39,7 +40,7 @@ async fn read(server: &Server, unit: &str, id: &str) -> Result<(), Failure> {
         .connect()
         .await?;
     match muf.read_keep(unit, id).await? {
-        Some(value) => terminal::write(value.bytes()),
+        Some(value) => Ok(terminal::write(value.bytes())?),
         None => Err(Failure::Missing(format!("MUF/{unit}/KEEP/{id}"))),
     }
 }
@@ -86,7 +87,7 @@ fn json(event: &KeepEvent) -> Option<String> {
             ttl_ms,
         } => {
             about("value", Some((unit, id)));
-            terminal::put(&mut object, "value", value);
+            shown::put(&mut object, "value", value);
             object.insert("ttl_ms".into(), (*ttl_ms).into());
         }
         KeepEvent::Deleted { unit, id } => about("deleted", Some((unit, id))),
@@ -112,7 +113,7 @@ fn text(event: &KeepEvent, terminal: &Terminal) -> Option<String> {
                 Some(ms) => format!("{:?}", Duration::from_secs(ms.div_ceil(1_000))),
                 None => "for ever".into(),
             };
-            let value = terminal::quoted(value);
+            let value = shown::quoted(value);
             format!("{} = {value}  {}", name(unit, id), dim(&life))
         }
         KeepEvent::Deleted { unit, id } => format!("{} {}", name(unit, id), dim("deleted")),

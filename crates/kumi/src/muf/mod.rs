@@ -12,7 +12,7 @@ mod keep;
 mod options;
 mod pipe;
 mod serve;
-mod terminal;
+mod shown;
 mod units;
 mod watch;
 

@@ -1,7 +1,9 @@
 //! The command line of `kumi muf`, and how its small languages (durations, payloads) are read.
 
 use super::failure::{EXIT_CODES, Failure};
-use clap::{Args, Subcommand, ValueEnum};
+use crate::duration::duration;
+use crate::terminal::Form;
+use clap::{Args, Subcommand};
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -210,36 +212,6 @@ pub(super) struct UnitsOptions {
     /// How to show them
     #[arg(long, value_name = "FORM", default_value = "auto")]
     pub(super) output: Form,
-}
-
-/// For whom output is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
-    /// Text on a terminal, JSON otherwise
-    Auto,
-    /// For people
-    Text,
-    /// One JSON object a line
-    Json,
-}
-
-/// Reads `2s`, `500ms`, `15m`, `24h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, &'static str> {
-    const WRONG: &str = "expected a time such as 500ms, 2s, 15m or 24h";
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit_ms = match &text[digits.len()..] {
-        "ms" => 1,
-        "s" | "" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(WRONG),
-    };
-    let number: u64 = digits.parse().map_err(|_| WRONG)?;
-    match number.checked_mul(unit_ms) {
-        Some(0) => Err("has to be longer than nothing"),
-        Some(ms) => Ok(Duration::from_millis(ms)),
-        None => Err(WRONG),
-    }
 }
 
 /// Reads a payload as it stands on a command line. Of what is too long, no more is read than shows that.

@@ -10,7 +10,8 @@
 
 use super::failure::Failure;
 use super::group::Group;
-use super::{base64, exec, terminal};
+use super::{base64, exec, shown};
+use crate::terminal;
 use kumi_muf::{Outcome, Request};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -200,7 +201,7 @@ impl Pipe {
             Ok((id, outcome)) => self.close(id, outcome),
             Err(reason) => terminal::note(format_args!(
                 "the program wrote a line that is no answer ({reason}): {}",
-                terminal::quoted(&line[..line.len().min(200)])
+                shown::quoted(&line[..line.len().min(200)])
             )),
         }
     }
@@ -255,7 +256,7 @@ fn line(id: u64, request: &Request) -> String {
     object.insert("method".into(), request.target().into());
     object.insert("unit".into(), request.unit().into());
     object.insert("attempt".into(), request.attempt().into());
-    terminal::put(&mut object, "payload", request.payload());
+    shown::put(&mut object, "payload", request.payload());
     format!("{}\n", Value::from(object))
 }
 

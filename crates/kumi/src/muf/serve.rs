@@ -3,7 +3,8 @@
 use super::failure::Failure;
 use super::options::ServeOptions;
 use super::pipe::Program;
-use super::{Server, exec, terminal};
+use super::{Server, exec};
+use crate::terminal;
 use kumi_muf::{Muf, Request, Service};
 use std::sync::Arc;
 use std::time::Duration;

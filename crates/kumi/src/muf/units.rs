@@ -2,8 +2,9 @@
 
 use super::failure::Failure;
 use super::options::UnitsOptions;
-use super::terminal::{self, Terminal};
+use super::shown;
 use super::{POLL, Server, nameless};
+use crate::terminal::{self, Terminal};
 use kumi_muf::Info;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -27,7 +28,7 @@ pub(super) async fn run(server: &Server, options: UnitsOptions) -> Result<(), Fa
     let now_s = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
-    terminal::write(table(&units, now_s).as_bytes())
+    Ok(terminal::write(table(&units, now_s).as_bytes())?)
 }
 
 /// Columns as wide as what stands in them.
@@ -35,7 +36,7 @@ fn table(units: &[Info], now_s: u64) -> String {
     let head = ["UNIT", "SERVICES", "VERSION", "UP"].map(str::to_owned);
     let rows = units.iter().map(|info| {
         [
-            terminal::quoted(info.unit.as_bytes()),
+            shown::quoted(info.unit.as_bytes()),
             dash(&info.services.join(" ")),
             dash(&info.version),
             age(now_s.saturating_sub(info.since)),
@@ -60,7 +61,7 @@ fn table(units: &[Info], now_s: u64) -> String {
 fn dash(text: &str) -> String {
     match text.is_empty() {
         true => "-".into(),
-        false => terminal::quoted(text.as_bytes()),
+        false => shown::quoted(text.as_bytes()),
     }
 }
 

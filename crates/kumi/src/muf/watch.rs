@@ -5,13 +5,14 @@
 
 use super::failure::Failure;
 use super::options::WatchOptions;
-use super::terminal::{self, Colour, Terminal};
+use super::shown as bytes;
 use super::{Server, nameless};
+use crate::terminal::{self, Colour, Terminal};
 use kumi_muf::core::{Audience, RequestId, Status};
 use kumi_muf::{KeyEvent, Traffic};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// Requests remembered at a time. The oldest is forgotten first; its answer is then shown without latency.
 const OPEN_LIMIT: usize = 10_000;
@@ -208,12 +209,12 @@ fn millis(from: Instant, to: Instant) -> f64 {
 }
 
 fn show(sight: &Sight, terminal: &Terminal, full: bool) -> Result<(), Failure> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let unix_ms = since.map_or(0, |since| since.as_millis() as u64);
-    terminal::say(&match terminal.is_json {
+    let unix_ms = terminal::unix_ms();
+    let line = match terminal.is_json {
         true => to_json(sight, unix_ms, full),
         false => to_text(sight, unix_ms, full, terminal),
-    })
+    };
+    Ok(terminal::say(&line)?)
 }
 
 fn to_json(sight: &Sight, unix_ms: u64, full: bool) -> String {
@@ -233,7 +234,7 @@ fn to_json(sight: &Sight, unix_ms: u64, full: bool) -> String {
     }
     if let Some(payload) = &sight.payload {
         object.insert("size_bytes".into(), payload.len().into());
-        terminal::put(&mut object, "payload", shown(payload, full));
+        bytes::put(&mut object, "payload", shown(payload, full));
     }
     Value::from(object).to_string()
 }
@@ -247,7 +248,7 @@ fn to_text(sight: &Sight, unix_ms: u64, full: bool, terminal: &Terminal) -> Stri
         Kind::Unanswered => ("  x", Colour::Yellow),
         Kind::Gap => ("  ?", Colour::Yellow),
     };
-    let mut parts = vec![terminal.paint(Colour::Dim, &clock(unix_ms))];
+    let mut parts = vec![terminal.paint(Colour::Dim, &terminal::clock(unix_ms))];
     parts.push(terminal.paint(colour, mark));
     if let Some((unit, id)) = &sight.about {
         parts.push(name(unit, id, terminal));
@@ -273,7 +274,7 @@ fn to_text(sight: &Sight, unix_ms: u64, full: bool, terminal: &Terminal) -> Stri
     }
     if let Some(payload) = &sight.payload {
         parts.push(terminal.paint(Colour::Dim, &format!("{} B", payload.len())));
-        parts.push(terminal::quoted(shown(payload, full)));
+        parts.push(bytes::quoted(shown(payload, full)));
     }
     parts.join(" ")
 }
@@ -304,11 +305,4 @@ fn shown(payload: &[u8], full: bool) -> &[u8] {
     let is_start = |at: &usize| payload[*at] & 0b1100_0000 != 0b1000_0000;
     let end = (PAYLOAD_BYTES - 3..=PAYLOAD_BYTES).rev().find(is_start);
     &payload[..end.unwrap_or(PAYLOAD_BYTES)]
-}
-
-/// The time of day, UTC.
-fn clock(unix_ms: u64) -> String {
-    let (seconds, ms) = (unix_ms / 1_000 % 86_400, unix_ms % 1_000);
-    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    format!("{hours:02}:{minutes:02}:{:02}.{ms:03}Z", seconds % 60)
 }
