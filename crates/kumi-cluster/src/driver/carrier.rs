@@ -13,7 +13,7 @@ use super::link::{
 use super::links::{Links, Way};
 use super::shared::MembershipRuntimeShared;
 use super::transport::{Connection, Transport, leads_back};
-use crate::{Authority, GossipOutbound, GossipTransportError, NodeIdentity};
+use crate::{Authority, GossipOutbound, GossipTransportError, NodeIdentity, NodeStatus};
 use bytes::Bytes;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ChannelSpec, ConnectionContext, Delivery, NetworkError,
@@ -22,6 +22,7 @@ use kumi_unison::{
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::format;
+use std::net::SocketAddr;
 use std::string::{String, ToString};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -154,9 +155,9 @@ impl Carrier {
         unused.iter().for_each(|link| link.close());
     }
 
-    /// Whether messages wait for their connections.
-    pub(super) fn has_unsent(&self) -> bool {
-        self.links().have_unsent()
+    /// Whether messages wait for connections that are there, or were begun since then.
+    pub(super) fn has_unsent(&self, since: Instant) -> bool {
+        self.links().have_unsent(since)
     }
 
     /// How many connections there are, those in the making included.
@@ -226,15 +227,16 @@ impl Carrier {
         held: &mut Option<Connection>,
     ) {
         let own = self.shared.identity();
-        let is_first_attempt = !self.links().has_failed(to);
-        let connecting = self
-            .transport
-            .dial(&own.authority, to, is_first_attempt, |connection| {
-                introduce(connection, own.clone(), &self.cluster_name)
-            });
+        let known = self.known();
+        let is_first_attempt = known.is_empty() && !self.links().has_failed(to);
+        let introducing = |connection| introduce(connection, own.clone(), &self.cluster_name);
+        let connecting =
+            self.transport
+                .dial(&own.authority, to, &known, is_first_attempt, introducing);
         let connected = tokio::time::timeout(DIAL_TIMEOUT + HELLO_TIMEOUT, connecting).await;
         let (connection, gossip, peer) = match connected {
-            Ok(Ok(connected)) => connected,
+            Ok(Ok(Some(connected))) => connected,
+            Ok(Ok(None)) => return,
             Ok(Err(error)) => {
                 tracing::debug!(peer = %to, %error, "cannot connect");
                 return self.dial_failed(to, shown(&error));
@@ -269,6 +271,16 @@ impl Carrier {
             None => pump.run(waiting, || self.touch(link)).await,
         };
         tracing::debug!(peer = %peer.authority, error = %ended, "a connection ended");
+    }
+
+    /// Where the members are that need not be sought. A node that is not in yet takes whomever it finds.
+    fn known(&self) -> Vec<SocketAddr> {
+        if self.shared.with(|runtime| runtime.status()) == Some(NodeStatus::Joining) {
+            return Vec::new();
+        }
+        let members = self.shared.members().members;
+        let addresses = members.iter().map(|member| member.authority.as_str());
+        addresses.filter_map(|text| text.parse().ok()).collect()
     }
 
     fn dial_failed(&self, to: &Authority, reason: String) {

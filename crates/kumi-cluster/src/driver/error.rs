@@ -19,12 +19,12 @@ pub enum DriverError {
         #[source]
         source: io::Error,
     },
-    /// Nodes listen on every address of the machine, so others cannot guess which one to use: the caller has to say.
+    /// The node listens on every address of the machine, so others cannot guess which one to use: the caller has to say.
     #[error(
-        "listening on {address} says nothing about where others reach this node: advertise an address"
+        "{address} does not say where others reach this node: advertise an address that they can dial"
     )]
     AdvertiseNeeded {
-        /// The address that was asked for.
+        /// The address that was asked for, to listen on or to advertise.
         address: SocketAddr,
     },
     /// Certificates or keys cannot be used; their owner has to mend them.

@@ -105,6 +105,7 @@ pub(super) struct Link {
     id: u64,
     /// What was dialled; `None` for a link that the peer made.
     dialled: Option<Authority>,
+    begun: Instant,
     peer: OnceLock<NodeIdentity>,
     packets: OnceLock<UnisonChannel>,
     datagrams: mpsc::Sender<(Instant, Bytes)>,
@@ -128,6 +129,7 @@ impl Link {
         let link = Self {
             id,
             dialled,
+            begun: Instant::now(),
             peer: OnceLock::new(),
             packets: OnceLock::new(),
             datagrams,
@@ -190,9 +192,10 @@ impl Link {
         taken
     }
 
-    /// Whether messages wait here.
-    pub(super) fn has_unsent(&self) -> bool {
-        self.unsent.load(Ordering::Relaxed) > 0
+    /// Whether messages wait here that may still go out: for a connection that is there, or was begun since then.
+    pub(super) fn has_unsent(&self, since: Instant) -> bool {
+        let has_hope = self.peer.get().is_some() || self.begun >= since;
+        has_hope && self.unsent.load(Ordering::Relaxed) > 0
     }
 
     /// A message was sent or given up.

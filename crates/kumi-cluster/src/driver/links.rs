@@ -1,6 +1,7 @@
 //! Which connections exist and what they are called: a table with a limit, and nothing that waits.
 //!
-//! A link has one or two names: what was dialled (a seed may be a DNS name) and what the peer calls itself. Two nodes
+//! A link is found by what the peer calls itself. Until that is known it is found by what was dialled; but a seed may be
+//! a DNS name, and whoever writes to it once more wants to find somebody else behind it. Two nodes
 //! that dial each other at the same time have two links; both are read, the newer one is written to, and the other
 //! goes when nobody has used it for a while. Closing one of them at once would need an agreement on which, and a link
 //! whose other end is gone must not win.
@@ -8,6 +9,7 @@
 use super::link::Link;
 use crate::{Authority, NodeUid};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::string::String;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,6 +105,11 @@ impl Links {
             self.by_name.insert(peer.clone(), id);
             if let Some(dialled) = entry.link.dialled() {
                 self.failures.remove(dialled);
+                // An address leads to this peer for as long as the connection lasts; a name may lead to many.
+                let is_name = dialled.as_str().parse::<SocketAddr>().is_err();
+                if is_name && dialled != peer && self.by_name.get(dialled) == Some(&id) {
+                    self.by_name.remove(dialled);
+                }
             }
         }
         self.failures.remove(peer);
@@ -171,9 +178,10 @@ impl Links {
         entries.into_values().map(|entry| entry.link).collect()
     }
 
-    /// Whether a link has messages that it has not sent.
-    pub(super) fn have_unsent(&self) -> bool {
-        self.by_id.values().any(|entry| entry.link.has_unsent())
+    /// Whether a link that is there, or was begun since then, has messages that it has not sent.
+    pub(super) fn have_unsent(&self, since: Instant) -> bool {
+        let mut entries = self.by_id.values();
+        entries.any(|entry| entry.link.has_unsent(since))
     }
 
     /// Whether the last attempt to reach this peer failed.
@@ -278,16 +286,26 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_found_by_what_was_dialled_and_by_what_the_peer_says() {
+    fn a_link_is_found_by_what_was_dialled_until_the_peer_has_said_who_it_is() {
         let mut links = Links::default();
         let now = Instant::now();
         let (id, _) = insert(&mut links, "seed.example:1", now);
-        links.settle(id, &name("10.0.0.1:1"));
         assert_eq!(found(&mut links, "seed.example:1", now), Some(id));
+        links.settle(id, &name("10.0.0.1:1"));
         assert_eq!(found(&mut links, "10.0.0.1:1", now), Some(id));
+        // Others may be behind the name.
+        assert!(matches!(
+            links.way_to(&name("seed.example:1"), now),
+            Way::None
+        ));
         links.remove(id);
-        assert_eq!(found(&mut links, "seed.example:1", now), None);
         assert_eq!(found(&mut links, "10.0.0.1:1", now), None);
+
+        let (id, _) = insert(&mut links, "127.0.0.1:1", now);
+        links.settle(id, &name("10.0.0.1:1"));
+        for either in ["127.0.0.1:1", "10.0.0.1:1"] {
+            assert_eq!(found(&mut links, either, now), Some(id));
+        }
     }
 
     #[test]

@@ -42,6 +42,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// How long the last messages of a node that has stopped may wait for their connections; some are being made.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// Connections that were begun longer ago than this, and are not there, are not waited for.
+const RECENTLY: Duration = Duration::from_millis(100);
+
 /// How often it is looked whether they still wait.
 const LAST_WORDS_LOOK: Duration = Duration::from_millis(5);
 
@@ -409,6 +412,9 @@ impl Drop for Ending {
             parts.failed.store(true, Ordering::Release);
             parts.stop.cancel();
             parts.transport.close_now(&parts.authority);
+        } else {
+            // Handles to the core may outlive the node, and see that it has stopped. It may have by itself.
+            let _ = parts.shared.with(|runtime| runtime.stop());
         }
         parts.shared.close();
         parts.ended.cancel();
@@ -566,8 +572,10 @@ async fn find_itself(parts: Arc<Parts>, seeds: Vec<Authority>) {
 /// Waits until what a node said last is on its way. Links send by themselves; closing them now would cut off that this
 /// node is gone, and the others would take it for dead.
 async fn last_words(carrier: &Carrier) {
-    let limit = Instant::now() + LAST_WORDS;
-    while carrier.has_unsent() && Instant::now() < limit {
+    // Who did not answer for a while will not do so now.
+    let now = Instant::now();
+    let recently = now.checked_sub(RECENTLY).unwrap_or(now);
+    while carrier.has_unsent(recently) && now.elapsed() < LAST_WORDS {
         tokio::time::sleep(LAST_WORDS_LOOK).await;
     }
     tokio::time::sleep(LAST_PACKETS).await;

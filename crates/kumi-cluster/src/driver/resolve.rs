@@ -122,7 +122,8 @@ pub(super) async fn known_seeds(
     known
 }
 
-/// The addresses of a name in the order in which they are tried, without this node's own.
+/// The addresses of a name in the order in which they are tried, without this node's own and those of the members that
+/// it knows: whoever is asked by a name is sought, and a cluster that fell into parts finds together by this.
 ///
 /// The order is random, so that a name for many seeds spreads the load, and an address that does not answer is not
 /// always in the way. Only nodes that the name leads to as well begin with the lowest, at their first attempt: that
@@ -130,11 +131,13 @@ pub(super) async fn known_seeds(
 pub(super) fn in_order(
     mut addresses: Vec<SocketAddr>,
     own: &[SocketAddr],
+    known: &[SocketAddr],
     is_first_attempt: bool,
 ) -> Vec<SocketAddr> {
     let found = addresses.len();
     addresses.retain(|address| !own.contains(address));
     let leads_here = addresses.len() < found;
+    addresses.retain(|address| !known.contains(address));
     if !(leads_here && is_first_attempt) {
         fastrand::shuffle(&mut addresses);
     }
@@ -207,14 +210,18 @@ mod tests {
             .map(|last| SocketAddr::from(([10, 0, 0, last], 1)))
             .collect();
         let own = [all[0]];
-        assert_eq!(in_order(all.clone(), &own, true), all[1..=MAX_ADDRESSES]);
+        assert_eq!(
+            in_order(all.clone(), &own, &[], true),
+            all[1..=MAX_ADDRESSES]
+        );
+        assert_eq!(in_order(all.clone(), &own, &all[1..8], false), all[8..]);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..1_000 {
-            let order = in_order(all.clone(), &own, false);
+            let order = in_order(all.clone(), &own, &[], false);
             assert_eq!(order.len(), MAX_ADDRESSES);
             seen.extend(order);
         }
         assert!(seen.iter().eq(&all[1..]), "{seen:?}");
-        assert!(in_order(own.to_vec(), &own, true).is_empty());
+        assert!(in_order(own.to_vec(), &own, &[], true).is_empty());
     }
 }

@@ -72,7 +72,13 @@ impl Transport {
                 let address = opened.local_addr();
                 let _ = quic.listener.set(opened);
                 match advertise {
-                    Some(authority) => Ok(authority.clone()),
+                    Some(authority) => match authority.as_str().parse::<SocketAddr>() {
+                        // Nobody reaches anybody there, whether it was said or not.
+                        Ok(address) if address.ip().is_unspecified() => {
+                            Err(DriverError::AdvertiseNeeded { address })
+                        }
+                        _ => Ok(authority.clone()),
+                    },
                     None if address.ip().is_unspecified() => {
                         Err(DriverError::AdvertiseNeeded { address })
                     }
@@ -112,14 +118,16 @@ impl Transport {
     }
 
     /// Connects to a peer and prepares the connection. A name with several addresses is tried address by address, and
-    /// a first attempt to reach it may begin elsewhere than later ones.
+    /// a first attempt to reach it may begin elsewhere than later ones. `None` means that the name leads to nobody but
+    /// members that are known.
     pub(super) async fn dial<T, F>(
         &self,
         own: &Authority,
         to: &Authority,
+        known: &[SocketAddr],
         is_first_attempt: bool,
         prepare: impl Fn(Connection) -> F,
-    ) -> Result<T, NetworkError>
+    ) -> Result<Option<T>, NetworkError>
     where
         F: Future<Output = Result<T, NetworkError>>,
     {
@@ -133,7 +141,13 @@ impl Transport {
                     true => NetworkError::Connect("the name has no address".into()),
                     false => leads_back(),
                 };
-                let order = resolve::in_order(found, &quic.own(), is_first_attempt);
+                let is_name = found.len() != 1 || found[0].to_string() != to.as_str();
+                let known = if is_name { known } else { &[] };
+                let leads_on = found.iter().any(|address| known.contains(address));
+                let order = resolve::in_order(found, &quic.own(), known, is_first_attempt);
+                if order.is_empty() && leads_on {
+                    return Ok(None);
+                }
                 for address in order {
                     let connected = listener.connect(host_of(to), address, &quic.security);
                     let prepared = match connected.await {
@@ -141,7 +155,7 @@ impl Transport {
                         Err(error) => Err(error),
                     };
                     match prepared {
-                        Ok(prepared) => return Ok(prepared),
+                        Ok(prepared) => return Ok(Some(prepared)),
                         Err(error) => last = error,
                     }
                 }
@@ -149,7 +163,8 @@ impl Transport {
             }
             Kind::Memory(network) => {
                 let line = network.connect(own, to)?;
-                prepare(Connection(Line::Memory(line))).await
+                let prepared = prepare(Connection(Line::Memory(line))).await?;
+                Ok(Some(prepared))
             }
         }
     }

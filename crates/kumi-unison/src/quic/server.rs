@@ -9,7 +9,7 @@ use quinn::{Endpoint, ServerConfig, TokioRuntime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::address::Target;
+use super::address::{Target, any_local};
 use super::limits::{ServerLimits, bind_socket, transport_config};
 use super::reset::server_endpoint_config;
 use super::{ClientOptions, CloseCode, ProtocolClient, accept};
@@ -267,6 +267,13 @@ impl Listener {
     /// Ends all connections and waits for their last packets, but not for ever.
     pub(super) async fn close(&self, code: CloseCode, reason: &[u8]) {
         self.endpoint.close(code.into(), reason);
-        let _ = tokio::time::timeout(CLOSE_TIME, self.endpoint.wait_idle()).await;
+        let idle = tokio::time::timeout(CLOSE_TIME, self.endpoint.wait_idle()).await;
+        // Peers that never answered keep their connections for seconds more, but not the address.
+        if idle.is_err()
+            && let Ok(address) = self.endpoint.local_addr()
+            && let Ok(elsewhere) = bind_socket(any_local(address))
+        {
+            let _ = self.endpoint.rebind(elsewhere);
+        }
     }
 }

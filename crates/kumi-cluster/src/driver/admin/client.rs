@@ -1,6 +1,6 @@
 //! The asking side of `cluster.admin`: what `kumi cluster` is made of.
 
-use super::types::{QuarantineOrder, ReleaseOrder};
+use super::types::{MetadataOrder, QuarantineOrder, ReleaseOrder};
 use super::{ADMIN_CHANNEL, AdminEvent, ClusterView, codes, methods};
 use crate::driver::quic::{QuicConnection, Security};
 use kumi_unison::{ChannelOptions, NetworkError, RemoteError, UnisonChannel};
@@ -108,6 +108,20 @@ impl AdminClient {
             authority: authority.into(),
         };
         let _: serde_json::Value = self.ask(methods::RELEASE, &order).await?;
+        Ok(())
+    }
+
+    /// Makes the node say something else about itself: its roles and services; its version stays.
+    pub async fn set_metadata(
+        &self,
+        roles: &[String],
+        services: &[(String, String)],
+    ) -> Result<(), AdminError> {
+        let order = MetadataOrder {
+            roles: roles.into(),
+            services: services.into(),
+        };
+        let _: serde_json::Value = self.ask(methods::METADATA, &order).await?;
         Ok(())
     }
 

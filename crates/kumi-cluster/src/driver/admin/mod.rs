@@ -9,6 +9,7 @@
 //!   leave                                      -> {}      the node leaves, and ends
 //!   quarantine { authority, reason, for_ms }   -> {}
 //!   release    { authority }                   -> {}
+//!   metadata   { roles, services }             -> {}      what the node says about itself from now on
 //!   watch                                      -> ClusterView, then events named `event`
 //! ```
 
@@ -29,6 +30,7 @@ mod methods {
     pub(super) const LEAVE: &str = "leave";
     pub(super) const QUARANTINE: &str = "quarantine";
     pub(super) const RELEASE: &str = "release";
+    pub(super) const METADATA: &str = "metadata";
     pub(super) const WATCH: &str = "watch";
     pub(super) const EVENT: &str = "event";
 }

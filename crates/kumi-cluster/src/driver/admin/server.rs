@@ -1,10 +1,12 @@
 //! The answering side of `cluster.admin`.
 
-use super::types::{QuarantineOrder, ReleaseOrder, hash_text, reason_text};
+use super::types::{MetadataOrder, QuarantineOrder, ReleaseOrder, hash_text, reason_text};
 use super::{ADMIN_CHANNEL, AdminEvent, ClusterView, MemberRow, QuarantineRow, codes, methods};
 use crate::driver::node::Parts;
 use crate::driver::watch::{ClusterWatch, Notice};
-use crate::{Authority, MAX_QUARANTINE, MembershipError, MembershipRuntime, TimerInstant};
+use crate::{
+    Authority, MAX_QUARANTINE, MemberMetadata, MembershipError, MembershipRuntime, TimerInstant,
+};
 use kumi_unison::{
     ChannelRegistry, IncomingRequest, NetworkError, Payload, RemoteError, UnisonChannel,
 };
@@ -85,6 +87,10 @@ impl Admin {
             methods::QUARANTINE => {
                 let order: QuarantineOrder = request.payload().to_json()?;
                 let authority = authority(&order.authority)?;
+                if !has_port(&authority) {
+                    let text = std::format!("{authority} is not host:port, so nobody can be there");
+                    return Err(RemoteError::new(codes::REFUSED, text));
+                }
                 let ttl = Duration::from_millis(order.for_ms);
                 if ttl.is_zero() || ttl > MAX_QUARANTINE {
                     let days = MAX_QUARANTINE.as_secs() / (24 * 3600);
@@ -103,6 +109,11 @@ impl Admin {
                 }
                 tracing::info!(%authority, "an operator lifts a quarantine");
                 done(parts.release(&authority))
+            }
+            methods::METADATA => {
+                let order: MetadataOrder = request.payload().to_json()?;
+                tracing::info!("an operator changes what this node says about itself");
+                done(changed(&parts, &order).and_then(|metadata| parts.set_metadata(metadata)))
             }
             methods::WATCH => {
                 let Ok(seat) = self.watchers.clone().try_acquire_owned() else {
@@ -154,11 +165,31 @@ fn done(result: Result<(), MembershipError>) -> Result<Payload, RemoteError> {
     }
 }
 
+/// The node's metadata with other roles and services.
+fn changed(parts: &Parts, order: &MetadataOrder) -> Result<MemberMetadata, MembershipError> {
+    let own = parts.shared.identity().authority;
+    let before = parts.shared.with(|runtime| {
+        let mut members = runtime.members();
+        let own = members.find(|member| member.record.authority == own);
+        own.map(|member| member.record.metadata.clone())
+    });
+    let version = before.unwrap_or_default();
+    let roles: Vec<&str> = order.roles.iter().map(|role| &**role).collect();
+    let services = order.services.iter();
+    let services: Vec<(&str, &str)> = services.map(|(name, value)| (&**name, &**value)).collect();
+    MemberMetadata::build(version.version(), &roles, &services)
+}
+
 /// Whether an operator keeps this authority out; the detector's quarantines block one life and cannot be lifted.
 fn is_kept_out(parts: &Parts, authority: &Authority) -> bool {
     let entries = parts.shared.with(|runtime| runtime.quarantine_snapshot());
     let mut orders = entries.iter().filter(|entry| entry.uid.is_none());
     orders.any(|entry| entry.authority == *authority)
+}
+
+fn has_port(authority: &Authority) -> bool {
+    let port = authority.as_str().rsplit_once(':').map(|(_, port)| port);
+    port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
 fn authority(text: &str) -> Result<Authority, RemoteError> {

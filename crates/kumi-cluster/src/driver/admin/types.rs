@@ -94,6 +94,13 @@ pub(super) struct ReleaseOrder {
     pub(super) authority: String,
 }
 
+/// What `metadata` asks. The version stays as it is: it is the program's, not the operator's.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct MetadataOrder {
+    pub(super) roles: Vec<String>,
+    pub(super) services: Vec<(String, String)>,
+}
+
 /// Something that happened, as watchers over the network see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -250,6 +250,9 @@ async fn an_operator_asks_watches_and_is_answered_with_reasons() {
         .quarantine("two words", "", Duration::from_secs(1))
         .await;
     assert!(matches!(wrong, Err(AdminError::Refused(_))), "{wrong:?}");
+    let wrong = client.quarantine("portless", "", Duration::from_secs(1));
+    let wrong = wrong.await;
+    assert!(matches!(wrong, Err(AdminError::Refused(_))), "{wrong:?}");
 
     let raw = stranger(&first).await;
     let raw = raw.open_channel(ADMIN_CHANNEL).await.expect("it opens");
@@ -383,6 +386,49 @@ async fn a_name_that_leads_to_them_only_after_their_start_is_looked_up_again() {
             .all(|node| node.status() == Some(NodeStatus::Up))
     })
     .await;
+}
+
+/// An island whose name led only to itself is found by those whose name leads to it later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn islands_behind_one_name_come_together() {
+    let seeds = Authority::new("seeds.test:7400").expect("a name");
+    let resolver = Resolver::default();
+    let mut nodes = Vec::new();
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for place in 0..3 {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let bind = socket.local_addr().expect("bound");
+        drop(socket);
+        addresses.push(bind);
+        // The third one finds nobody but itself.
+        let led_to = if place < 2 {
+            &addresses[..]
+        } else {
+            &addresses[2..]
+        };
+        resolver.teach(&seeds, led_to);
+        let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+        options.bind = bind;
+        options.seeds = Vec::from([seeds.clone()]);
+        let transport = Transport::resolving(key(), resolver.clone());
+        let node = ClusterNode::start(options, transport).await;
+        nodes.push(node.expect("the port is free"));
+        let island = &nodes[if place < 2 { 0 } else { 2 }..];
+        until(|| {
+            island
+                .iter()
+                .all(|node| node.members().members.len() == island.len())
+        })
+        .await;
+        until(|| {
+            island
+                .iter()
+                .all(|node| node.status() == Some(NodeStatus::Up))
+        })
+        .await;
+    }
+    resolver.teach(&seeds, &addresses);
+    until(|| nodes.iter().all(|node| node.members().members.len() == 3)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
