@@ -112,6 +112,27 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
     let links = view["connections"].as_u64().expect("a number");
     assert!((1..=64).contains(&links), "{json}");
 
+    let told = [
+        "metadata",
+        "--role",
+        "web",
+        "--meta",
+        "http=10.0.0.1:80",
+        "--node",
+        &second,
+    ];
+    let said = cluster.keys.printed(&told);
+    assert!(said.ends_with(" web http=10.0.0.1:80\n"), "{said}");
+    let asked = ["members", "--node", &first];
+    let started = std::time::Instant::now();
+    while !cluster
+        .keys
+        .printed(&asked)
+        .contains(" web http=10.0.0.1:80\n")
+    {
+        assert!(started.elapsed() < PATIENCE, "the first node never sees it");
+    }
+
     let watching = Watching::start(&cluster.keys, &first);
     let view = watching.until("the first view", |event| event["kind"] == "view");
     assert_eq!(
@@ -221,6 +242,18 @@ fn what_cannot_be_done_is_told_by_an_exit_code() {
         "10.9.9.9:1",
     );
     fails(keys, &["up", "--bind", "0.0.0.0:0"], 2, "advertise");
+    fails(
+        keys,
+        &["up", "--bind", "127.0.0.1:0", "--advertise", "0.0.0.0:1"],
+        2,
+        "advertise",
+    );
+    fails(
+        keys,
+        &["up", "--bind", "localhost:0"],
+        2,
+        "expected an IP address and a port",
+    );
     fails(keys, &["up", "--bind", &node], 3, "cannot listen on");
     fails(
         keys,

@@ -3,6 +3,7 @@
 use crate::exit::chain;
 use crate::terminal::Unwritten;
 use kumi_cluster::{AdminError, DriverError};
+use kumi_unison::NetworkError;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -20,8 +21,8 @@ Exit codes:
   8  no such member, or nobody of that name is quarantined
 
 Environment:
-  KUMI_CLUSTER_KEY_FILE  the key file, where --key-file names none
-  KUMI_CLUSTER_NODE      the node to ask, where --node names none
+  KUMI_CLUSTER_KEY_FILE  the key file, where --key-file names none, unless it is empty
+  KUMI_CLUSTER_NODE      the node to ask, where --node names none, unless it is empty
   NO_COLOR               no colours";
 
 /// Nothing runs any more when one of these is returned.
@@ -91,6 +92,10 @@ impl fmt::Display for Failure {
         match self {
             Failure::Usage(text) | Failure::Key(text) | Failure::Ended(text) => f.write_str(text),
             Failure::Start(error) => f.write_str(&chain(error)),
+            // Its cause says the same once more.
+            Failure::Admin(error @ AdminError::Lost(NetworkError::ConnectionLost { .. })) => {
+                error.fmt(f)
+            }
             Failure::Admin(error) => f.write_str(&chain(error)),
             Failure::Other(error) => write!(f, "{error:#}"),
         }

@@ -60,10 +60,13 @@ pub(super) fn security(options: &TrustOptions) -> Result<Security, Failure> {
             .map_err(|error| Failure::Start(DriverError::Tls(error)));
     }
     let named = options.key_file.clone();
-    let path = named.or_else(|| std::env::var_os("KUMI_CLUSTER_KEY_FILE").map(PathBuf::from));
+    let path = named.or_else(|| {
+        let set = std::env::var_os("KUMI_CLUSTER_KEY_FILE").map(PathBuf::from);
+        set.filter(|path| !path.as_os_str().is_empty())
+    });
     let Some(path) = path else {
         return Err(Failure::usage(
-            "give the cluster's --key-file; 'kumi cluster keygen FILE' makes one",
+            "give the cluster's --key-file, or set KUMI_CLUSTER_KEY_FILE; 'kumi cluster keygen FILE' makes one",
         ));
     };
     let secret = read(&path)?;

@@ -25,6 +25,7 @@ pub(super) async fn connect(options: &AskOptions) -> Result<AdminClient, Failure
     let named = options.node.clone();
     let node = named
         .or_else(|| std::env::var("KUMI_CLUSTER_NODE").ok())
+        .filter(|node| !node.is_empty())
         .unwrap_or_else(|| DEFAULT_NODE.into());
     let node = authority(&node)?;
     Ok(AdminClient::connect(node.as_str(), &security).await?)
@@ -89,7 +90,8 @@ fn cells(member: &MemberRow) -> [String; 6] {
     ]
 }
 
-fn metadata(member: &MemberRow) -> String {
+/// What a member says about itself, in one line.
+pub(super) fn metadata(member: &MemberRow) -> String {
     let mut words = Vec::new();
     if !member.version.is_empty() {
         words.push(format!("v{}", member.version));

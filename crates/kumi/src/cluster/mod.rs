@@ -51,6 +51,7 @@ async fn perform(task: ClusterTask) -> Result<(), Failure> {
         ClusterTask::Watch(options) => watch::run(&options).await,
         ClusterTask::Leave(options) => orders::leave(&options).await,
         ClusterTask::Quarantine(options) => orders::quarantine(&options).await,
+        ClusterTask::Metadata(options) => orders::metadata(&options).await,
         ClusterTask::Keygen(options) => key::generate(&options.file),
     }
 }

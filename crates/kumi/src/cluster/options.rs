@@ -12,6 +12,10 @@ use std::time::Duration;
 /// Where a node listens, and where one is looked for, as long as nobody says otherwise.
 pub(super) const DEFAULT_NODE: &str = "127.0.0.1:7400";
 
+/// The longest role, key or value; all of them together have 512.
+const MAX_WORD_BYTES: usize = 255;
+const TOO_LONG: &str = "has more than 255 bytes";
+
 /// The command.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterOptions {
@@ -40,7 +44,7 @@ pub(super) enum ClusterTask {
     ///
     /// On a terminal, lines for people; otherwise JSON lines with a "kind": view (once, everything that is true at the
     /// beginning), topology, status, quarantined, released, self_downed, conflict, peer_refused,
-    /// topology_apply_failed, missed.
+    /// topology_apply_failed, missed. A node has room for 32 who watch.
     #[command(after_long_help = format!("{WATCH_EXAMPLES}\n\n{EXIT_CODES}"))]
     Watch(WatchOptions),
     /// Make a node leave the cluster and end
@@ -55,6 +59,12 @@ pub(super) enum ClusterTask {
     /// Every node hears of it.
     #[command(after_long_help = format!("{QUARANTINE_EXAMPLES}\n\n{EXIT_CODES}"))]
     Quarantine(QuarantineOptions),
+    /// Change what a running node says about itself
+    ///
+    /// What is given here replaces all roles and all keys that the node has; what is not given is gone. The others see
+    /// it within moments.
+    #[command(after_long_help = format!("{METADATA_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Metadata(MetadataTask),
     /// Make a key file for a cluster
     ///
     /// 32 random bytes as hexadecimal digits, readable by nobody else (mode 600). Every node and operator of the
@@ -93,6 +103,11 @@ Examples:
 const LEAVE_EXAMPLES: &str = "\
 Examples:
   kumi cluster leave --key-file cluster.key --node 10.0.0.2:7400";
+
+const METADATA_EXAMPLES: &str = "\
+Examples:
+  kumi cluster metadata --role web --meta http=10.0.0.2:80 --node 10.0.0.2:7400
+  kumi cluster metadata --node 10.0.0.2:7400    # says nothing but its version any more";
 
 const KEYGEN_EXAMPLES: &str = "\
 Examples:
@@ -134,7 +149,7 @@ pub(super) struct AskOptions {
 #[derive(Args, Debug)]
 pub(super) struct UpOptions {
     /// Where to listen (UDP), an IP address and a port; port 0 picks a free one
-    #[arg(short, long, value_name = "IP:PORT", default_value = DEFAULT_NODE)]
+    #[arg(short, long, value_name = "IP:PORT", default_value = DEFAULT_NODE, value_parser = bind_address)]
     pub(super) bind: SocketAddr,
     /// Where others reach this node, host:port, if that is not where it listens
     #[arg(long, value_name = "ADDR")]
@@ -145,26 +160,33 @@ pub(super) struct UpOptions {
     /// The cluster's name; nodes of other names are refused
     #[arg(short, long, value_name = "NAME", default_value = "kumi")]
     pub(super) name: String,
-    /// What this node is for; may be given several times
-    #[arg(long, value_name = "ROLE")]
-    pub(super) role: Vec<String>,
-    /// What else the others shall know, a service's address for instance; may be given several times
-    #[arg(short, long, value_name = "KEY=VALUE", value_parser = pair)]
-    pub(super) meta: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(super) metadata: MetadataOptions,
     /// The network that the timeouts are for
     #[arg(long, value_name = "NET", default_value = "lan")]
     pub(super) preset: Preset,
     /// About how many nodes there will be
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(super) nodes: usize,
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) nodes: u32,
     /// Watch the cluster without being a member
-    #[arg(long)]
+    #[arg(long, requires = "seed")]
     pub(super) observer: bool,
     /// How to show what happens
     #[arg(long, value_name = "FORM", default_value = "auto")]
     pub(super) output: Form,
     #[command(flatten)]
     pub(super) trust: TrustOptions,
+}
+
+/// What a node says about itself.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct MetadataOptions {
+    /// What this node is for; may be given several times
+    #[arg(long, value_name = "ROLE", value_parser = word)]
+    pub(super) role: Vec<String>,
+    /// What else the others shall know, a service's address for instance; may be given several times
+    #[arg(short, long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub(super) meta: Vec<(String, String)>,
 }
 
 /// Networks whose timeouts are known.
@@ -183,7 +205,7 @@ pub(super) struct MembersOptions {
     /// As one JSON object
     #[arg(long)]
     pub(super) json: bool,
-    /// Those who died or left a while ago too
+    /// Those who are removed too: they left, or died a while ago
     #[arg(short, long)]
     pub(super) all: bool,
     #[command(flatten)]
@@ -223,6 +245,14 @@ pub(super) struct QuarantineOptions {
 }
 
 #[derive(Args, Debug)]
+pub(super) struct MetadataTask {
+    #[command(flatten)]
+    pub(super) metadata: MetadataOptions,
+    #[command(flatten)]
+    pub(super) ask: AskOptions,
+}
+
+#[derive(Args, Debug)]
 pub(super) struct KeygenOptions {
     /// The file to make
     pub(super) file: PathBuf,
@@ -232,9 +262,10 @@ pub(super) struct KeygenOptions {
 pub(super) fn authority(text: &str) -> Result<Authority, Failure> {
     let parts = text.rsplit_once(':');
     let port = parts.map(|(_, port)| port.parse::<u16>());
-    // Of an IPv6 address without brackets nobody knows where it ends.
-    let is_host = |host: &str| !host.is_empty() && (host.starts_with('[') || !host.contains(':'));
-    let has_host = parts.is_some_and(|(host, _)| is_host(host));
+    // Of an IPv6 address without brackets nobody knows where it ends; with them, std knows what it may hold.
+    let is_name = |host: &str| !host.is_empty() && !host.contains([':', '[', ']', '/', '@']);
+    let has_host = parts.is_some_and(|(host, _)| is_name(host))
+        || (text.starts_with('[') && text.parse::<SocketAddr>().is_ok());
     match (Authority::new(text), port) {
         (Ok(authority), Some(Ok(1..))) if has_host => Ok(authority),
         _ => Err(Failure::usage(format!(
@@ -244,9 +275,31 @@ pub(super) fn authority(text: &str) -> Result<Authority, Failure> {
     }
 }
 
+/// Where to listen. Only a machine's own addresses can be listened on, so names are not looked up.
+fn bind_address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| {
+        "expected an IP address and a port, such as 10.0.0.1:7400 or [::1]:7400; names are for --advertise"
+    })
+}
+
+/// A role or a key, which stands between spaces when it is shown.
+fn word(text: &str) -> Result<String, &'static str> {
+    let is_apart = |c: char| c.is_whitespace() || c.is_control();
+    match text {
+        "" => Err("has to have a character at least"),
+        _ if text.contains(is_apart) => Err("must not hold spaces or control characters"),
+        _ if text.len() > MAX_WORD_BYTES => Err(TOO_LONG),
+        _ => Ok(text.into()),
+    }
+}
+
 fn pair(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        Some((_, value)) if value.contains(char::is_control) => {
+            Err("must not hold control characters")
+        }
+        Some((_, value)) if value.len() > MAX_WORD_BYTES => Err(TOO_LONG),
+        Some((key, value)) if !key.is_empty() => Ok((word(key)?, value.into())),
         _ => Err("expected KEY=VALUE, for instance http=10.0.0.1:80"),
     }
 }
@@ -281,7 +334,8 @@ mod tests {
             panic!("{line}");
         };
         assert_eq!(options.seed, ["a:1", "b:2", "c:3"]);
-        assert_eq!(options.meta, [("http".to_owned(), "x=y".to_owned())]);
+        let meta = &options.metadata.meta;
+        assert_eq!(*meta, [("http".to_owned(), "x=y".to_owned())]);
         assert_eq!(options.bind.to_string(), DEFAULT_NODE);
         assert_eq!(options.preset, Preset::Wan);
     }
@@ -292,7 +346,19 @@ mod tests {
             assert!(authority(right).is_ok(), "{right}");
         }
         for wrong in [
-            "", "10.0.0.1", "a:0", "a:70000", "a b:1", "a:", ":7400", "::1:7400",
+            "",
+            "10.0.0.1",
+            "a:0",
+            "a:70000",
+            "a b:1",
+            "a:",
+            ":7400",
+            "::1:7400",
+            "[::1:7400",
+            "[::1]",
+            "[a]:1",
+            "http://a:1",
+            "user@a:1",
         ] {
             assert!(authority(wrong).is_err(), "{wrong}");
         }
@@ -319,6 +385,13 @@ mod tests {
         for line in [
             "cluster",
             "cluster up --bind nowhere",
+            "cluster up --bind localhost:7400",
+            "cluster up --nodes 0",
+            "cluster up --observer",
+            "cluster up --role=",
+            "cluster up --role=a\tb",
+            "cluster metadata --meta a\tb=c",
+            "cluster metadata --meta a=b\x1b[2J",
             "cluster up --meta =x",
             "cluster up --preset moon",
             "cluster quarantine",

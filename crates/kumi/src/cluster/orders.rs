@@ -1,8 +1,8 @@
-//! `kumi cluster leave` and `kumi cluster quarantine`: what an operator tells a node to do.
+//! `kumi cluster leave`, `quarantine` and `metadata`: what an operator tells a node to do.
 
 use super::failure::Failure;
-use super::members::connect;
-use super::options::{LeaveOptions, QuarantineOptions};
+use super::members::{self, connect};
+use super::options::{LeaveOptions, MetadataOptions, MetadataTask, QuarantineOptions, authority};
 use super::words;
 use crate::terminal;
 use kumi_cluster::Authority;
@@ -28,30 +28,47 @@ pub(super) async fn leave(options: &LeaveOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(super) async fn metadata(options: &MetadataTask) -> Result<(), Failure> {
+    let MetadataOptions { role, meta } = &options.metadata;
+    let client = connect(&options.ask).await?;
+    let done = client.set_metadata(role, meta).await;
+    let view = match done {
+        Ok(()) => client.members().await,
+        Err(error) => Err(error),
+    };
+    client.close().await;
+    let view = view?;
+    let own = view.members.iter().find(|member| member.is_self);
+    let says = own.map_or_else(|| "nothing".into(), members::metadata);
+    let node = terminal::quoted(&view.node);
+    Ok(terminal::say(&format!("{node} says {says}"))?)
+}
+
 pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failure> {
-    let authority = &options.authority;
-    if Authority::new(authority).is_err() {
+    let name = &options.authority;
+    let is_name = match options.lift {
+        // Whatever somebody managed to order can be lifted.
+        true => Authority::new(name).is_ok(),
+        false => authority(name).is_ok(),
+    };
+    if !is_name {
         return Err(Failure::usage(format!(
-            "'{}' is not the name of a member: 1 to 255 visible ASCII characters",
-            terminal::quoted(authority)
+            "'{}' is not the name of a member, host:port as 'kumi cluster members' shows it",
+            terminal::quoted(name)
         )));
     }
     let client = connect(&options.ask).await?;
     let done = match options.lift {
-        true => client.release(authority).await,
-        false => {
-            client
-                .quarantine(authority, &options.reason, options.time)
-                .await
-        }
+        true => client.release(name).await,
+        false => client.quarantine(name, &options.reason, options.time).await,
     };
     client.close().await;
     done?;
     let line = match options.lift {
-        true => format!("{authority} may come back"),
+        true => format!("{name} may come back"),
         false => {
             let ms = u64::try_from(options.time.as_millis()).unwrap_or(u64::MAX);
-            format!("{authority} is quarantined for {}", words::age(ms))
+            format!("{name} is quarantined for {}", words::age(ms))
         }
     };
     Ok(terminal::say(&line)?)

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::key;
-use super::options::{Preset, UpOptions, authority};
+use super::options::{MetadataOptions, Preset, UpOptions, authority};
 use super::printer::Printer;
 use crate::terminal::{self, Colour, Terminal};
 use kumi_cluster::{
@@ -10,8 +10,12 @@ use kumi_cluster::{
     MembershipRuntimeConfig, NodeIdentity, NodeOptions, NodeStatus, Notice, Transport,
 };
 use serde_json::json;
+use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Signals that come so soon after one another are one: a terminal and a wrapper may both pass ctrl-c on.
+const SAME_SIGNAL: Duration = Duration::from_millis(300);
 
 /// How often a node that is not in yet looks at why.
 const TROUBLE_INTERVAL: Duration = Duration::from_secs(2);
@@ -30,10 +34,13 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
         node = ClusterNode::start(node_options, Transport::quic(security)) => node?,
         () = signals.next() => return Err(Failure::Ended("stopped before it had started".into())),
     };
-    let printer = Printer::start(&terminal, |error| {
-        terminal::note(format!(
-            "standard output is closed ({error}); the node goes on without it"
-        ));
+    let printer = Printer::start(&terminal, |error| match error.kind() {
+        ErrorKind::BrokenPipe => {
+            terminal::note("nobody reads standard output any more; the node goes on without it");
+        }
+        _ => terminal::note(format_args!(
+            "cannot write to standard output ({error}); the node goes on, lines may be missing"
+        )),
     })?;
     let told = Told {
         events: node.subscribe(),
@@ -73,7 +80,7 @@ async fn run_node(
     };
     tokio::select! {
         done = leaving => done,
-        () = signals.next() => Err(Failure::Ended("stopped while leaving".into())),
+        () = signals.again() => Err(Failure::Ended("stopped while leaving".into())),
     }
 }
 
@@ -242,9 +249,10 @@ fn announce(
 }
 
 fn node_options(options: &UpOptions) -> Result<NodeOptions, Failure> {
+    let nodes = usize::try_from(options.nodes).unwrap_or(usize::MAX);
     let mut config = match options.preset {
-        Preset::Lan => MembershipRuntimeConfig::lan(options.nodes),
-        Preset::Wan => MembershipRuntimeConfig::wan(options.nodes),
+        Preset::Lan => MembershipRuntimeConfig::lan(nodes),
+        Preset::Wan => MembershipRuntimeConfig::wan(nodes),
         Preset::Local => MembershipRuntimeConfig::local(),
     };
     config.cluster_name = options.name.clone();
@@ -262,8 +270,9 @@ fn node_options(options: &UpOptions) -> Result<NodeOptions, Failure> {
 }
 
 fn metadata(options: &UpOptions) -> Result<MemberMetadata, Failure> {
-    let roles: Vec<&str> = options.role.iter().map(String::as_str).collect();
-    let pairs = options.meta.iter();
+    let MetadataOptions { role, meta } = &options.metadata;
+    let roles: Vec<&str> = role.iter().map(String::as_str).collect();
+    let pairs = meta.iter();
     let pairs: Vec<(&str, &str)> = pairs.map(|(key, value)| (&**key, &**value)).collect();
     MemberMetadata::build(kumi_store::KUMI_VERSION, &roles, &pairs)
         .map_err(|error| Failure::usage(error.to_string()))
@@ -285,6 +294,17 @@ impl Signals {
             terminate: listen(SignalKind::terminate())?,
             hangup: listen(SignalKind::hangup())?,
         })
+    }
+
+    /// Waits for another signal than the one that has just come.
+    async fn again(&mut self) {
+        let _ = tokio::time::timeout(SAME_SIGNAL, async {
+            loop {
+                self.next().await;
+            }
+        })
+        .await;
+        self.next().await;
     }
 
     async fn next(&mut self) {
