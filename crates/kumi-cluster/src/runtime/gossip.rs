@@ -407,6 +407,7 @@ impl MembershipRuntime {
 
     /// A client takes in what it was told. A whole snapshot also says who is no longer there.
     fn observed(&mut self, peer: &Authority, seen: Seen, delta: &MembershipDelta, now: Now) {
+        self.replaced(peer, delta, now);
         self.learn_all(delta, now);
         if delta.from_version == 0 && delta.to_version == seen.version {
             let told: BTreeSet<&Authority> = delta
@@ -425,6 +426,21 @@ impl MembershipRuntime {
             && let Some(entry) = self.table.entry_mut(slot)
         {
             entry.peer_version = delta.to_version;
+        }
+    }
+
+    /// A peer that answers in an earlier life than the one that is known here has started with a clock that was set back,
+    /// and the end of the later one was missed. Members keep it out until the tombstone of that one is gone.
+    fn replaced(&mut self, peer: &Authority, delta: &MembershipDelta, now: Now) {
+        let mut records = delta.records.iter();
+        let own = records.find(|record| record.authority == *peer && record.status.is_active());
+        let slot = self.table.slot_of(peer);
+        let known = slot.and_then(|slot| self.table.entry(slot));
+        if let (Some(slot), Some(known), Some(own)) = (slot, known, own)
+            && known.record.status.is_active()
+            && known.record.uid > own.uid
+        {
+            self.lose_sight(&[slot], now);
         }
     }
 

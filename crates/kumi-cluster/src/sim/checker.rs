@@ -15,7 +15,7 @@ use super::host::Host;
 use super::promise::{Promise, Violation};
 use super::truth::Truth;
 use super::watch::Watch;
-use super::world::subject_of;
+use super::world::{authority, subject_of};
 use crate::{
     Authority, ClusterEvent, DownReason, EnvelopeError, Footprint, Member, MembershipEvent,
     MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeOutcome, MembershipRuntimeState,
@@ -141,6 +141,9 @@ impl Checker {
             );
         }
         let mut blocked = runtime.quarantine_snapshot();
+        let ordered = blocked.iter().filter(|entry| entry.uid.is_none());
+        let ordered: Vec<Authority> = ordered.map(|entry| entry.authority.clone()).collect();
+        self.orders(at_us, place, &ordered);
         // A node that is kept out goes on holding itself to be on its way in; what counts is that nobody else does.
         blocked.retain(|entry| entry.authority != runtime.identity().authority);
         if !blocked.is_empty() {
@@ -165,7 +168,8 @@ impl Checker {
     }
 
     fn note_own(&mut self, subject: usize, runtime: &MembershipRuntime) {
-        if self.contested[subject] || runtime.state() != MembershipRuntimeState::Member {
+        // Who only watches is no subject of anybody.
+        if runtime.state() != MembershipRuntimeState::Member || self.contested[subject] {
             return;
         }
         let uid = runtime.identity().uid;
@@ -373,16 +377,18 @@ impl Checker {
             return;
         };
         let quiet = at_us.saturating_sub(view.changed_us) > window_us + slack_us;
-        let told = view.topology.map(|(_, hash)| hash);
-        if quiet && told != Some(hash) {
-            let detail = format!("{told:?} was told last, {hash} is the case");
+        // Nobody is told of an empty cluster before there was another one: an observer begins with it.
+        let empty = crate::topology::members_hash(&[]);
+        let told = view.topology.map_or(empty, |(_, hash)| hash);
+        if quiet && told != hash {
+            let detail = format!("{told} was told last, {hash} is the case");
             self.broken(at_us, place, Promise::ReplayIsTheSnapshot, detail);
         }
     }
 
     /// What a node holds, against the limits of its configuration.
     pub fn footprint(&mut self, at_us: u64, place: usize, footprint: Footprint) {
-        let (records, watched) = (self.config.max_members, self.config.monitors * 4);
+        let records = self.config.max_members;
         let limits = [
             ("records", footprint.records, records.min(2 * self.subjects)),
             (
@@ -395,7 +401,8 @@ impl Checker {
                 footprint.timeouts,
                 records.min(2 * self.subjects),
             ),
-            ("watches", footprint.watches, watched),
+            // Among many who are gone, a survivor watches all that lie between it and the monitors that are left.
+            ("watches", footprint.watches, records.min(2 * self.subjects)),
             ("relays", footprint.relays, 4096),
             (
                 "quarantines",
@@ -475,7 +482,12 @@ impl Checker {
                 self.topology(at_us, place, &facts);
             }
             ClusterEvent::MemberQuarantined { .. } => self.coverage.quarantines += 1,
-            ClusterEvent::QuarantineReleased { .. } => self.coverage.releases += 1,
+            ClusterEvent::QuarantineReleased { authority, .. } => {
+                self.coverage.releases += 1;
+                if let Some(view) = self.views[place].as_mut() {
+                    view.released.insert(authority.clone());
+                }
+            }
             ClusterEvent::AuthorityConflict { .. } => self.coverage.conflicts += 1,
             ClusterEvent::PeerRefused { .. } => self.coverage.refused_peers += 1,
             ClusterEvent::SelfDowned {
@@ -484,6 +496,47 @@ impl Checker {
                 self.downed(place, successor.as_ref(), *reason);
             }
             _ => {}
+        }
+    }
+
+    /// An observer that is shown a cluster without somebody forgets that it was there, without an event about it. When it
+    /// sees it again, it starts from nothing.
+    fn lost_sight(&mut self, at_us: u64, place: usize, runtime: &MembershipRuntime) {
+        let Some(view) = self.views[place].as_mut() else {
+            return;
+        };
+        let mut lost = 0;
+        for (subject, cell) in view.cells.iter_mut().enumerate() {
+            let Some((uid, status)) = cell.told else {
+                continue;
+            };
+            let record = runtime.table().record(&authority(subject));
+            if status.is_active() && record.is_none_or(|record| record.uid < uid) {
+                *cell = Cell::default();
+                lost += 1;
+            }
+        }
+        if lost > 0 {
+            view.changed_us = view.changed_us.max(at_us);
+            self.coverage.lost_sights += lost;
+        }
+    }
+
+    /// The operators' quarantines that are in force, as a sweep finds them: one that was in force at the last sweep and
+    /// no longer is has been told to be over.
+    pub fn orders(&mut self, at_us: u64, place: usize, in_force: &[Authority]) {
+        let Some(view) = self.views[place].as_mut() else {
+            return;
+        };
+        let released = core::mem::take(&mut view.released);
+        let before = core::mem::replace(&mut view.ordered, in_force.iter().cloned().collect());
+        let untold: Vec<Authority> = before
+            .into_iter()
+            .filter(|authority| !in_force.contains(authority) && !released.contains(authority))
+            .collect();
+        for authority in untold {
+            let detail = format!("the quarantine of {authority} ended without a word");
+            self.broken(at_us, place, Promise::EventsTellEverything, detail);
         }
     }
 
@@ -538,16 +591,27 @@ impl Watch for Checker {
         };
         self.note_own(view.subject, runtime);
         self.add_metrics(runtime);
-        self.truth.ended(view.subject);
+        if view.subject < self.subjects {
+            self.truth.ended(view.subject);
+        }
         if self.verbose {
             std::eprintln!("{:10.3} n{place} ends", at_us as f64 / 1e6);
         }
     }
 
-    fn delivered(&mut self, _at_us: u64, _place: usize, refused: Option<&EnvelopeError>) {
+    fn delivered(
+        &mut self,
+        at_us: u64,
+        place: usize,
+        runtime: &MembershipRuntime,
+        refused: Option<&EnvelopeError>,
+    ) {
         match refused {
             None => self.coverage.messages += 1,
             Some(_) => self.coverage.refused_messages += 1,
+        }
+        if runtime.state() == MembershipRuntimeState::Client {
+            self.lost_sight(at_us, place, runtime);
         }
     }
 

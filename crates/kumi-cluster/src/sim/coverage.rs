@@ -80,6 +80,8 @@ coverage! {
     topologies,
     /// Topology windows that closed without a difference.
     cancelled_windows,
+    /// An observer lost sight of somebody.
+    lost_sights,
     /// Deaths that were checked against the truth.
     judged_deaths,
 }

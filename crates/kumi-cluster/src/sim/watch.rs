@@ -15,8 +15,14 @@ pub trait Watch {
     }
 
     /// A message was taken in, or refused.
-    fn delivered(&mut self, at_us: u64, place: usize, refused: Option<&EnvelopeError>) {
-        let _ = (at_us, place, refused);
+    fn delivered(
+        &mut self,
+        at_us: u64,
+        place: usize,
+        runtime: &MembershipRuntime,
+        refused: Option<&EnvelopeError>,
+    ) {
+        let _ = (at_us, place, runtime, refused);
     }
 
     /// A node had a turn, and this came of it.

@@ -345,7 +345,8 @@ impl<W: Watch> World<W> {
             self.trace,
             at_us ^ (bytes.len() as u64) << 40 ^ (to as u64) << 52,
         );
-        self.watch.delivered(at_us, to, result.as_ref().err());
+        self.watch
+            .delivered(at_us, to, runtime, result.as_ref().err());
         self.settle(to);
     }
 

@@ -14,6 +14,8 @@ use kumi_cluster::{
 use crate::scenario::{Action, Scenario, Size};
 
 const SECOND_US: u64 = 1_000_000;
+/// How often a node that is kept out asks whether it still is, should nobody have told it.
+const ASKS_AGAIN: Duration = Duration::from_secs(60);
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -123,12 +125,15 @@ struct Stage {
     next_sweep_us: u64,
     /// The place of a second process under somebody's address.
     twins: Vec<usize>,
+    /// Whose quarantine is to be lifted as soon as somebody can.
+    lift: Option<usize>,
 }
 
 impl Stage {
     fn new(scenario: &Scenario, size: Size) -> Stage {
         let spec = WorldSpec {
-            nodes: scenario.nodes,
+            // One more machine than there are nodes: for whoever only watches.
+            nodes: scenario.nodes + 1,
             config: scenario.config.clone(),
             profile: scenario.profile,
             metadata_bytes: if size == Size::Small { 16 } else { 64 },
@@ -143,6 +148,7 @@ impl Stage {
             config: scenario.config.clone(),
             next_sweep_us: SECOND_US,
             twins: Vec::new(),
+            lift: None,
         }
     }
 
@@ -160,6 +166,7 @@ impl Stage {
             if self.failed() {
                 return;
             }
+            self.lift_if_possible();
             self.next_sweep_us += SECOND_US;
         }
         self.world.run_until(until_us);
@@ -170,6 +177,41 @@ impl Stage {
         let mut others: Vec<usize> = (0..self.nodes).filter(|&other| other != node).collect();
         self.rng.shuffle(&mut others);
         others.into_iter().take(5).map(authority).collect()
+    }
+
+    /// Lifts a long quarantine at a member that knows of it. Who has crashed or left since has forgotten it, and a member
+    /// that gets no time takes no orders; then it is tried again later.
+    fn lift_if_possible(&mut self) {
+        let Some(target) = self.lift else {
+            return;
+        };
+        let at_us = self.world.now_us();
+        let knows = |node: &usize| {
+            let host = &self.world.hosts()[*node];
+            let soon = host.now(at_us) + Duration::from_secs(3600);
+            let orders = host.runtime().map(MembershipRuntime::quarantine_snapshot);
+            orders.into_iter().flatten().any(|entry| {
+                entry.authority == authority(target)
+                    && entry.uid.is_none()
+                    && entry.expires_at > soon
+            })
+        };
+        let knowing: Vec<usize> = (0..self.nodes).filter(knows).collect();
+        let able = knowing.iter().copied().find(|&node| {
+            let host = &self.world.hosts()[node];
+            let status = host.runtime().and_then(MembershipRuntime::status);
+            node != target && !host.is_paused() && status == Some(NodeStatus::Up)
+        });
+        if let Some(node) = able {
+            // Whoever lifts it may crash before anybody has heard, so this goes on until nobody holds it to be in force.
+            let _ = self.world.release(node, target);
+        }
+        if knowing.iter().all(|&node| !self.runs(node)) {
+            self.lift = None;
+            // Whoever has missed it goes on giving the target up until it compares with somebody.
+            let known_us = self.config.push_pull_interval.as_micros() as u64 * 6;
+            self.world.watch().truth().calm(target, at_us + known_us);
+        }
     }
 
     fn runs(&self, node: usize) -> bool {
@@ -281,6 +323,17 @@ impl Stage {
                 // Clocks differ, and so do the moments at which nodes forget the order.
                 self.world.watch().truth().calm(target, at_us + SECOND_US);
             }
+            Action::Lift(target) => {
+                self.lift = Some(target);
+                self.lift_if_possible();
+            }
+            Action::Observe => {
+                let mut seeds = self.seeds(self.nodes);
+                seeds.insert(0, authority(0));
+                self.world
+                    .start_client(self.nodes, &seeds)
+                    .expect("a fresh node starts");
+            }
             Action::Twin(node) => {
                 self.world.watch().contest(node);
                 self.world.watch().truth().disturb(node);
@@ -325,7 +378,11 @@ impl Stage {
 
     /// Waits until all nodes that run agree for two seconds on end.
     fn wait_for_agreement(&mut self, scenario: &Scenario) -> Option<u64> {
-        let limit_us = agreement_limit(&scenario.config, scenario.nodes).as_micros() as u64;
+        let mut limit = agreement_limit(&scenario.config, scenario.nodes);
+        if scenario.lifts_a_quarantine() {
+            limit += ASKS_AGAIN * 2;
+        }
+        let limit_us = limit.as_micros() as u64;
         let mut agreed = 0;
         let mut reason = String::new();
         loop {
@@ -378,7 +435,16 @@ impl Stage {
             .map(|runtime| (runtime.identity(), NodeStatus::Up))
             .collect();
         expected.sort();
-        (seen != expected).then(|| format!("all hold {seen:?}, but {expected:?} run"))
+        if seen != expected {
+            return Some(format!("all hold {seen:?}, but {expected:?} run"));
+        }
+        // Whom only a peer that has ended since suspected stays a suspect there: nobody else knows what to refute. Who is
+        // a member is another matter.
+        let observer = hosts[self.nodes].runtime()?;
+        let members = observer.snapshot().members;
+        let watched: Vec<_> = members.iter().map(|member| member.identity()).collect();
+        let expected: Vec<_> = expected.into_iter().map(|(identity, _)| identity).collect();
+        (watched != expected).then(|| format!("whoever only watches sees {watched:?}"))
     }
 
     fn report(mut self, scenario: &Scenario, size: Size, agreed_after_us: Option<u64>) -> Report {

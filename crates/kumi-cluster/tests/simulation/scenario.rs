@@ -68,6 +68,10 @@ pub(crate) enum Action {
         target: usize,
     },
     QuarantineOver(usize),
+    /// An operator lifts a quarantine that has long to go yet, as soon as there is a member that knows of it.
+    Lift(usize),
+    /// Somebody begins to watch the cluster without being a member.
+    Observe,
     /// A second process appears under the address of a node, and is gone again.
     Twin(usize),
     TwinEnds,
@@ -120,10 +124,15 @@ impl Scenario {
             pause_us: config.acceptable_pause.as_micros() as u64,
             actions: Vec::new(),
             gone: vec![false; nodes],
+            lifted: false,
             nodes,
             rng,
         };
         plan.starts(size);
+        if size == Size::Small && plan.rng.chance(0.3) {
+            let at_us = plan.rng.between(1, 12) * SECOND_US;
+            plan.at(at_us, Action::Observe);
+        }
         let calm_at_us = match (size, plan.rough) {
             (Size::Large, _) => plan.large(),
             (_, true) => plan.rough(),
@@ -140,6 +149,14 @@ impl Scenario {
             actions: plan.actions,
             calm_at_us,
         }
+    }
+}
+
+impl Scenario {
+    /// Whether a node is kept out for a day unless somebody lifts that.
+    pub(crate) fn lifts_a_quarantine(&self) -> bool {
+        let mut actions = self.actions.iter();
+        actions.any(|(_, action)| matches!(action, Action::Lift(_)))
     }
 }
 
@@ -189,9 +206,14 @@ struct Plan {
     actions: Vec<(u64, Action)>,
     /// Nodes that something irrevocable was planned for; nothing else is.
     gone: Vec<bool>,
+    /// A long quarantine is part of it already. One is enough: two operators that contradict each other in a partition
+    /// are both right.
+    lifted: bool,
 }
 
 const SECOND_US: u64 = 1_000_000;
+/// Longer than any run.
+const LONG_QUARANTINE: Duration = Duration::from_secs(24 * 3600);
 
 impl Plan {
     fn at(&mut self, at_us: u64, action: Action) {
@@ -289,7 +311,7 @@ impl Plan {
     }
 
     fn trouble(&mut self, node: usize, at_us: u64, lasts_us: u64) -> u64 {
-        let kind = self.rng.below(14);
+        let kind = self.rng.below(16);
         self.trouble_of(kind, node, at_us, lasts_us)
     }
 
@@ -418,6 +440,30 @@ impl Plan {
                 self.gone[node] = true;
             }
             12 => self.at(at_us, Action::Foreign { to: node }),
+            // Gone for so long that it is suspected, back, and then gone for good.
+            13 if node > 0 && self.gone.iter().filter(|gone| **gone).count() * 3 < self.nodes => {
+                self.gone[node] = true;
+                let back_us = at_us + self.patience_us / 2 + self.rng.below(self.patience_us / 4);
+                let end_us = back_us + self.rng.below(2 * self.pause_us);
+                self.at(at_us, Action::Pause { node, long: true });
+                self.at(back_us, Action::Resume { node, long: true });
+                self.at(end_us, Action::Crash(node));
+                return end_us;
+            }
+            14 if !self.lifted => {
+                self.lifted = true;
+                let ttl = LONG_QUARANTINE;
+                let by = other;
+                self.at(
+                    at_us,
+                    Action::Quarantine {
+                        by,
+                        target: node,
+                        ttl,
+                    },
+                );
+                self.at(end_us, Action::Lift(node));
+            }
             _ => self.at(at_us, Action::Garbage { to: node }),
         }
         end_us

@@ -120,6 +120,18 @@ fn an_incarnation_that_goes_down_is_caught() {
 }
 
 #[test]
+fn a_quarantine_that_ends_without_a_word_is_caught() {
+    let mut checker = checker();
+    checker.orders(1, 0, &[authority(1)]);
+    assert!(checker.violations().is_empty());
+    checker.orders(2, 0, &[]);
+    assert_eq!(
+        checker.violations()[0].promise,
+        Promise::EventsTellEverything
+    );
+}
+
+#[test]
 fn an_incarnation_that_the_subject_never_had_is_caught() {
     check(
         Promise::IncarnationsRise,

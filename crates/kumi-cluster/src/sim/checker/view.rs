@@ -1,11 +1,12 @@
 //! What one node has shown of itself and of others, as its events and records tell it.
 
+use std::collections::BTreeSet;
 use std::string::String;
 use std::vec::Vec;
 use std::{format, vec};
 
 use crate::sim::subject_of;
-use crate::{Member, NodeIdentity, NodeStatus, NodeUid, TimerInstant};
+use crate::{Authority, Member, NodeIdentity, NodeStatus, NodeUid, TimerInstant};
 
 /// What one node has shown of itself.
 #[derive(Clone, Debug)]
@@ -20,6 +21,10 @@ pub(super) struct View {
     pub(super) topology: Option<(TimerInstant, u64)>,
     /// When the node last told of any change, or its sense of time was last disturbed, in virtual time.
     pub(super) changed_us: u64,
+    /// Whom operators kept out as of the last sweep.
+    pub(super) ordered: BTreeSet<Authority>,
+    /// Whose quarantine was told to be over since.
+    pub(super) released: BTreeSet<Authority>,
 }
 
 /// What one node has shown about one authority.
@@ -61,6 +66,8 @@ impl View {
             replayed: 0,
             topology: None,
             changed_us: at_us,
+            ordered: BTreeSet::new(),
+            released: BTreeSet::new(),
         }
     }
 
