@@ -91,7 +91,7 @@ fn write_own(out: &mut Writer, used: bool) {
     out.line("function own(of: object, name: string): unknown {");
     out.line("const found = Object.getOwnPropertyDescriptor(of, name);");
     out.line(
-        "return found?.enumerable === true ? (of as Record<string, unknown>)[name] : undefined;",
+        "return found?.enumerable === true ? (of as { [key: string]: unknown })[name] : undefined;",
     );
     out.line("}");
 }
@@ -358,7 +358,7 @@ impl Check<'_> {
             Kind::Map(item) => {
                 let key = format!("key{level}");
                 out.line(&format!(
-                    "for (const [{key}, {each}] of Object.entries({value} as Record<string, unknown>)) {{"
+                    "for (const [{key}, {each}] of Object.entries({value} as {{ [key: string]: unknown }})) {{"
                 ));
                 let is_text = format!("/\\p{{Surrogate}}/u.test({key})");
                 self.refuse(out, &is_text, path, "a key of it is no text");

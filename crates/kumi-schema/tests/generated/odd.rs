@@ -934,6 +934,142 @@ impl ::kumi_unison::Message for Timestamp {
     }
 }
 
+/// Message Record.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Default,
+    ::kumi_unison::serde::Serialize,
+    ::kumi_unison::serde::Deserialize,
+    ::kumi_unison::rkyv::Archive,
+    ::kumi_unison::rkyv::Serialize,
+    ::kumi_unison::rkyv::Deserialize
+)]
+#[serde(crate = "::kumi_unison::serde")]
+#[rkyv(crate = ::kumi_unison::rkyv)]
+#[allow(dead_code, unreachable_pub)]
+pub struct Record {
+    /// Field record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<::std::collections::BTreeMap<String, Number>>,
+    /// Field Object.
+    #[serde(rename = "Object", default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Array>,
+    /// Field json.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json: Option<::kumi_unison::Json>,
+}
+
+#[allow(dead_code, unreachable_pub)]
+impl Record {
+    /// Checks every constraint of the schema.
+    ///
+    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
+    pub fn validate(
+        &self,
+    ) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        if let Some(value) = &self.record {
+            for (key0, value0) in value {
+                value0
+                    .validate()
+                    .map_err(|error| error.within(format!("record[{:?}]", key0)))?;
+            }
+        }
+        if let Some(value) = &self.object {
+            value.validate().map_err(|error| error.within("Object"))?;
+        }
+        Ok(())
+    }
+}
+
+impl ::kumi_unison::Message for Record {
+    const NAME: &'static str = "Record";
+    fn validate(&self) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        Record::validate(self)
+    }
+}
+
+/// Message Array.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Default,
+    ::kumi_unison::serde::Serialize,
+    ::kumi_unison::serde::Deserialize,
+    ::kumi_unison::rkyv::Archive,
+    ::kumi_unison::rkyv::Serialize,
+    ::kumi_unison::rkyv::Deserialize
+)]
+#[serde(crate = "::kumi_unison::serde")]
+#[rkyv(crate = ::kumi_unison::rkyv)]
+#[allow(dead_code, unreachable_pub)]
+pub struct Array {}
+#[allow(dead_code, unreachable_pub)]
+impl Array {
+    /// Checks every constraint of the schema.
+    ///
+    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
+    pub fn validate(
+        &self,
+    ) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        Ok(())
+    }
+}
+
+impl ::kumi_unison::Message for Array {
+    const NAME: &'static str = "Array";
+    fn validate(&self) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        Array::validate(self)
+    }
+}
+
+/// Message Number.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Default,
+    ::kumi_unison::serde::Serialize,
+    ::kumi_unison::serde::Deserialize,
+    ::kumi_unison::rkyv::Archive,
+    ::kumi_unison::rkyv::Serialize,
+    ::kumi_unison::rkyv::Deserialize
+)]
+#[serde(crate = "::kumi_unison::serde")]
+#[rkyv(crate = ::kumi_unison::rkyv)]
+#[allow(dead_code, unreachable_pub)]
+pub struct Number {
+    /// Field Symbol.
+    #[serde(
+        rename = "Symbol",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "::kumi_unison::typed::base64_bytes"
+    )]
+    pub symbol: Option<Vec<u8>>,
+}
+
+#[allow(dead_code, unreachable_pub)]
+impl Number {
+    /// Checks every constraint of the schema.
+    ///
+    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
+    pub fn validate(
+        &self,
+    ) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        Ok(())
+    }
+}
+
+impl ::kumi_unison::Message for Number {
+    const NAME: &'static str = "Number";
+    fn validate(&self) -> ::core::result::Result<(), ::kumi_unison::ValidationError> {
+        Number::validate(self)
+    }
+}
+
 /// Message RegExp.
 #[derive(
     Clone,
