@@ -186,10 +186,9 @@ fn typescript_scopes(code: &str) -> Scopes {
                 if let Some(rest) = bare.strip_prefix(keyword) {
                     let name = word(rest);
                     class = is_value.then(|| name.clone()).filter(|_| is_type);
-                    for scope in [is_type.then_some("types"), is_value.then_some("values")] {
-                        if let Some(scope) = scope {
-                            scopes.add(scope, &name);
-                        }
+                    let spaces = [is_type.then_some("types"), is_value.then_some("values")];
+                    for scope in spaces.into_iter().flatten() {
+                        scopes.add(scope, &name);
                     }
                 }
             }
