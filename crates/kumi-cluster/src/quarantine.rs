@@ -149,6 +149,13 @@ struct Order {
     in_force: bool,
 }
 
+impl Order {
+    /// Whether it keeps anybody out. What was told to be over stays over, also when the clock is set back.
+    fn binds(&self, now: TimerInstant) -> bool {
+        self.in_force && now < self.expires_at
+    }
+}
+
 /// What came of an operator's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -321,7 +328,7 @@ impl QuarantineTable {
     /// The operator's quarantine of an authority.
     pub fn ordered(&self, authority: &Authority, now: TimerInstant) -> Option<QuarantineEntry> {
         let order = self.orders.get(authority)?;
-        (now < order.expires_at).then(|| ordered_entry(authority, order))
+        order.binds(now).then(|| ordered_entry(authority, order))
     }
 
     /// Lets go of what has run out, and returns what was released by that.
@@ -362,7 +369,7 @@ impl QuarantineTable {
             }
         }
         for (authority, order) in &self.orders {
-            if now < order.expires_at {
+            if order.binds(now) {
                 entries.insert(authority, ordered_entry(authority, order));
             }
         }
@@ -389,7 +396,7 @@ impl QuarantineTable {
     fn told(&self, now: TimerInstant) -> impl Iterator<Item = (&Authority, &Order)> {
         let least = self.memory / 2;
         self.orders.iter().filter(move |(_, order)| {
-            now < order.expires_at || order.forget_at.saturating_since(now) >= least
+            order.binds(now) || order.forget_at.saturating_since(now) >= least
         })
     }
 
@@ -422,7 +429,7 @@ impl QuarantineTable {
     fn earliest_after(&self, now: TimerInstant) -> Option<TimerInstant> {
         let detected = self.detected.values().map(|detected| detected.expires_at);
         let orders = self.orders.values().map(|order| {
-            if now < order.expires_at {
+            if order.binds(now) {
                 order.expires_at
             } else {
                 order.forget_at
@@ -454,7 +461,12 @@ fn travelling(authority: &Authority, order: &Order, now: TimerInstant) -> Quaran
     QuarantineRumor {
         authority: authority.clone(),
         version: order.version,
-        remaining_ms: millis(order.expires_at.saturating_since(now)),
+        remaining_ms: if order.binds(now) {
+            // A part of a millisecond is more than nothing, which would lift it.
+            millis(order.expires_at.saturating_since(now)).max(1)
+        } else {
+            0
+        },
         remember_ms: millis(order.forget_at.saturating_since(now)),
         text: order.text.clone(),
     }

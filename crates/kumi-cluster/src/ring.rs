@@ -2,6 +2,9 @@
 //!
 //! Members sit at the hash of their authority, and each is watched by the next `k` after it. A restart keeps its place,
 //! a join or leave changes the watch of `k` neighbours only, and two nodes with the same members agree without a word.
+//!
+//! Some may be passed over when monitors are chosen, because nothing is to be expected of them. They are watched like
+//! everybody else, by the next `k` who are not passed over.
 
 use crate::table::Slot;
 use alloc::collections::BTreeSet;
@@ -12,6 +15,8 @@ use core::ops::Bound::{Excluded, Unbounded};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ring {
     places: BTreeSet<(u64, Slot)>,
+    /// Those that watch nobody.
+    passed_over: BTreeSet<Slot>,
     /// Counts changes, so that users of the ring notice one cheaply.
     epoch: u64,
 }
@@ -30,7 +35,18 @@ impl Ring {
         let changed = if present {
             self.places.insert((place, slot))
         } else {
+            self.passed_over.remove(&slot);
             self.places.remove(&(place, slot))
+        };
+        self.epoch += u64::from(changed);
+    }
+
+    /// Passes a member of the ring over from now on, or no longer.
+    pub(crate) fn pass_over(&mut self, slot: Slot, passed: bool) {
+        let changed = if passed {
+            self.passed_over.insert(slot)
+        } else {
+            self.passed_over.remove(&slot)
         };
         self.epoch += u64::from(changed);
     }
@@ -40,14 +56,22 @@ impl Ring {
         let here = (place, slot);
         let behind = self.places.range((Excluded(here), Unbounded));
         let around = behind.chain(self.places.range(..here));
-        around.take(count).map(|&(_, slot)| slot).collect()
+        let around = around.map(|&(_, slot)| slot);
+        let watching = around.filter(|slot| !self.passed_over.contains(slot));
+        watching.take(count).collect()
     }
 
-    /// The previous `count` others before this member: those that it watches.
+    /// The others before this member for which it is one of the next `count`: those that it watches.
     pub(crate) fn before(&self, place: u64, slot: Slot, count: usize) -> Vec<Slot> {
         let here = (place, slot);
         let ahead = self.places.range(..here).rev();
         let around = ahead.chain(self.places.range((Excluded(here), Unbounded)).rev());
-        around.take(count).map(|&(_, slot)| slot).collect()
+        let mut between = 0;
+        let watched = around.map(|&(_, slot)| slot).take_while(|slot| {
+            let near = between < count;
+            between += usize::from(!self.passed_over.contains(slot));
+            near
+        });
+        watched.collect()
     }
 }

@@ -16,6 +16,7 @@ mod learn;
 mod operator;
 mod outcome;
 mod receive;
+mod suspects;
 mod watch;
 
 use crate::book::AddressBook;
@@ -41,6 +42,7 @@ use alloc::vec::Vec;
 use clock::{Clock, Health, Now};
 use core::time::Duration;
 use join::Joining;
+use suspects::Suspects;
 use watch::Watches;
 
 pub use outcome::{Footprint, MembershipMetrics, MembershipRuntimeOutcome};
@@ -178,6 +180,7 @@ pub struct MembershipRuntime {
     quarantine: QuarantineTable,
     topology: TopologyEmitter,
     watches: Watches,
+    suspects: Suspects,
     joining: Option<Joining>,
     seeds: Vec<Authority>,
     /// Whom the caller has named as members of a static cluster.
@@ -239,6 +242,7 @@ impl MembershipRuntime {
             ),
             topology: TopologyEmitter::new(config.topology_emit_interval),
             watches: Watches::default(),
+            suspects: Suspects::default(),
             joining: None,
             seeds: Vec::new(),
             named: BTreeSet::new(),
@@ -347,6 +351,7 @@ impl MembershipRuntime {
             rumors: self.engine.len(),
             timeouts: self.timeouts.len(),
             watches: self.watches.len(),
+            suspects: self.suspects.len(),
             relays: self.watches.relays_len(),
             quarantines: self.quarantine.len(),
             addresses: self.book.len(),

@@ -258,6 +258,11 @@ impl MembershipTable {
         &self.ring
     }
 
+    /// Passes a suspect over from now on when monitors are chosen, or no longer.
+    pub(crate) fn pass_over(&mut self, slot: Slot, passed: bool) {
+        self.ring.pass_over(slot, passed);
+    }
+
     /// One monitor's word on a member at the incarnation that is known; whether it changed anything.
     pub(crate) fn accuse(&mut self, slot: Slot, accusation: Accusation) -> bool {
         let Some(entry) = self.entry_mut(slot) else {
@@ -343,6 +348,9 @@ impl MembershipTable {
         // Somebody who has not arrived neither watches nor is watched.
         let on_ring = active && entry.record.status != NodeStatus::Joining;
         self.ring.set(entry.place, slot, on_ring);
+        if entry.record.status != NodeStatus::Suspect {
+            self.ring.pass_over(slot, false);
+        }
 
         if active && entry.active_index == NOT_ACTIVE {
             entry.active_index = u32::try_from(self.active.len()).unwrap_or(NOT_ACTIVE);

@@ -141,6 +141,20 @@ fn to_lift_what_the_detector_blocked_is_a_release_too() {
 }
 
 #[test]
+fn an_order_that_was_told_to_be_over_stays_over_when_the_clock_is_set_back() {
+    let mut table = QuarantineTable::new(9, MEMORY);
+    let (a, uid) = (authority("a:1"), NodeUid::from_raw(1));
+    table.order(&order("a:1", 1, 10), at(100));
+    assert_eq!(table.poll_expired(at(111)).len(), 1);
+    assert!(table.blocks(&a, uid, at(105)).is_none());
+    assert!(table.snapshot(at(105)).is_empty());
+    assert_eq!(
+        table.rumor(&a, at(105)).map(|rumor| rumor.remaining_ms),
+        Some(0)
+    );
+}
+
+#[test]
 fn spent_orders_are_forgotten_in_the_end() {
     let mut table = QuarantineTable::new(9, MEMORY);
     table.order(&order("a:1", 1, 10), at(0));

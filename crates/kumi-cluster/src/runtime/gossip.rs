@@ -166,9 +166,11 @@ impl MembershipRuntime {
             return;
         }
         self.compared_at = now.own;
-        let peer = self.random_peers(1, None).pop();
-        let lost = self.lost_address();
-        for authority in [peer, lost].into_iter().flatten() {
+        let mut peers = self.random_peers(1, None);
+        peers.extend(self.lost_address());
+        peers.extend(self.peers_in_trouble(now));
+        let peers: BTreeSet<Authority> = peers.into_iter().collect();
+        for authority in peers {
             self.compare(&authority, now);
         }
     }
@@ -266,6 +268,7 @@ impl MembershipRuntime {
         });
         let orders_differ = quarantines != self.quarantine.digest(now.raw);
         if wanted == 0 && !orders_differ && seen.digest == self.table.digest() {
+            self.in_touch_with(peer, now);
             return;
         }
         let delta = MembershipDelta {
@@ -320,6 +323,7 @@ impl MembershipRuntime {
             .cloned()
             .collect();
         self.learn_all(delta, now);
+        self.in_touch_with(peer, now);
         if wanted == 0
             || self.state != MembershipRuntimeState::Member
             || self.own.status == NodeStatus::Joining

@@ -131,6 +131,9 @@ impl MembershipRuntime {
             self.status_event(&identity, None, status, now);
             self.topology.changed(now.own);
         }
+        if status == NodeStatus::Suspect {
+            self.note_suspect(slot, now);
+        }
         self.schedule(slot, status, now);
     }
 
@@ -156,6 +159,10 @@ impl MembershipRuntime {
         }
         match to {
             NodeStatus::Dead => self.died(identity, now),
+            NodeStatus::Suspect => {
+                self.note_suspect(slot, now);
+                self.topology.changed(now.own);
+            }
             _ if from.is_active() => self.topology.changed(now.own),
             _ => {}
         }

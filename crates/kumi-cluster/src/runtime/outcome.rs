@@ -101,6 +101,8 @@ pub struct Footprint {
     pub timeouts: usize,
     /// Members watched.
     pub watches: usize,
+    /// Suspects known of.
+    pub suspects: usize,
     /// Probes made for others.
     pub relays: usize,
     /// Quarantines, spent ones included.

@@ -495,6 +495,7 @@ mod arrival;
 mod decisions;
 mod edges;
 mod fixed;
+mod ghosts;
 mod metadata;
 mod observers;
 mod orders;

@@ -226,6 +226,7 @@ impl MembershipRuntime {
         }
         self.timers.heartbeat = Some(now.own + self.config.heartbeat_interval);
         self.health.beat();
+        self.review_suspects(now);
         self.refresh_watches(now);
         self.beat();
         self.judge(now);

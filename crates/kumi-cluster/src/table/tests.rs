@@ -142,6 +142,44 @@ fn everybody_is_watched_by_the_next_on_the_ring_and_watches_the_previous() {
 }
 
 #[test]
+fn whoever_is_passed_over_watches_nobody_and_is_watched_by_the_next_who_are_not() {
+    let mut table = MembershipTable::new(99);
+    for port in 0..30 {
+        apply(&mut table, &record(port, 1, Suspect));
+    }
+    let slots: Vec<Slot> = table.iter().map(|(slot, _)| slot).collect();
+    let epoch = table.ring().epoch();
+    for &slot in &slots[..20] {
+        table.pass_over(slot, true);
+    }
+    assert!(table.ring().epoch() > epoch);
+    for (slot, entry) in table.iter() {
+        let watchers = table.ring().after(entry.place, slot, 4);
+        assert_eq!(watchers.len(), 4);
+        for (other, watcher) in table.iter().filter(|(other, _)| *other != slot) {
+            let watches = watchers.contains(&other);
+            assert!(!watches || slots[20..].contains(&other));
+            let subjects = table.ring().before(watcher.place, other, 4);
+            if slots[20..].contains(&other) {
+                assert_eq!(subjects.contains(&slot), watches);
+            }
+        }
+    }
+    apply(
+        &mut table,
+        &MemberRecord {
+            incarnation: 2,
+            ..record(0, 1, Up)
+        },
+    );
+    let slot = table.slot_of(&record(0, 1, Up).authority).expect("known");
+    let chosen = table
+        .iter()
+        .any(|(other, entry)| table.ring().after(entry.place, other, 29).contains(&slot));
+    assert!(chosen, "it has refuted");
+}
+
+#[test]
 fn accusing_makes_a_suspect_of_a_member_that_is_up_and_of_nobody_else() {
     let mut table = MembershipTable::new(9);
     let accusation = |round| Accusation {

@@ -1,0 +1,136 @@
+//! Suspects that stay suspects: who has been accused for long and does not answer is no monitor to reckon with.
+//!
+//! When most of a cluster dies at once, the dead are monitors of the dead: nobody accuses those whose monitors are all
+//! gone, no quorum stands for those with a few left, and the heartbeats of the living go to the dead. So a suspicion
+//! that has stood for `suspect_timeout` at one incarnation takes its subject out of the choice of monitors, though not
+//! out of those who are watched: the living become the monitors of further dead, round by round, and of each other.
+//!
+//! The doubt is whose fault the silence is. A node that does not hear refutations would hold everybody to be a suspect,
+//! and convict alone once it reckons with nobody else. Therefore time alone does not do: after it, a comparison with a
+//! member that is Up has to come to its end. It would have brought the refutation.
+
+use super::clock::Now;
+use super::{MembershipRuntime, MembershipRuntimeState};
+use crate::identity::{Authority, NodeUid};
+use crate::status::NodeStatus;
+use crate::table::Slot;
+use crate::time::TimerInstant;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// How often a node compares at most while it waits for an end of suspicions, or hears nobody.
+const COMPARE_IN_TROUBLE: Duration = Duration::from_secs(2);
+/// With how many it compares then, of those it heard lately and of all.
+const COMPARED_IN_TROUBLE: usize = 2;
+
+/// One suspicion, as long as it is about the same incarnation.
+#[derive(Clone, Copy, Debug)]
+struct Suspicion {
+    uid: NodeUid,
+    incarnation: u64,
+    since: TimerInstant,
+}
+
+/// The suspects that this node knows of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Suspects {
+    of: BTreeMap<Slot, Suspicion>,
+    /// When a comparison with a member that was Up last came to its end.
+    in_touch_at: TimerInstant,
+    /// Whether some suspicion has stood long enough, and only a comparison is missing.
+    waiting: bool,
+}
+
+impl Suspects {
+    pub(super) fn len(&self) -> usize {
+        self.of.len()
+    }
+}
+
+impl MembershipRuntime {
+    /// Somebody became a suspect just now.
+    pub(super) fn note_suspect(&mut self, slot: Slot, now: Now) {
+        let Some(record) = self.table.entry(slot).map(|entry| &entry.record) else {
+            return;
+        };
+        let suspicion = Suspicion {
+            uid: record.uid,
+            incarnation: record.incarnation,
+            since: now.own,
+        };
+        self.suspects.of.insert(slot, suspicion);
+    }
+
+    /// A comparison with this member has come to its end: whatever it knew better is known here.
+    pub(super) fn in_touch_with(&mut self, peer: &Authority, now: Now) {
+        let record = self.table.record(peer);
+        if record.is_some_and(|record| record.status == NodeStatus::Up) {
+            self.suspects.in_touch_at = now.own;
+        }
+    }
+
+    /// Every heartbeat interval: who is passed over from now on when monitors are chosen, and who no longer is.
+    pub(super) fn review_suspects(&mut self, now: Now) {
+        let patience = self.config.suspect_timeout * self.health.patience();
+        let in_touch_at = self.suspects.in_touch_at;
+        let mut waiting = false;
+        let Self {
+            suspects, table, ..
+        } = self;
+        suspects.of.retain(|&slot, suspicion| {
+            let record = table.entry(slot).map(|entry| &entry.record);
+            let record = record.filter(|record| {
+                record.status == NodeStatus::Suspect && record.uid == suspicion.uid
+            });
+            let Some(incarnation) = record.map(|record| record.incarnation) else {
+                return false;
+            };
+            if incarnation != suspicion.incarnation {
+                // It has spoken up in between.
+                suspicion.incarnation = incarnation;
+                suspicion.since = now.own;
+            }
+            let stood = suspicion.since + patience;
+            table.pass_over(slot, in_touch_at >= stood);
+            waiting |= now.own >= stood && in_touch_at < stood;
+            true
+        });
+        self.suspects.waiting = waiting;
+        let member =
+            self.state == MembershipRuntimeState::Member && self.own.status != NodeStatus::Joining;
+        if let Some(next) = self.timers.push_pull.filter(|_| member)
+            && self.in_trouble(now)
+        {
+            let soon = (self.compared_at + COMPARE_IN_TROUBLE).max(now.own);
+            self.timers.push_pull = Some(next.min(soon));
+        }
+    }
+
+    fn in_trouble(&self, now: Now) -> bool {
+        self.suspects.waiting || self.table.active_len() > 1 && self.hears_nobody(now)
+    }
+
+    /// Whom to compare with besides when something is wrong: most of those who are known may be gone, so above all
+    /// those who were heard, and before a node holds itself to be cut off it has to have tried.
+    pub(super) fn peers_in_trouble(&mut self, now: Now) -> Vec<Authority> {
+        if !self.in_trouble(now) {
+            return Vec::new();
+        }
+        let lately = self.config.dead_timeout;
+        let own = self.own_slot();
+        let entries = self.table.active().iter().filter_map(|&slot| {
+            let entry = self.table.entry(slot).filter(|_| Some(slot) != own)?;
+            let heard = now.raw.saturating_since(entry.heard_at?) < lately;
+            (heard && entry.record.status == NodeStatus::Up).then_some(slot)
+        });
+        let mut heard: Vec<Slot> = entries.collect();
+        let mut chosen = Vec::new();
+        while chosen.len() < COMPARED_IN_TROUBLE && !heard.is_empty() {
+            chosen.push(heard.swap_remove(self.rng.below(heard.len())));
+        }
+        let mut peers = self.authorities(&chosen);
+        peers.extend(self.random_peers(COMPARED_IN_TROUBLE, None));
+        peers
+    }
+}
