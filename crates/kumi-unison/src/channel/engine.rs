@@ -2,40 +2,34 @@
 //!
 //! The lock is held for the few instructions of one step, never across an await; wakers are woken after it.
 
+mod answering;
 mod carried;
 
 use std::future::{Future, poll_fn};
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::options::{Carrier, ChannelOptions};
-use super::service::{IncomingRequest, Service};
+use super::service::Service;
 use super::transport::DatagramLink;
 use super::{Handle, UnisonChannel};
-use crate::context::{ChannelHandle, ConnectionContext, RunPermit};
+use crate::context::{ChannelHandle, ConnectionContext};
 use crate::core::{
-    Charge, Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, answer_message,
-    error_message, event_message,
+    Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, event_message,
 };
-use crate::error::{NetworkError, RemoteError};
+use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{Prepared, ProtocolMessage};
 
 /// Requests that try again when there is room: enough to fill a write, too few to be a herd.
 const SLOT_LISTENERS: usize = 64;
-
-/// Requests that are run in one go of those that were held.
-const HELD_AT_A_TIME: usize = 32;
 
 /// A channel's running state. Tasks and handles share it.
 pub(crate) struct Engine {
@@ -441,203 +435,6 @@ impl Engine {
             .0
     }
 
-    pub(super) fn set_service(self: &Arc<Self>, service: Arc<dyn Service>) {
-        *self.service.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
-        if matches!(self.lock().phase(), Phase::Ended { .. }) {
-            self.forget_service();
-        }
-        self.step(|core, effects| core.set_has_service(effects));
-        self.state.notify_waiters();
-    }
-
-    /// Begins to answer a request. The handler is polled once here; if it has to wait, it becomes a task, else its
-    /// answer is returned.
-    pub(super) fn run(self: &Arc<Self>, call: IncomingCall, cx: &mut Context<'_>) -> Option<Ready> {
-        let mut call = if self.answers_waiting.load(Ordering::Relaxed) > 0 {
-            self.lock().hold(call)?
-        } else {
-            call
-        };
-        let key = (call.generation, call.id);
-        let charge = call.charge.take();
-        // A call on a stream of its own is answered by the channel that it belongs to.
-        let owner = self.whole.as_ref().unwrap_or(self);
-        let service = owner
-            .service
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let handle = owner.handle.get().and_then(Weak::upgrade);
-        let (Some(service), Some(handle)) = (service, handle) else {
-            self.refuse(key, &NetworkError::Closed);
-            return None;
-        };
-        let Some(permit) = self.context.try_run() else {
-            self.refuse(key, &NetworkError::Busy);
-            return None;
-        };
-        let held = Held {
-            _permit: permit,
-            _charge: charge,
-        };
-        self.context.metrics().requests_run.increment();
-        let span = tracing::debug_span!(
-            "request",
-            connection_id = %self.context.connection_id,
-            stream_id = self.stream_id(),
-            request_id = call.id,
-            trace_id = call.trace_id,
-            method = call.method,
-        );
-        let part = self.whole.as_ref().map(|_| Arc::clone(self));
-        let request = IncomingRequest::new(call, UnisonChannel { handle }, part);
-        let begin = AssertUnwindSafe(|| span.in_scope(|| service.call(request)));
-        let Ok(future) = std::panic::catch_unwind(begin) else {
-            return Some(self.ready(key, Handled::Panicked, held));
-        };
-        let mut future = Handling { future, span };
-        match future.poll_unpin(cx) {
-            Poll::Ready(result) => Some(self.ready(key, result, held)),
-            Poll::Pending => {
-                let engine = Arc::clone(self);
-                tokio::spawn(async move {
-                    let result = future.await;
-                    let ready = engine.ready(key, result, held);
-                    if let Some(ready) = engine.try_answer(vec![ready]).pop() {
-                        engine.answer_later(ready).await;
-                    }
-                });
-                None
-            }
-        }
-    }
-
-    fn refuse(&self, key: (u64, u64), error: &NetworkError) {
-        let now = now();
-        self.step_here(|core, effects| core.answer_refusal(now, key, error, effects));
-    }
-
-    /// Runs what was held, now that no answers wait.
-    fn run_held(self: &Arc<Self>) {
-        let engine = Arc::clone(self);
-        let run = move |cx: &mut Context<'_>| {
-            for _ in 0..HELD_AT_A_TIME {
-                let Some(call) = engine.lock().next_held() else {
-                    return Poll::Ready(());
-                };
-                let ready = engine.run(call, cx);
-                engine.answer(ready.into_iter().collect());
-            }
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        };
-        tokio::spawn(poll_fn(run));
-    }
-
-    /// An answer with all the work done that needs no lock.
-    fn ready(&self, key: (u64, u64), result: Handled, held: Held) -> Ready {
-        let mut result = self.settle(result);
-        let prepared = self.prepare(key.1, &mut result);
-        Ready {
-            key,
-            result,
-            prepared,
-            waits: false,
-            _held: held,
-        }
-    }
-
-    /// Encodes a long answer and charges it to the connection, until the peer has it. One that does not fit a packet, or
-    /// that there is no more room for, becomes an error, so that what waits to be sent is bounded.
-    fn prepare(&self, id: u64, result: &mut Answered) -> Option<Prepared> {
-        let error_payload;
-        let message = match result {
-            Ok(payload) => answer_message(id, payload),
-            Err(error) => {
-                error_payload = Payload::json(error).ok()?;
-                error_message(id, "", &error_payload)
-            }
-        };
-        if !message.is_long() {
-            return None;
-        }
-        let prepared = match message.prepare(self.context.codec()) {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                *result = Err(RemoteError::answer_too_large(error));
-                return None;
-            }
-        };
-        let Some(charge) = Charge::of(self.context.answers(), prepared.bulk_bytes()) else {
-            *result = Err(RemoteError::answers_waiting());
-            return None;
-        };
-        *result = Ok(Payload::bytes(Bytes::new()));
-        Some(prepared.with_bulk(|bulk| charge.tie_to(bulk)))
-    }
-
-    /// Answers at once as far as there is room; for each of the others a task waits for it.
-    pub(super) fn answer(self: &Arc<Self>, ready: Vec<Ready>) {
-        for waiting in self.try_answer(ready) {
-            let engine = Arc::clone(self);
-            tokio::spawn(async move { engine.answer_later(waiting).await });
-        }
-    }
-
-    async fn answer_later(self: &Arc<Self>, ready: Ready) {
-        let mut open = Some(ready);
-        while let Some(ready) = open.take() {
-            let room = self.room.notified();
-            tokio::pin!(room);
-            room.as_mut().enable();
-            open = self.try_answer(vec![ready]).pop();
-            if open.is_some() {
-                room.await;
-            }
-        }
-    }
-
-    /// Queues answers under one lock, and gives those back that found the output full.
-    fn try_answer(self: &Arc<Self>, ready: Vec<Ready>) -> Vec<Ready> {
-        let mut full = Vec::new();
-        if ready.is_empty() {
-            return full;
-        }
-        let now = now();
-        let queue = |core: &mut Core, effects: &mut Effects| {
-            let (mut begun, mut ended) = (0, 0);
-            for mut ready in ready {
-                if !core.has_room() && matches!(core.phase(), Phase::Open | Phase::PeerDone) {
-                    begun += usize::from(!ready.waits);
-                    ready.waits = true;
-                    full.push(ready);
-                    continue;
-                }
-                ended += usize::from(ready.waits);
-                core.answer(now, ready.key, &ready.result, ready.prepared, effects);
-            }
-            let may_run = core.count_waiting(begun, ended);
-            self.answers_waiting
-                .store(core.answers_waiting(), Ordering::Relaxed);
-            may_run
-        };
-        if self.step_here(queue).0 {
-            self.run_held();
-        }
-        full
-    }
-
-    fn settle(&self, result: Handled) -> Answered {
-        match result {
-            Handled::Done(result) => result,
-            Handled::Panicked => {
-                self.context.metrics().handler_panics.increment();
-                tracing::error!(connection_id = %self.context.connection_id, "a handler panicked");
-                Err(RemoteError::internal())
-            }
-        }
-    }
-
     /// The token of a running request.
     pub(super) fn token(&self, generation: u64, id: u64) -> CancellationToken {
         self.lock().token(generation, id)
@@ -717,60 +514,6 @@ impl Drop for Engine {
         }
         let Carrier { context, stream_id } = self.carrier();
         context.forget_stream(stream_id, std::ptr::from_ref(self));
-    }
-}
-
-type Answered = Result<Payload, RemoteError>;
-
-/// An answer that only has to be queued.
-pub(super) struct Ready {
-    key: (u64, u64),
-    result: Answered,
-    /// The encoding of a long one, which then is all there is of it.
-    prepared: Option<Prepared>,
-    /// It found the output full and is counted as waiting.
-    waits: bool,
-    _held: Held,
-}
-
-impl Ready {
-    pub(super) fn bytes(&self) -> usize {
-        match (&self.prepared, &self.result) {
-            (Some(prepared), _) => prepared.bulk_bytes(),
-            (None, Ok(payload)) => payload.bytes.len(),
-            (None, Err(_)) => 0,
-        }
-    }
-}
-
-/// What a request takes up until its answer is queued.
-struct Held {
-    _permit: RunPermit,
-    _charge: Option<Charge>,
-}
-
-enum Handled {
-    Done(Answered),
-    Panicked,
-}
-
-/// A handler's future, in its span, with panics caught.
-struct Handling {
-    future: BoxFuture<'static, Answered>,
-    span: tracing::Span,
-}
-
-impl Future for Handling {
-    type Output = Handled;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Handled> {
-        let Self { future, span } = &mut *self;
-        let poll = AssertUnwindSafe(|| span.in_scope(|| future.as_mut().poll(cx)));
-        match std::panic::catch_unwind(poll) {
-            Ok(Poll::Ready(result)) => Poll::Ready(Handled::Done(result)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(_) => Poll::Ready(Handled::Panicked),
-        }
     }
 }
 
