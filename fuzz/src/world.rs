@@ -2,7 +2,9 @@
 
 use crate::frames::is_resp2;
 use crate::host::FuzzHost;
-use kumi_resp::{Args, Frame, OwnedArgs, ProtocolError, ReplyLimits, decode_reply};
+use kumi_resp::{
+    Args, Decoder, Frame, Limits, OwnedArgs, ProtocolError, ReplyLimits, Step, decode_reply,
+};
 use kumi_store::config::{Config, Source};
 use kumi_store::{Effect, Flow, Now, Peer, SessionKey, Store};
 use std::time::Duration;
@@ -173,9 +175,15 @@ impl World {
     }
 
     fn replay(&mut self) {
-        for record in self.store.take_writes() {
-            self.ask_mirror(&OwnedArgs::from_slices(["SELECT", &record.db.to_string()]));
-            self.ask_mirror(&record.args);
+        let writes = self.store.take_writes();
+        let (mut decoder, mut at) = (Decoder::new(), 0);
+        while at < writes.len() {
+            let step = decoder.decode(&writes[at..], &Limits::default());
+            let Ok(Step::Request { args, consumed }) = step else {
+                panic!("the propagated writes end in the middle of a request");
+            };
+            at += consumed;
+            self.ask_mirror(&args.to_owned());
         }
     }
 

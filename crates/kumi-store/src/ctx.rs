@@ -93,10 +93,12 @@ impl<'a> Ctx<'a> {
     }
 
     /// Records `args` in place of the command as it was sent.
-    pub(crate) fn propagate_as<'b>(&mut self, args: impl IntoIterator<Item = &'b [u8]>) {
+    pub(crate) fn propagate_as<'b>(
+        &mut self,
+        args: impl IntoIterator<Item = &'b [u8], IntoIter: Clone>,
+    ) {
         self.propagated = true;
         if self.propagates() {
-            let args = OwnedArgs::from_slices(args);
             self.store.keyspace.propagation.push(self.db, args);
         }
     }
@@ -120,6 +122,7 @@ impl<'a> Ctx<'a> {
         let mark = self.reply.len();
         let dirty_before = self.store.keyspace.dirty;
         self.propagated = false;
+        self.store.keyspace.propagation.begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| (row.run)(self, args)));
         let result = outcome.unwrap_or_else(|_| {
             tracing::error!(
@@ -134,11 +137,9 @@ impl<'a> Ctx<'a> {
             self.store.stats.count_error(error.code());
         }
         if self.propagates() && !self.propagated && self.store.keyspace.dirty != dirty_before {
-            self.store
-                .keyspace
-                .propagation
-                .push(self.db, args.to_owned());
+            self.store.keyspace.propagation.push(self.db, args.iter());
         }
+        self.store.keyspace.propagation.end();
         self.finish(id, row.flags, args, start_ns, &result);
     }
 

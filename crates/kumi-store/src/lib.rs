@@ -34,7 +34,6 @@ pub use error::CommandError;
 pub use glob::matches as glob_matches;
 pub use host::{ApplyError, EventLoop, Host, HostFacts, Now};
 pub use keyspace::Garbage;
-pub use propagation::WriteRecord;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::{Effect, Flow, ShutdownRequest, Store};
 

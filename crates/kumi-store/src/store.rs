@@ -11,7 +11,6 @@ use crate::config::{Config, NotifyFlags};
 use crate::host::{EventLoop, Host, Now};
 use crate::keyspace::{DataLimits, Garbage, Keyspace};
 use crate::latency::LatencyMonitor;
-use crate::propagation::WriteRecord;
 use crate::pubsub::{Kind, Pubsub};
 use crate::session::{Blocked, BlockedOn, Class, InputUse, Peer, Session, SessionKey, Sessions};
 use crate::slowlog::SlowLog;
@@ -336,13 +335,14 @@ impl Store {
         !self.effects.is_empty()
     }
 
-    /// Starts or stops collecting write records.
+    /// Starts or stops encoding writes for a log or replicas.
     pub fn listen_to_writes(&mut self, on: bool) {
         self.keyspace.propagation.listen(on);
     }
 
-    /// Write records since the last call.
-    pub fn take_writes(&mut self) -> Vec<WriteRecord> {
+    /// Writes since the last call, as RESP requests with SELECT where the database changes. Take
+    /// them before the output of the same turn is written, so that a reply can wait for its log.
+    pub fn take_writes(&mut self) -> Vec<u8> {
         self.keyspace.propagation.take()
     }
 

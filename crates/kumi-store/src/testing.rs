@@ -2,10 +2,9 @@
 
 use crate::config::{Config, Origin};
 use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};
-use crate::propagation::WriteRecord;
 use crate::session::{Peer, SessionKey};
 use crate::store::{Effect, Flow, Store};
-use kumi_resp::OwnedArgs;
+use kumi_resp::{Decoder, Limits, OwnedArgs, Step};
 use std::time::Duration;
 
 /// A host whose clock stands still until a test moves it.
@@ -194,11 +193,9 @@ impl Lab {
 
     /// Records of writes since the last call.
     pub(crate) fn writes(&mut self) -> Vec<String> {
-        let text = |record: &WriteRecord| {
-            let words = record.args.as_args().iter().map(String::from_utf8_lossy);
-            words.collect::<Vec<_>>().join(" ")
-        };
-        self.store.take_writes().iter().map(text).collect()
+        let mut requests = requests(&self.store.take_writes());
+        requests.retain(|request| !request.starts_with("SELECT "));
+        requests
     }
 
     /// Runs lines as the first client and compares each answer.
@@ -208,6 +205,22 @@ impl Lab {
             assert_eq!(self.run(line), *expected, "after {line:?}");
         }
     }
+}
+
+/// The requests of an encoded stream, each with its words joined by spaces.
+pub(crate) fn requests(bytes: &[u8]) -> Vec<String> {
+    let (mut decoder, mut at, mut requests) = (Decoder::default(), 0, Vec::new());
+    while at < bytes.len() {
+        match decoder.decode(&bytes[at..], &Limits::default()) {
+            Ok(Step::Request { args, consumed }) => {
+                let words = args.iter().map(String::from_utf8_lossy);
+                requests.push(words.collect::<Vec<_>>().join(" "));
+                at += consumed;
+            }
+            other => panic!("not a request: {other:?}"),
+        }
+    }
+    requests
 }
 
 /// Takes messages of a subscriber to `__keyevent@*` apart.

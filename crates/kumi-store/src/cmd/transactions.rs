@@ -112,15 +112,13 @@ fn exec(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn run_queued(ctx: &mut Ctx<'_>, commands: &[(CommandId, OwnedArgs)]) {
-    let records_before = ctx.store.keyspace.propagation.len();
-    let db_before = ctx.db;
     ctx.in_exec = true;
     ctx.reply.array(commands.len());
     for (id, args) in commands {
         ctx.call(*id, args.as_args());
     }
     ctx.in_exec = false;
-    ctx.wrap_records(records_before, db_before);
+    ctx.mark_propagated();
 }
 
 fn discard(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
@@ -169,17 +167,6 @@ impl Ctx<'_> {
             !keyspace.watchers.was_expired(*db, name, key)
                 && keyspace.keys(*db, now_ms, false).is_expired_in_place(name)
         })
-    }
-
-    /// Brackets the records of a transaction, so that a reader applies them together. A single
-    /// record is atomic as it is.
-    fn wrap_records(&mut self, from: usize, db: usize) {
-        let propagation = &mut self.store.keyspace.propagation;
-        if propagation.len() > from + 1 {
-            propagation.insert(from, db, OwnedArgs::from_slices([b"MULTI"]));
-            propagation.push(self.db, OwnedArgs::from_slices([b"EXEC"]));
-        }
-        self.mark_propagated();
     }
 }
 
@@ -314,12 +301,6 @@ mod tests {
             ("SET b 2", "+QUEUED\r\n"),
             ("EXEC", "*2\r\n+OK\r\n+OK\r\n"),
         ]);
-        let words: Vec<String> = lab
-            .store
-            .take_writes()
-            .iter()
-            .map(|record| String::from_utf8_lossy(&record.args.as_args()[0]).into_owned())
-            .collect();
-        assert_eq!(words, ["MULTI", "SET", "SET", "EXEC"]);
+        assert_eq!(lab.writes(), ["MULTI", "SET a 1", "SET b 2", "EXEC"]);
     }
 }

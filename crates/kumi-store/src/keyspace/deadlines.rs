@@ -49,6 +49,8 @@ pub(crate) struct Deadlines {
     len: usize,
     /// The sum of the chunks' capacities, in records.
     capacity: usize,
+    /// The earliest deadline, kept here because it is asked for after every write.
+    first: Option<u64>,
 }
 
 impl Deadlines {
@@ -68,6 +70,10 @@ impl Deadlines {
 
     /// The earliest deadline.
     pub(crate) fn first(&self) -> Option<u64> {
+        self.first
+    }
+
+    fn find_first(&self) -> Option<u64> {
         let (_, chunk) = self.chunks.first_key_value()?;
         chunk.first().map(|&record| unpack(record).0)
     }
@@ -76,6 +82,7 @@ impl Deadlines {
     pub(crate) fn insert(&mut self, deadline: u64, hash: u64) {
         let record = pack(deadline, hash);
         self.len += 1;
+        self.first = Some(self.first.map_or(deadline, |first| first.min(deadline)));
         let Some((_, chunk)) = self.chunks.range_mut(..=record).next_back() else {
             self.insert_before_all(record);
             return;
@@ -111,6 +118,9 @@ impl Deadlines {
         } else if left <= CHUNK_MAX / 2 && left.is_multiple_of(MERGE_CHECK_STEP) {
             self.merge_neighbours(bound);
         }
+        if self.first == Some(deadline) {
+            self.first = self.find_first();
+        }
         true
     }
 
@@ -124,6 +134,11 @@ impl Deadlines {
 
     /// Takes up to `max` records whose deadline is not after `now`, in order, and appends them to `out`.
     pub(crate) fn pop_due(&mut self, now: u64, max: usize, out: &mut Vec<(u64, u64)>) {
+        self.drain_due(now, max, out);
+        self.first = self.find_first();
+    }
+
+    fn drain_due(&mut self, now: u64, max: usize, out: &mut Vec<(u64, u64)>) {
         let limit = pack(now, u64::MAX);
         let mut wanted = max;
         while wanted > 0 {

@@ -171,7 +171,7 @@ impl<'a> Keys<'a> {
         } else {
             self.create(hash, found, key, value, expiry)?;
         }
-        self.touch_watchers(key);
+        self.signal_modified(key);
         Ok(true)
     }
 
@@ -196,7 +196,7 @@ impl<'a> Keys<'a> {
             self.admit_new_value(&new)?;
             self.create(hash, found, key, new, Expiry::Clear)?;
         }
-        self.touch_watchers(key);
+        self.signal_modified(key);
         Ok(())
     }
 
@@ -233,7 +233,7 @@ impl<'a> Keys<'a> {
                 self.create(hash, found, key, NewValue::RawBytes(&bytes), Expiry::Clear)?;
             }
         }
-        self.touch_watchers(key);
+        self.signal_modified(key);
         Ok(())
     }
 
@@ -250,15 +250,16 @@ impl<'a> Keys<'a> {
     pub(crate) fn take(&mut self, key: &[u8]) -> Option<Entry> {
         let (hash, position) = self.find(key)?;
         let entry = self.keyspace.dbs[self.db].take(hash, position);
-        self.touch_watchers(key);
+        self.signal_modified(key);
         Some(entry)
     }
 
     /// Puts an entry under its own key, which must be free; its clock and deadline stay.
     pub(crate) fn put_entry(&mut self, entry: Entry) {
         let (hash, found) = self.search(entry.key());
-        self.touch_watchers(entry.key());
+        let key = entry.key().to_vec();
         self.add(hash, found, entry);
+        self.signal_modified(&key);
     }
 
     /// Changes a deadline as `change` says, which is told the old one; `None` leaves it. Answers
@@ -289,7 +290,7 @@ impl<'a> Keys<'a> {
             db.unindex_deadline(hash, before);
             db.index_deadline(hash, after);
         }
-        self.touch_watchers(key);
+        self.signal_modified(key);
         true
     }
 
@@ -408,10 +409,8 @@ impl<'a> Keys<'a> {
     }
 
     #[inline]
-    fn touch_watchers(&mut self, key: &[u8]) {
-        let Keyspace { dbs, watchers, .. } = &mut *self.keyspace;
-        let table = &dbs[self.db].table;
-        watchers.touch(self.db, key, || table.find(table.hash(key), key).is_some());
+    fn signal_modified(&mut self, key: &[u8]) {
+        self.keyspace.signal_modified(self.db, key);
     }
 }
 

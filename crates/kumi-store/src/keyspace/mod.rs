@@ -22,7 +22,7 @@ use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
 use crate::propagation::Propagation;
 use deadlines::Deadlines;
-use kumi_resp::OwnedArgs;
+use std::collections::BTreeSet;
 use table::{Position, Table};
 use value::Value;
 
@@ -73,6 +73,16 @@ struct Db {
     entry_bytes: usize,
     /// Sum of all deadlines, for the average TTL that INFO shows.
     deadline_sum: u128,
+    /// What the keyspace's totals hold for this database.
+    counted: Counted,
+}
+
+/// A database's share of the keyspace's totals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    keys: usize,
+    bytes: usize,
+    first_deadline: Option<u64>,
 }
 
 impl Db {
@@ -82,6 +92,16 @@ impl Db {
             deadlines: Deadlines::new(),
             entry_bytes: 0,
             deadline_sum: 0,
+            counted: Counted::default(),
+        }
+    }
+
+    /// What the totals should hold for this database, in constant time.
+    fn count(&self) -> Counted {
+        Counted {
+            keys: self.table.len(),
+            bytes: self.entry_bytes + self.table.heap_bytes() + self.deadlines.heap_bytes(),
+            first_deadline: self.deadlines.first(),
         }
     }
 
@@ -122,6 +142,12 @@ const BIG_VALUE_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     dbs: Vec<Db>,
+    /// Keys in all databases.
+    total_keys: usize,
+    /// Bytes of all databases.
+    total_bytes: usize,
+    /// The first deadline of each database that has one, so that no loop turn walks all databases.
+    first_deadlines: BTreeSet<(u64, usize)>,
     pub(crate) notify: NotifyFlags,
     pub(crate) limits: DataLimits,
     events: Vec<KeyEvent>,
@@ -145,6 +171,9 @@ impl Keyspace {
     pub(crate) fn new(databases: usize, seed: (u64, u64)) -> Self {
         Self {
             dbs: (0..databases).map(|_| Db::new(seed)).collect(),
+            total_keys: 0,
+            total_bytes: 0,
+            first_deadlines: BTreeSet::new(),
             notify: NotifyFlags::default(),
             limits: DataLimits::default(),
             events: Vec::new(),
@@ -175,7 +204,35 @@ impl Keyspace {
     }
 
     pub(crate) fn total_keys(&self) -> usize {
-        self.dbs.iter().map(|db| db.table.len()).sum()
+        self.total_keys
+    }
+
+    /// Brings the totals up to date after a change of one database.
+    fn recount(&mut self, db: usize) {
+        let data = &mut self.dbs[db];
+        let (before, after) = (data.counted, data.count());
+        data.counted = after;
+        self.total_keys = self.total_keys + after.keys - before.keys;
+        self.total_bytes = self.total_bytes + after.bytes - before.bytes;
+        if before.first_deadline != after.first_deadline {
+            if let Some(deadline) = before.first_deadline {
+                self.first_deadlines.remove(&(deadline, db));
+            }
+            if let Some(deadline) = after.first_deadline {
+                self.first_deadlines.insert((deadline, db));
+            }
+        }
+    }
+
+    /// A key changed, appeared or is gone: the one place where totals and watchers are brought up
+    /// to date.
+    fn signal_modified(&mut self, db: usize, key: &[u8]) {
+        self.recount(db);
+        if !self.watchers.is_empty() {
+            let table = &self.dbs[db].table;
+            self.watchers
+                .touch(db, key, || table.find(table.hash(key), key).is_some());
+        }
     }
 
     pub(crate) fn summary(&self, db: usize, now_ms: u64) -> DbSummary {
@@ -207,10 +264,7 @@ impl Keyspace {
 
     /// Bytes held by keys, values and their indexes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.dbs
-            .iter()
-            .map(|db| db.entry_bytes + db.table.heap_bytes() + db.deadlines.heap_bytes())
-            .sum()
+        self.total_bytes
     }
 
     /// Bytes of the hash tables and deadline indexes of one database.
@@ -270,7 +324,10 @@ impl Keyspace {
     pub(crate) fn flush(&mut self, db: usize, now_ms: u64) -> usize {
         self.break_watches(db, None, now_ms);
         let seed = self.seed;
-        let old = std::mem::replace(&mut self.dbs[db], Db::new(seed));
+        let mut empty = Db::new(seed);
+        empty.counted = self.dbs[db].counted;
+        let old = std::mem::replace(&mut self.dbs[db], empty);
+        self.recount(db);
         let removed = old.table.len();
         if removed > 0 {
             self.garbage
@@ -287,6 +344,11 @@ impl Keyspace {
         self.break_watches(first, Some(second), now_ms);
         self.break_watches(second, Some(first), now_ms);
         self.dbs.swap(first, second);
+        // The totals of keys and bytes stay; the deadlines are listed under the other number now.
+        let (was_second, was_first) = (self.dbs[first].counted, self.dbs[second].counted);
+        (self.dbs[first].counted, self.dbs[second].counted) = (was_first, was_second);
+        self.recount(first);
+        self.recount(second);
     }
 
     /// Breaks the watches on keys of `db` that change when another database, or none, takes its
@@ -312,7 +374,7 @@ impl Keyspace {
         if !self.active_expiry || self.expiry_frozen {
             return None;
         }
-        self.dbs.iter().filter_map(|db| db.deadlines.first()).min()
+        self.first_deadlines.first().map(|&(deadline, _)| deadline)
     }
 
     /// Removes a batch of due keys in deadline order; says how many were looked at.
@@ -336,6 +398,7 @@ impl Keyspace {
                 self.after_expiry(db, entry);
             }
         }
+        self.recount(db);
         let looked_at = due.len();
         self.due = due;
         looked_at
@@ -343,21 +406,13 @@ impl Keyspace {
 
     /// The database whose key is due first, and up to which time its keys come before all others'.
     fn earliest_due(&self, now_ms: u64) -> Option<(usize, u64)> {
-        let mut first: Option<(u64, usize)> = None;
-        let mut until_ms = now_ms;
-        for (db, deadline) in self.dbs.iter().map(|db| db.deadlines.first()).enumerate() {
-            let Some(deadline) = deadline.filter(|&deadline| deadline <= now_ms) else {
-                continue;
-            };
-            match first {
-                Some((earlier, _)) if earlier <= deadline => until_ms = until_ms.min(deadline),
-                _ => {
-                    until_ms = first.map_or(until_ms, |(later, _)| later);
-                    first = Some((deadline, db));
-                }
-            }
+        let mut firsts = self.first_deadlines.iter();
+        let &(deadline, db) = firsts.next()?;
+        if deadline > now_ms {
+            return None;
         }
-        first.map(|(_, db)| (db, until_ms))
+        let until_ms = firsts.next().map_or(now_ms, |&(next, _)| next.min(now_ms));
+        Some((db, until_ms))
     }
 
     /// Removes a key that was found expired.
@@ -369,11 +424,10 @@ impl Keyspace {
     fn after_expiry(&mut self, db: usize, entry: Entry) {
         self.stats.expired += 1;
         self.notify(db, NotifyFlags::EXPIRED, "expired", entry.key());
-        self.watchers.touch(db, entry.key(), || false);
+        self.signal_modified(db, entry.key());
         if self.propagation.is_on() {
             let verb: &[u8] = if self.lazy_expire { b"UNLINK" } else { b"DEL" };
-            self.propagation
-                .push(db, OwnedArgs::from_slices([verb, entry.key()]));
+            self.propagation.push(db, [verb, entry.key()]);
         }
         self.discard(entry);
     }
