@@ -27,6 +27,8 @@ mod stats;
 mod store;
 #[cfg(test)]
 mod testing;
+#[allow(dead_code, reason = "the commands of these types come next")]
+mod types;
 
 pub use config::Config;
 pub use docs::{command_names, commands_markdown};
