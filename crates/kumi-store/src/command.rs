@@ -6,6 +6,7 @@
 
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
+use crate::key_spec::KeySpec;
 use kumi_resp::Args;
 
 /// Command flags, as COMMAND INFO names them.
@@ -106,57 +107,6 @@ impl Group {
     }
 }
 
-/// Where a command's keys stand: from argument `first`, every `step`-th, to `last` (counted from
-/// `first`; negative counts from the end).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeySpec {
-    /// What the command does with these keys, in COMMAND INFO's words.
-    pub(crate) flags: &'static [&'static str],
-    pub(crate) notes: Option<&'static str>,
-    pub(crate) first: i32,
-    pub(crate) last: i32,
-    pub(crate) step: i32,
-}
-
-impl KeySpec {
-    /// A single key at argument `first`.
-    pub(crate) const fn one(first: i32, flags: &'static [&'static str]) -> Self {
-        Self {
-            flags,
-            notes: None,
-            first,
-            last: 0,
-            step: 1,
-        }
-    }
-
-    /// Every `step`-th argument from the first to the last.
-    pub(crate) const fn rest(step: i32, flags: &'static [&'static str]) -> Self {
-        Self {
-            flags,
-            notes: None,
-            first: 1,
-            last: -1,
-            step,
-        }
-    }
-
-    /// The positions of the keys in a request of `len` arguments.
-    pub(crate) fn positions(self, len: usize) -> impl Iterator<Item = usize> {
-        let len = i64::try_from(len).unwrap_or(i64::MAX);
-        let first = i64::from(self.first);
-        let last = if self.last < 0 {
-            len + i64::from(self.last)
-        } else {
-            first + i64::from(self.last)
-        };
-        let step = usize::try_from(self.step).unwrap_or(1).max(1);
-        (first..=last.min(len - 1))
-            .step_by(step)
-            .filter_map(|position| usize::try_from(position).ok())
-    }
-}
-
 pub(crate) type Run = fn(&mut Ctx<'_>, Args<'_>) -> CommandResult;
 
 /// One row of the command table.
@@ -213,32 +163,6 @@ impl Command {
             len == arity
         } else {
             len >= -arity
-        }
-    }
-
-    /// First key, last key and step in the old three-number form; zeros for none. Several specs
-    /// are shown as the range that spans them.
-    pub(crate) fn key_range(&self) -> (i32, i32, i32) {
-        let last = |spec: &KeySpec| {
-            if spec.last < 0 {
-                spec.last
-            } else {
-                spec.first + spec.last
-            }
-        };
-        match self.keys {
-            [] => (0, 0, 0),
-            [spec] => (spec.first, last(spec), spec.step),
-            specs => (
-                specs.iter().map(|spec| spec.first).min().unwrap_or(0),
-                // A position counted from the end lies behind every other.
-                specs
-                    .iter()
-                    .map(last)
-                    .max_by_key(|&last| last.cast_unsigned())
-                    .unwrap_or(0),
-                1,
-            ),
         }
     }
 

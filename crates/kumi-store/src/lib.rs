@@ -15,6 +15,7 @@ mod extended;
 mod glob;
 mod histogram;
 mod host;
+mod key_spec;
 mod keyspace;
 mod latency;
 mod number;

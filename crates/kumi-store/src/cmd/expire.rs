@@ -5,10 +5,11 @@
 //! keyspace's work, not that of these commands.
 
 use super::parse;
-use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::command::{Command, Group, category, flag};
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
+use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Entry, Expiry, Look};
 use crate::number::format_u64;
 use kumi_resp::Args;
@@ -25,12 +26,12 @@ const READ_DEADLINE: Command = Command {
     arity: 2,
     flags: flag::READONLY | flag::FAST,
     categories: category::KEYSPACE,
-    keys: &[KeySpec::one(1, &["RO", "access"])],
+    keys: &[KeySpec::one(1, key::RO | key::ACCESS)],
     group: Group::Generic,
     usage: "key",
     ..Command::BASE
 };
-const UPDATE: &[KeySpec] = &[KeySpec::one(1, &["RW", "update"])];
+const UPDATE: &[KeySpec] = &[KeySpec::one(1, key::RW | key::UPDATE)];
 
 pub(super) const COMMANDS: &[Command] = &[
     Command {

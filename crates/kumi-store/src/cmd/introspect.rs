@@ -3,10 +3,11 @@
 mod usage;
 
 use super::help;
-use crate::command::{Command, CommandId, CommandIndex, Indexed, KeySpec, category, flag};
+use crate::command::{Command, CommandId, CommandIndex, Indexed, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::glob;
+use crate::key_spec::{Begin, Find, KeySpec, key, legacy_range};
 use crate::reply::Reply;
 use kumi_resp::Args;
 use usage::{Argument, Shape};
@@ -223,8 +224,7 @@ fn keys_of<'a>(index: &CommandIndex, request: Args<'a>) -> Result<Vec<KeyUse<'a>
         .find_request(request)
         .ok_or(CommandError::fixed("ERR Invalid command specified"))?;
     let row = index.get(id).row;
-    let is_key = |spec: &&KeySpec| !spec.flags.contains(&"not_key");
-    if !row.keys.iter().any(|spec| is_key(&spec)) {
+    if !row.keys.iter().any(KeySpec::names_keys) {
         return Err(CommandError::fixed("ERR The command has no key arguments"));
     }
     if !row.accepts(request.len()) {
@@ -233,9 +233,11 @@ fn keys_of<'a>(index: &CommandIndex, request: Args<'a>) -> Result<Vec<KeyUse<'a>
         ));
     }
     let mut keys = Vec::new();
-    for spec in row.keys.iter().filter(is_key) {
-        let flags = flags_in(row, spec, request);
-        let positions = spec.positions(request.len());
+    for spec in row.keys.iter().filter(|spec| spec.names_keys()) {
+        let flags = key::names(flags_in(row, spec, request));
+        let positions = spec.positions(request).ok_or(CommandError::fixed(
+            "ERR Invalid arguments specified for command",
+        ))?;
         let named = positions.filter_map(|position| request.get(position));
         keys.extend(named.map(|key| (key, flags.clone())));
     }
@@ -243,15 +245,15 @@ fn keys_of<'a>(index: &CommandIndex, request: Args<'a>) -> Result<Vec<KeyUse<'a>
 }
 
 /// What a request does to the keys of a spec. SET is the one command whose options decide it.
-fn flags_in(row: &Command, spec: &KeySpec, request: Args<'_>) -> Vec<&'static str> {
+fn flags_in(row: &Command, spec: &KeySpec, request: Args<'_>) -> u16 {
     if row.name != "set" {
-        return spec.flags.to_vec();
+        return spec.flags;
     }
     let mut options = request.iter().skip(3);
     if options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
-        vec!["RW", "access", "update"]
+        key::RW | key::ACCESS | key::UPDATE
     } else {
-        vec!["OW", "update"]
+        key::OW | key::UPDATE
     }
 }
 
@@ -269,13 +271,14 @@ fn facts(reply: &mut Reply, index: &CommandIndex, indexed: &Indexed) {
     reply.array(10);
     reply.bulk(&*indexed.full_name);
     reply.integer(i64::from(row.arity));
+    let ((first, last, step), movable) = legacy_range(row.keys);
+    let movable = if movable { flag::MOVABLE_KEYS } else { 0 };
     let flags: Vec<&str> = flag::NAMES
         .iter()
-        .filter(|(bit, _)| row.has(*bit))
+        .filter(|(bit, _)| (row.flags | movable) & bit != 0)
         .map(|&(_, name)| name)
         .collect();
     words(reply, &flags);
-    let (first, last, step) = row.key_range();
     for number in [first, last, step] {
         reply.integer(i64::from(number));
     }
@@ -308,24 +311,59 @@ fn key_spec(reply: &mut Reply, spec: &KeySpec) {
         reply.bulk(notes);
     }
     reply.bulk("flags");
-    words(reply, spec.flags);
+    words(reply, &key::names(spec.flags));
     reply.bulk("begin_search");
     reply.map(2);
     reply.bulk("type");
-    reply.bulk("index");
-    reply.bulk("spec");
-    reply.map(1);
-    reply.bulk("index");
-    reply.integer(i64::from(spec.first));
+    match spec.begin {
+        Begin::Index(index) => {
+            reply.bulk("index");
+            reply.bulk("spec");
+            numbers(reply, &[("index", index)]);
+        }
+        Begin::Keyword { word, from } => {
+            reply.bulk("keyword");
+            reply.bulk("spec");
+            reply.map(2);
+            reply.bulk("keyword");
+            reply.bulk(word);
+            reply.bulk("startfrom");
+            reply.integer(i64::from(from));
+        }
+    }
     reply.bulk("find_keys");
     reply.map(2);
     reply.bulk("type");
-    reply.bulk("range");
-    reply.bulk("spec");
-    reply.map(3);
-    for (name, number) in [("lastkey", spec.last), ("keystep", spec.step), ("limit", 0)] {
+    match spec.find {
+        Find::Range { last, step, limit } => {
+            reply.bulk("range");
+            reply.bulk("spec");
+            let fields = [("lastkey", last), ("keystep", step), ("limit", limit)];
+            numbers(reply, &fields);
+        }
+        Find::KeyNumber {
+            number,
+            first,
+            step,
+        } => {
+            reply.bulk("keynum");
+            reply.bulk("spec");
+            let fields = [
+                ("keynumidx", number),
+                ("firstkey", first),
+                ("keystep", step),
+            ];
+            numbers(reply, &fields);
+        }
+    }
+}
+
+/// A map from names to integers.
+fn numbers(reply: &mut Reply, fields: &[(&str, i32)]) {
+    reply.map(fields.len());
+    for (name, number) in fields {
         reply.bulk(name);
-        reply.integer(i64::from(number));
+        reply.integer(i64::from(*number));
     }
 }
 

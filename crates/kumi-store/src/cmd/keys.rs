@@ -4,10 +4,11 @@
 //! move and are copied as they are.
 
 use super::parse;
-use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::command::{Command, Group, category, flag};
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
+use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Entry, Look, NewValue, access_clock};
 use kumi_resp::Args;
 
@@ -20,7 +21,7 @@ const DATABASE: Command = Command {
     group: Group::Server,
     ..BASE
 };
-const DELETE_EACH: &[KeySpec] = &[KeySpec::rest(1, &["RM", "delete"])];
+const DELETE_EACH: &[KeySpec] = &[KeySpec::rest(1, key::RM | key::DELETE)];
 const SUM: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -53,7 +54,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "exists",
         arity: -2,
         flags: flag::READONLY | flag::FAST,
-        keys: &[KeySpec::rest(1, &["RO"])],
+        keys: &[KeySpec::rest(1, key::RO)],
         complexity: "O(N), N being the number of keys.",
         summary: "Counts how many of the keys exist.",
         usage: "key [key ...]",
@@ -65,7 +66,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "type",
         arity: 2,
         flags: flag::READONLY | flag::FAST,
-        keys: &[KeySpec::one(1, &["RO"])],
+        keys: &[KeySpec::one(1, key::RO)],
         summary: "Names the type of the value at a key.",
         usage: "key",
         run: type_of,
@@ -75,7 +76,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "touch",
         arity: -2,
         flags: flag::READONLY | flag::FAST,
-        keys: &[KeySpec::rest(1, &["RO"])],
+        keys: &[KeySpec::rest(1, key::RO)],
         since: "3.2.1",
         complexity: "O(N), N being the number of keys.",
         summary: "Marks keys as used just now and counts those that exist.",
@@ -89,8 +90,8 @@ pub(super) const COMMANDS: &[Command] = &[
         arity: 3,
         flags: flag::WRITE,
         keys: &[
-            KeySpec::one(1, &["RW", "access", "delete"]),
-            KeySpec::one(2, &["OW", "update"]),
+            KeySpec::one(1, key::RW | key::ACCESS | key::DELETE),
+            KeySpec::one(2, key::OW | key::UPDATE),
         ],
         summary: "Gives a key another name and overwrites what had it.",
         usage: "key newkey",
@@ -102,8 +103,8 @@ pub(super) const COMMANDS: &[Command] = &[
         arity: 3,
         flags: flag::WRITE | flag::FAST,
         keys: &[
-            KeySpec::one(1, &["RW", "access", "delete"]),
-            KeySpec::one(2, &["OW", "insert"]),
+            KeySpec::one(1, key::RW | key::ACCESS | key::DELETE),
+            KeySpec::one(2, key::OW | key::INSERT),
         ],
         summary: "Gives a key another name if that is free.",
         usage: "key newkey",
@@ -115,8 +116,8 @@ pub(super) const COMMANDS: &[Command] = &[
         arity: -3,
         flags: flag::WRITE | flag::DENYOOM,
         keys: &[
-            KeySpec::one(1, &["RO", "access"]),
-            KeySpec::one(2, &["OW", "update"]),
+            KeySpec::one(1, key::RO | key::ACCESS),
+            KeySpec::one(2, key::OW | key::UPDATE),
         ],
         since: "6.2.0",
         complexity: "O(N), N being the size of the value.",
@@ -129,7 +130,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "move",
         arity: 3,
         flags: flag::WRITE | flag::FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        keys: &[KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE)],
         summary: "Moves a key to another database if the name is free there.",
         usage: "key db",
         run: move_key,

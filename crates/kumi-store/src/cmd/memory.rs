@@ -4,10 +4,11 @@
 //! knows of the process. There is no look into the allocator.
 
 use super::{help, parse};
-use crate::command::{Command, KeySpec, flag};
+use crate::command::{Command, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::host::HostFacts;
+use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Entry, Look};
 use crate::session::Session;
 use crate::store::Store;
@@ -40,7 +41,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "usage",
         arity: -3,
         flags: flag::READONLY,
-        keys: &[KeySpec::one(2, &["RO"])],
+        keys: &[KeySpec::one(2, key::RO)],
         complexity: "O(N) where N is the number of samples.",
         summary: "Answers how many bytes a key takes, its value and place in the table included.",
         usage: "key [SAMPLES count]",

@@ -2,9 +2,10 @@
 //! that look for `embstr` find it; nothing is changed by looking, not even the time of the last access.
 
 use super::help;
-use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
+use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Entry, Look, ValueRef, access_clock};
 use kumi_resp::Args;
 
@@ -12,7 +13,7 @@ const INSPECT: Command = Command {
     arity: 3,
     flags: flag::READONLY,
     categories: category::KEYSPACE,
-    keys: &[KeySpec::one(2, &["RO"])],
+    keys: &[KeySpec::one(2, key::RO)],
     group: Group::Generic,
     since: "2.2.3",
     usage: "key",

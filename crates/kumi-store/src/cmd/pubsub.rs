@@ -3,10 +3,11 @@
 //! A confirmation is a push even when it answers a command, so it reaches a client that turned
 //! its replies off.
 
-use crate::command::{Command, Group, KeySpec, flag};
+use crate::command::{Command, Group, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::glob;
+use crate::key_spec::{KeySpec, key};
 use crate::pubsub::Kind;
 use crate::session::{ReplyMode, Subscriptions};
 use kumi_resp::{Args, encode};
@@ -70,7 +71,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "ssubscribe",
         arity: -2,
         flags: SUBSCRIBE,
-        keys: &[KeySpec::rest(1, &["not_key"])],
+        keys: &[KeySpec::rest(1, key::NOT_KEY)],
         group: Group::Pubsub,
         since: "7.0.0",
         complexity: "O(N) where N is the number of shard channels to subscribe to.",
@@ -83,7 +84,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "sunsubscribe",
         arity: -1,
         flags: SUBSCRIBE,
-        keys: &[KeySpec::rest(1, &["not_key"])],
+        keys: &[KeySpec::rest(1, key::NOT_KEY)],
         group: Group::Pubsub,
         since: "7.0.0",
         complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
@@ -108,7 +109,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "spublish",
         arity: 3,
         flags: PUBLISH,
-        keys: &[KeySpec::one(1, &["not_key"])],
+        keys: &[KeySpec::one(1, key::NOT_KEY)],
         group: Group::Pubsub,
         since: "7.0.0",
         complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",

@@ -11,10 +11,11 @@ mod set;
 mod tests;
 
 use super::parse::integer;
-use crate::command::{Command, Group, KeySpec, category, flag};
+use crate::command::{Command, Group, category, flag};
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
+use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Entry, Expiry, Keys, Look, NewValue, ValueRef, When};
 use crate::number::format_i64;
 use crate::reply::Reply;
@@ -29,9 +30,9 @@ const BASE: Command = Command {
     group: Group::String,
     ..Command::BASE
 };
-const READ: &[KeySpec] = &[KeySpec::one(1, &["RO", "access"])];
-const CHANGE: &[KeySpec] = &[KeySpec::one(1, &["RW", "access", "update"])];
-const OVERWRITE: &[KeySpec] = &[KeySpec::one(1, &["OW", "update"])];
+const READ: &[KeySpec] = &[KeySpec::one(1, key::RO | key::ACCESS)];
+const CHANGE: &[KeySpec] = &[KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE)];
+const OVERWRITE: &[KeySpec] = &[KeySpec::one(1, key::OW | key::UPDATE)];
 
 pub(super) const COMMANDS: &[Command] = &[
     Command {
@@ -48,10 +49,10 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "set",
         arity: -3,
         flags: flag::WRITE | flag::DENYOOM,
-        keys: &[KeySpec {
-            notes: Some("reads the old value only when GET is given"),
-            ..KeySpec::one(1, &["RW", "access", "update", "variable_flags"])
-        }],
+        keys: &[
+            KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE | key::VARIABLE_FLAGS)
+                .with_notes("reads the old value only when GET is given"),
+        ],
         summary: "Stores a string at a key, whatever was there before, with options for conditions and expiry.",
         usage: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
         run: set,
@@ -61,10 +62,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "getex",
         arity: -2,
         flags: flag::WRITE | flag::FAST,
-        keys: &[KeySpec {
-            notes: Some("an option changes the time to live"),
-            ..CHANGE[0]
-        }],
+        keys: &[CHANGE[0].with_notes("an option changes the time to live")],
         since: "6.2.0",
         summary: "Reads a string and sets or removes its key's deadline.",
         usage: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
@@ -75,7 +73,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "getdel",
         arity: 2,
         flags: flag::WRITE | flag::FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        keys: &[KeySpec::one(1, key::RW | key::ACCESS | key::DELETE)],
         since: "6.2.0",
         summary: "Reads a string and deletes its key.",
         usage: "key",
@@ -97,7 +95,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "mget",
         arity: -2,
         flags: flag::READONLY | flag::FAST,
-        keys: &[KeySpec::rest(1, &["RO", "access"])],
+        keys: &[KeySpec::rest(1, key::RO | key::ACCESS)],
         complexity: "O(N), N being the number of keys.",
         summary: "Reads the strings of several keys at once.",
         usage: "key [key ...]",
@@ -109,7 +107,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "mset",
         arity: -3,
         flags: flag::WRITE | flag::DENYOOM,
-        keys: &[KeySpec::rest(2, &["OW", "update"])],
+        keys: &[KeySpec::rest(2, key::OW | key::UPDATE)],
         since: "1.0.1",
         complexity: "O(N), N being the number of keys.",
         summary: "Stores several strings at once, all of them or none.",
@@ -125,7 +123,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "msetnx",
         arity: -3,
         flags: flag::WRITE | flag::DENYOOM,
-        keys: &[KeySpec::rest(2, &["OW", "insert"])],
+        keys: &[KeySpec::rest(2, key::OW | key::INSERT)],
         since: "1.0.1",
         complexity: "O(N), N being the number of keys.",
         summary: "Stores several strings at once, but only if none of the keys exists.",
@@ -138,7 +136,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "setnx",
         arity: 3,
         flags: flag::WRITE | flag::DENYOOM | flag::FAST,
-        keys: &[KeySpec::one(1, &["OW", "insert"])],
+        keys: &[KeySpec::one(1, key::OW | key::INSERT)],
         summary: "Stores a string if the key does not exist.",
         usage: "key value",
         deprecated: Some(("2.6.12", "`SET` with `NX`")),
@@ -173,7 +171,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "append",
         arity: 3,
         flags: flag::WRITE | flag::DENYOOM | flag::FAST,
-        keys: &[KeySpec::one(1, &["RW", "insert"])],
+        keys: &[KeySpec::one(1, key::RW | key::INSERT)],
         since: "2.0.0",
         complexity: "O(1) for each byte appended, because long strings grow with room to spare.",
         summary: "Adds bytes at the end of a string, which begins empty if there is none.",
@@ -185,7 +183,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "strlen",
         arity: 2,
         flags: flag::READONLY | flag::FAST,
-        keys: &[KeySpec::one(1, &["RO"])],
+        keys: &[KeySpec::one(1, key::RO)],
         since: "2.2.0",
         summary: "Tells the length of a string in bytes.",
         usage: "key",
@@ -220,7 +218,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "setrange",
         arity: 4,
         flags: flag::WRITE | flag::DENYOOM,
-        keys: &[KeySpec::one(1, &["RW", "update"])],
+        keys: &[KeySpec::one(1, key::RW | key::UPDATE)],
         since: "2.2.0",
         complexity: "O(N), N being the number of bytes written, zeros that fill a gap included.",
         summary: "Overwrites a part of a string, which grows with zero bytes if it is too short.",
@@ -283,7 +281,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "lcs",
         arity: -3,
         flags: flag::READONLY,
-        keys: &[KeySpec { last: 1, ..READ[0] }],
+        keys: &[KeySpec::range(1, 1, 1, key::RO | key::ACCESS)],
         since: "7.0.0",
         complexity: "O(N*M), N and M being the lengths of the strings.",
         summary: "Finds the longest sequence of bytes that two strings have in common, gaps allowed.",

@@ -3,9 +3,10 @@
 //! Queueing itself happens in dispatch, after the checks every command passes: what could not run
 //! outside a transaction is refused at once and dooms the transaction.
 
-use crate::command::{Command, CommandId, Group, KeySpec, category, flag};
+use crate::command::{Command, CommandId, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
+use crate::key_spec::{KeySpec, key};
 use crate::session::{Multi, SessionKey};
 use crate::store::Store;
 use kumi_resp::{Args, OwnedArgs};
@@ -55,7 +56,7 @@ pub(super) const COMMANDS: &[Command] = &[
         arity: -2,
         flags: FLAGS | flag::UNQUEUED,
         categories: category::TRANSACTION,
-        keys: &[KeySpec::rest(1, &["RO"])],
+        keys: &[KeySpec::rest(1, key::RO)],
         group: Group::Transactions,
         since: "2.2.0",
         complexity: "O(1) for every key.",

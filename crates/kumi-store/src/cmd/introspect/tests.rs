@@ -189,7 +189,7 @@ fn usage_lines_follow_the_rules_and_name_the_keys() {
         }
         let names_keys = all.iter().any(|argument| argument.kind() == "key");
         let mut specs = indexed.row.keys.iter();
-        let has_keys = specs.any(|spec| !spec.flags.contains(&"not_key"));
+        let has_keys = specs.any(|spec| spec.names_keys());
         assert_eq!(names_keys, has_keys, "{}", indexed.full_name);
     }
 }
