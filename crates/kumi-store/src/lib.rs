@@ -3,29 +3,65 @@
 //! A [`Store`] holds the data, the sessions and what waits to be written to them. Whoever runs it
 //! hands in requests and clock readings, and carries out the effects it asks for.
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for the bitmap commands, which are not there yet")
+)]
+mod bits;
 mod cmd;
 mod command;
 pub mod config;
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "for DUMP, RESTORE and files, which are not there yet"
+    )
+)]
+mod crc64;
 mod ctx;
 mod delivery;
 mod dispatch;
 mod docs;
 mod error;
 mod extended;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for the geo commands, which are not there yet")
+)]
+mod geo;
 mod glob;
 mod histogram;
 mod host;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for the PF commands, which are not there yet")
+)]
+mod hyperloglog;
 mod key_spec;
 mod keyspace;
 mod latency;
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "for DUMP, RESTORE and files, which are not there yet"
+    )
+)]
+mod lzf;
 mod number;
 mod propagation;
 mod pubsub;
+#[cfg(test)]
+mod reference;
 mod reply;
 mod session;
 mod slowlog;
 mod stats;
 mod store;
+#[cfg(test)]
+#[path = "../../../tests/support/mod.rs"]
+mod support;
 #[cfg(test)]
 mod testing;
 #[allow(dead_code, reason = "the commands of these types come next")]
