@@ -1,0 +1,116 @@
+//! Sizes and names, checked before a queue sees them: the same limits and the same errors on every queue.
+
+use crate::core::{ENQUEUE_LIMIT, NewTask, Settings, TURN_LIMIT};
+use crate::error::QueueError;
+use crate::queue::{Ask, Finish};
+
+/// Longest task type.
+pub(crate) const TYPE_LIMIT_BYTES: usize = 128;
+
+/// Longest unique key, serial key and step name.
+pub(crate) const KEY_LIMIT_BYTES: usize = 512;
+
+pub(crate) fn tasks(tasks: &[NewTask], settings: &Settings) -> Result<(), QueueError> {
+    at_most("tasks in one enqueue", tasks.len(), ENQUEUE_LIMIT)?;
+    tasks.iter().try_for_each(|task| one_task(task, settings))
+}
+
+fn one_task(task: &NewTask, settings: &Settings) -> Result<(), QueueError> {
+    task_type(&task.envelope.task_type)?;
+    let payload = task.envelope.payload.len();
+    within("the payload", payload, settings.payload_limit_bytes)?;
+    within(
+        "the content type",
+        task.envelope.content_type.len(),
+        TYPE_LIMIT_BYTES,
+    )?;
+    if task.max_attempts == 0 {
+        return Err(QueueError::Invalid("max_attempts is at least 1".into()));
+    }
+    if let Some(unique) = &task.unique {
+        key("the unique key", &unique.key)?;
+    }
+    if let Some(serial) = &task.serial {
+        key("the serial key", &serial.key)?;
+    }
+    if let Some(trace) = &task.trace {
+        within("the trace context", trace.len(), TYPE_LIMIT_BYTES)?;
+    }
+    Ok(())
+}
+
+/// A type becomes part of key names, so it holds no white space or control characters.
+pub(crate) fn task_type(name: &str) -> Result<(), QueueError> {
+    within("the task type", name.len(), TYPE_LIMIT_BYTES)?;
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control();
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(QueueError::Invalid(format!(
+            "{name:?} is not a task type: it is empty or holds white space"
+        ))),
+    }
+}
+
+pub(crate) fn turn(reports: &[Finish], ask: &Ask) -> Result<(), QueueError> {
+    at_most("reports in one turn", reports.len(), TURN_LIMIT)?;
+    at_most("types in one ask", ask.types.len(), TYPES_LIMIT)
+}
+
+/// Types that one worker asks for.
+pub(crate) const TYPES_LIMIT: usize = 256;
+
+pub(crate) fn step(name: &str, value: &[u8], settings: &Settings) -> Result<(), QueueError> {
+    key("the step's name", name)?;
+    within("the step", value.len(), settings.step_limit_bytes)
+}
+
+pub(crate) fn key(what: &'static str, key: &str) -> Result<(), QueueError> {
+    match key.is_empty() {
+        true => Err(QueueError::Invalid(format!("{what} is empty"))),
+        false => within(what, key.len(), KEY_LIMIT_BYTES),
+    }
+}
+
+fn within(what: &'static str, size: usize, limit: usize) -> Result<(), QueueError> {
+    match size <= limit {
+        true => Ok(()),
+        false => Err(QueueError::TooLarge { what, size, limit }),
+    }
+}
+
+fn at_most(what: &'static str, count: usize, limit: usize) -> Result<(), QueueError> {
+    match count <= limit {
+        true => Ok(()),
+        false => Err(QueueError::TooMany { what, limit }),
+    }
+}
+
+/// The text's beginning, of at most `limit` bytes.
+pub(crate) fn cut(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        let is_boundary = |at: &usize| text.is_char_boundary(*at);
+        let end = (0..=limit).rev().find(is_boundary).unwrap_or(0);
+        text.truncate(end);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("añb".into(), 2), "a");
+        assert_eq!(cut("añb".into(), 3), "añ");
+        assert_eq!(cut("añb".into(), 9), "añb");
+    }
+
+    #[test]
+    fn types_hold_no_white_space() {
+        assert!(task_type("send_email").is_ok());
+        for bad in ["", "a b", "a\n", &"x".repeat(TYPE_LIMIT_BYTES + 1)] {
+            assert!(task_type(bad).is_err(), "{bad}");
+        }
+    }
+}

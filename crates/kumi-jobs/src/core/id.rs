@@ -1,0 +1,286 @@
+//! The names of things in a queue: tasks, claims, owners, and points in time.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A text that is no id of the kind asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not {expected}")]
+pub struct ParseIdError {
+    text: String,
+    expected: &'static str,
+}
+
+impl ParseIdError {
+    fn new(text: &str, expected: &'static str) -> Self {
+        let text = text.chars().take(80).collect();
+        Self { text, expected }
+    }
+}
+
+/// The id of a task: a UUIDv7, so ids sort by the millisecond in which they were made. Its text is 32 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(u128);
+
+impl TaskId {
+    /// A new id, from this machine's clock and the thread's random generator.
+    #[must_use]
+    pub fn random() -> Self {
+        let since_epoch = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
+        Self::from_parts(
+            Timestamp::from_ms(since_epoch.as_millis() as u64),
+            fastrand::u128(..),
+        )
+    }
+
+    /// The id for a moment and 74 random bits.
+    #[must_use]
+    pub fn from_parts(at: Timestamp, random: u128) -> Self {
+        let [bytes @ .., _, _, _, _, _, _] = random.to_be_bytes();
+        let uuid = uuid::Builder::from_unix_timestamp_millis(at.as_ms(), &bytes).into_uuid();
+        Self(uuid.as_u128())
+    }
+
+    /// The id as a UUID.
+    #[must_use]
+    pub fn uuid(self) -> Uuid {
+        Uuid::from_u128(self.0)
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = ParseIdError;
+
+    /// Reads 32 hex digits, with or without a UUID's hyphens.
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        match Uuid::try_parse(text) {
+            Ok(uuid) => Ok(Self(uuid.as_u128())),
+            Err(_) => Err(ParseIdError::new(text, "a task id (32 hex digits)")),
+        }
+    }
+}
+
+impl Serialize for TaskId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The right to finish one run of a task: the queue's claim counter and the claimer's nonce. Tokens are compared for
+/// equality only. The nonce keeps a server that lost its last writes, and counts again, from repeating a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token {
+    /// The queue's counter at the claim.
+    pub count: u64,
+    /// The claimer's random number.
+    pub nonce: u64,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:016x}", self.count, self.nonce)
+    }
+}
+
+impl FromStr for Token {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let parsed = text.split_once('-').and_then(|(count, nonce)| {
+            let nonce = u64::from_str_radix(nonce, 16).ok()?;
+            Some(Self {
+                count: count.parse().ok()?,
+                nonce,
+            })
+        });
+        parsed.ok_or_else(|| ParseIdError::new(text, "a claim token"))
+    }
+}
+
+/// A worker's name and life, written `name~life`. The name is `[a-z0-9][a-z0-9.-]{0,62}`; the life is 16 hex digits, and
+/// a later life of a name sorts higher.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(Arc<str>);
+
+impl Owner {
+    /// The owner with this name that starts its life now.
+    ///
+    /// # Errors
+    /// If the name is not `[a-z0-9][a-z0-9.-]{0,62}`.
+    pub fn new(name: &str) -> Result<Self, ParseIdError> {
+        let since_epoch = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
+        // Microseconds, and bits that tell two lives of one microsecond apart.
+        let life = ((since_epoch.as_micros() as u64) << 8) | u64::from(fastrand::u8(..));
+        format!("{name}~{life:016x}").parse()
+    }
+
+    /// An owner with a random name.
+    #[must_use]
+    pub fn random() -> Self {
+        Self::new(&format!("worker-{:012x}", fastrand::u64(..) >> 16))
+            .expect("the name holds only letters, digits and a hyphen")
+    }
+
+    /// The part before `~`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.split('~').next().unwrap_or_default()
+    }
+
+    /// The part after `~`.
+    #[must_use]
+    pub fn life(&self) -> &str {
+        self.0.split('~').nth(1).unwrap_or_default()
+    }
+
+    /// `name~life`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Owner {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let is_name = |name: &str| {
+            let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+            (1..=63).contains(&name.len())
+                && name
+                    .bytes()
+                    .all(|byte| plain(byte) || byte == b'.' || byte == b'-')
+                && name.bytes().next().is_some_and(plain)
+        };
+        let is_life = |life: &str| {
+            life.len() == 16
+                && life
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        };
+        match text.split_once('~') {
+            Some((name, life)) if is_name(name) && is_life(life) => Ok(Self(text.into())),
+            _ => Err(ParseIdError::new(
+                text,
+                "an owner (name~life, the life being 16 hex digits)",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Milliseconds since 1970 on the queue's clock.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// A moment, in milliseconds since 1970.
+    #[must_use]
+    pub const fn from_ms(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since 1970.
+    #[must_use]
+    pub const fn as_ms(self) -> u64 {
+        self.0
+    }
+
+    /// The moment that much later.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        Self(self.0.saturating_add(delay.as_millis() as u64))
+    }
+
+    /// How long after `earlier` this is; zero if it is before.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_by_time_and_survive_their_text() {
+        let early = TaskId::from_parts(Timestamp::from_ms(1_000), u128::MAX);
+        let late = TaskId::from_parts(Timestamp::from_ms(1_001), 0);
+        assert!(early < late);
+        assert_eq!(early.to_string().parse(), Ok(early));
+        assert_eq!(early.uuid().to_string().parse(), Ok(early));
+        assert_eq!(early.uuid().get_version_num(), 7);
+        assert!("12".parse::<TaskId>().is_err());
+    }
+
+    #[test]
+    fn tokens_survive_their_text() {
+        let token = Token {
+            count: 7,
+            nonce: u64::MAX,
+        };
+        assert_eq!(token.to_string().parse(), Ok(token));
+        for bad in ["", "7", "x-1", "7-x"] {
+            assert!(bad.parse::<Token>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn owners_have_a_name_and_a_life() {
+        let first = Owner::new("node-1").unwrap();
+        assert_eq!((first.name(), first.life().len()), ("node-1", 16));
+        let random = Owner::random();
+        assert_eq!(random.as_str().parse(), Ok(random));
+        for bad in [
+            "",
+            "a",
+            "A~0123456789abcdef",
+            "a~0123",
+            "-a~0123456789abcdef",
+        ] {
+            assert!(bad.parse::<Owner>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Claims: which waiting tasks a worker gets.
+//!
+//! The claim counter walks over `SLOTS`, in which the four priorities appear 8, 4, 2 and 1 times; a claim takes from the
+//! slot's priority, or from the most urgent one that has something. Within a priority the asked types take turns.
+
+use super::super::id::{TaskId, Timestamp, Token};
+use super::super::record::TaskState;
+use super::super::settings::TURN_LIMIT;
+use super::{Holder, Machine, Record};
+use crate::error::QueueError;
+use crate::queue::{Ask, Claim, Finish, Room, Turn};
+use std::collections::BTreeSet;
+
+/// Which priority is served first, by the claim counter modulo 15.
+pub(crate) const SLOTS: [usize; 15] = [0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0];
+
+impl Machine {
+    /// One step of a worker: reports, ended leases, what is due, claims.
+    pub(crate) fn turn(
+        &mut self,
+        now: Timestamp,
+        reports: Vec<Finish>,
+        ask: &Ask,
+    ) -> Result<Turn, QueueError> {
+        self.check_owner(&ask.owner)?;
+        let finished = self.finish(now, reports);
+        self.reap_one(now);
+        let more_due = self.promote(now);
+        self.trim(now);
+        for room in &ask.types {
+            match self.served.get_mut(&room.task_type) {
+                Some(asked_at) => *asked_at = now,
+                None => drop(self.served.insert(room.task_type.clone(), now)),
+            }
+        }
+        let claims = match self.paused {
+            true => Vec::new(),
+            false => self.claim(now, ask),
+        };
+        self.renew(now, &ask.owner, ask.lease);
+        let left = !self.paused && self.leaves_some(ask, &claims);
+        Ok(Turn {
+            finished,
+            claims,
+            now,
+            next_due: self.next_due(),
+            more: left || more_due,
+            paused: self.paused,
+        })
+    }
+
+    fn claim(&mut self, now: Timestamp, ask: &Ask) -> Vec<Claim> {
+        let plan = self.plan(ask);
+        let mut claims = Vec::with_capacity(plan.len());
+        for (level, index) in plan {
+            let lanes = self.lanes.get_mut(&ask.types[index].task_type);
+            let Some(id) = lanes.and_then(|lanes| lanes[level].pop_front()) else {
+                continue;
+            };
+            // An id that was cancelled in line, or lined up twice by a repeated enqueue after a purge, is skipped.
+            let is_queued = |record: &Record| record.state == TaskState::Queued;
+            if self
+                .records
+                .get(&id)
+                .is_some_and(|record| is_queued(record))
+            {
+                claims.extend(self.claim_one(now, ask, id));
+            }
+        }
+        claims
+    }
+
+    fn claim_one(&mut self, now: Timestamp, ask: &Ask, id: TaskId) -> Option<Claim> {
+        self.claimed += 1;
+        let token = Token {
+            count: self.claimed,
+            nonce: ask.nonce,
+        };
+        {
+            let record = self.records.get_mut(&id)?;
+            record.attempts += 1;
+            record.runs += 1;
+            record.token = Some(token);
+            record.owner = Some(ask.owner.clone());
+        }
+        self.set_state(id, now, TaskState::Running);
+        let holder = self.owners.entry(ask.owner.clone());
+        let holder = holder.or_insert_with(|| Holder {
+            lease_end: now.after(ask.lease),
+            renewed_at: now,
+            running: BTreeSet::new(),
+        });
+        holder.running.insert(id);
+        self.claim_of(id)
+    }
+
+    /// The claim on a running task.
+    pub(super) fn claim_of(&self, id: TaskId) -> Option<Claim> {
+        let record = self.records.get(&id)?;
+        Some(Claim {
+            id,
+            envelope: record.envelope.clone(),
+            token: record.token?,
+            owner: record.owner.clone()?,
+            attempt: record.attempts,
+            runs: record.runs,
+            max_attempts: record.max_attempts,
+            created_at: record.created_at,
+            trace: record.rare.as_ref().and_then(|rare| rare.trace.clone()),
+        })
+    }
+
+    /// From which lines to take, by priority and index of the asked type.
+    fn plan(&self, ask: &Ask) -> Vec<(usize, usize)> {
+        let mut rooms: Vec<usize> = ask.types.iter().map(|room| self.room(room)).collect();
+        let mut lengths: Vec<[usize; 4]> = ask
+            .types
+            .iter()
+            .map(|room| {
+                let lanes = self.lanes.get(&room.task_type);
+                lanes.map_or([0; 4], |lanes| lanes.each_ref().map(|lane| lane.len()))
+            })
+            .collect();
+        let (mut next, mut plan) = ([0; 4], Vec::new());
+        for step in 1..=ask.max.min(TURN_LIMIT) {
+            let slot = SLOTS[((self.claimed + step as u64) % 15) as usize];
+            let picked = std::iter::once(slot).chain(0..4).find_map(|level| {
+                let count = ask.types.len();
+                let index = (0..count)
+                    .map(|offset| (next[level] + offset) % count)
+                    .find(|index| rooms[*index] > 0 && lengths[*index][level] > 0)?;
+                Some((level, index))
+            });
+            let Some((level, index)) = picked else {
+                break;
+            };
+            rooms[index] -= 1;
+            lengths[index][level] -= 1;
+            next[level] = index + 1;
+            plan.push((level, index));
+        }
+        plan
+    }
+
+    /// How many more tasks of a type may start, by the worker's room and the queue's bound.
+    fn room(&self, room: &Room) -> usize {
+        match self.limits.get(&room.task_type) {
+            None => room.room,
+            Some(limit) => {
+                let left = u64::from(*limit).saturating_sub(self.running_of(&room.task_type));
+                room.room.min(usize::try_from(left).unwrap_or(usize::MAX))
+            }
+        }
+    }
+
+    /// Whether the worker could take more at once.
+    fn leaves_some(&self, ask: &Ask, claims: &[Claim]) -> bool {
+        let of_type = |room: &Room| {
+            let same = |claim: &&Claim| claim.envelope.task_type == room.task_type;
+            claims.iter().filter(same).count()
+        };
+        claims.len() < ask.max
+            && ask.types.iter().any(|room| {
+                let left = Room {
+                    task_type: room.task_type.clone(),
+                    room: room.room.saturating_sub(of_type(room)),
+                };
+                self.room(&left) > 0 && !self.is_empty_lane(&room.task_type)
+            })
+    }
+
+    /// Whether one of these types has something to claim.
+    pub(crate) fn is_ready(&self, task_type: &str) -> bool {
+        let bound = self.limits.get(task_type);
+        let is_free = bound.is_none_or(|limit| self.running_of(task_type) < u64::from(*limit));
+        !self.paused && is_free && !self.is_empty_lane(task_type)
+    }
+}

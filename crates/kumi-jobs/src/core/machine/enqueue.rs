@@ -1,0 +1,154 @@
+//! Enqueue, and what is due.
+
+use super::super::id::{TaskId, Timestamp};
+use super::super::record::{NewTask, TaskState};
+use super::super::settings::TURN_LIMIT;
+use super::{Machine, Record};
+use crate::error::QueueError;
+use crate::queue::{Enqueued, TaskEvent};
+use std::sync::Arc;
+
+impl Machine {
+    /// Adds tasks whose sizes were checked.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Timestamp,
+        tasks: Vec<NewTask>,
+    ) -> Result<Vec<Enqueued>, QueueError> {
+        if self.records.len() + tasks.len() > self.settings.task_limit {
+            return Err(QueueError::TooMany {
+                what: "tasks in the queue",
+                limit: self.settings.task_limit,
+            });
+        }
+        Ok(tasks
+            .into_iter()
+            .map(|task| self.enqueue_one(now, task))
+            .collect())
+    }
+
+    fn enqueue_one(&mut self, now: Timestamp, task: NewTask) -> Enqueued {
+        let id = task.id;
+        if self.records.contains_key(&id) {
+            return Enqueued::Exists(id);
+        }
+        if let Some(unique) = &task.unique
+            && let Err(holder) = self.take_unique(&unique.key, id, now)
+        {
+            return Enqueued::Duplicate(holder);
+        }
+        let delay = task.delay;
+        let mut record = Record::new(task, now);
+        // One copy of a type's name for all its records.
+        match self.counts.get_key_value(&record.envelope.task_type) {
+            Some((task_type, _)) => record.envelope.task_type = task_type.clone(),
+            None => drop(
+                self.counts
+                    .insert(record.envelope.task_type.clone(), [0; 8]),
+            ),
+        }
+        let task_type = record.envelope.task_type.clone();
+        record.next_run_at = now.after(delay);
+        let next_run_at = record.next_run_at;
+        self.records.insert(id, Box::new(record));
+        let state = match delay.is_zero() {
+            true => self.join_serial(id),
+            false => TaskState::Scheduled,
+        };
+        match state {
+            TaskState::Scheduled => {
+                let is_first = self
+                    .scheduled
+                    .first()
+                    .is_none_or(|first| next_run_at < first.0);
+                self.scheduled.insert((next_run_at, id));
+                self.effects.wake |= is_first;
+            }
+            TaskState::Queued => self.line_up(id, false),
+            _ => {}
+        }
+        if let Some(record) = self.records.get_mut(&id) {
+            record.state = state;
+        }
+        if let Some(counts) = self.counts.get_mut(&task_type) {
+            counts[state as usize] += 1;
+        }
+        if self.listening {
+            self.effects.moved.push(TaskEvent {
+                id,
+                task_type,
+                from: None,
+                to: state,
+                attempts: 0,
+                at: now,
+            });
+        }
+        Enqueued::New(id, state)
+    }
+
+    /// Takes a unique key for a task, or answers who holds it.
+    pub(super) fn take_unique(
+        &mut self,
+        key: &Arc<str>,
+        id: TaskId,
+        now: Timestamp,
+    ) -> Result<(), TaskId> {
+        if let Some(holder) = self.unique.get(key).copied() {
+            let ended = self
+                .windows
+                .iter()
+                .take_while(|(end, _)| *end <= now)
+                .find(|(_, ended)| ended == key)
+                .cloned();
+            match ended {
+                Some(window) => drop(self.windows.remove(&window)),
+                None => return Err(holder),
+            }
+        }
+        self.unique.insert(key.clone(), id);
+        Ok(())
+    }
+
+    /// Moves what is due into line and frees unique keys whose window ended. True if more is due than one turn moves.
+    pub(super) fn promote(&mut self, now: Timestamp) -> bool {
+        for _ in 0..TURN_LIMIT {
+            match self.windows.first() {
+                Some((end, _)) if *end <= now => {
+                    if let Some((_, key)) = self.windows.pop_first() {
+                        self.unique.remove(&key);
+                    }
+                }
+                _ => break,
+            }
+        }
+        for _ in 0..TURN_LIMIT {
+            match self.scheduled.first() {
+                Some((due, _)) if *due <= now => {
+                    if let Some((_, id)) = self.scheduled.pop_first() {
+                        self.admit(id, now);
+                    }
+                }
+                _ => break,
+            }
+        }
+        for _ in 0..TURN_LIMIT {
+            match self.retry.first() {
+                Some((due, _)) if *due <= now => {
+                    if let Some((_, id)) = self.retry.pop_first() {
+                        self.admit(id, now);
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.next_due().is_some_and(|due| due <= now)
+    }
+
+    /// When something is next due.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        let scheduled = self.scheduled.first().map(|(due, _)| *due);
+        let retry = self.retry.first().map(|(due, _)| *due);
+        let lease = self.owners.values().map(|holder| holder.lease_end).min();
+        [scheduled, retry, lease].into_iter().flatten().min()
+    }
+}

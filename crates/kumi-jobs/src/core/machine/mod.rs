@@ -1,0 +1,427 @@
+//! The job state machine: records, waiting lines, leases. Calls carry the time; effects for the driver gather until it
+//! takes them.
+//!
+//! Waiting lines hold ids only; `records` is the one store of everything else. A cancelled task's id stays in its line
+//! and is skipped when it comes up, because its record is no longer Queued (or Blocked): removing it at once would cost
+//! a walk over the line. `redis/*.lua` does the same moves on the same structures, and the property tests compare both.
+
+mod admin;
+mod claim;
+mod enqueue;
+mod finish;
+mod owners;
+#[cfg(test)]
+mod tests;
+
+use super::id::{Owner, TaskId, Timestamp, Token};
+use super::record::{
+    NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
+};
+use super::settings::Settings;
+use crate::queue::{Schedule, Signal, TaskEvent};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+/// The waiting lines of one type, one per priority.
+type Lanes = [VecDeque<TaskId>; 4];
+
+pub(crate) struct Machine {
+    settings: Settings,
+    records: HashMap<TaskId, Box<Record>, BuildHasherDefault<IdHasher>>,
+    lanes: HashMap<Arc<str>, Lanes>,
+    /// Scheduled tasks by their time.
+    scheduled: BTreeSet<(Timestamp, TaskId)>,
+    /// RetryScheduled tasks by their time.
+    retry: BTreeSet<(Timestamp, TaskId)>,
+    /// Dead tasks by when they died.
+    dead: BTreeSet<(Timestamp, TaskId)>,
+    /// Succeeded tasks, the oldest first.
+    succeeded: VecDeque<TaskId>,
+    /// Cancelled tasks, the oldest first.
+    cancelled: VecDeque<TaskId>,
+    owners: BTreeMap<Owner, Holder>,
+    /// Lives that are refused.
+    released: BTreeSet<Owner>,
+    /// Lines of serial keys. The first task of a line is eligible, running, or dead and holding the line.
+    serial: HashMap<Arc<str>, VecDeque<TaskId>>,
+    /// Holders of unique keys.
+    unique: HashMap<Arc<str>, TaskId>,
+    /// Keys whose holder succeeded and whose window still runs, by its end.
+    windows: BTreeSet<(Timestamp, Arc<str>)>,
+    steps: HashMap<TaskId, BTreeMap<String, Bytes>>,
+    limits: BTreeMap<Arc<str>, u32>,
+    counts: HashMap<Arc<str>, [u64; 8]>,
+    /// When a worker last asked for a type.
+    served: HashMap<Arc<str>, Timestamp>,
+    schedules: BTreeMap<String, Schedule>,
+    /// Claims so far.
+    claimed: u64,
+    paused: bool,
+    /// Whether moves are reported.
+    pub(crate) listening: bool,
+    /// Tasks whose end somebody waits for.
+    pub(crate) watched: HashSet<TaskId>,
+    effects: Effects,
+}
+
+/// What the driver has to do after a call.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Wake all that wait: something may be ready, or is due earlier than before.
+    pub(crate) wake: bool,
+    /// Moves, if `listening`.
+    pub(crate) moved: Vec<TaskEvent>,
+    /// Watched tasks that are done.
+    pub(crate) done: Vec<TaskId>,
+    /// Signals for owners.
+    pub(crate) signals: Vec<(Owner, Signal)>,
+}
+
+struct Record {
+    id: TaskId,
+    envelope: TaskEnvelope,
+    state: TaskState,
+    priority: Priority,
+    cancel_requested: bool,
+    result_dropped: bool,
+    attempts: u32,
+    max_attempts: u32,
+    runs: u32,
+    given_back: u32,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    /// While Scheduled or RetryScheduled.
+    next_run_at: Timestamp,
+    token: Option<Token>,
+    /// While Running.
+    owner: Option<Owner>,
+    /// What most tasks do not have.
+    rare: Option<Box<Rare>>,
+}
+
+#[derive(Default)]
+struct Rare {
+    serial: Option<Serial>,
+    unique: Option<Unique>,
+    trace: Option<Arc<str>>,
+    last_error: Option<String>,
+    progress: Option<Progress>,
+    result: Option<Bytes>,
+}
+
+/// An owner with running tasks.
+struct Holder {
+    lease_end: Timestamp,
+    renewed_at: Timestamp,
+    running: BTreeSet<TaskId>,
+}
+
+impl Machine {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            records: HashMap::default(),
+            lanes: HashMap::new(),
+            scheduled: BTreeSet::new(),
+            retry: BTreeSet::new(),
+            dead: BTreeSet::new(),
+            succeeded: VecDeque::new(),
+            cancelled: VecDeque::new(),
+            owners: BTreeMap::new(),
+            released: BTreeSet::new(),
+            serial: HashMap::new(),
+            unique: HashMap::new(),
+            windows: BTreeSet::new(),
+            steps: HashMap::new(),
+            limits: BTreeMap::new(),
+            counts: HashMap::new(),
+            served: HashMap::new(),
+            schedules: BTreeMap::new(),
+            claimed: 0,
+            paused: false,
+            listening: false,
+            watched: HashSet::new(),
+            effects: Effects::default(),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What gathered since the last call.
+    pub(crate) fn take_effects(&mut self) -> Effects {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Moves a record to a state: counts and events, not lines.
+    fn set_state(&mut self, id: TaskId, now: Timestamp, to: TaskState) {
+        let Some(record) = self.records.get_mut(&id) else {
+            return;
+        };
+        let from = record.state;
+        record.state = to;
+        record.updated_at = now;
+        let task_type = &record.envelope.task_type;
+        match self.counts.get_mut(task_type) {
+            Some(counts) => {
+                counts[from as usize] -= 1;
+                counts[to as usize] += 1;
+            }
+            None => debug_assert!(false, "a type is counted from its first enqueue"),
+        }
+        if self.listening {
+            self.effects.moved.push(TaskEvent {
+                id,
+                task_type: task_type.clone(),
+                from: Some(from),
+                to,
+                attempts: record.attempts,
+                at: now,
+            });
+        }
+    }
+
+    /// Puts a task whose state is set already into the line of its type, at the end or at the head.
+    fn line_up(&mut self, id: TaskId, at_head: bool) {
+        let Some(record) = self.records.get(&id) else {
+            return;
+        };
+        let level = record.priority.level();
+        let lanes = match self.lanes.get_mut(&record.envelope.task_type) {
+            Some(lanes) => lanes,
+            None => self
+                .lanes
+                .entry(record.envelope.task_type.clone())
+                .or_default(),
+        };
+        match at_head {
+            true => lanes[level].push_front(id),
+            false => lanes[level].push_back(id),
+        }
+        self.effects.wake = true;
+    }
+
+    /// Makes a task eligible: it joins its serial line if it is not at the head already, and waits as Queued or Blocked.
+    fn admit(&mut self, id: TaskId, now: Timestamp) {
+        let to = self.join_serial(id);
+        self.set_state(id, now, to);
+        if to == TaskState::Queued {
+            self.line_up(id, false);
+        }
+    }
+
+    fn join_serial(&mut self, id: TaskId) -> TaskState {
+        let key = self.records.get(&id).and_then(|record| record.serial_key());
+        let Some(key) = key else {
+            return TaskState::Queued;
+        };
+        let line = self.serial.entry(key).or_default();
+        if line.front() == Some(&id) {
+            return TaskState::Queued;
+        }
+        line.push_back(id);
+        match line.len() {
+            1 => TaskState::Queued,
+            _ => TaskState::Blocked,
+        }
+    }
+
+    /// Takes a task from the head of its serial line, if it is there, and lets the next one run.
+    fn leave_serial(&mut self, id: TaskId, now: Timestamp) {
+        let Some(key) = self.records.get(&id).and_then(|record| record.serial_key()) else {
+            return;
+        };
+        let Some(line) = self.serial.get_mut(&key) else {
+            return;
+        };
+        if line.front() != Some(&id) {
+            return;
+        }
+        line.pop_front();
+        let is_blocked = |id: &TaskId| {
+            self.records
+                .get(id)
+                .is_some_and(|record| record.state == TaskState::Blocked)
+        };
+        while line.front().is_some_and(|next| !is_blocked(next)) {
+            line.pop_front();
+        }
+        match line.front().copied() {
+            Some(next) => {
+                self.set_state(next, now, TaskState::Queued);
+                self.line_up(next, false);
+            }
+            None => drop(self.serial.remove(&key)),
+        }
+    }
+
+    /// Moves a task to a terminal state: its serial line, its unique key, what is kept of it.
+    fn end(&mut self, id: TaskId, now: Timestamp, to: TaskState) {
+        self.set_state(id, now, to);
+        let Some(record) = self.records.get_mut(&id) else {
+            return;
+        };
+        let holds_line = to == TaskState::Dead
+            && record
+                .rare
+                .as_ref()
+                .and_then(|rare| rare.serial.as_ref())
+                .is_some_and(|serial| serial.hold_on_dead);
+        if to != TaskState::Dead {
+            self.steps.remove(&id);
+            if let Some(rare) = &mut record.rare {
+                rare.progress = None;
+            }
+        }
+        let unique = record.rare.as_ref().and_then(|rare| rare.unique.clone());
+        if let Some(unique) = unique {
+            let end = unique.window.map(|window| record.created_at.after(window));
+            self.release_unique(id, &unique, now, end.filter(|_| to == TaskState::Succeeded));
+        }
+        if !holds_line {
+            self.leave_serial(id, now);
+        }
+        match to {
+            TaskState::Succeeded if self.settings.keep_succeeded == 0 => self.forget(id, now),
+            TaskState::Succeeded => self.succeeded.push_back(id),
+            TaskState::Cancelled => self.cancelled.push_back(id),
+            _ => drop(self.dead.insert((now, id))),
+        }
+        if self.watched.remove(&id) {
+            self.effects.done.push(id);
+        }
+    }
+
+    /// Frees a unique key, or keeps it until `end`.
+    fn release_unique(
+        &mut self,
+        id: TaskId,
+        unique: &Unique,
+        now: Timestamp,
+        end: Option<Timestamp>,
+    ) {
+        if self.unique.get(&unique.key) != Some(&id) {
+            return;
+        }
+        match end {
+            Some(end) if end > now => drop(self.windows.insert((end, unique.key.clone()))),
+            _ => drop(self.unique.remove(&unique.key)),
+        }
+    }
+
+    /// Removes a terminal task's record. The lists by state are the caller's.
+    fn forget(&mut self, id: TaskId, now: Timestamp) {
+        self.leave_serial(id, now);
+        self.steps.remove(&id);
+        if let Some(record) = self.records.remove(&id)
+            && let Some(counts) = self.counts.get_mut(&record.envelope.task_type)
+        {
+            counts[record.state as usize] -= 1;
+        }
+    }
+
+    fn is_empty_lane(&self, task_type: &str) -> bool {
+        self.lanes
+            .get(task_type)
+            .is_none_or(|lanes| lanes.iter().all(VecDeque::is_empty))
+    }
+
+    fn running_of(&self, task_type: &str) -> u64 {
+        let counts = self.counts.get(task_type);
+        counts.map_or(0, |counts| counts[TaskState::Running as usize])
+    }
+}
+
+impl Record {
+    fn new(task: NewTask, now: Timestamp) -> Self {
+        let is_rare = task.serial.is_some() || task.unique.is_some() || task.trace.is_some();
+        let rare = is_rare.then(|| {
+            Box::new(Rare {
+                serial: task.serial,
+                unique: task.unique,
+                trace: task.trace,
+                ..Rare::default()
+            })
+        });
+        Self {
+            id: task.id,
+            envelope: task.envelope,
+            state: TaskState::Queued,
+            priority: task.priority,
+            cancel_requested: false,
+            result_dropped: false,
+            attempts: 0,
+            max_attempts: task.max_attempts,
+            runs: 0,
+            given_back: 0,
+            created_at: now,
+            updated_at: now,
+            next_run_at: now,
+            token: None,
+            owner: None,
+            rare,
+        }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    fn serial_key(&self) -> Option<Arc<str>> {
+        let serial = self.rare.as_ref()?.serial.as_ref()?;
+        Some(serial.key.clone())
+    }
+
+    fn snapshot(&self) -> TaskRecord {
+        let is_timed = matches!(self.state, TaskState::Scheduled | TaskState::RetryScheduled);
+        let rare = self.rare.as_deref();
+        TaskRecord {
+            id: self.id,
+            envelope: self.envelope.clone(),
+            state: self.state,
+            attempts: self.attempts,
+            max_attempts: self.max_attempts,
+            runs: self.runs,
+            given_back: self.given_back,
+            priority: self.priority,
+            last_error: rare.and_then(|rare| rare.last_error.clone()),
+            next_run_at: is_timed.then_some(self.next_run_at),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            owner: self.owner.clone(),
+            token: self.token,
+            cancel_requested: self.cancel_requested,
+            progress: rare.and_then(|rare| rare.progress.clone()),
+            result: rare.and_then(|rare| rare.result.clone()),
+            result_dropped: self.result_dropped,
+            serial: rare.and_then(|rare| rare.serial.clone()),
+            unique: rare.and_then(|rare| rare.unique.clone()),
+            trace: rare.and_then(|rare| rare.trace.clone()),
+        }
+    }
+}
+
+/// Ids are random in their low bits. One multiplication spreads them over the table; ids that a producer chose to
+/// collide cost only that producer's own queue.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0.rotate_left(8) ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn write_u128(&mut self, bits: u128) {
+        let folded = (bits as u64) ^ ((bits >> 64) as u64).rotate_left(32);
+        self.0 = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}

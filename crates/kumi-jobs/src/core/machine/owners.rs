@@ -1,0 +1,142 @@
+//! Leases: one per owner, over all it runs.
+
+use super::super::id::{Owner, TaskId, Timestamp};
+use super::super::record::TaskState;
+use super::super::retry::reap_delay;
+use super::super::settings::TURN_LIMIT;
+use super::Machine;
+use super::finish::Next;
+use crate::error::QueueError;
+use crate::queue::{Claim, Gone, Lease, Released};
+use std::time::Duration;
+
+/// Released lives that are remembered. Names that start with the same text share no lives, and a worker's life is days,
+/// so the oldest are forgotten safely.
+pub(crate) const RELEASED_LIMIT: usize = 10_000;
+
+impl Machine {
+    pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), QueueError> {
+        match self.released.contains(owner) {
+            true => Err(QueueError::OwnerReleased(owner.clone())),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn heartbeat(
+        &mut self,
+        now: Timestamp,
+        owner: &Owner,
+        lease: Duration,
+    ) -> Result<Lease, QueueError> {
+        self.check_owner(owner)?;
+        Ok(match self.renew(now, owner, lease) {
+            true => Lease::Renewed,
+            false => Lease::Lost,
+        })
+    }
+
+    pub(super) fn renew(&mut self, now: Timestamp, owner: &Owner, lease: Duration) -> bool {
+        let Some(holder) = self.owners.get_mut(owner) else {
+            return false;
+        };
+        holder.lease_end = now.after(lease);
+        holder.renewed_at = now;
+        true
+    }
+
+    /// What an owner runs, by id.
+    pub(crate) fn running(&self, owner: &Owner) -> Result<Vec<Claim>, QueueError> {
+        self.check_owner(owner)?;
+        let Some(holder) = self.owners.get(owner) else {
+            return Ok(Vec::new());
+        };
+        let claims = holder.running.iter().filter_map(|id| self.claim_of(*id));
+        Ok(claims.collect())
+    }
+
+    /// Gives back what the owner whose lease ended first held. At most one turn's worth.
+    pub(super) fn reap_one(&mut self, now: Timestamp) -> usize {
+        let ended = self
+            .owners
+            .iter()
+            .filter(|(_, holder)| holder.lease_end <= now)
+            .min_by_key(|(owner, holder)| (holder.lease_end, (*owner).clone()))
+            .map(|(owner, holder)| {
+                let ids: Vec<TaskId> = holder.running.iter().copied().take(TURN_LIMIT).collect();
+                (owner.clone(), ids)
+            });
+        let Some((owner, ids)) = ended else {
+            return 0;
+        };
+        for id in &ids {
+            let error = format!("the lease of worker {owner} ended");
+            self.lose(*id, now, error, false);
+        }
+        ids.len()
+    }
+
+    /// Everything that time brings, for a queue without workers.
+    pub(crate) fn reap(&mut self, now: Timestamp) -> usize {
+        let reaped = self.reap_one(now);
+        let waiting = self.scheduled.len() + self.retry.len();
+        self.promote(now);
+        let promoted = waiting - (self.scheduled.len() + self.retry.len());
+        self.trim(now);
+        reaped + promoted
+    }
+
+    pub(crate) fn release_owner(
+        &mut self,
+        now: Timestamp,
+        gone: &Gone,
+        silent_for: Duration,
+    ) -> Released {
+        let lives: Vec<Owner> = match gone {
+            Gone::Life(owner) => vec![owner.clone()],
+            Gone::Before(newest) => {
+                let older =
+                    |owner: &&Owner| owner.name() == newest.name() && owner.life() < newest.life();
+                self.owners.keys().filter(older).cloned().collect()
+            }
+        };
+        let is_alive = |owner: &Owner| {
+            let holder = self.owners.get(owner);
+            holder.is_some_and(|holder| holder.renewed_at.after(silent_for) > now)
+        };
+        if lives.iter().any(is_alive) {
+            return Released::Alive;
+        }
+        let mut count = 0;
+        for owner in lives {
+            let ids: Vec<TaskId> = match self.owners.get(&owner) {
+                Some(holder) => holder.running.iter().copied().collect(),
+                None => Vec::new(),
+            };
+            // The last one first: each goes to the head of its line, and so they keep their order.
+            for id in ids.iter().rev() {
+                self.lose(*id, now, format!("worker {owner} was declared gone"), true);
+            }
+            count += ids.len();
+            self.released.insert(owner);
+            while self.released.len() > RELEASED_LIMIT {
+                self.released.pop_first();
+            }
+        }
+        Released::Tasks(count)
+    }
+
+    /// A worker lost a task: the attempt stays charged.
+    fn lose(&mut self, id: TaskId, now: Timestamp, error: String, at_once: bool) {
+        let Some(record) = self.records.get_mut(&id) else {
+            return;
+        };
+        record.rare().last_error = Some(error);
+        let next = match (record.cancel_requested, at_once) {
+            (true, _) => Next::End(TaskState::Cancelled),
+            _ if record.attempts >= record.max_attempts => Next::End(TaskState::Dead),
+            (false, true) => Next::Line,
+            (false, false) => Next::Later(TaskState::RetryScheduled, reap_delay(record.attempts)),
+        };
+        self.stop_running(id, now, next);
+    }
+}

@@ -1,0 +1,16 @@
+//! The job state machine: no socket, no clock, no task, no random numbers.
+
+mod id;
+mod machine;
+mod record;
+mod retry;
+mod settings;
+pub mod transition;
+
+pub use id::{Owner, ParseIdError, TaskId, Timestamp, Token};
+pub(crate) use machine::{Effects, Machine};
+pub use record::{
+    JSON, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
+};
+pub use retry::{Exponential, Fixed, RetryPolicy};
+pub use settings::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, MAX_GIVEN_BACK, Settings, TURN_LIMIT};

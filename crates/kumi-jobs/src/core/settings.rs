@@ -1,0 +1,62 @@
+//! The named limits of a queue.
+
+use std::time::Duration;
+
+/// Attempts of a task whose producer named none, the first included.
+pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
+
+/// How often a snooze or a shutdown gives an attempt back.
+pub const MAX_GIVEN_BACK: u32 = 100;
+
+/// Tasks that one call moves between lines, claims or finishes.
+pub const TURN_LIMIT: usize = 200;
+
+/// Tasks in one enqueue.
+pub const ENQUEUE_LIMIT: usize = 500;
+
+/// What a queue accepts and how long it keeps what is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Largest payload. A larger one is an error of the enqueue.
+    pub payload_limit_bytes: usize,
+    /// Largest result that is kept. A task with a larger one succeeds without it.
+    pub result_limit_bytes: usize,
+    /// Largest stored step.
+    pub step_limit_bytes: usize,
+    /// Stored steps of one task.
+    pub step_limit: usize,
+    /// All stored steps of one task together.
+    pub steps_limit_bytes: usize,
+    /// Errors are cut to this length.
+    pub error_limit_bytes: usize,
+    /// Tasks that a memory queue holds, finished ones included.
+    pub task_limit: usize,
+    /// Succeeded tasks (and, counted apart, cancelled ones) that are kept.
+    pub keep_succeeded: usize,
+    /// How long succeeded and cancelled tasks are kept.
+    pub keep_succeeded_for: Duration,
+    /// Dead tasks that are kept.
+    pub keep_dead: usize,
+    /// How long dead tasks are kept.
+    pub keep_dead_for: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        const HOUR: u64 = 3_600;
+        Self {
+            payload_limit_bytes: 256 << 10,
+            result_limit_bytes: 64 << 10,
+            step_limit_bytes: 64 << 10,
+            step_limit: 64,
+            steps_limit_bytes: 1 << 20,
+            error_limit_bytes: 4 << 10,
+            task_limit: 10_000_000,
+            keep_succeeded: 10_000,
+            keep_succeeded_for: Duration::from_secs(HOUR),
+            keep_dead: 100_000,
+            keep_dead_for: Duration::from_secs(7 * 24 * HOUR),
+        }
+    }
+}

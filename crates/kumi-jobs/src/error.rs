@@ -1,0 +1,97 @@
+//! What can go wrong between a program and a queue.
+
+use crate::core::{Owner, TaskId, TaskState};
+
+/// A call to a queue that failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// The server could not be reached or the connection broke. The call may or may not have been carried out; every
+    /// call can be repeated.
+    #[error("the queue's server is not reachable")]
+    Io(#[source] redis::RedisError),
+    /// The server answered with an error. Nothing changed.
+    #[error("the queue's server answered with an error")]
+    Server(#[source] redis::RedisError),
+    /// The server answered something that this version does not understand.
+    #[error("the queue's server answered unexpectedly: {0}")]
+    Protocol(String),
+    /// A URL or a server setting does not fit. Nothing changed.
+    #[error("{0}")]
+    Config(String),
+    /// A payload, a step or a name is larger than its limit. Nothing changed.
+    #[error("{what} has {size} bytes; the limit is {limit}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// More of something than its limit. Nothing changed.
+    #[error("more than {limit} {what}")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// A name is empty or holds a character that it cannot hold. Nothing changed.
+    #[error("{0}")]
+    Invalid(String),
+    /// The owner was declared gone; it has to stop. Nothing changed.
+    #[error("the worker {0} was declared gone")]
+    OwnerReleased(Owner),
+    /// The call was carried out, but fewer replicas than asked for confirmed it in time.
+    #[error("{confirmed} of {wanted} replicas confirmed the write")]
+    NotReplicated {
+        /// How many confirmed.
+        confirmed: usize,
+        /// How many were asked for.
+        wanted: usize,
+    },
+}
+
+/// Why there is no result to give out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultError {
+    /// The queue failed.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// The task is Dead.
+    #[error("task {id} is dead: {error}")]
+    Dead {
+        /// The task.
+        id: TaskId,
+        /// The error of its last attempt.
+        error: String,
+    },
+    /// The task was cancelled.
+    #[error("task {0} was cancelled")]
+    Cancelled(TaskId),
+    /// The task succeeded with a result over the limit.
+    #[error("task {0} succeeded, but its result was too large to keep")]
+    TooLarge(TaskId),
+    /// The task is unknown: never enqueued here, or purged.
+    #[error("task {0} is unknown; it may have been purged")]
+    Unknown(TaskId),
+    /// The stored result is not of the type asked for.
+    #[error("the result of task {id} cannot be decoded")]
+    Decode {
+        /// The task.
+        id: TaskId,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The task is in a state that this version does not know.
+    #[error("task {id} ended as {state}")]
+    State {
+        /// The task.
+        id: TaskId,
+        /// Its state.
+        state: TaskState,
+    },
+}

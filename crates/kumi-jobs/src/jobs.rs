@@ -1,0 +1,359 @@
+//! The producer's side: a queue with types.
+
+use crate::core::{
+    ENQUEUE_LIMIT, NewTask, Priority, Serial, TaskEnvelope, TaskId, TaskRecord, TaskState, Unique,
+};
+use crate::error::{QueueError, ResultError};
+use crate::memory::InMemoryQueue;
+use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued};
+use crate::task::Task;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+tokio::task_local! {
+    /// The trace context of the running task: what it enqueues carries it on.
+    pub(crate) static TRACE: Option<Arc<str>>;
+}
+
+/// A queue, for producers. Clones share the connection.
+#[derive(Clone)]
+pub struct Jobs {
+    queue: Arc<dyn Queue>,
+}
+
+impl fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jobs").finish_non_exhaustive()
+    }
+}
+
+impl Jobs {
+    /// A queue in the memory of this process.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self::with_queue(Arc::new(InMemoryQueue::new()))
+    }
+
+    /// Any queue.
+    #[must_use]
+    pub fn with_queue(queue: Arc<dyn Queue>) -> Self {
+        Self { queue }
+    }
+
+    /// The queue itself.
+    #[must_use]
+    pub fn queue(&self) -> &Arc<dyn Queue> {
+        &self.queue
+    }
+
+    /// A task to enqueue; `.await` it after its options. Repeated by the same future, it enqueues once.
+    pub fn enqueue<T: Task>(&self, task: T) -> Enqueue<T> {
+        let encoded = encode(&task);
+        Enqueue {
+            queue: self.queue.clone(),
+            task: encoded,
+            output: PhantomData,
+        }
+    }
+
+    /// Enqueues many tasks, in calls of up to [`ENQUEUE_LIMIT`] each. An error means that those of earlier calls are
+    /// enqueued.
+    ///
+    /// # Errors
+    /// As of [`Enqueue`].
+    pub async fn enqueue_all<T: Task>(
+        &self,
+        tasks: impl IntoIterator<Item = T>,
+    ) -> Result<Vec<Handle<T::Output>>, QueueError> {
+        let mut handles = Vec::new();
+        let mut tasks = tasks.into_iter().peekable();
+        while tasks.peek().is_some() {
+            let batch: Vec<NewTask> = tasks
+                .by_ref()
+                .take(ENQUEUE_LIMIT)
+                .map(|task| encode(&task))
+                .collect::<Result<_, _>>()?;
+            let made = self.queue.enqueue(batch).await?;
+            made.iter().for_each(|made| tell(*made, T::TYPE));
+            handles.extend(made.into_iter().map(|made| Handle {
+                queue: self.queue.clone(),
+                made,
+                output: PhantomData,
+            }));
+        }
+        Ok(handles)
+    }
+
+    /// Enqueues a task as data, for instance one whose type is known only at run time.
+    ///
+    /// # Errors
+    /// If the payload or a name is too large, or the queue fails.
+    pub async fn enqueue_raw(&self, task: NewTask) -> Result<Enqueued, QueueError> {
+        let task_type = task.envelope.task_type.clone();
+        let made = first(self.queue.enqueue(vec![task]).await?)?;
+        tell(made, &task_type);
+        Ok(made)
+    }
+
+    /// A handle on a task that was enqueued before, perhaps by another program.
+    #[must_use]
+    pub fn handle<T: Task>(&self, id: TaskId) -> Handle<T::Output> {
+        Handle {
+            queue: self.queue.clone(),
+            made: Enqueued::Exists(id),
+            output: PhantomData,
+        }
+    }
+
+    /// What is known of a task.
+    ///
+    /// # Errors
+    /// If the queue fails.
+    pub async fn get_status(&self, id: TaskId) -> Result<Option<TaskRecord>, QueueError> {
+        self.queue.get_status(id).await
+    }
+
+    /// How many tasks are in each state.
+    ///
+    /// # Errors
+    /// If the queue fails.
+    pub async fn counts_by_state(&self) -> Result<Counts, QueueError> {
+        self.queue.counts_by_state().await
+    }
+
+    /// Brings back all dead tasks that the filter admits. Answers how many; one whose unique key is taken stays Dead.
+    ///
+    /// # Errors
+    /// If the queue fails; tasks of earlier pages are back then.
+    pub async fn requeue_dead(&self, task_type: Option<Arc<str>>) -> Result<usize, QueueError> {
+        let filter = Filter {
+            states: vec![TaskState::Dead],
+            task_type,
+        };
+        let mut count = 0;
+        let mut cursor = None;
+        loop {
+            let page = self.queue.list(&filter, cursor.as_deref(), PAGE).await?;
+            let ids = page.tasks.iter().map(|task| task.id).collect();
+            let requeued = self.queue.requeue(ids).await?;
+            let applied = |requeued: &&Requeued| matches!(requeued, Requeued::Applied(_));
+            count += requeued.iter().filter(applied).count();
+            cursor = page.cursor;
+            if cursor.is_none() {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Forgets all done tasks that the filter admits. Answers how many.
+    ///
+    /// # Errors
+    /// If the queue fails; tasks of earlier pages are gone then.
+    pub async fn purge(&self, mut filter: Filter) -> Result<usize, QueueError> {
+        if filter.states.is_empty() {
+            filter.states = TaskState::ALL
+                .into_iter()
+                .filter(|s| s.is_terminal())
+                .collect();
+        }
+        let mut count = 0;
+        let mut cursor = None;
+        loop {
+            let page = self.queue.list(&filter, cursor.as_deref(), PAGE).await?;
+            let ids = page.tasks.iter().map(|task| task.id).collect();
+            count += self.queue.purge(ids).await?;
+            cursor = page.cursor;
+            if cursor.is_none() {
+                return Ok(count);
+            }
+        }
+    }
+}
+
+/// Tasks looked at per call of a listing that goes over all.
+const PAGE: usize = 200;
+
+fn encode<T: Task>(task: &T) -> Result<NewTask, QueueError> {
+    let payload = serde_json::to_vec(task).map_err(|error| {
+        QueueError::Invalid(format!("the {} cannot be encoded: {error}", T::TYPE))
+    })?;
+    let options = T::options();
+    let mut new = NewTask::new(TaskEnvelope::json(T::TYPE, payload));
+    new.max_attempts = options.max_attempts;
+    new.priority = options.priority;
+    new.trace = TRACE.try_with(Clone::clone).ok().flatten();
+    Ok(new)
+}
+
+fn first(made: Vec<Enqueued>) -> Result<Enqueued, QueueError> {
+    let none = || QueueError::Protocol("an enqueue without a reply".into());
+    made.first().copied().ok_or_else(none)
+}
+
+fn tell(made: Enqueued, task_type: &str) {
+    if let Enqueued::New(id, state) = made {
+        tracing::info!(task_id = %id, task_type, %state, "Enqueued");
+    }
+}
+
+/// A task that is about to be enqueued. Dropping it before it is awaited enqueues nothing.
+#[must_use = "nothing is enqueued before .await"]
+pub struct Enqueue<T: Task> {
+    queue: Arc<dyn Queue>,
+    task: Result<NewTask, QueueError>,
+    output: PhantomData<fn() -> T>,
+}
+
+impl<T: Task> Enqueue<T> {
+    /// Runs it no earlier than that much later.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.with(|task| task.delay = delay)
+    }
+
+    /// If an unfinished task has this key, enqueues nothing and answers with that one.
+    pub fn unique(self, key: impl AsRef<str>) -> Self {
+        self.with(|task| {
+            task.unique = Some(Unique {
+                key: key.as_ref().into(),
+                window: None,
+            });
+        })
+    }
+
+    /// As `unique`, and the key stays taken at least that long after the enqueue.
+    pub fn unique_for(self, key: impl AsRef<str>, window: Duration) -> Self {
+        self.with(|task| {
+            task.unique = Some(Unique {
+                key: key.as_ref().into(),
+                window: Some(window),
+            });
+        })
+    }
+
+    /// Runs it after all earlier tasks with this key.
+    pub fn serial(self, key: impl AsRef<str>) -> Self {
+        self.with(|task| {
+            task.serial = Some(Serial {
+                key: key.as_ref().into(),
+                hold_on_dead: false,
+            });
+        })
+    }
+
+    /// As `serial`, and if it ends Dead, later tasks wait until it is requeued or purged.
+    pub fn serial_strict(self, key: impl AsRef<str>) -> Self {
+        self.with(|task| {
+            task.serial = Some(Serial {
+                key: key.as_ref().into(),
+                hold_on_dead: true,
+            });
+        })
+    }
+
+    /// Its level among the waiting tasks.
+    pub fn priority(self, priority: Priority) -> Self {
+        self.with(|task| task.priority = priority)
+    }
+
+    /// How often it is tried, the first time included.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.with(|task| task.max_attempts = attempts)
+    }
+
+    /// The trace context that its handler gets, in the form of a W3C `traceparent` header.
+    pub fn trace(self, traceparent: impl Into<Arc<str>>) -> Self {
+        self.with(|task| task.trace = Some(traceparent.into()))
+    }
+
+    /// Its id, for a producer that repeats an enqueue across restarts.
+    pub fn id(self, id: TaskId) -> Self {
+        self.with(|task| task.id = id)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut NewTask)) -> Self {
+        if let Ok(task) = &mut self.task {
+            change(task);
+        }
+        self
+    }
+}
+
+impl<T: Task> IntoFuture for Enqueue<T> {
+    type Output = Result<Handle<T::Output>, QueueError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let made = first(self.queue.enqueue(vec![self.task?]).await?)?;
+            tell(made, T::TYPE);
+            Ok(Handle {
+                queue: self.queue,
+                made,
+                output: PhantomData,
+            })
+        })
+    }
+}
+
+/// A task that was enqueued.
+pub struct Handle<O> {
+    queue: Arc<dyn Queue>,
+    made: Enqueued,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O> fmt::Debug for Handle<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Handle").field(&self.made).finish()
+    }
+}
+
+impl<O: DeserializeOwned> Handle<O> {
+    /// The task's id; with a unique key, perhaps that of an earlier task.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.made.id()
+    }
+
+    /// What became of the enqueue.
+    #[must_use]
+    pub fn enqueued(&self) -> Enqueued {
+        self.made
+    }
+
+    /// What is known of the task.
+    ///
+    /// # Errors
+    /// If the queue fails.
+    pub async fn status(&self) -> Result<Option<TaskRecord>, QueueError> {
+        self.queue.get_status(self.id()).await
+    }
+
+    /// Waits for the task's end and decodes its result. Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// If it ended without a result, its result was not kept, or the queue fails.
+    pub async fn result(&self) -> Result<O, ResultError> {
+        let id = self.id();
+        let record = self.queue.done(id).await?;
+        let record = record.ok_or(ResultError::Unknown(id))?;
+        match (record.state, record.result) {
+            (TaskState::Succeeded, Some(result)) => {
+                serde_json::from_slice(&result).map_err(|source| ResultError::Decode { id, source })
+            }
+            (TaskState::Succeeded, None) if record.result_dropped => Err(ResultError::TooLarge(id)),
+            (TaskState::Succeeded, None) => Err(ResultError::Unknown(id)),
+            (TaskState::Dead, _) => Err(ResultError::Dead {
+                id,
+                error: record.last_error.unwrap_or_default(),
+            }),
+            (TaskState::Cancelled, _) => Err(ResultError::Cancelled(id)),
+            (state, _) => Err(ResultError::State { id, state }),
+        }
+    }
+}

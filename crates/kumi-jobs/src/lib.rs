@@ -1,0 +1,59 @@
+//! kumi-jobs: a job runtime. Tasks are data (a type and a JSON payload); handlers are registered by type; a failed task
+//! is retried by being queued again; every state is visible.
+//!
+//! One trait, [`Queue`], has two implementations: [`InMemoryQueue`] in this process, and a Redis queue on any Redis from
+//! 6.2 on or a Redis Cluster. The state machine behind them opens no socket and reads no clock. Delivery is
+//! at-least-once; every report on a run carries the claim's token, and one with an old token changes nothing.
+//!
+//! ```
+//! use kumi_jobs::{Context, Jobs, Task, TaskError, Worker};
+//!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! struct Greet { name: String }
+//!
+//! impl Task for Greet {
+//!     const TYPE: &'static str = "greet";
+//!     type Output = String;
+//! }
+//!
+//! async fn greet(task: Greet, cx: Context<&'static str>) -> Result<String, TaskError> {
+//!     Ok(format!("{}, {}", cx.state(), task.name))
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let jobs = Jobs::memory();
+//! let handle = jobs.enqueue(Greet { name: "Ann".into() }).await?;
+//! let done = async { assert_eq!(handle.result().await.ok().as_deref(), Some("Hello, Ann")) };
+//! Worker::new(&jobs, "Hello").handle(greet).run_until(done).await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod check;
+mod context;
+mod core;
+mod error;
+mod jobs;
+mod memory;
+mod queue;
+mod registry;
+mod task;
+mod worker;
+
+pub use context::Context;
+pub use core::{
+    DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, Exponential, Fixed, JSON, MAX_GIVEN_BACK, NewTask, Owner,
+    ParseIdError, Priority, Progress, RetryPolicy, Serial, Settings, TURN_LIMIT, TaskEnvelope,
+    TaskId, TaskRecord, TaskState, Timestamp, Token, Unique, transition,
+};
+pub use error::{QueueError, ResultError};
+pub use jobs::{Enqueue, Handle, Jobs};
+pub use memory::InMemoryQueue;
+pub use queue::{
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Finished, Gone, Lease, Notice,
+    Outcome, Page, Queue, Released, Reply, Requeued, Room, Schedule, Signal, TaskEvent, Turn,
+};
+pub use registry::{DuplicateType, Execution, Registry, TaskHandler};
+pub use task::{Options, Task, TaskError};
+pub use tokio_util::sync::CancellationToken;
+pub use worker::{LEASE, RENEWAL, Worker, WorkerError};

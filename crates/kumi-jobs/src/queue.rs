@@ -1,0 +1,527 @@
+//! The port between workers and a queue: what a queue can do, in batches, and the words for it.
+//!
+//! A queue owns all state and the clock. A worker asks for claims, runs handlers, and reports outcomes with the claim's
+//! token; a report with another token changes nothing. [`InMemoryQueue`](crate::InMemoryQueue) and
+//! `RedisQueue` implement it, and the `conformance` feature has the tests that any other
+//! implementation should pass.
+
+use crate::core::{
+    NewTask, Owner, Progress, Settings, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp,
+    Token,
+};
+use crate::error::QueueError;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The future of a queue's call. Dropping it may leave the call done or not done, never half done.
+pub type Reply<'a, T> = BoxFuture<'a, Result<T, QueueError>>;
+
+/// Room for one type in a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// A type that the worker has a handler for.
+    pub task_type: Arc<str>,
+    /// How many tasks of it the worker would start now.
+    pub room: usize,
+}
+
+/// A worker's wish for tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The worker.
+    pub owner: Owner,
+    /// The worker's random number, which becomes part of its tokens.
+    pub nonce: u64,
+    /// How long its claims hold without a renewal.
+    pub lease: Duration,
+    /// What it can run. Types that come first are tried first within a priority, so a worker rotates them.
+    pub types: Vec<Room>,
+    /// How many tasks it would start now, of all types.
+    pub max: usize,
+}
+
+/// A task that a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The task.
+    pub id: TaskId,
+    /// The task as data.
+    pub envelope: TaskEnvelope,
+    /// The right to report on this run.
+    pub token: Token,
+    /// The worker.
+    pub owner: Owner,
+    /// The number of this attempt, 1 for the first.
+    pub attempt: u32,
+    /// The number of this run; more than `attempt` after a snooze or a shutdown.
+    pub runs: u32,
+    /// The attempt with this number is the last.
+    pub max_attempts: u32,
+    /// When the task was enqueued.
+    pub created_at: Timestamp,
+    /// The producer's trace context.
+    pub trace: Option<Arc<str>>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The handler returned a result; None if it is not to be kept.
+    Succeeded(Option<Bytes>),
+    /// The handler failed. It is retried after the delay if attempts are left, or never if there is no delay.
+    Failed {
+        /// What went wrong.
+        error: String,
+        /// The delay before the next attempt.
+        retry_after: Option<Duration>,
+    },
+    /// The handler wants to run later. The attempt is given back.
+    Snoozed(Duration),
+    /// The worker shuts down. The attempt is given back and the task waits at the head of its line.
+    GivenBack,
+    /// The handler ended because it was cancelled.
+    Cancelled,
+}
+
+/// The report on one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finish {
+    /// The task.
+    pub id: TaskId,
+    /// The claim's token.
+    pub token: Token,
+    /// The claim's owner.
+    pub owner: Owner,
+    /// How the run ended.
+    pub outcome: Outcome,
+}
+
+impl Finish {
+    /// The report on a claim.
+    #[must_use]
+    pub fn new(claim: &Claim, outcome: Outcome) -> Self {
+        Self {
+            id: claim.id,
+            token: claim.token,
+            owner: claim.owner.clone(),
+            outcome,
+        }
+    }
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finished {
+    /// The task moved to this state.
+    Applied(TaskState),
+    /// The same report was applied before; its reply was lost.
+    AlreadyApplied,
+    /// The token is not the task's current one. Nothing changed.
+    Refused,
+    /// There is no such task; it may have been purged after an earlier report.
+    Unknown,
+}
+
+/// What a turn did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// What became of each report, in order.
+    pub finished: Vec<Finished>,
+    /// Tasks for the worker.
+    pub claims: Vec<Claim>,
+    /// The queue's clock.
+    pub now: Timestamp,
+    /// When something is next due: a delayed task, a retry, or the end of a lease.
+    pub next_due: Option<Timestamp>,
+    /// Whether tasks for which there was room were left in line, or more tasks are due than one turn moves.
+    pub more: bool,
+    /// Whether the queue is paused.
+    pub paused: bool,
+}
+
+/// What became of an enqueue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Enqueued {
+    /// The task is new and in this state.
+    New(TaskId, TaskState),
+    /// A task with this id was enqueued before; nothing changed.
+    Exists(TaskId),
+    /// This task holds the unique key; nothing changed.
+    Duplicate(TaskId),
+}
+
+impl Enqueued {
+    /// The task to wait for.
+    #[must_use]
+    pub fn id(self) -> TaskId {
+        match self {
+            Self::New(id, _) | Self::Exists(id) | Self::Duplicate(id) => id,
+        }
+    }
+}
+
+/// What became of a cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cancel {
+    /// It waited and is Cancelled now.
+    Cancelled,
+    /// It runs; its worker was asked to stop it.
+    Requested,
+    /// It was already done.
+    AlreadyDone(TaskState),
+    /// There is no such task.
+    Unknown,
+}
+
+/// What became of a requeue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Requeued {
+    /// It waits again, with all its attempts.
+    Applied(TaskState),
+    /// It is not Dead.
+    NotDead(TaskState),
+    /// This task holds its unique key.
+    Taken(TaskId),
+    /// There is no such task.
+    Unknown,
+}
+
+/// What became of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Released {
+    /// So many tasks were given back.
+    Tasks(usize),
+    /// The owner renewed its lease recently; nothing changed.
+    Alive,
+}
+
+/// Whose tasks are released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Gone {
+    /// This life of this name.
+    Life(Owner),
+    /// All lives of this name before this one.
+    Before(Owner),
+}
+
+/// Whether an owner still has its lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lease {
+    /// It was renewed.
+    Renewed,
+    /// The owner has no tasks in the queue: it finished them, or its lease ended and they were given back.
+    Lost,
+}
+
+/// Why a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Signal {
+    /// There may be something to claim.
+    Ready,
+    /// This running task is to be cancelled.
+    Cancel(TaskId),
+    /// The owner asked for the wait to end.
+    Poke,
+}
+
+/// Which tasks a listing shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Tasks in one of these states; all if empty.
+    pub states: Vec<TaskState>,
+    /// Tasks of this type.
+    pub task_type: Option<Arc<str>>,
+}
+
+impl Filter {
+    /// Whether a task belongs to the listing.
+    #[must_use]
+    pub fn admits(&self, state: TaskState, task_type: &str) -> bool {
+        (self.states.is_empty() || self.states.contains(&state))
+            && self
+                .task_type
+                .as_deref()
+                .is_none_or(|wanted| wanted == task_type)
+    }
+}
+
+/// A part of a listing. A task that stays put while pages are read is on at least one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// Some tasks; perhaps none, though later pages have some.
+    pub tasks: Vec<TaskRecord>,
+    /// Continues the listing; None at its end.
+    pub cursor: Option<String>,
+}
+
+/// How many tasks of each type are in each state.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Counts per type and state; zeros are left out.
+    pub by_type: BTreeMap<Arc<str>, BTreeMap<TaskState, u64>>,
+    /// Types for which a worker asked within the last minute.
+    pub served: Vec<Arc<str>>,
+    /// Whether claims are stopped.
+    pub paused: bool,
+}
+
+impl Counts {
+    /// How many tasks are in a state.
+    #[must_use]
+    pub fn of(&self, state: TaskState) -> u64 {
+        self.by_type
+            .values()
+            .filter_map(|states| states.get(&state))
+            .sum()
+    }
+
+    /// How many tasks there are.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.by_type.values().flat_map(BTreeMap::values).sum()
+    }
+
+    /// Types with unfinished tasks that no worker asked for within the last minute.
+    #[must_use]
+    pub fn unserved(&self) -> Vec<Arc<str>> {
+        let unfinished = |states: &BTreeMap<TaskState, u64>| {
+            states
+                .iter()
+                .any(|(state, count)| !state.is_terminal() && *count > 0)
+        };
+        self.by_type
+            .iter()
+            .filter(|(task_type, states)| unfinished(states) && !self.served.contains(task_type))
+            .map(|(task_type, _)| task_type.clone())
+            .collect()
+    }
+}
+
+/// One move of one task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskEvent {
+    /// The task.
+    pub id: TaskId,
+    /// Its type.
+    pub task_type: Arc<str>,
+    /// The state before; None if it was just enqueued.
+    pub from: Option<TaskState>,
+    /// The state after.
+    pub to: TaskState,
+    /// Its attempts after the move.
+    pub attempts: u32,
+    /// When it moved.
+    pub at: Timestamp,
+}
+
+/// What a subscription delivers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// A task moved.
+    Moved(TaskEvent),
+    /// Moves may have been missed here, because the reader was too slow or the connection broke.
+    Gap,
+}
+
+/// A subscription to the moves of all tasks. Dropping it ends it.
+#[derive(Debug)]
+pub struct Events(pub(crate) tokio::sync::mpsc::Receiver<Notice>);
+
+impl Events {
+    /// A subscription that delivers what is sent into the channel; for other implementations of [`Queue`].
+    #[must_use]
+    pub fn from_channel(receiver: tokio::sync::mpsc::Receiver<Notice>) -> Self {
+        Self(receiver)
+    }
+
+    /// The next move; None when the queue is gone. Dropping the future loses nothing.
+    pub async fn recv(&mut self) -> Option<Notice> {
+        self.0.recv().await
+    }
+}
+
+/// A stored schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// Names the schedule within the queue.
+    pub name: String,
+    /// Five fields: minute, hour, day of month, month, day of week.
+    pub expression: String,
+    /// An IANA time zone, such as `Asia/Tokyo`.
+    pub zone: String,
+    /// What is enqueued.
+    pub envelope: TaskEnvelope,
+    /// The attempts of each task.
+    pub max_attempts: u32,
+    /// The last slot that was decided: its task was enqueued, or it was skipped.
+    pub last_slot: Timestamp,
+}
+
+/// A store of tasks. All methods may be called from many tasks at once.
+pub trait Queue: Send + Sync + 'static {
+    /// The limits in force.
+    fn settings(&self) -> &Settings;
+
+    /// Adds tasks, at most [`ENQUEUE_LIMIT`](crate::ENQUEUE_LIMIT) of them. Repeating it with the same ids changes
+    /// nothing.
+    fn enqueue(&self, tasks: Vec<NewTask>) -> Reply<'_, Vec<Enqueued>>;
+
+    /// Applies reports, gives back what ended leases held, moves what is due into line, and claims tasks: one step of a
+    /// worker. At most [`TURN_LIMIT`](crate::TURN_LIMIT) reports and claims.
+    fn turn(&self, reports: Vec<Finish>, ask: Ask) -> Reply<'_, Turn>;
+
+    /// Claims tasks.
+    fn dequeue_ready(&self, ask: Ask) -> Reply<'_, Vec<Claim>> {
+        Box::pin(async move { Ok(self.turn(Vec::new(), ask).await?.claims) })
+    }
+
+    /// Applies reports.
+    fn finish(&self, reports: Vec<Finish>) -> Reply<'_, Vec<Finished>> {
+        Box::pin(async move {
+            let Some(first) = reports.first() else {
+                return Ok(Vec::new());
+            };
+            let ask = Ask {
+                owner: first.owner.clone(),
+                nonce: 0,
+                lease: crate::worker::LEASE,
+                types: Vec::new(),
+                max: 0,
+            };
+            Ok(self.turn(reports, ask).await?.finished)
+        })
+    }
+
+    /// Reports that a run succeeded.
+    fn mark_succeeded<'a>(
+        &'a self,
+        claim: &'a Claim,
+        result: Option<Bytes>,
+    ) -> Reply<'a, Finished> {
+        self.mark(claim, Outcome::Succeeded(result))
+    }
+
+    /// Reports that a run failed; it is retried after the delay if attempts are left.
+    fn mark_failed<'a>(
+        &'a self,
+        claim: &'a Claim,
+        error: String,
+        retry_after: Option<Duration>,
+    ) -> Reply<'a, Finished> {
+        self.mark(claim, Outcome::Failed { error, retry_after })
+    }
+
+    /// Reports how a run ended.
+    fn mark<'a>(&'a self, claim: &'a Claim, outcome: Outcome) -> Reply<'a, Finished> {
+        Box::pin(async move {
+            let finished = self.finish(vec![Finish::new(claim, outcome)]).await?;
+            finished
+                .first()
+                .copied()
+                .ok_or(QueueError::Protocol("a report without a reply".into()))
+        })
+    }
+
+    /// Extends the lease on all that an owner holds.
+    fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease>;
+
+    /// What an owner holds: for a worker that sent an ask and got no reply.
+    fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>>;
+
+    /// Gives back at once what a crashed worker holds, unless it has renewed its lease within `silent_for`. The owner
+    /// gets [`QueueError::OwnerReleased`] from then on.
+    fn release_owner<'a>(&'a self, gone: &'a Gone, silent_for: Duration) -> Reply<'a, Released>;
+
+    /// Gives back what ended leases held, moves what is due into line and drops what was kept long enough. Turns do it
+    /// too; this is for a queue without workers. Answers how many tasks moved.
+    fn reap(&self) -> Reply<'_, usize>;
+
+    /// Stores how far a run is. False if the token is not current.
+    fn progress<'a>(&'a self, claim: &'a Claim, progress: Progress) -> Reply<'a, bool>;
+
+    /// Stores a step's value, so that later runs of the task find it. False if the token is not current.
+    fn save_step<'a>(&'a self, claim: &'a Claim, name: &'a str, value: Bytes) -> Reply<'a, bool>;
+
+    /// The stored steps of a task.
+    fn steps(&self, id: TaskId) -> Reply<'_, BTreeMap<String, Bytes>>;
+
+    /// Cancels a task, or asks its worker to.
+    fn cancel(&self, id: TaskId) -> Reply<'_, Cancel>;
+
+    /// What is known of a task; None if there is none or it was purged.
+    fn get_status(&self, id: TaskId) -> Reply<'_, Option<TaskRecord>>;
+
+    /// How many tasks are in each state.
+    fn counts_by_state(&self) -> Reply<'_, Counts>;
+
+    /// A part of a listing, of about `limit` tasks looked at.
+    fn list<'a>(
+        &'a self,
+        filter: &'a Filter,
+        cursor: Option<&'a str>,
+        limit: usize,
+    ) -> Reply<'a, Page>;
+
+    /// Brings dead tasks back, with all their attempts.
+    fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>>;
+
+    /// Forgets tasks that are done. Others stay. Answers how many went.
+    fn purge(&self, ids: Vec<TaskId>) -> Reply<'_, usize>;
+
+    /// Stops (or resumes) claims, on all workers and across restarts.
+    fn pause(&self, paused: bool) -> Reply<'_, ()>;
+
+    /// Bounds how many tasks of a type run at once, on all workers together; None lifts the bound.
+    fn limit<'a>(&'a self, task_type: &'a str, limit: Option<u32>) -> Reply<'a, ()>;
+
+    /// Waits until one of the types may have something to claim, a signal for the owner arrives, or the time is up. Not
+    /// to be dropped before it ends, except when the worker ends: a dropped wait may have taken a signal with it.
+    fn wait<'a>(
+        &'a self,
+        owner: &'a Owner,
+        types: Vec<Arc<str>>,
+        at_most: Duration,
+    ) -> Reply<'a, Vec<Signal>>;
+
+    /// Ends the wait of an owner.
+    fn poke<'a>(&'a self, owner: &'a Owner) -> Reply<'a, ()>;
+
+    /// Waits until a task is done, and answers its record; None if it is unknown, or was purged meanwhile.
+    fn done(&self, id: TaskId) -> Reply<'_, Option<TaskRecord>>;
+
+    /// Subscribes to the moves of all tasks, from now on.
+    fn subscribe(&self) -> Reply<'_, Events>;
+
+    /// Stores a schedule. One with the same name and times keeps its last slot; otherwise slots count from now.
+    fn put_schedule(&self, schedule: Schedule) -> Reply<'_, ()>;
+
+    /// Removes a schedule. False if there was none.
+    fn remove_schedule<'a>(&'a self, name: &'a str) -> Reply<'a, bool>;
+
+    /// All schedules by name, and the queue's clock.
+    fn schedules(&self) -> Reply<'_, (Timestamp, Vec<Schedule>)>;
+
+    /// Decides a slot of a schedule, if `last` is still its last slot: enqueues the task (if there is one) and moves the
+    /// last slot. Of many schedulers that try, one gets Some.
+    fn fire<'a>(
+        &'a self,
+        name: &'a str,
+        last: Timestamp,
+        slot: Timestamp,
+        task: Option<NewTask>,
+    ) -> Reply<'a, bool>;
+}

@@ -1,0 +1,529 @@
+//! The worker's loop: one call to the queue in flight, everything else beside it.
+//!
+//! Reports gather while a call is in flight and go out with the next turn, which also asks for new tasks. When there is
+//! nothing to report and nothing to claim, the loop waits on the queue's signals. After a call that failed, it is unknown
+//! whether the call was carried out: reports are sent again, and the queue is asked what this worker holds, so that claims
+//! whose reply was lost are started too.
+
+use super::execute::{self, Running, Stop};
+use super::{RENEWAL, WorkerError, WorkerSettings};
+use crate::core::{TURN_LIMIT, TaskId, Timestamp, Token};
+use crate::error::QueueError;
+use crate::queue::{Ask, Claim, Finish, Lease, Outcome, Queue, Room, Signal, Turn};
+use crate::registry::Registry;
+use futures_util::future::BoxFuture;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+/// The longest wait for signals.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// The pauses after failed calls grow from the first to the second.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_LAST: Duration = Duration::from_secs(2);
+
+/// How long a worker that ends tries to report.
+const LAST_REPORTS: Duration = Duration::from_secs(5);
+
+pub(super) struct Run<S> {
+    queue: Arc<dyn Queue>,
+    state: Arc<S>,
+    registry: Registry<S>,
+    settings: WorkerSettings,
+    types: Vec<Arc<str>>,
+    nonce: u64,
+    /// Where the next ask's list of types begins.
+    rotation: usize,
+    running: HashMap<TaskId, Running>,
+    running_of: HashMap<Arc<str>, usize>,
+    /// Reports that the queue has not confirmed, with their attempt. The first `sent` of them are in flight.
+    reports: Vec<(Finish, u32)>,
+    sent: usize,
+    reports_sender: mpsc::UnboundedSender<Finish>,
+    reports_receiver: mpsc::UnboundedReceiver<Finish>,
+    /// When the last confirmed renewal was sent.
+    renewed: Instant,
+    /// Whether there may be something to claim.
+    hungry: bool,
+    /// Whether a call failed after which this worker may hold tasks it does not know.
+    unsure: bool,
+    stopping: bool,
+    failures: u32,
+}
+
+/// The reply to the one call in flight.
+enum Reply {
+    Turn(Result<Turn, QueueError>),
+    Beat(Result<Lease, QueueError>),
+    Running(Result<Vec<Claim>, QueueError>),
+}
+
+type Call = BoxFuture<'static, Reply>;
+type Wait = BoxFuture<'static, Result<Vec<Signal>, QueueError>>;
+
+impl<S: Send + Sync + 'static> Run<S> {
+    pub(super) fn new(
+        queue: Arc<dyn Queue>,
+        state: Arc<S>,
+        registry: Registry<S>,
+        settings: WorkerSettings,
+        types: Vec<Arc<str>>,
+    ) -> Self {
+        let (reports_sender, reports_receiver) = mpsc::unbounded_channel();
+        Self {
+            queue,
+            state,
+            registry,
+            settings,
+            types,
+            nonce: fastrand::u64(..),
+            rotation: fastrand::usize(..1_000),
+            running: HashMap::new(),
+            running_of: HashMap::new(),
+            reports: Vec::new(),
+            sent: 0,
+            reports_sender,
+            reports_receiver,
+            renewed: Instant::now(),
+            hungry: true,
+            unsure: false,
+            stopping: false,
+            failures: 0,
+        }
+    }
+
+    pub(super) async fn until(mut self, stop: impl Future) -> Result<(), WorkerError> {
+        tokio::pin!(stop);
+        let mut call: Option<(Call, Instant)> = None;
+        let mut wait: Option<(Wait, Vec<Arc<str>>, bool)> = None;
+        // Calls start no earlier than this.
+        let mut not_before = Instant::now();
+        let mut next_due: Option<Duration> = None;
+        let mut give_up_at: Option<Instant> = None;
+        let mut batch = Vec::new();
+        loop {
+            let now = Instant::now();
+            if call.is_none() && now >= not_before {
+                call = self.next_call(now).map(|call| (call, now));
+            }
+            if self.stopping
+                && self.running.is_empty()
+                && self.reports.is_empty()
+                && call.is_none()
+                && !self.unsure
+            {
+                break;
+            }
+            if call.is_none() && wait.is_none() && !self.stopping && now >= not_before {
+                let types = self.types_with_room();
+                let at_most = next_due
+                    .filter(|_| !types.is_empty())
+                    .unwrap_or(WAIT)
+                    .min(WAIT);
+                wait = Some((self.start_wait(types.clone(), at_most), types, false));
+            }
+            if let Some((_, types, poked)) = &mut wait
+                && !*poked
+                && call.is_none()
+                && (self.stopping
+                    || self
+                        .types_with_room()
+                        .iter()
+                        .any(|room| !types.contains(room)))
+            {
+                *poked = true;
+                self.spawn_poke();
+            }
+            let lease_end = self.renewed + self.settings.lease;
+            let beat_at = self.renewed + RENEWAL;
+            tokio::select! {
+                biased;
+                reply = poll(&mut call) => {
+                    let sent_at = call.take().map_or(now, |(_, sent_at)| sent_at);
+                    match self.take_reply(reply, sent_at)? {
+                        Ok(due) => {
+                            self.failures = 0;
+                            if due.is_some() { next_due = due; }
+                        }
+                        Err(error) => {
+                            not_before = Instant::now() + self.pause();
+                            tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a call to the queue failed");
+                        }
+                    }
+                }
+                _ = self.reports_receiver.recv_many(&mut batch, TURN_LIMIT) => {
+                    for report in batch.drain(..) {
+                        self.take_report(report);
+                    }
+                }
+                signals = poll_wait(&mut wait) => {
+                    wait = None;
+                    match signals {
+                        Ok(signals) => self.take_signals(&signals),
+                        Err(error) => {
+                            not_before = Instant::now() + self.pause();
+                            tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a wait on the queue failed");
+                            self.hungry = true;
+                        }
+                    }
+                }
+                _ = &mut stop, if !self.stopping => {
+                    self.stopping = true;
+                    give_up_at = Some(Instant::now() + self.settings.shutdown);
+                }
+                () = sleep_until(beat_at), if call.is_none() && self.holds_some() && now < beat_at => {}
+                () = sleep_until(not_before), if call.is_none() && now < not_before => {}
+                () = sleep_until(lease_end), if self.holds_some() && now < lease_end => {
+                    tracing::warn!(owner = %self.settings.owner, "the lease ran out; running tasks are cancelled");
+                    self.running.values().for_each(|running| running.stop(Stop::LeaseLost));
+                }
+                () = sleep_until(give_up_at.unwrap_or(now)), if give_up_at.is_some() => {
+                    self.give_up().await;
+                    break;
+                }
+            }
+        }
+        self.last_reports(call.map(|(call, _)| call)).await;
+        Ok(())
+    }
+
+    fn next_call(&mut self, now: Instant) -> Option<Call> {
+        let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
+        if self.unsure {
+            return Some(Box::pin(async move {
+                Reply::Running(queue.running(&owner).await)
+            }));
+        }
+        let room = self.room();
+        let asks = self.hungry && room > 0 && !self.stopping;
+        if asks || !self.reports.is_empty() {
+            self.hungry &= !asks;
+            let reports: Vec<Finish> = self
+                .reports
+                .iter()
+                .take(TURN_LIMIT)
+                .map(|(report, _)| report.clone())
+                .collect();
+            self.sent = reports.len();
+            let ask = self.ask(if asks { room } else { 0 });
+            return Some(Box::pin(async move {
+                Reply::Turn(queue.turn(reports, ask).await)
+            }));
+        }
+        if self.holds_some() && now >= self.renewed + RENEWAL {
+            let lease = self.settings.lease;
+            return Some(Box::pin(async move {
+                Reply::Beat(queue.heartbeat(&owner, lease).await)
+            }));
+        }
+        None
+    }
+
+    fn ask(&mut self, max: usize) -> Ask {
+        self.rotation = self.rotation.wrapping_add(1);
+        let first = self.rotation % self.types.len();
+        let types = self.types[first..].iter().chain(&self.types[..first]);
+        Ask {
+            owner: self.settings.owner.clone(),
+            nonce: self.nonce,
+            lease: self.settings.lease,
+            types: types
+                .map(|task_type| Room {
+                    task_type: task_type.clone(),
+                    room: self.room_for(task_type).min(max),
+                })
+                .collect(),
+            max: max.min(TURN_LIMIT),
+        }
+    }
+
+    /// The outer error ends the worker; the inner one is a call that failed.
+    fn take_reply(
+        &mut self,
+        reply: Reply,
+        sent_at: Instant,
+    ) -> Result<Result<Option<Duration>, QueueError>, WorkerError> {
+        let sent = std::mem::take(&mut self.sent);
+        let failed = match reply {
+            Reply::Turn(Ok(turn)) => {
+                self.renewed = sent_at;
+                return Ok(Ok(self.take_turn(sent, turn)));
+            }
+            Reply::Running(Ok(claims)) => {
+                self.unsure = false;
+                self.hungry = true;
+                for claim in claims {
+                    self.start_unknown(claim);
+                }
+                return Ok(Ok(None));
+            }
+            Reply::Beat(Ok(lease)) => {
+                self.renewed = sent_at;
+                if lease == Lease::Lost {
+                    for running in self.running.values() {
+                        running.stop(Stop::LeaseLost);
+                    }
+                }
+                return Ok(Ok(None));
+            }
+            Reply::Turn(Err(error)) => {
+                self.unsure = true;
+                error
+            }
+            Reply::Beat(Err(error)) | Reply::Running(Err(error)) => error,
+        };
+        if let QueueError::OwnerReleased(_) = &failed {
+            self.running.values().for_each(Running::abort);
+            self.running.clear();
+            self.reports.clear();
+            return Err(failed.into());
+        }
+        Ok(Err(failed))
+    }
+
+    fn take_turn(&mut self, sent: usize, turn: Turn) -> Option<Duration> {
+        for ((report, attempt), finished) in self.reports.drain(..sent).zip(&turn.finished) {
+            execute::tell(report.id, &report.outcome, attempt, *finished);
+        }
+        for claim in turn.claims {
+            self.start(claim);
+        }
+        self.hungry |= turn.more;
+        let until = |due: Timestamp| due.since(turn.now).max(Duration::from_millis(1));
+        Some(turn.next_due.map_or(WAIT, until))
+    }
+
+    fn start(&mut self, claim: Claim) {
+        let Some(handler) = self.registry.resolve(&claim.envelope.task_type) else {
+            // The queue answered with a type that was not asked for.
+            let attempt = claim.attempt;
+            self.reports
+                .push((Finish::new(&claim, Outcome::GivenBack), attempt));
+            return;
+        };
+        let id = claim.id;
+        let task_type = claim.envelope.task_type.clone();
+        *self.running_of.entry(task_type).or_default() += 1;
+        let running = Running::start(
+            claim,
+            handler,
+            &self.state,
+            &self.queue,
+            &self.reports_sender,
+        );
+        if let Some(old) = self.running.insert(id, running) {
+            // Its lease ended meanwhile, and the task came back to this worker. The old run's report will be refused.
+            old.stop(Stop::LeaseLost);
+            self.forget(&old.task_type);
+        }
+    }
+
+    fn forget(&mut self, task_type: &str) {
+        if let Some(count) = self.running_of.get_mut(task_type) {
+            *count -= 1;
+        }
+    }
+
+    /// Starts a claim whose reply was lost, unless it is running here or waits to be reported.
+    fn start_unknown(&mut self, claim: Claim) {
+        let runs = |token: Token| token == claim.token;
+        let is_running = self
+            .running
+            .get(&claim.id)
+            .is_some_and(|running| runs(running.token));
+        let is_reported = self
+            .reports
+            .iter()
+            .any(|(report, _)| report.id == claim.id && runs(report.token));
+        if !is_running && !is_reported {
+            self.start(claim);
+        }
+    }
+
+    fn take_report(&mut self, report: Finish) {
+        let is_same = |running: &Running| running.token == report.token;
+        let mut attempt = 0;
+        if self.running.get(&report.id).is_some_and(is_same)
+            && let Some(running) = self.running.remove(&report.id)
+        {
+            attempt = running.attempt;
+            self.forget(&running.task_type);
+        }
+        self.reports.push((report, attempt));
+        self.hungry = true;
+    }
+
+    fn take_signals(&mut self, signals: &[Signal]) {
+        // A wait that ran out of time looks too: something may be due.
+        self.hungry = true;
+        for signal in signals {
+            if let Signal::Cancel(id) = signal
+                && let Some(running) = self.running.get(id)
+            {
+                running.stop(Stop::Cancelled);
+            }
+        }
+    }
+
+    fn start_wait(&self, types: Vec<Arc<str>>, at_most: Duration) -> Wait {
+        let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
+        Box::pin(async move { queue.wait(&owner, types, at_most).await })
+    }
+
+    /// Ends the wait in flight. If the poke fails, the wait ends by itself within seconds.
+    fn spawn_poke(&self) {
+        let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
+        tokio::spawn(async move {
+            if let Err(error) = queue.poke(&owner).await {
+                tracing::debug!(%owner, error = &error as &dyn std::error::Error, "a poke failed");
+            }
+        });
+    }
+
+    fn types_with_room(&self) -> Vec<Arc<str>> {
+        if self.room() == 0 {
+            return Vec::new();
+        }
+        let has_room = |task_type: &&Arc<str>| self.room_for(task_type) > 0;
+        self.types.iter().filter(has_room).cloned().collect()
+    }
+
+    fn room(&self) -> usize {
+        self.settings.concurrency.saturating_sub(self.running.len())
+    }
+
+    fn room_for(&self, task_type: &str) -> usize {
+        match self.settings.limits.get(task_type) {
+            None => self.room(),
+            Some(limit) => {
+                let running = self.running_of.get(task_type).copied().unwrap_or(0);
+                limit.saturating_sub(running).min(self.room())
+            }
+        }
+    }
+
+    fn holds_some(&self) -> bool {
+        !self.running.is_empty() || !self.reports.is_empty()
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        let factor = 2_u32.saturating_pow(self.failures.min(16) - 1);
+        RETRY_FIRST.saturating_mul(factor).min(RETRY_LAST)
+    }
+
+    /// The shutdown's deadline is over: cancels what runs, waits for the grace, and gives back what is still there.
+    async fn give_up(&mut self) {
+        self.running
+            .values()
+            .for_each(|running| running.stop(Stop::Shutdown));
+        let options: Vec<_> = self
+            .types
+            .iter()
+            .filter_map(|task_type| self.registry.resolve(task_type))
+            .map(|handler| handler.options())
+            .collect();
+        // A run that can be dropped reports by itself once the grace is over. One that blocks its thread cannot.
+        let deadline =
+            Instant::now() + execute::longest_grace(options.iter()) + Duration::from_millis(500);
+        while !self.running.is_empty() {
+            tokio::select! {
+                report = self.reports_receiver.recv() => {
+                    if let Some(report) = report { self.take_report(report); }
+                }
+                () = sleep_until(deadline) => break,
+            }
+        }
+        self.abandon();
+    }
+
+    /// Drops all runs and turns them into reports.
+    fn abandon(&mut self) {
+        for (id, running) in self.running.drain() {
+            running.abort();
+            let attempt = running.attempt;
+            self.reports
+                .push((running.given_back(id, &self.settings.owner), attempt));
+        }
+    }
+
+    /// Sends what is left to report, and passes on a wake-up that this worker may have taken.
+    async fn last_reports(&mut self, call: Option<Call>) {
+        let (queue, ask) = (self.queue.clone(), self.ask(0));
+        let mut reports = self.unconfirmed();
+        let work = async move {
+            if let Some(call) = call
+                && let Reply::Turn(Ok(turn)) = call.await
+            {
+                let unstarted = turn.claims.iter();
+                reports.extend(unstarted.map(|claim| Finish::new(claim, Outcome::GivenBack)));
+            }
+            loop {
+                let rest = reports.split_off(reports.len().min(TURN_LIMIT));
+                queue.turn(reports, ask.clone()).await?;
+                if rest.is_empty() {
+                    return Ok::<(), QueueError>(());
+                }
+                reports = rest;
+            }
+        };
+        match tokio::time::timeout(LAST_REPORTS, work).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "the last reports failed; the lease will end");
+            }
+            Err(_) => {
+                tracing::warn!(owner = %self.settings.owner, "the last reports took too long; the lease will end");
+            }
+        }
+    }
+}
+
+impl<S> Run<S> {
+    fn unconfirmed(&mut self) -> Vec<Finish> {
+        self.reports.drain(..).map(|(report, _)| report).collect()
+    }
+}
+
+impl<S> Drop for Run<S> {
+    /// A worker that was dropped gives back what it runs, if there is still a runtime to do it on.
+    fn drop(&mut self) {
+        let mut reports = self.unconfirmed();
+        for (id, running) in self.running.drain() {
+            running.abort();
+            reports.push(running.given_back(id, &self.settings.owner));
+        }
+        if let (false, Ok(runtime)) = (reports.is_empty(), tokio::runtime::Handle::try_current()) {
+            let queue = self.queue.clone();
+            runtime.spawn(async move {
+                while !reports.is_empty() {
+                    let rest = reports.split_off(reports.len().min(TURN_LIMIT));
+                    if queue.finish(reports).await.is_err() {
+                        return;
+                    }
+                    reports = rest;
+                }
+            });
+        }
+    }
+}
+
+async fn poll(call: &mut Option<(Call, Instant)>) -> Reply {
+    match call {
+        Some((call, _)) => call.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn poll_wait(
+    wait: &mut Option<(Wait, Vec<Arc<str>>, bool)>,
+) -> Result<Vec<Signal>, QueueError> {
+    match wait {
+        Some((wait, ..)) => wait.await,
+        None => std::future::pending().await,
+    }
+}

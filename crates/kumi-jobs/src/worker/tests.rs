@@ -1,0 +1,295 @@
+//! The worker on a memory queue, in virtual time.
+
+use crate::{
+    Cancel, Context, Jobs, Options, Owner, ResultError, Signal, Task, TaskError, TaskState, Worker,
+    WorkerError,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+#[derive(Serialize, Deserialize, Clone)]
+struct Sample(String);
+
+impl Task for Sample {
+    const TYPE: &'static str = "sample";
+    type Output = String;
+    fn options() -> Options {
+        Options::new().time_limit(Duration::from_secs(60))
+    }
+}
+
+#[derive(Default)]
+struct App {
+    runs: AtomicUsize,
+    /// How many runs go on at once, now and at most.
+    now: AtomicUsize,
+    most: AtomicUsize,
+    started: Notify,
+}
+
+async fn sample(task: Sample, cx: Context<Arc<App>>) -> Result<String, TaskError> {
+    let run = cx.state().runs.fetch_add(1, Ordering::SeqCst) + 1;
+    cx.state().started.notify_one();
+    match task.0.as_str() {
+        "fail twice" if run < 3 => Err(TaskError::retry("not yet")),
+        "fail" => Err(TaskError::retry("never")),
+        "abort" => Err(TaskError::abort("bad")),
+        "snooze" if run == 1 => Err(TaskError::Snooze(Duration::from_secs(100))),
+        "panic" => panic!("oh"),
+        "hang" => std::future::pending().await,
+        "obey" => {
+            cx.cancelled().cancelled().await;
+            Err(TaskError::retry("stopped"))
+        }
+        "steps" => {
+            let once = async { Ok::<_, TaskError>(run) };
+            let first = cx.step("first", once).await?;
+            cx.progress(50, "half").await?;
+            match run {
+                1 | 2 => Err(TaskError::retry("again")),
+                _ => Ok(format!("first ran in run {first}")),
+            }
+        }
+        "slow" => {
+            let now = cx.state().now.fetch_add(1, Ordering::SeqCst) + 1;
+            cx.state().most.fetch_max(now, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            cx.state().now.fetch_sub(1, Ordering::SeqCst);
+            Ok(String::new())
+        }
+        text => Ok(text.to_uppercase()),
+    }
+}
+
+struct Fixture {
+    jobs: Jobs,
+    app: Arc<App>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self {
+            jobs: Jobs::memory(),
+            app: Arc::default(),
+        }
+    }
+
+    fn worker(&self) -> Worker<Arc<App>> {
+        Worker::new(&self.jobs, self.app.clone()).handle(sample)
+    }
+
+    /// Runs one task to its end.
+    async fn run(&self, text: &str) -> (Result<String, ResultError>, crate::TaskRecord) {
+        let handle = self.jobs.enqueue(Sample(text.into())).await.unwrap();
+        let mut result = None;
+        let work = async { result = Some(handle.result().await) };
+        self.worker().run_until(work).await.unwrap();
+        let record = handle.status().await.unwrap().unwrap();
+        (result.unwrap(), record)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_reach_the_producer() {
+    let (result, record) = Fixture::new().run("hello").await;
+    assert_eq!(result.unwrap(), "HELLO");
+    assert_eq!((record.state, record.attempts), (TaskState::Succeeded, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_task_is_tried_again_later() {
+    let (result, record) = Fixture::new().run("fail twice").await;
+    assert_eq!(result.unwrap(), "FAIL TWICE");
+    assert_eq!((record.attempts, record.runs), (3, 3));
+    assert_eq!(record.last_error.as_deref(), Some("not yet"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_failures_are_the_end() {
+    let (result, record) = Fixture::new().run("fail").await;
+    assert!(matches!(result, Err(ResultError::Dead { error, .. }) if error == "never"));
+    assert_eq!((record.state, record.attempts), (TaskState::Dead, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_is_the_end_at_once() {
+    let (_, record) = Fixture::new().run("abort").await;
+    assert_eq!((record.state, record.attempts), (TaskState::Dead, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snooze_costs_no_attempt() {
+    let fixture = Fixture::new();
+    let before = tokio::time::Instant::now();
+    let (_, record) = fixture.run("snooze").await;
+    assert!(before.elapsed() >= Duration::from_secs(100));
+    assert_eq!((record.attempts, record.runs, record.given_back), (1, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_a_failed_attempt() {
+    let (_, record) = Fixture::new().run("panic").await;
+    let error = "the handler panicked: oh";
+    assert_eq!(
+        (record.state, record.last_error.as_deref()),
+        (TaskState::Dead, Some(error))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_over_its_time_limit_is_a_failed_attempt() {
+    let (_, record) = Fixture::new().run("hang").await;
+    let error = "the time limit of 60s ended";
+    assert_eq!(
+        (record.attempts, record.last_error.as_deref()),
+        (5, Some(error))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undecodable_payload_is_dead_with_a_reason() {
+    let fixture = Fixture::new();
+    let task = crate::NewTask::new(crate::TaskEnvelope::json("sample", "{"));
+    let id = fixture.jobs.enqueue_raw(task).await.unwrap().id();
+    let done = fixture.jobs.queue().done(id);
+    fixture.worker().run_until(done).await.unwrap();
+    let record = fixture.jobs.get_status(id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.attempts), (TaskState::Dead, 1));
+    assert!(
+        record
+            .last_error
+            .unwrap()
+            .starts_with("the payload is no sample: ")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_step_is_not_done_again() {
+    let (result, record) = Fixture::new().run("steps").await;
+    assert_eq!(result.unwrap(), "first ran in run 1");
+    assert_eq!(record.runs, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_stays_within_its_limits() {
+    let fixture = Fixture::new();
+    let tasks = (0..30).map(|_| Sample("slow".into()));
+    let handles = fixture.jobs.enqueue_all(tasks).await.unwrap();
+    let done = async {
+        for handle in &handles {
+            handle.result().await.unwrap();
+        }
+    };
+    let worker = fixture.worker().concurrency(20).limit::<Sample>(7);
+    worker.run_until(done).await.unwrap();
+    assert_eq!(fixture.app.most.load(Ordering::SeqCst), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_task_can_be_cancelled() {
+    for text in ["hang", "obey"] {
+        let fixture = Fixture::new();
+        let handle = fixture.jobs.enqueue(Sample(text.into())).await.unwrap();
+        let queue = fixture.jobs.queue().clone();
+        let cancel = async {
+            fixture.app.started.notified().await;
+            assert_eq!(queue.cancel(handle.id()).await.unwrap(), Cancel::Requested);
+            assert!(matches!(
+                handle.result().await,
+                Err(ResultError::Cancelled(_))
+            ));
+        };
+        fixture.worker().run_until(cancel).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_and_then_gives_back() {
+    let fixture = Fixture::new();
+    let slow = fixture.jobs.enqueue(Sample("slow".into())).await.unwrap();
+    let hang = fixture.jobs.enqueue(Sample("hang".into())).await.unwrap();
+    let stop = async {
+        fixture.app.started.notified().await;
+    };
+    let worker = fixture.worker().shutdown_within(Duration::from_secs(10));
+    worker.run_until(stop).await.unwrap();
+    let state = |record: Option<crate::TaskRecord>| record.map(|r| (r.state, r.attempts, r.runs));
+    let slow = state(slow.status().await.unwrap());
+    assert_eq!(slow, Some((TaskState::Succeeded, 1, 1)));
+    let hang = state(hang.status().await.unwrap());
+    assert_eq!(hang, Some((TaskState::Queued, 0, 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_worker_gives_back() {
+    let fixture = Fixture::new();
+    let hang = fixture.jobs.enqueue(Sample("hang".into())).await.unwrap();
+    {
+        let run = fixture.worker().run_until(std::future::pending::<()>());
+        tokio::select! {
+            _ = run => panic!("it ended"),
+            () = fixture.app.started.notified() => {}
+        }
+    }
+    let mut events = fixture.jobs.queue().subscribe().await.unwrap();
+    if hang.status().await.unwrap().unwrap().state == TaskState::Running {
+        events.recv().await.unwrap();
+    }
+    assert_eq!(
+        hang.status().await.unwrap().unwrap().state,
+        TaskState::Queued
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_handlers_for_a_type_are_an_error() {
+    let fixture = Fixture::new();
+    let worker = fixture.worker().handle(sample);
+    let error = worker.run_until(async {}).await.unwrap_err();
+    assert!(matches!(error, WorkerError::DuplicateType(_)), "{error}");
+    let worker = Worker::new(&fixture.jobs, ());
+    let error = worker.run_until(async {}).await.unwrap_err();
+    assert!(matches!(error, WorkerError::NoHandlers), "{error}");
+}
+
+#[tokio::test]
+async fn blocking_handlers_run_beside_the_async_ones() {
+    #[derive(Serialize, Deserialize)]
+    struct Resize(u32);
+    impl Task for Resize {
+        const TYPE: &'static str = "resize";
+        type Output = bool;
+    }
+    let test_thread = std::thread::current().id();
+    let resize = move |task: Resize, _: Context<()>| match task.0 {
+        0 => panic!("no size"),
+        _ => Ok(std::thread::current().id() != test_thread),
+    };
+    let jobs = Jobs::memory();
+    let good = jobs.enqueue(Resize(1)).await.unwrap();
+    let bad = jobs.enqueue(Resize(0)).max_attempts(1).await.unwrap();
+    let done = async {
+        assert!(good.result().await.unwrap());
+        let error = bad.result().await.unwrap_err();
+        assert!(error.to_string().ends_with("the handler panicked: no size"));
+    };
+    Worker::new(&jobs, ())
+        .blocking(resize)
+        .run_until(done)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poke_ends_a_wait() {
+    let jobs = Jobs::memory();
+    let owner = Owner::random();
+    jobs.queue().poke(&owner).await.unwrap();
+    let signals = jobs
+        .queue()
+        .wait(&owner, Vec::new(), Duration::from_secs(5));
+    assert_eq!(signals.await.unwrap(), [Signal::Poke]);
+}
