@@ -3,4 +3,43 @@
 //! A structure takes its limits, its hash seed and its random generator as arguments and knows what
 //! it holds on the heap at any time. Commands reach it through the keyspace's door.
 
+pub(crate) mod hash;
+pub(crate) mod intset;
 pub(crate) mod packed;
+pub(crate) mod pages;
+mod sample;
+pub(crate) mod set;
+pub(crate) mod table;
+#[cfg(test)]
+mod testing;
+
+/// A packed collection that Redis keeps packed as well stays so up to these sizes, because clients
+/// see its order.
+const LISTPACK_ENTRIES: usize = 1024;
+const LISTPACK_BYTES: usize = 64 * 1024;
+/// Any other packed collection becomes a table beyond these sizes: a lookup reads half of the block.
+const PACKED_ENTRIES: usize = 48;
+const PACKED_BYTES: usize = 16 * 1024;
+/// A table that takes more than this does not become a packed block again.
+const SHRINK_BYTES: usize = 8 * 1024;
+
+/// Whether a collection stays one packed block. `listpack`: whether it is one by name.
+fn stays_packed(entries: usize, bytes: usize, listpack: bool) -> bool {
+    if listpack {
+        entries <= LISTPACK_ENTRIES && bytes <= LISTPACK_BYTES
+    } else {
+        entries <= PACKED_ENTRIES && bytes <= PACKED_BYTES
+    }
+}
+
+/// A value that can be dropped piece by piece, so that dropping a large one never takes long.
+pub(crate) trait Slices: Send {
+    /// How many pieces there are: a measure of what the drop costs.
+    fn pieces(&self) -> usize;
+
+    /// Drops one piece and says whether there are more. After the first call the value is good for
+    /// nothing but further calls and its own drop.
+    fn drop_piece(&mut self) -> bool;
+}
+
+const fn assert_send<T: Send>() {}

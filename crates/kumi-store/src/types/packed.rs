@@ -36,6 +36,8 @@ pub(crate) type PackedList = Block<true>;
 pub(crate) type PackedListView<'a> = View<'a, true>;
 
 const HEADER: usize = 4;
+/// The most bytes a block keeps free at its end.
+const MAX_SLACK: usize = 4096;
 /// Bytes of a listpack besides its entries: total size, count and end mark.
 const LISTPACK_FRAME: usize = 7;
 
@@ -411,7 +413,7 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
     fn grow(&mut self, more: usize) {
         let needed = self.bytes.len() + more;
         if needed > self.bytes.capacity() {
-            let wanted = (needed + needed / 8).next_multiple_of(16);
+            let wanted = (needed + (needed / 8).min(MAX_SLACK)).next_multiple_of(16);
             self.bytes.reserve_exact(wanted - self.bytes.len());
         }
     }

@@ -1,21 +1,8 @@
+use super::super::testing::any_text;
 use super::listpack::each_listpack_element;
 use super::*;
 
 type Model = Vec<Vec<u8>>;
-
-/// Texts of every encoding and of the lengths around each limit.
-fn any_text(rng: &mut fastrand::Rng) -> Vec<u8> {
-    match rng.u32(..8) {
-        0 => rng.i64(..).to_string().into_bytes(),
-        1 => (rng.i64(..) >> rng.u32(..64)).to_string().into_bytes(),
-        2 => rng.i64(-200..200).to_string().into_bytes(),
-        3 => vec![b'x'; rng.usize(60..68)],
-        4 => vec![b'y'; rng.usize(120..132)],
-        5 if rng.u32(..20) == 0 => vec![b'z'; rng.usize(4090..4100)],
-        6 if rng.u32(..40) == 0 => vec![b'w'; rng.usize(16_370..16_390)],
-        _ => (0..rng.usize(..12)).map(|_| rng.u8(b'0'..=b'9')).collect(),
-    }
-}
 
 fn texts<const TWO_WAY: bool>(block: &Block<TWO_WAY>) -> Model {
     block
