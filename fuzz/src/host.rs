@@ -1,6 +1,6 @@
 //! A host whose clock runs by being read.
 
-use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Store};
+use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Outputs, Store};
 use std::time::Duration;
 
 /// A reading moves the clock by this much, so that slices of work end.
@@ -67,7 +67,7 @@ impl Host for FuzzHost {
         self.wait(time);
     }
 
-    fn serve_others(&mut self, _: &mut Store) -> bool {
+    fn serve_others(&mut self, _: &mut Store, _: &mut Outputs) -> bool {
         false
     }
 }

@@ -6,7 +6,7 @@ use kumi_resp::{
     Args, Decoder, Frame, Limits, OwnedArgs, ProtocolError, ReplyLimits, Step, decode_reply,
 };
 use kumi_store::config::{Config, Source};
-use kumi_store::{Effect, Flow, Now, Peer, SessionKey, Store};
+use kumi_store::{Effect, Flow, Now, Outputs, Peer, SessionKey, Store};
 use std::time::Duration;
 
 const CLIENTS: usize = 4;
@@ -32,6 +32,7 @@ struct Seat {
 #[derive(Debug)]
 pub struct World {
     store: Store,
+    outputs: Outputs,
     host: FuzzHost,
     seats: Vec<Seat>,
     current: usize,
@@ -39,6 +40,7 @@ pub struct World {
     clerk: SessionKey,
     /// Replays write records. Its clock stands still, so that keys leave it only when a record says so.
     mirror: Store,
+    mirror_outputs: Outputs,
     mirror_host: FuzzHost,
     mirror_session: SessionKey,
 }
@@ -65,11 +67,13 @@ impl World {
         Self {
             mirror_session: mirror.connect(Peer::default(), mirror_host.now),
             store,
+            outputs: Outputs::new(),
             host,
             seats,
             current: 0,
             clerk,
             mirror,
+            mirror_outputs: Outputs::new(),
             mirror_host,
         }
     }
@@ -92,7 +96,7 @@ impl World {
     /// The current client sent something that is no request.
     pub fn protocol_error(&mut self, error: &ProtocolError) {
         let key = self.seats[self.current].key;
-        self.store.protocol_error(key, error);
+        self.store.protocol_error(&mut self.outputs, key, error);
         self.settle();
         self.replace(self.current);
     }
@@ -104,7 +108,11 @@ impl World {
             return;
         }
         seat.said_hello |= args[0].eq_ignore_ascii_case(b"hello");
-        match self.store.execute(seat.key, args, now, &mut self.host) {
+        let outputs = &mut self.outputs;
+        match self
+            .store
+            .execute(seat.key, args, now, outputs, &mut self.host)
+        {
             Flow::Done => {}
             Flow::Blocked => seat.blocked = true,
             Flow::Close => {
@@ -124,7 +132,7 @@ impl World {
             if self.store.next_deadline() > self.host.now.unix_ms() {
                 return;
             }
-            self.store.poll(&mut self.host);
+            self.store.poll(&mut self.outputs, &mut self.host);
             self.settle();
         }
         panic!("after {MAX_POLLS} polls something is still due");
@@ -133,7 +141,7 @@ impl World {
     /// Reads all output, carries out all effects and replays all writes.
     fn settle(&mut self) {
         loop {
-            let listed = self.store.sessions_with_output();
+            let listed = self.outputs.take_ready();
             let effects = self.store.effects();
             if listed.is_empty() && effects.is_empty() {
                 break;
@@ -141,7 +149,7 @@ impl World {
             for key in listed {
                 let seat = self.seats.iter().find(|seat| seat.key == key);
                 let resp3 = seat.is_none_or(|seat| seat.said_hello);
-                take_output(&mut self.store, key, resp3);
+                take_output(&mut self.store, &mut self.outputs, key, resp3);
             }
             effects
                 .into_iter()
@@ -190,10 +198,13 @@ impl World {
     fn ask_mirror(&mut self, args: &OwnedArgs) -> Vec<Frame> {
         let now = self.mirror_host.now;
         let (session, host) = (self.mirror_session, &mut self.mirror_host);
-        let flow = self.mirror.execute(session, args.as_args(), now, host);
+        let outputs = &mut self.mirror_outputs;
+        let flow = self
+            .mirror
+            .execute(session, args.as_args(), now, outputs, host);
         assert_eq!(flow, Flow::Done, "replaying {args:?}");
         self.mirror.effects();
-        let frames = take_output(&mut self.mirror, session, false);
+        let frames = take_output(&mut self.mirror, &mut self.mirror_outputs, session, false);
         for frame in &frames {
             assert!(
                 !matches!(frame, Frame::Error(_)),
@@ -207,11 +218,12 @@ impl World {
     pub fn ask(&mut self, words: &[&[u8]]) -> Option<Frame> {
         let args = OwnedArgs::from_slices(words);
         let now = self.host.now;
+        let (outputs, host) = (&mut self.outputs, &mut self.host);
         match self
             .store
-            .execute(self.clerk, args.as_args(), now, &mut self.host)
+            .execute(self.clerk, args.as_args(), now, outputs, host)
         {
-            Flow::Done => take_output(&mut self.store, self.clerk, false).pop(),
+            Flow::Done => take_output(&mut self.store, outputs, self.clerk, false).pop(),
             Flow::Blocked | Flow::Close => None,
         }
     }
@@ -263,9 +275,14 @@ fn config() -> Config {
 }
 
 /// Takes what waits for a session, which has to be whole frames.
-fn take_output(store: &mut Store, key: SessionKey, resp3: bool) -> Vec<Frame> {
-    let output = store.output(key).to_vec();
-    store.written(key, output.len());
+fn take_output(
+    store: &mut Store,
+    outputs: &mut Outputs,
+    key: SessionKey,
+    resp3: bool,
+) -> Vec<Frame> {
+    let output = outputs.to_vec(key);
+    store.written(outputs, key, output.len());
     let mut frames = Vec::new();
     let mut rest = &*output;
     while !rest.is_empty() {

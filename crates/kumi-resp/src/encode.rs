@@ -120,6 +120,18 @@ pub fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     payload(out, b'$', bytes);
 }
 
+/// The head of a string of bytes; its `len` bytes and a line end follow, which the caller appends.
+///
+/// ```
+/// let mut out = Vec::new();
+/// kumi_resp::encode::bulk_header(&mut out, 5);
+/// assert_eq!(out, b"$5\r\n");
+/// ```
+#[inline]
+pub fn bulk_header(out: &mut Vec<u8>, len: usize) {
+    length(out, b'$', len);
+}
+
 /// The decimal digits of an integer as a string of bytes.
 ///
 /// ```

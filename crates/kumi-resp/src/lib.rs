@@ -25,11 +25,13 @@ mod error;
 mod frame;
 mod inline;
 mod number;
+mod shared;
 
 pub use args::{Args, ArgsIter, OwnedArgs};
 pub use decode::{Decoder, Limits, Step};
 pub use error::ProtocolError;
 pub use frame::{Frame, ReplyLimits, decode_reply};
+pub use shared::SharedBytes;
 
 /// Which of the two wire languages a connection speaks; HELLO changes it.
 ///

@@ -1,10 +1,11 @@
 //! Letting clients in: the limits and checks a connection passes before it gets a session.
 
 use crate::conn::Stream;
+use crate::front::EngineIo;
 use crate::front::Front;
 use crate::listen::Listener;
+use kumi_store::Peer;
 use kumi_store::config::Settings;
-use kumi_store::{Peer, Store};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::IpAddr;
@@ -28,9 +29,9 @@ listen on addresses that only trusted machines can reach and turn protected-mode
 
 impl Front {
     /// Accepts what waits at a listener.
-    pub(crate) fn accept(&mut self, store: &mut Store, index: usize) {
+    pub(crate) fn accept(&mut self, engine: &mut EngineIo<'_>, index: usize) {
         for _ in 0..ACCEPTS_PER_TURN {
-            match self.accept_one(store, index) {
+            match self.accept_one(engine, index) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -56,7 +57,7 @@ impl Front {
     }
 
     /// Answers false when there is no such listener any more.
-    fn accept_one(&mut self, store: &mut Store, index: usize) -> io::Result<bool> {
+    fn accept_one(&mut self, engine: &mut EngineIo<'_>, index: usize) -> io::Result<bool> {
         let Some(Some(listener)) = self.listeners.get(index) else {
             return Ok(false);
         };
@@ -84,13 +85,19 @@ impl Front {
                 (Stream::Unix(stream), None, peer)
             }
         };
-        self.admit(store, stream, remote, peer);
+        self.admit(engine, stream, remote, peer);
         Ok(true)
     }
 
-    fn admit(&mut self, store: &mut Store, mut stream: Stream, remote: Option<IpAddr>, peer: Peer) {
-        let settings = store.config().settings();
-        let refusal = if store.session_count() >= settings.maxclients {
+    fn admit(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        mut stream: Stream,
+        remote: Option<IpAddr>,
+        peer: Peer,
+    ) {
+        let settings = engine.store.config().settings();
+        let refusal = if engine.store.session_count() >= settings.maxclients {
             Some(TOO_MANY)
         } else if settings.protected_mode
             && settings.requirepass.is_none()
@@ -115,10 +122,10 @@ impl Front {
         };
         let now = self.clock.last();
         tracing::debug!(client = %peer.addr, "Accepted");
-        let key = store.connect(peer, now);
+        let key = engine.store.connect(peer, now);
         if let Err(error) = self.add_conn(key, stream) {
             tracing::warn!(%error, "a client's socket cannot be watched");
-            store.disconnect(key);
+            engine.store.disconnect(key);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A connection: its socket and the bytes of requests that have not been executed yet.
 //!
-//! Replies wait in the store, under the session's key. An idle connection holds no buffer: reads go
+//! Replies wait in the [`Outputs`](kumi_store::Outputs), under the session's key. An idle connection holds no buffer: reads go
 //! into a workspace that all connections share, and only what is left of a request that has not
 //! arrived completely is kept here.
 
@@ -9,7 +9,7 @@ use kumi_store::SessionKey;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustix::buffer::spare_capacity;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// How much one read may take. Also how much of one client's input is executed before the next
@@ -41,6 +41,13 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write_vectored(slices),
+            Stream::Unix(stream) => stream.write_vectored(slices),
         }
     }
 

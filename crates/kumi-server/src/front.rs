@@ -11,8 +11,8 @@
 //! A read that filled its buffer puts the connection on a list for the next turn, which then does
 //! not wait: a busy client gets one buffer's worth of work per turn, as everybody else does.
 //!
-//! The front owns the sockets and is the store's [`Host`](kumi_store::Host); the store is handed
-//! in. That is what lets a long command serve others: the running connection's input is held by
+//! The front owns the sockets and is the store's [`Host`](kumi_store::Host); the store and the
+//! output buffers are handed in, so that both can be lent to a command with the front as its host. That is what lets a long command serve others: the running connection's input is held by
 //! the stack frame that runs it, its [`Conn`] says `running`, and an inner turn leaves it alone.
 //! An inner turn does not touch blocked connections either, for the running command may be one
 //! that waited for a pause to end, and it does not expire keys under the command's feet.
@@ -23,7 +23,7 @@ use crate::discard::Discarder;
 use crate::listen::{Listener, Listeners};
 use crate::server::ServerConfig;
 use crate::shutdown::Shutdown;
-use kumi_store::{Effect, SessionKey, ShutdownRequest, Store};
+use kumi_store::{Effect, Outputs, SessionKey, ShutdownRequest, Store};
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::VecDeque;
@@ -36,6 +36,13 @@ const EVENTS_PER_TURN: usize = 1024;
 /// Tokens at and above this are listeners; below, they are session slots.
 const FIRST_LISTENER: usize = 1 << 40;
 const WAKER: Token = Token(usize::MAX);
+
+/// The engine, and the output buffers that are lent to it.
+#[derive(Debug)]
+pub(crate) struct EngineIo<'a> {
+    pub(crate) store: &'a mut Store,
+    pub(crate) outputs: &'a mut Outputs,
+}
 
 /// Everything outside the engine.
 #[derive(Debug)]
@@ -169,25 +176,25 @@ impl Front {
     }
 
     /// Whether the next turn has something to do without waiting for an event.
-    fn has_work(&self, store: &Store) -> bool {
+    fn has_work(&self, engine: &EngineIo<'_>) -> bool {
         !self.unread.is_empty()
             || !self.unaccepted.is_empty()
             || !self.unwritten.is_empty()
             || !self.deferred.is_empty()
-            || store.has_effects()
+            || engine.store.has_effects()
     }
 
     /// How long the next turn may wait.
-    pub(crate) fn patience(&self, store: &Store) -> Duration {
-        if self.has_work(store) {
+    pub(crate) fn patience(&self, engine: &EngineIo<'_>) -> Duration {
+        if self.has_work(engine) {
             return Duration::ZERO;
         }
-        let deadline_us = store.next_deadline().saturating_mul(1000);
+        let deadline_us = engine.store.next_deadline().saturating_mul(1000);
         Duration::from_micros(deadline_us.saturating_sub(self.clock.last().unix_us))
     }
 
     /// Waits at most `patience`, then does everything that is ready.
-    pub(crate) fn turn(&mut self, store: &mut Store, patience: Duration) -> io::Result<()> {
+    pub(crate) fn turn(&mut self, engine: &mut EngineIo<'_>, patience: Duration) -> io::Result<()> {
         match self.poll.poll(&mut self.events, Some(patience)) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -199,7 +206,7 @@ impl Front {
         // What these lists get during the turn is for the next one.
         let (unread, unaccepted) = (self.unread.len(), std::mem::take(&mut self.unaccepted));
         while let Some(ready) = self.ready.pop_front() {
-            self.handle(store, ready);
+            self.handle(engine, ready);
         }
         for _ in 0..unread {
             let Some(key) = self.unread.pop_front() else {
@@ -207,39 +214,39 @@ impl Front {
             };
             if let Some(conn) = self.conn(key) {
                 conn.listed = false;
-                self.serve(store, key);
+                self.serve(engine, key);
             }
         }
-        self.finish_turn(store, unaccepted);
+        self.finish_turn(engine, unaccepted);
         self.turns += 1;
         self.busy_us += (self.clock.last().mono_ns - start_ns) / 1000;
         Ok(())
     }
 
-    fn finish_turn(&mut self, store: &mut Store, unaccepted: Vec<usize>) {
+    fn finish_turn(&mut self, engine: &mut EngineIo<'_>, unaccepted: Vec<usize>) {
         for index in unaccepted {
-            self.accept(store, index);
+            self.accept(engine, index);
         }
         if !self.starved.is_empty() {
             self.accept_starved();
         }
-        self.carry_out(store);
-        self.flush(store);
-        if !self.inner && self.clock.last().unix_ms() >= store.next_deadline() {
-            store.poll(self);
-            self.carry_out(store);
-            self.flush(store);
+        self.carry_out(engine);
+        self.flush(engine);
+        if !self.inner && self.clock.last().unix_ms() >= engine.store.next_deadline() {
+            engine.store.poll(engine.outputs, self);
+            self.carry_out(engine);
+            self.flush(engine);
         }
-        self.close_flushed(store);
+        self.close_flushed(engine);
     }
 
-    fn handle(&mut self, store: &mut Store, ready: Ready) {
+    fn handle(&mut self, engine: &mut EngineIo<'_>, ready: Ready) {
         let token = ready.token;
         if token == WAKER {
             return;
         }
         if token.0 >= FIRST_LISTENER {
-            return self.accept(store, token.0 - FIRST_LISTENER);
+            return self.accept(engine, token.0 - FIRST_LISTENER);
         }
         let Some(conn) = self.conns.get_mut(token.0).and_then(Option::as_mut) else {
             return;
@@ -251,13 +258,13 @@ impl Front {
         }
         if conn.closing {
             if ready.broken {
-                self.close(store, key);
+                self.close(engine, key);
             }
             return;
         }
         conn.ended |= ready.ended || ready.broken;
         if ready.readable || conn.ended {
-            self.serve(store, key);
+            self.serve(engine, key);
         }
     }
 
@@ -280,24 +287,24 @@ impl Front {
     }
 
     /// Does what the store asks for. Resumed sessions may ask for more, hence the loop.
-    fn carry_out(&mut self, store: &mut Store) {
+    fn carry_out(&mut self, engine: &mut EngineIo<'_>) {
         if !self.inner && !self.deferred.is_empty() {
             for effect in std::mem::take(&mut self.deferred) {
-                self.carry_out_one(store, effect);
+                self.carry_out_one(engine, effect);
             }
         }
-        while store.has_effects() {
-            for effect in store.effects() {
-                self.carry_out_one(store, effect);
+        while engine.store.has_effects() {
+            for effect in engine.store.effects() {
+                self.carry_out_one(engine, effect);
             }
         }
     }
 
-    fn carry_out_one(&mut self, store: &mut Store, effect: Effect) {
+    fn carry_out_one(&mut self, engine: &mut EngineIo<'_>, effect: Effect) {
         match effect {
-            Effect::Resume(key) if self.may_touch(key) => self.resume(store, key),
+            Effect::Resume(key) if self.may_touch(key) => self.resume(engine, key),
             Effect::Resume(_) => self.deferred.push(effect),
-            Effect::Close(key) => self.close(store, key),
+            Effect::Close(key) => self.close(engine, key),
             Effect::CloseAfterFlush(key) => self.close_after_flush(key),
             Effect::Discard(garbage) => self.discarder.discard(garbage),
             Effect::Shutdown(request) => self.shutdown_request = Some(request),
@@ -313,14 +320,15 @@ impl Front {
     }
 
     /// Ends a connection and its session. Closing the socket takes it out of the poll.
-    pub(crate) fn close(&mut self, store: &mut Store, key: SessionKey) {
+    pub(crate) fn close(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
         if !self.may_touch(key) {
             self.deferred.push(Effect::Close(key));
             return;
         }
         if self.conn(key).is_some() {
             self.conns[key.slot as usize] = None;
-            store.disconnect(key);
+            engine.store.disconnect(key);
+            engine.outputs.remove(key);
         }
     }
 

@@ -2,10 +2,10 @@
 
 use crate::config_file::write_back;
 use crate::descriptors;
-use crate::front::Front;
+use crate::front::{EngineIo, Front};
 use crate::listen::{self, Listener};
 use kumi_store::config::Settings;
-use kumi_store::{ApplyError, Config, EventLoop, Host, HostFacts, Now, Store};
+use kumi_store::{ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, Store};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -79,9 +79,10 @@ impl Host for Front {
 
     /// Serves every connection but the running one. A command that runs inside of it gets no turn
     /// of its own: one level is enough to answer BUSY.
-    fn serve_others(&mut self, store: &mut Store) -> bool {
+    fn serve_others(&mut self, store: &mut Store, outputs: &mut Outputs) -> bool {
         if !std::mem::replace(&mut self.inner, true) {
-            if let Err(error) = self.turn(store, Duration::ZERO) {
+            let mut engine = EngineIo { store, outputs };
+            if let Err(error) = self.turn(&mut engine, Duration::ZERO) {
                 tracing::warn!(%error, "serving others failed");
             }
             self.inner = false;

@@ -1,27 +1,31 @@
 //! Writing what sessions have waiting, and closing those that are done.
 
-use crate::front::Front;
-use kumi_store::{SessionKey, Store};
+use crate::conn::Stream;
+use crate::front::{EngineIo, Front};
+use kumi_store::{Outputs, SessionKey};
 use mio::{Interest, Token};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::Shutdown;
+
+/// Chunks given to the system in one call.
+const MAX_SLICES: usize = 64;
 
 impl Front {
     /// One write for every session with output.
-    pub(crate) fn flush(&mut self, store: &mut Store) {
-        let list = store.sessions_with_output();
+    pub(crate) fn flush(&mut self, engine: &mut EngineIo<'_>) {
+        let list = engine.outputs.take_ready();
         for &key in &list {
-            self.write(store, key);
+            self.write(engine, key);
         }
-        store.recycle_output_list(list);
+        engine.outputs.recycle_ready(list);
         if !self.unwritten.is_empty() {
             for key in std::mem::take(&mut self.unwritten) {
-                self.write(store, key);
+                self.write(engine, key);
             }
         }
     }
 
-    fn write(&mut self, store: &mut Store, key: SessionKey) {
+    fn write(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
         let slot = self.conns.get_mut(key.slot as usize);
         let Some(conn) = slot.and_then(Option::as_deref_mut) else {
             return;
@@ -33,19 +37,24 @@ impl Front {
             self.unwritten.push(key);
             return;
         }
-        let output = store.output(key);
-        if output.is_empty() {
+        let (first, more) = engine.outputs.first_chunk(key);
+        if first.is_empty() {
             return;
         }
-        let len = output.len();
+        let mut len = first.len();
         let count = loop {
-            match conn.stream.write(output) {
+            let written = if more {
+                write_chunks(&mut conn.stream, engine.outputs, key, &mut len)
+            } else {
+                conn.stream.write(first)
+            };
+            match written {
                 Ok(count) => break count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break 0,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     tracing::debug!(%error, "writing to a client failed");
-                    return self.close(store, key);
+                    return self.close(engine, key);
                 }
             }
         };
@@ -62,12 +71,16 @@ impl Front {
             let registry = self.poll.registry();
             if let Err(error) = conn.stream.reregister(registry, token, interest) {
                 tracing::warn!(%error, "a client's socket cannot be watched");
-                return self.close(store, key);
+                return self.close(engine, key);
             }
             conn.watches_writable = count < len;
         }
         conn.write_blocked = count < len;
-        store.written(key, count);
+        engine.store.written(engine.outputs, key, count);
+        if count == len && more && engine.outputs.pending(key) > 0 {
+            // The socket took all it was given, and there is more than one call gives it.
+            self.unwritten.push(key);
+        }
     }
 
     /// Reads nothing more from a connection and closes it once its output is written.
@@ -81,18 +94,18 @@ impl Front {
     }
 
     /// Closes the connections whose last bytes are written.
-    pub(crate) fn close_flushed(&mut self, store: &mut Store) {
+    pub(crate) fn close_flushed(&mut self, engine: &mut EngineIo<'_>) {
         if self.closing.is_empty() {
             return;
         }
         for key in std::mem::take(&mut self.closing) {
-            let flushed = store.output(key).is_empty() && self.may_touch(key);
+            let flushed = engine.outputs.pending(key) == 0 && self.may_touch(key);
             let Some(conn) = self.conn(key) else {
                 continue;
             };
             if flushed {
                 conn.stream.drain();
-                self.close(store, key);
+                self.close(engine, key);
             } else {
                 self.closing.push(key);
             }
@@ -100,18 +113,33 @@ impl Front {
     }
 
     /// Whether any session's output still waits.
-    pub(crate) fn has_output(&self, store: &Store) -> bool {
+    pub(crate) fn has_output(&self, engine: &EngineIo<'_>) -> bool {
         let mut conns = self.conns.iter().flatten();
-        conns.any(|conn| !store.output(conn.key).is_empty())
+        conns.any(|conn| engine.outputs.pending(conn.key) > 0)
     }
 
     /// Ends every connection, in an order that lets replies already written arrive.
-    pub(crate) fn close_all(&mut self, store: &mut Store) {
+    pub(crate) fn close_all(&mut self, engine: &mut EngineIo<'_>) {
         for conn in self.conns.iter_mut().filter_map(Option::take) {
             let mut conn = *conn;
             conn.stream.drain();
             conn.stream.shutdown(Shutdown::Write);
-            store.disconnect(conn.key);
+            engine.store.disconnect(conn.key);
+            engine.outputs.remove(conn.key);
         }
     }
+}
+
+/// One vectored write; `len` becomes the number of bytes the system was given.
+fn write_chunks(
+    stream: &mut Stream,
+    outputs: &Outputs,
+    key: SessionKey,
+    len: &mut usize,
+) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+    let filled = outputs.slices(key, &mut slices);
+    let slices = &slices[..filled];
+    *len = slices.iter().map(|slice| slice.len()).sum();
+    stream.write_vectored(slices)
 }

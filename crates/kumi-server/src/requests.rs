@@ -5,16 +5,16 @@
 //! a large one (an argument that arrives in many reads) in a buffer of its own.
 
 use crate::conn::{Input, READ_BYTES, Received};
-use crate::front::Front;
+use crate::front::{EngineIo, Front};
 use kumi_resp::Step;
-use kumi_store::{Flow, InputUse, SessionKey, Store};
+use kumi_store::{Flow, InputUse, SessionKey};
 
 /// Workspaces kept for reuse; a second one is needed only while a long command serves others.
 const KEEP_WORKSPACES: usize = 2;
 
 impl Front {
     /// Reads once from a connection and executes what is complete.
-    pub(crate) fn serve(&mut self, store: &mut Store, key: SessionKey) {
+    pub(crate) fn serve(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
         if !self.may_touch(key) {
             return self.list_unread(key);
         }
@@ -31,11 +31,11 @@ impl Front {
             return;
         };
         match conn.receive(&mut input) {
-            Received::Nothing => self.keep(store, key, input, 0),
+            Received::Nothing => self.keep(engine, key, input, 0),
             Received::End => {
                 // A client that has only closed its sending side still wants its replies.
-                if conn.blocked || store.output(key).is_empty() {
-                    self.close(store, key);
+                if conn.blocked || engine.outputs.pending(key) == 0 {
+                    self.close(engine, key);
                 } else {
                     self.close_after_flush(key);
                 }
@@ -45,20 +45,20 @@ impl Front {
                     self.list_unread(key);
                 }
                 let (used, free) = (input.bytes.len(), input.free());
-                store.note_input(key, count, InputUse { used, free });
-                self.execute(store, key, input);
+                engine.store.note_input(key, count, InputUse { used, free });
+                self.execute(engine, key, input);
             }
         }
     }
 
     /// A session's wait is over: what it sent meanwhile runs.
-    pub(crate) fn resume(&mut self, store: &mut Store, key: SessionKey) {
+    pub(crate) fn resume(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
         let Some(conn) = self.conn(key) else {
             return;
         };
         conn.blocked = false;
         if let Some(input) = conn.input.take() {
-            self.execute(store, key, input);
+            self.execute(engine, key, input);
         }
     }
 
@@ -80,7 +80,7 @@ impl Front {
     }
 
     /// Executes the complete requests of `input` and keeps the rest with the connection.
-    fn execute(&mut self, store: &mut Store, key: SessionKey, mut input: Box<Input>) {
+    fn execute(&mut self, engine: &mut EngineIo<'_>, key: SessionKey, mut input: Box<Input>) {
         let Some(conn) = self.conn(key) else {
             return;
         };
@@ -88,7 +88,7 @@ impl Front {
         if !conn.blocked && !conn.closing {
             conn.running = true;
             let flow;
-            (at, flow) = self.run_requests(store, key, &mut input);
+            (at, flow) = self.run_requests(engine, key, &mut input);
             if let Some(conn) = self.conn(key) {
                 conn.running = false;
                 conn.blocked = flow == Flow::Blocked;
@@ -99,10 +99,10 @@ impl Front {
             }
         }
         let left = input.bytes.len() - at;
-        self.keep(store, key, input, at);
-        if left > store.config().settings().query_buffer_limit_bytes {
-            store.note_query_limit(key);
-            self.close(store, key);
+        self.keep(engine, key, input, at);
+        if left > engine.store.config().settings().query_buffer_limit_bytes {
+            engine.store.note_query_limit(key);
+            self.close(engine, key);
         }
     }
 
@@ -110,14 +110,14 @@ impl Front {
     /// Answers how many bytes they took.
     fn run_requests(
         &mut self,
-        store: &mut Store,
+        engine: &mut EngineIo<'_>,
         key: SessionKey,
         input: &mut Input,
     ) -> (usize, Flow) {
         let mut at = 0;
         while at < input.bytes.len() {
-            let limits = store.limits(key);
-            let max_message = match store.config().settings().max_message_size {
+            let limits = engine.store.limits(key);
+            let max_message = match engine.store.config().settings().max_message_size {
                 0 => usize::MAX,
                 limit => limit,
             };
@@ -125,7 +125,8 @@ impl Front {
                 Ok(Step::Request { args, consumed }) if consumed <= max_message => {
                     at += consumed;
                     let now = self.clock.last();
-                    match store.execute(key, args, now, self) {
+                    let outputs = &mut *engine.outputs;
+                    match engine.store.execute(key, args, now, outputs, self) {
                         Flow::Done => {}
                         flow => return (at, flow),
                     }
@@ -137,11 +138,12 @@ impl Front {
                     return (at + consumed, Flow::Done);
                 }
                 Ok(_) => {
-                    store.refuse_input(key, "Protocol error: larger than max-message-size");
+                    let reason = "Protocol error: larger than max-message-size";
+                    engine.store.refuse_input(engine.outputs, key, reason);
                     return (at, Flow::Close);
                 }
                 Err(error) => {
-                    store.protocol_error(key, &error);
+                    engine.store.protocol_error(engine.outputs, key, &error);
                     return (at, Flow::Close);
                 }
             }
@@ -151,7 +153,13 @@ impl Front {
     }
 
     /// Puts away what was read: the bytes from `at` on stay with the connection.
-    fn keep(&mut self, store: &mut Store, key: SessionKey, mut input: Box<Input>, at: usize) {
+    fn keep(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        key: SessionKey,
+        mut input: Box<Input>,
+        at: usize,
+    ) {
         let left = input.bytes.len() - at;
         let mut rest = None;
         if left > READ_BYTES / 2 {
@@ -177,7 +185,7 @@ impl Front {
                 used: rest.bytes.len(),
                 free: rest.free(),
             });
-        store.note_leftover(key, held);
+        engine.store.note_leftover(key, held);
         if let Some(conn) = self.conn(key) {
             conn.input = rest;
         }

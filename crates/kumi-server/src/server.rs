@@ -1,11 +1,11 @@
 //! Running a server: from a configuration and its listeners to the end of the last connection.
 
 use crate::descriptors;
-use crate::front::Front;
+use crate::front::{EngineIo, Front};
 use crate::listen::Listeners;
 use crate::log::LogControl;
 use crate::shutdown::Shutdown;
-use kumi_store::{Config, Store};
+use kumi_store::{Config, Outputs, Store};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,9 +105,13 @@ pub fn run(
     let mut front = Front::new(config, listeners, shutdown.clone())?;
     let now = front.clock.read();
     let mut store = Store::new(engine, fastrand::Rng::new(), now);
+    let mut engine = EngineIo {
+        store: &mut store,
+        outputs: &mut Outputs::new(),
+    };
     announce(&front);
-    let served = serve(&mut front, &mut store);
-    let stopped = served.and_then(|()| stop(&mut front, &mut store));
+    let served = serve(&mut front, &mut engine);
+    let stopped = served.and_then(|()| stop(&mut front, &mut engine));
     shutdown.attach(None);
     Ok(stopped?)
 }
@@ -123,22 +127,22 @@ fn announce(front: &Front) {
     }
 }
 
-fn serve(front: &mut Front, store: &mut Store) -> io::Result<()> {
+fn serve(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
     while !front.is_stopping() {
-        let patience = front.patience(store);
-        front.turn(store, patience)?;
+        let patience = front.patience(engine);
+        front.turn(engine, patience)?;
     }
     Ok(())
 }
 
 /// Lets what is in flight land.
-fn stop(front: &mut Front, store: &mut Store) -> io::Result<()> {
+fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
     if front.shutdown_request.is_none() {
         // The command SHUTDOWN has said so itself.
         tracing::info!("User requested shutdown...");
     }
     // Whoever connected before the request to stop is still taken in.
-    front.turn(store, Duration::ZERO)?;
+    front.turn(engine, Duration::ZERO)?;
     front.listeners.clear();
     let at_once = front.shutdown_request.is_some_and(|request| request.now);
     let start_ns = front.clock.read().mono_ns;
@@ -147,16 +151,16 @@ fn stop(front: &mut Front, store: &mut Store) -> io::Result<()> {
         !at_once && u128::from(elapsed_ns) < limit.as_nanos()
     };
     loop {
-        front.turn(store, Duration::ZERO)?;
+        front.turn(engine, Duration::ZERO)?;
         if front.unread.is_empty() || !within(front, LAST_REQUESTS) {
             break;
         }
     }
     front.draining = true;
-    while front.has_output(store) && within(front, LAST_REPLIES) {
-        front.turn(store, Duration::from_millis(10))?;
+    while front.has_output(engine) && within(front, LAST_REPLIES) {
+        front.turn(engine, Duration::from_millis(10))?;
     }
-    front.close_all(store);
+    front.close_all(engine);
     tracing::info!("kumi is now ready to exit, bye bye...");
     Ok(())
 }

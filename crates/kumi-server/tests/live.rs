@@ -387,7 +387,7 @@ fn limits_that_close_connections_are_counted_and_logged() {
         },
         |count| count == "1",
     );
-    server.wait_for_log("does not read its output");
+    server.wait_for_log("overcoming of output buffer limits");
     server.wait_for_log("Closing client that reached max query buffer length");
 }
 

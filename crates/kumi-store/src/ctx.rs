@@ -15,7 +15,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) store: &'a mut Store,
     pub(crate) host: &'a mut dyn Host,
     pub(crate) session: SessionKey,
-    pub(crate) reply: Reply,
+    pub(crate) reply: Reply<'a>,
     /// The selected database.
     pub(crate) db: usize,
     /// When the command began; a transaction's commands all begin when EXEC did.
@@ -36,7 +36,7 @@ impl<'a> Ctx<'a> {
         store: &'a mut Store,
         host: &'a mut dyn Host,
         session: SessionKey,
-        reply: Reply,
+        reply: Reply<'a>,
         db: usize,
         touch: bool,
     ) -> Self {
@@ -64,7 +64,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// The door and the answer, for commands that write what they read.
-    pub(crate) fn keys_and_reply(&mut self) -> (Keys<'_>, &mut Reply) {
+    pub(crate) fn keys_and_reply(&mut self) -> (Keys<'_>, &mut Reply<'a>) {
         (
             self.store
                 .keyspace
@@ -176,13 +176,15 @@ impl<'a> Ctx<'a> {
             let shown = redact(&self.store.index.get(id).full_name, args);
             let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
             if monitored {
-                self.store.feed_monitors(self.session, self.db, shown);
+                let outputs = self.reply.outputs();
+                self.store
+                    .feed_monitors(outputs, self.session, self.db, shown);
             }
             if slow {
                 self.store.record_slow(self.session, shown, duration_ns);
             }
         }
-        self.store.settle();
+        self.store.settle(self.reply.outputs());
     }
 }
 

@@ -1,14 +1,21 @@
 //! Bytes that reach sessions other than the one that runs: published messages, MONITOR's feed.
 
+use crate::output::Outputs;
 use crate::pubsub::Kind;
 use crate::session::{ReplyMode, SessionKey};
 use crate::slowlog::{self, SlowEntry};
 use crate::store::Store;
-use kumi_resp::{Args, encode};
+use kumi_resp::{Args, Protocol, encode};
 
 impl Store {
     /// Publishes to a channel's subscribers and to matching patterns; answers how many got it.
-    pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+    pub(crate) fn publish(
+        &mut self,
+        outputs: &mut Outputs,
+        kind: Kind,
+        channel: &[u8],
+        message: &[u8],
+    ) -> usize {
         let mut receivers = 0;
         let word: &[u8] = if kind == Kind::ShardChannel {
             b"smessage"
@@ -16,7 +23,7 @@ impl Store {
             b"message"
         };
         let subscribers = self.pubsub.subscribers(kind, channel).to_vec();
-        receivers += self.push_to(&subscribers, &[word, channel, message]);
+        receivers += self.push_to(outputs, &subscribers, &[word, channel, message]);
         if kind == Kind::Channel {
             let matching: Vec<(Vec<u8>, Vec<SessionKey>)> = self
                 .pubsub
@@ -24,23 +31,30 @@ impl Store {
                 .map(|(pattern, sessions)| (pattern.to_vec(), sessions.to_vec()))
                 .collect();
             for (pattern, sessions) in matching {
-                receivers += self.push_to(&sessions, &[b"pmessage", &pattern, channel, message]);
+                let parts: [&[u8]; 4] = [b"pmessage", &pattern, channel, message];
+                receivers += self.push_to(outputs, &sessions, &parts);
             }
         }
         receivers
     }
 
-    /// Appends one push message to several sessions.
-    fn push_to(&mut self, sessions: &[SessionKey], parts: &[&[u8]]) -> usize {
+    /// Appends one push message to several sessions. It is encoded once per protocol.
+    fn push_to(
+        &mut self,
+        outputs: &mut Outputs,
+        sessions: &[SessionKey],
+        parts: &[&[u8]],
+    ) -> usize {
+        let mut encoded: [Option<Vec<u8>>; 2] = [None, None];
         for &key in sessions {
-            let Some(session) = self.sessions.get_mut(key) else {
+            let Some(session) = self.sessions.get(key) else {
                 continue;
             };
-            encode::push(&mut session.out, session.protocol, parts.len());
-            for part in parts {
-                encode::bulk(&mut session.out, part);
-            }
-            self.list_output(key);
+            let protocol = session.protocol;
+            let message = &mut encoded[usize::from(protocol == Protocol::Resp3)];
+            let message = message.get_or_insert_with(|| encode_push(protocol, parts));
+            outputs.push(key, message);
+            self.list_output(outputs, key);
         }
         sessions.len()
     }
@@ -65,7 +79,13 @@ impl Store {
     }
 
     /// Shows a command that ran to every MONITOR client.
-    pub(crate) fn feed_monitors(&mut self, source: SessionKey, db: usize, args: Args<'_>) {
+    pub(crate) fn feed_monitors(
+        &mut self,
+        outputs: &mut Outputs,
+        source: SessionKey,
+        db: usize,
+        args: Args<'_>,
+    ) {
         let origin = match self.sessions.get(source) {
             Some(session) if session.peer.unix => {
                 format!("unix:{}", session.peer.laddr.trim_end_matches(":0"))
@@ -74,17 +94,18 @@ impl Store {
             None => "?".into(),
         };
         let (seconds, micros) = (self.now.unix_us / 1_000_000, self.now.unix_us % 1_000_000);
-        let mut line = format!("{seconds}.{micros:06} [{db} {origin}]").into_bytes();
+        let mut line = format!("+{seconds}.{micros:06} [{db} {origin}]").into_bytes();
         for arg in args.iter() {
             line.push(b' ');
             quote(&mut line, arg);
         }
+        line.extend_from_slice(b"\r\n");
         for key in self.monitors.clone() {
-            if let Some(session) = self.sessions.get_mut(key)
+            if let Some(session) = self.sessions.get(key)
                 && session.reply_mode != ReplyMode::Off
             {
-                encode::simple(&mut session.out, &line);
-                self.list_output(key);
+                outputs.push(key, &line);
+                self.list_output(outputs, key);
             }
         }
     }
@@ -104,6 +125,16 @@ impl Store {
             name,
         });
     }
+}
+
+fn encode_push(protocol: Protocol, parts: &[&[u8]]) -> Vec<u8> {
+    let bytes: usize = parts.iter().map(|part| part.len() + 32).sum();
+    let mut message = Vec::with_capacity(bytes);
+    encode::push(&mut message, protocol, parts.len());
+    for part in parts {
+        encode::bulk(&mut message, part);
+    }
+    message
 }
 
 /// Quotes bytes the way Redis prints them: escapes in double quotes.

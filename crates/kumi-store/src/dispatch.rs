@@ -4,6 +4,7 @@ use crate::command::{CommandId, flag};
 use crate::ctx::Ctx;
 use crate::error::CommandError;
 use crate::host::{Host, Now};
+use crate::output::Outputs;
 use crate::reply::Reply;
 use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
 use crate::store::{Effect, Flow, Store};
@@ -19,6 +20,7 @@ impl Store {
         key: SessionKey,
         args: Args<'_>,
         now: Now,
+        outputs: &mut Outputs,
         host: &mut dyn Host,
     ) -> Flow {
         self.now = now;
@@ -37,14 +39,13 @@ impl Store {
         if session.reply_mode == ReplyMode::SkipNext {
             session.reply_mode = ReplyMode::SkipThis;
         }
-        let sent = std::mem::take(&mut session.sent);
-        let mut out = std::mem::take(&mut session.out);
-        if out.capacity() == 0 {
-            out = self.spare_outputs.pop().unwrap_or_default();
+        let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
+        let wanted = !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis);
+        let slot = outputs.begin(key, self.output_budget(key));
+        let mut reply = Reply::new(outputs, slot, protocol);
+        if !wanted {
+            reply.discard();
         }
-        let mark = out.len();
-        let reply = Reply::new(out, session.protocol);
-        let (db, touch) = (session.db, !session.no_touch);
         let mut ctx = Ctx::new(self, host, key, reply, db, touch);
         match ctx.store.index.resolve(args) {
             Ok(id) => {
@@ -57,41 +58,29 @@ impl Store {
                 ctx.refuse(id, &error);
             }
         }
-        let (reply, flow) = (ctx.reply, ctx.flow);
-        self.put_back(key, reply, mark, sent);
+        let flow = ctx.flow;
+        let overflow = outputs.end(slot);
+        self.end_reply(outputs, key, overflow);
         flow
     }
 
-    /// Returns the output buffer to its session, followed by what others pushed meanwhile.
-    fn put_back(&mut self, key: SessionKey, mut reply: Reply, mark: usize, sent: usize) {
+    /// A command has written its reply.
+    fn end_reply(&mut self, outputs: &mut Outputs, key: SessionKey, overflow: Option<usize>) {
         let Some(session) = self.sessions.get_mut(key) else {
-            return;
+            return outputs.remove(key);
         };
-        match session.reply_mode {
-            ReplyMode::On | ReplyMode::SkipNext => {}
-            ReplyMode::Off => reply.cut_back(mark),
-            ReplyMode::SkipThis => {
-                reply.cut_back(mark);
-                // A command that waits has its answer before it.
-                if session.blocked.is_none() {
-                    session.reply_mode = ReplyMode::On;
-                }
-            }
+        // A command that waits still has its reply to come.
+        if session.reply_mode == ReplyMode::SkipThis && session.blocked.is_none() {
+            session.reply_mode = ReplyMode::On;
         }
-        let mut out = reply.into_inner();
-        if !session.out.is_empty() {
-            out.append(&mut session.out);
+        match overflow {
+            Some(pending) => self.close_over_limit(key, pending),
+            None => self.list_output(outputs, key),
         }
-        session.sent = sent;
-        if out.is_empty() {
-            return self.spare_output(out);
-        }
-        session.out = out;
-        self.list_output(key);
     }
 
     /// Ends CLIENT PAUSE: commands that were held run now, in the order they came.
-    pub(crate) fn end_pause(&mut self, host: &mut dyn Host) {
+    pub(crate) fn end_pause(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         self.pause = None;
         self.keyspace.expiry_frozen = false;
         for key in std::mem::take(&mut self.held) {
@@ -110,7 +99,7 @@ impl Store {
                 continue;
             };
             let now = self.now;
-            match self.execute(key, args.as_args(), now, host) {
+            match self.execute(key, args.as_args(), now, outputs, host) {
                 Flow::Done => self.effect(Effect::Resume(key)),
                 // It waits for something else now, or for another pause.
                 Flow::Blocked => {}

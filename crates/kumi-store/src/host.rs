@@ -5,6 +5,7 @@
 //! trait; everything else that should happen outside is an [`Effect`](crate::Effect).
 
 use crate::config::Config;
+use crate::output::Outputs;
 use crate::store::Store;
 use std::time::Duration;
 
@@ -114,5 +115,5 @@ pub trait Host {
 
     /// Lets other sessions be answered while a long command runs; they get BUSY. Answers false
     /// when the server is asked to stop, so that the command can end early.
-    fn serve_others(&mut self, store: &mut Store) -> bool;
+    fn serve_others(&mut self, store: &mut Store, outputs: &mut Outputs) -> bool;
 }

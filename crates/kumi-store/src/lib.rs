@@ -1,7 +1,7 @@
 //! The Redis-compatible engine, without a socket, a clock or a thread of its own.
 //!
-//! A [`Store`] holds the data, the sessions and what waits to be written to them. Whoever runs it
-//! hands in requests and clock readings, and carries out the effects it asks for.
+//! A [`Store`] holds the data and the sessions. The front that runs it owns the [`Outputs`], hands
+//! in requests and clock readings, writes the output and carries out the effects it asks for.
 
 #[cfg_attr(
     not(test),
@@ -50,6 +50,7 @@ mod latency;
 )]
 mod lzf;
 mod number;
+mod output;
 mod propagation;
 mod pubsub;
 #[cfg(test)]
@@ -73,6 +74,7 @@ pub use error::CommandError;
 pub use glob::matches as glob_matches;
 pub use host::{ApplyError, EventLoop, Host, HostFacts, Now};
 pub use keyspace::Garbage;
+pub use output::Outputs;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::{Effect, Flow, ShutdownRequest, Store};
 

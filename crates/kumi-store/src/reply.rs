@@ -1,31 +1,45 @@
-//! The writer a command is handed for its answer.
+//! The writer a command is handed for its reply.
 //!
 //! Bytes go straight into the session's output buffer; no tree of values is ever built. The same
 //! writer serves a socket, EXEC (the replies land between the array's header and its end) and,
-//! later, a script. A writer knows its protocol version and nothing about sessions or sockets.
+//! later, a script. The writer knows its protocol version, and nothing about sockets.
 
-use kumi_resp::{Protocol, encode};
+use crate::output::{CHUNK_BYTES, Outputs};
+use kumi_resp::{Protocol, SharedBytes, encode};
+
+/// More than any header and line end take.
+const HEADER_BYTES: usize = 64;
+/// A bulk string up to this long lies in one chunk.
+const ONE_CHUNK_BYTES: usize = 1024;
+/// Values from this length on go into the output by reference.
+const SHARE_BYTES: usize = 32 * 1024;
 
 /// Where a collection's header goes once its length is known.
 #[derive(Debug)]
 #[must_use = "a deferred collection has no header until it is finished"]
 pub(crate) struct Deferred(usize);
 
-/// An answer in the making.
-#[derive(Debug, Default)]
-pub(crate) struct Reply {
-    out: Vec<u8>,
+/// Appends the reply of a running command to its session's output.
+#[derive(Debug)]
+pub(crate) struct Reply<'a> {
+    outputs: &'a mut Outputs,
+    slot: usize,
     protocol: Protocol,
 }
 
-impl Reply {
-    /// Continues `out`, which may already hold earlier answers.
-    pub(crate) fn new(out: Vec<u8>, protocol: Protocol) -> Self {
-        Self { out, protocol }
+impl<'a> Reply<'a> {
+    /// Writes behind what the running session in `slot` has waiting.
+    pub(crate) fn new(outputs: &'a mut Outputs, slot: usize, protocol: Protocol) -> Self {
+        Self {
+            outputs,
+            slot,
+            protocol,
+        }
     }
 
-    pub(crate) fn into_inner(self) -> Vec<u8> {
-        self.out
+    /// The output of all sessions, for what a command sends to others.
+    pub(crate) fn outputs(&mut self) -> &mut Outputs {
+        self.outputs
     }
 
     pub(crate) fn set_protocol(&mut self, protocol: Protocol) {
@@ -36,115 +50,164 @@ impl Reply {
         self.protocol == Protocol::Resp3
     }
 
-    /// How many bytes are written; a mark for [`Reply::cut_back`].
-    pub(crate) fn len(&self) -> usize {
-        self.out.len()
+    /// The position behind the last byte; a mark for [`Reply::cut_back`].
+    #[inline]
+    pub(crate) fn len(&mut self) -> usize {
+        self.outputs.running(self.slot).0.len()
     }
 
     /// Forgets everything written after `mark`.
     pub(crate) fn cut_back(&mut self, mark: usize) {
-        self.out.truncate(mark);
+        let (buffer, pool) = self.outputs.running(self.slot);
+        buffer.cut_back(mark, pool);
     }
 
+    /// Keeps nothing of what is written from here on: CLIENT REPLY OFF and SKIP.
+    pub(crate) fn discard(&mut self) {
+        self.outputs.running(self.slot).0.discard_from_here();
+    }
+
+    /// Keeps what is written from here on: CLIENT REPLY ON.
+    pub(crate) fn keep(&mut self) {
+        let (buffer, pool) = self.outputs.running(self.slot);
+        buffer.end_discard(pool);
+    }
+
+    /// A chunk with room for `need` bytes.
+    #[inline]
+    fn room(&mut self, need: usize) -> &mut Vec<u8> {
+        let (buffer, pool) = self.outputs.running(self.slot);
+        buffer.room(need, pool)
+    }
+
+    #[inline]
     pub(crate) fn ok(&mut self) {
-        self.out.extend_from_slice(b"+OK\r\n");
+        encode::ok(self.room(HEADER_BYTES));
     }
 
     pub(crate) fn simple(&mut self, text: &str) {
-        encode::simple(&mut self.out, text);
+        self.text(text.len(), |out| encode::simple(out, text));
     }
 
     pub(crate) fn error(&mut self, text: &[u8]) {
-        encode::error(&mut self.out, text);
+        self.text(text.len(), |out| encode::error(out, text));
     }
 
+    #[inline]
     pub(crate) fn integer(&mut self, value: i64) {
-        encode::integer(&mut self.out, value);
+        encode::integer(self.room(HEADER_BYTES), value);
     }
 
     /// An integer reply for a count.
+    #[inline]
     pub(crate) fn count(&mut self, value: usize) {
-        encode::integer(&mut self.out, i64::try_from(value).unwrap_or(i64::MAX));
+        self.integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
 
+    #[inline]
     pub(crate) fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
-        encode::bulk(&mut self.out, bytes.as_ref());
+        let bytes = bytes.as_ref();
+        if bytes.len() <= ONE_CHUNK_BYTES {
+            encode::bulk(self.room(bytes.len() + HEADER_BYTES), bytes);
+        } else {
+            self.long_bulk(bytes);
+        }
+    }
+
+    fn long_bulk(&mut self, bytes: &[u8]) {
+        encode::bulk_header(self.room(HEADER_BYTES), bytes.len());
+        self.encoded(bytes);
+        self.encoded(b"\r\n");
+    }
+
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the keyspace holds no shared value yet")
+    )]
+    /// A bulk string of a value that others hold too: long ones are not copied.
+    pub(crate) fn bulk_shared(&mut self, bytes: &SharedBytes) {
+        if bytes.len() < SHARE_BYTES {
+            return self.bulk(bytes);
+        }
+        encode::bulk_header(self.room(HEADER_BYTES), bytes.len());
+        let (buffer, pool) = self.outputs.running(self.slot);
+        buffer.append_shared(bytes, pool);
+        self.encoded(b"\r\n");
     }
 
     /// A bulk string holding a decimal.
+    #[inline]
     pub(crate) fn bulk_integer(&mut self, value: i64) {
-        encode::bulk_integer(&mut self.out, value);
+        encode::bulk_integer(self.room(HEADER_BYTES), value);
     }
 
+    #[inline]
     pub(crate) fn null(&mut self) {
-        encode::null(&mut self.out, self.protocol);
+        let protocol = self.protocol;
+        encode::null(self.room(HEADER_BYTES), protocol);
     }
 
     pub(crate) fn null_array(&mut self) {
-        encode::null_array(&mut self.out, self.protocol);
+        let protocol = self.protocol;
+        encode::null_array(self.room(HEADER_BYTES), protocol);
     }
 
+    #[inline]
     pub(crate) fn array(&mut self, len: usize) {
-        encode::array(&mut self.out, len);
+        encode::array(self.room(HEADER_BYTES), len);
     }
 
     pub(crate) fn map(&mut self, len: usize) {
-        encode::map(&mut self.out, self.protocol, len);
+        let protocol = self.protocol;
+        encode::map(self.room(HEADER_BYTES), protocol, len);
     }
 
     pub(crate) fn set(&mut self, len: usize) {
-        encode::set(&mut self.out, self.protocol, len);
+        let protocol = self.protocol;
+        encode::set(self.room(HEADER_BYTES), protocol, len);
     }
 
     pub(crate) fn double(&mut self, value: f64) {
-        encode::double(&mut self.out, self.protocol, value);
+        let protocol = self.protocol;
+        // A number near the ends of the range is written without an exponent.
+        self.text(ONE_CHUNK_BYTES, |out| encode::double(out, protocol, value));
     }
 
     pub(crate) fn verbatim_text(&mut self, bytes: &[u8]) {
-        encode::verbatim(&mut self.out, self.protocol, b"txt", bytes);
+        let protocol = self.protocol;
+        self.text(bytes.len(), |out| {
+            encode::verbatim(out, protocol, b"txt", bytes);
+        });
     }
 
     /// Bytes that are encoded already.
+    #[inline]
     pub(crate) fn encoded(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
+        let (buffer, pool) = self.outputs.running(self.slot);
+        buffer.append(bytes, pool);
+    }
+
+    /// Something of about `len` bytes that `write` encodes in one piece.
+    fn text(&mut self, len: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        if len <= CHUNK_BYTES / 4 {
+            write(self.room(len + HEADER_BYTES));
+        } else {
+            let mut text = Vec::with_capacity(len + HEADER_BYTES);
+            write(&mut text);
+            self.encoded(&text);
+        }
     }
 
     /// Starts a collection whose length is known only at its end.
     pub(crate) fn defer(&mut self) -> Deferred {
-        Deferred(self.out.len())
+        Deferred(self.len())
     }
 
-    /// Puts the header of an array where it was deferred. That moves what follows by a few bytes:
-    /// cheaper than a list of buffers for every reply that does not defer.
+    /// Puts the header of an array where it was deferred.
     pub(crate) fn finish_array(&mut self, deferred: Deferred, len: usize) {
-        let mut header = Vec::with_capacity(16);
+        let mut header = Vec::with_capacity(32);
         encode::array(&mut header, len);
-        self.out.splice(deferred.0..deferred.0, header);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deferred_header_lands_before_its_elements() {
-        let mut reply = Reply::default();
-        reply.ok();
-        let deferred = reply.defer();
-        reply.integer(1);
-        reply.integer(2);
-        reply.finish_array(deferred, 2);
-        assert_eq!(reply.into_inner(), b"+OK\r\n*2\r\n:1\r\n:2\r\n");
-    }
-
-    #[test]
-    fn cut_back_keeps_earlier_answers() {
-        let mut reply = Reply::default();
-        reply.ok();
-        let mark = reply.len();
-        reply.array(3);
-        reply.cut_back(mark);
-        assert_eq!(reply.into_inner(), b"+OK\r\n");
+        let (buffer, pool) = self.outputs.running(self.slot);
+        buffer.insert(deferred.0, &header, pool);
     }
 }

@@ -1,7 +1,6 @@
-//! A client as the engine knows it: who it is, what it has selected and subscribed to, and the
-//! bytes that wait to be written to it.
+//! A client as the engine knows it: who it is, what it has selected and subscribed to.
 //!
-//! Sockets are the front's. A session knows neither how its bytes travel nor when.
+//! Sockets and output buffers are the front's; `output.rs` has the latter.
 
 use crate::command::CommandId;
 use kumi_resp::{OwnedArgs, Protocol};
@@ -141,13 +140,6 @@ pub(crate) struct Session {
     pub(crate) blocked: Option<Blocked>,
     /// No more commands run; the connection closes once the output is flushed.
     pub(crate) closing: bool,
-    /// Bytes for the peer. While a command runs, its answer is written elsewhere and put here
-    /// after it, so that what others push meanwhile follows the answer.
-    pub(crate) out: Vec<u8>,
-    /// How much of `out` is already written.
-    pub(crate) sent: usize,
-    /// On the store's list of sessions with output.
-    pub(crate) listed: bool,
     /// When the soft output limit was first exceeded.
     pub(crate) soft_limit_since_ms: Option<u64>,
     pub(crate) input: InputUse,
@@ -185,9 +177,6 @@ impl Session {
             name_bytes: 0,
             blocked: None,
             closing: false,
-            out: Vec::new(),
-            sent: 0,
-            listed: false,
             soft_limit_since_ms: None,
             input: InputUse::default(),
             commands: 0,
@@ -204,12 +193,7 @@ impl Session {
         }
     }
 
-    /// Bytes not yet written.
-    pub(crate) fn pending(&self) -> usize {
-        self.out.len() - self.sent
-    }
-
-    /// What the session keeps on the heap.
+    /// What the session keeps on the heap, without its output.
     pub(crate) fn heap_bytes(&self) -> usize {
         let queued = self.multi.as_ref().map_or(0, |multi| multi.bytes);
         let held = match &self.blocked {
@@ -220,8 +204,8 @@ impl Session {
             _ => 0,
         };
         let texts = self.name.capacity() + self.lib_name.capacity() + self.lib_version.capacity();
-        let buffers = self.out.capacity() + self.input.used + self.input.free;
-        size_of::<Self>() + buffers + queued + held + texts + self.name_bytes
+        let input = self.input.used + self.input.free;
+        size_of::<Self>() + input + queued + held + texts + self.name_bytes
     }
 
     /// Whether the answer of a wait that ends now is wanted. The command it belongs to is over.

@@ -1,7 +1,7 @@
 //! The engine's outside: sessions come and go, requests are executed, time passes.
 //!
-//! Order of calls for a front: `connect`, then for each request `execute`; after a batch, take
-//! `sessions_with_output`, write what `output` holds and report it with `written`; take `effects`
+//! Order of calls for a front: `connect`, then for each request `execute` with the front's
+//! [`Outputs`]; after a batch, write what those hold and report it with `written`; take `effects`
 //! and carry them out; call `poll` when `next_deadline` is reached. Nothing here blocks, reads a
 //! clock or keeps state outside the store.
 
@@ -11,8 +11,9 @@ use crate::config::{Config, NotifyFlags};
 use crate::host::{EventLoop, Host, Now};
 use crate::keyspace::{DataLimits, Garbage, Keyspace};
 use crate::latency::LatencyMonitor;
+use crate::output::Outputs;
 use crate::pubsub::{Kind, Pubsub};
-use crate::session::{Blocked, BlockedOn, Class, InputUse, Peer, Session, SessionKey, Sessions};
+use crate::session::{Blocked, BlockedOn, InputUse, Peer, Session, SessionKey, Sessions};
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 use kumi_resp::{Limits, ProtocolError, encode};
@@ -97,16 +98,15 @@ pub struct Store {
     pub(crate) blocked: usize,
     /// Sessions with a command held back by a pause, in the order they came.
     pub(crate) held: VecDeque<SessionKey>,
-    with_output: Vec<SessionKey>,
-    /// Empty output buffers, so that idle sessions hold none and busy ones share warm memory.
-    pub(crate) spare_outputs: Vec<Vec<u8>>,
+    /// No session with less output waiting is over a limit.
+    least_output_limit: usize,
     effects: Vec<Effect>,
     /// Blocked sessions by the time their wait ends.
     wait_deadlines: BTreeSet<(u64, SessionKey)>,
     next_housekeeping_ms: u64,
     next_sweep_ms: u64,
     /// What sessions held at the last sweep.
-    session_bytes: usize,
+    pub(crate) session_bytes: usize,
 }
 
 impl Store {
@@ -132,8 +132,7 @@ impl Store {
             slow_ns: u64::MAX,
             blocked: 0,
             held: VecDeque::new(),
-            with_output: Vec::new(),
-            spare_outputs: Vec::new(),
+            least_output_limit: 0,
             effects: Vec::new(),
             wait_deadlines: BTreeSet::new(),
             next_housekeeping_ms: now.unix_ms() + HOUSEKEEPING_MS,
@@ -160,6 +159,12 @@ impl Store {
             .map_or(u64::MAX, |us| us.saturating_mul(1000));
         self.slowlog.set_limit(settings.slowlog_max_len);
         self.latency.threshold_ms = settings.latency_monitor_threshold_ms;
+        let limits = &settings.output_limits;
+        let bounds =
+            [limits.normal, limits.pubsub].map(|limit| [limit.hard_bytes, limit.soft_bytes]);
+        let least = bounds.into_iter().flatten().filter(|&bytes| bytes != 0);
+        let least = least.fold(UNAUTHENTICATED_OUTPUT_BYTES, u64::min);
+        self.least_output_limit = usize::try_from(least).unwrap_or(usize::MAX);
     }
 
     /// The configuration in force.
@@ -249,78 +254,51 @@ impl Store {
     }
 
     /// Answers a malformed request. The front closes the connection once this is flushed.
-    pub fn protocol_error(&mut self, key: SessionKey, error: &ProtocolError) {
-        self.refuse_input(key, &error.to_string());
+    pub fn protocol_error(
+        &mut self,
+        outputs: &mut Outputs,
+        key: SessionKey,
+        error: &ProtocolError,
+    ) {
+        let mut text = Vec::new();
+        encode::protocol_error(&mut text, error);
+        self.refuse(outputs, key, &text, &error.to_string());
     }
 
     /// Answers input that is well-formed but not wanted, as [`Store::protocol_error`] does.
-    pub fn refuse_input(&mut self, key: SessionKey, reason: &str) {
+    pub fn refuse_input(&mut self, outputs: &mut Outputs, key: SessionKey, reason: &str) {
+        let mut text = Vec::new();
+        encode::error(&mut text, format!("ERR {reason}"));
+        self.refuse(outputs, key, &text, reason);
+    }
+
+    /// Sends an error after which the connection closes. As in Redis, the log has it at a level
+    /// that is off by default: clients must not be able to fill it.
+    fn refuse(&mut self, outputs: &mut Outputs, key: SessionKey, error: &[u8], reason: &str) {
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
-        tracing::warn!(client = %session.peer.addr, conn_id = session.id, reason, "protocol error");
-        encode::error(&mut session.out, format!("ERR {reason}").as_bytes());
+        tracing::debug!(client = %session.peer.addr, conn_id = session.id, reason, "protocol error");
         session.closing = true;
+        outputs.push(key, error);
         self.stats.count_error(b"ERR");
-        self.list_output(key);
+        self.list_output(outputs, key);
     }
 
-    /// Sessions that have bytes to write since the last call.
-    pub fn sessions_with_output(&mut self) -> Vec<SessionKey> {
-        std::mem::take(&mut self.with_output)
-    }
-
-    /// Gives a taken list back, so that its allocation is used again.
-    pub fn recycle_output_list(&mut self, mut list: Vec<SessionKey>) {
-        if self.with_output.is_empty() {
-            list.clear();
-            self.with_output = list;
-        }
-    }
-
-    /// Bytes waiting for a session.
-    #[must_use]
-    pub fn output(&self, key: SessionKey) -> &[u8] {
-        self.sessions
-            .get(key)
-            .map_or(&[], |session| &session.out[session.sent..])
-    }
-
-    /// `count` bytes of a session's output were written. Whatever is left stays listed by the
-    /// front, which knows when the socket takes more.
-    pub fn written(&mut self, key: SessionKey, count: usize) {
-        /// Written bytes are kept at the front of a buffer up to this many.
-        const KEEP_WRITTEN_BYTES: usize = 16 * 1024;
+    /// `count` bytes of a session's output were written.
+    pub fn written(&mut self, outputs: &mut Outputs, key: SessionKey, count: usize) {
+        outputs.written(key, count);
         self.stats.bytes_out += count as u64;
         self.stats.writes += 1;
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
-        session.listed = false;
         session.bytes_out += count as u64;
         if count > 0 {
             session.last_active_ms = self.now.unix_ms();
         }
-        session.sent = (session.sent + count).min(session.out.len());
-        if session.sent == session.out.len() {
-            session.sent = 0;
+        if session.soft_limit_since_ms.is_some() && outputs.pending(key) == 0 {
             session.soft_limit_since_ms = None;
-            let out = std::mem::take(&mut session.out);
-            self.spare_output(out);
-        } else if session.sent > session.out.len() / 2 && session.sent > KEEP_WRITTEN_BYTES {
-            session.out.drain(..session.sent);
-            session.sent = 0;
-        }
-    }
-
-    /// Keeps an output buffer that nobody needs now, unless it is large or there are enough.
-    pub(crate) fn spare_output(&mut self, mut out: Vec<u8>) {
-        const KEEP_BYTES: usize = 16 * 1024;
-        const KEEP_BUFFERS: usize = 64;
-        let worth_keeping = (1..=KEEP_BYTES).contains(&out.capacity());
-        if worth_keeping && self.spare_outputs.len() < KEEP_BUFFERS {
-            out.clear();
-            self.spare_outputs.push(out);
         }
     }
 
@@ -361,19 +339,19 @@ impl Store {
 
     /// Does what is due: a slice of expiry, waits that ended, the end of a pause, housekeeping.
     /// Work that is left over makes `next_deadline` lie in the past: serve clients, call again.
-    pub fn poll(&mut self, host: &mut dyn Host) {
+    pub fn poll(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         self.now = host.now();
         let now_ms = self.now.unix_ms();
-        self.end_waits(now_ms);
+        self.end_waits(outputs, now_ms);
         if self.pause.is_some_and(|pause| now_ms >= pause.until_ms) {
-            self.end_pause(host);
+            self.end_pause(outputs, host);
         }
         self.expire_slice(host);
         if is_due(self.next_housekeeping_ms, HOUSEKEEPING_MS, now_ms) {
             self.next_housekeeping_ms = now_ms + HOUSEKEEPING_MS;
-            self.housekeeping(now_ms, host.event_loop());
+            self.housekeeping(outputs, now_ms, host.event_loop());
         }
-        self.settle();
+        self.settle(outputs);
     }
 
     fn expire_slice(&mut self, host: &mut dyn Host) {
@@ -399,7 +377,7 @@ impl Store {
         }
     }
 
-    fn housekeeping(&mut self, now_ms: u64, event_loop: EventLoop) {
+    fn housekeeping(&mut self, outputs: &Outputs, now_ms: u64, event_loop: EventLoop) {
         self.stats.cycle_rate.sample(event_loop.cycles, now_ms);
         self.stats.busy_rate.sample(event_loop.busy_us, now_ms);
         self.stats
@@ -409,7 +387,7 @@ impl Store {
         self.stats.output_rate.sample(self.stats.bytes_out, now_ms);
         if is_due(self.next_sweep_ms, SWEEP_MS, now_ms) {
             self.next_sweep_ms = now_ms + SWEEP_MS;
-            self.sweep_sessions(now_ms);
+            self.sweep_sessions(outputs, now_ms);
         }
         self.note_peak_memory();
     }
@@ -428,9 +406,14 @@ impl Store {
     }
 
     /// Adds up what sessions hold. It looks at every one, so it runs once per sweep and for INFO.
-    pub(crate) fn measure_sessions(&mut self) {
-        self.session_bytes = self.sessions.iter().map(Session::heap_bytes).sum();
-        let waiting = self.sessions.iter().map(Session::pending).max();
+    pub(crate) fn measure_sessions(&mut self, outputs: &Outputs) {
+        let sessions: usize = self.sessions.iter().map(Session::heap_bytes).sum();
+        self.session_bytes = sessions + outputs.heap_bytes();
+        let waiting = self
+            .sessions
+            .iter()
+            .map(|session| outputs.pending(session.key))
+            .max();
         let now_s = self.now.unix_us / 1_000_000;
         self.stats
             .recent_output_bytes
@@ -438,8 +421,8 @@ impl Store {
     }
 
     /// Closes clients that were idle too long or sat above the soft output limit too long.
-    fn sweep_sessions(&mut self, now_ms: u64) {
-        self.measure_sessions();
+    fn sweep_sessions(&mut self, outputs: &Outputs, now_ms: u64) {
+        self.measure_sessions(outputs);
         let timeout_ms = u64::from(self.config.settings().timeout_s) * 1000;
         let mut over_soft_limit = Vec::new();
         for session in self.sessions.iter() {
@@ -455,60 +438,74 @@ impl Store {
             }
         }
         for key in over_soft_limit {
-            self.check_output_limit(key, now_ms);
+            self.check_output_limit(key, outputs.pending(key));
         }
     }
 
     /// Puts a session on the list of those with output, and checks its limit.
-    pub(crate) fn list_output(&mut self, key: SessionKey) {
-        let now_ms = self.now.unix_ms();
-        let Some(session) = self.sessions.get_mut(key) else {
-            return;
-        };
-        if session.pending() == 0 {
-            return;
+    #[inline]
+    pub(crate) fn list_output(&mut self, outputs: &mut Outputs, key: SessionKey) {
+        let pending = outputs.list(key);
+        if pending > self.least_output_limit {
+            self.check_output_limit(key, pending);
         }
-        if !session.listed {
-            session.listed = true;
-            self.with_output.push(key);
-        }
-        self.check_output_limit(key, now_ms);
     }
 
-    fn check_output_limit(&mut self, key: SessionKey, now_ms: u64) {
-        let requires_password = self.config.settings().requirepass.is_some();
+    fn check_output_limit(&mut self, key: SessionKey, pending: usize) {
+        let now_ms = self.now.unix_ms();
+        let budget = self.output_budget(key);
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
-        let pending = session.pending() as u64;
-        let limits = &self.config.settings().output_limits;
-        let limit = match session.class() {
-            Class::Normal => limits.normal,
-            Class::Pubsub => limits.pubsub,
-        };
-        let over_hard = limit.hard_bytes != 0 && pending > limit.hard_bytes
-            || requires_password
-                && !session.authenticated
-                && pending > UNAUTHENTICATED_OUTPUT_BYTES;
+        let limit = self.config.settings().output_limits.of(session.class());
         let mut over_soft = false;
-        if limit.soft_bytes != 0 && pending > limit.soft_bytes {
+        if limit.soft_bytes != 0 && pending as u64 > limit.soft_bytes {
             let since_ms = *session.soft_limit_since_ms.get_or_insert(now_ms);
             over_soft = now_ms.saturating_sub(since_ms) > limit.soft_seconds.saturating_mul(1000);
         } else {
             session.soft_limit_since_ms = None;
         }
-        if (over_hard || over_soft) && !session.closing {
-            session.closing = true;
-            self.stats.output_limit_disconnections += 1;
-            tracing::warn!(
-                conn_id = session.id,
-                client = %session.peer.addr,
-                name = %session.name.escape_ascii(),
-                pending,
-                "closing a client that does not read its output"
-            );
-            self.effects.push(Effect::Close(key));
+        if pending > budget || over_soft {
+            self.close_over_limit(key, pending);
         }
+    }
+
+    /// How many bytes a session may have waiting: the hard limit of its class, or less before it
+    /// has authenticated.
+    pub(crate) fn output_budget(&self, key: SessionKey) -> usize {
+        let settings = self.config.settings();
+        let Some(session) = self.sessions.get(key) else {
+            return 0;
+        };
+        let hard = match settings.output_limits.of(session.class()).hard_bytes {
+            0 => usize::MAX,
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+        };
+        if session.authenticated || settings.requirepass.is_none() {
+            hard
+        } else {
+            hard.min(UNAUTHENTICATED_OUTPUT_BYTES as usize)
+        }
+    }
+
+    /// Closes a session that has too much output waiting, without writing it.
+    pub(crate) fn close_over_limit(&mut self, key: SessionKey, pending: usize) {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        if session.closing {
+            return;
+        }
+        session.closing = true;
+        self.stats.output_limit_disconnections += 1;
+        tracing::warn!(
+            conn_id = session.id,
+            client = %session.peer.addr,
+            name = %session.name.escape_ascii(),
+            pending,
+            "Client scheduled to be closed ASAP for overcoming of output buffer limits."
+        );
+        self.effects.push(Effect::Close(key));
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {
@@ -517,9 +514,9 @@ impl Store {
 
     /// After a command or an expiry slice: events go out, broken watches reach their sessions,
     /// large leftovers leave.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self, outputs: &mut Outputs) {
         if self.keyspace.has_events() {
-            self.deliver_events();
+            self.deliver_events(outputs);
         }
         if !self.keyspace.watchers.is_empty() {
             for key in self.keyspace.watchers.take_broken() {
@@ -534,7 +531,7 @@ impl Store {
         }
     }
 
-    fn deliver_events(&mut self) {
+    fn deliver_events(&mut self, outputs: &mut Outputs) {
         let flags = self.keyspace.notify;
         for event in self.keyspace.take_events() {
             if self.pubsub.is_silent() {
@@ -543,11 +540,11 @@ impl Store {
             if flags.contains(NotifyFlags::KEYSPACE) {
                 let channel =
                     [format!("__keyspace@{}__:", event.db).as_bytes(), &event.key].concat();
-                self.publish(Kind::Channel, &channel, event.name.as_bytes());
+                self.publish(outputs, Kind::Channel, &channel, event.name.as_bytes());
             }
             if flags.contains(NotifyFlags::KEYEVENT) {
                 let channel = format!("__keyevent@{}__:{}", event.db, event.name);
-                self.publish(Kind::Channel, channel.as_bytes(), &event.key);
+                self.publish(outputs, Kind::Channel, channel.as_bytes(), &event.key);
             }
         }
     }
@@ -595,25 +592,30 @@ impl Store {
         }
     }
 
-    fn end_waits(&mut self, now_ms: u64) {
+    fn end_waits(&mut self, outputs: &mut Outputs, now_ms: u64) {
         while let Some(&(deadline, key)) = self.wait_deadlines.first() {
             if deadline > now_ms {
                 break;
             }
             self.wait_deadlines.pop_first();
             if let Some(blocked) = self.unblock(key) {
-                self.answer_timeout(key, &blocked.on);
+                self.answer_timeout(outputs, key, &blocked.on);
             }
         }
     }
 
     /// The answer of a wait that ended by time.
-    pub(crate) fn answer_timeout(&mut self, key: SessionKey, on: &BlockedOn) {
+    pub(crate) fn answer_timeout(
+        &mut self,
+        outputs: &mut Outputs,
+        key: SessionKey,
+        on: &BlockedOn,
+    ) {
         if let (BlockedOn::Replicas, Some(session)) = (on, self.sessions.get_mut(key))
             && session.takes_late_answer()
         {
-            encode::integer(&mut session.out, 0);
-            self.list_output(key);
+            outputs.push(key, b":0\r\n");
+            self.list_output(outputs, key);
         }
     }
 }

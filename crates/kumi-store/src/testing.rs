@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Origin};
 use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};
+use crate::output::Outputs;
 use crate::session::{Peer, SessionKey};
 use crate::store::{Effect, Flow, Store};
 use kumi_resp::{Decoder, Limits, OwnedArgs, Step};
@@ -56,13 +57,13 @@ impl Host for LabHost {
         self.now.mono_ns += time.as_nanos() as u64;
     }
 
-    fn serve_others(&mut self, store: &mut Store) -> bool {
+    fn serve_others(&mut self, store: &mut Store, outputs: &mut Outputs) -> bool {
         self.now.unix_us += 10_000;
         self.now.mono_ns += 10_000_000;
         for (client, line) in std::mem::take(&mut self.meanwhile) {
             let args = OwnedArgs::from_slices(line.split_whitespace());
             let now = self.now;
-            let _ = store.execute(client, args.as_args(), now, self);
+            let _ = store.execute(client, args.as_args(), now, outputs, self);
         }
         true
     }
@@ -72,6 +73,7 @@ impl Host for LabHost {
 #[derive(Debug)]
 pub(crate) struct Lab {
     pub(crate) store: Store,
+    pub(crate) outputs: Outputs,
     pub(crate) host: LabHost,
     pub(crate) client: SessionKey,
     pub(crate) last_flow: Flow,
@@ -87,6 +89,7 @@ impl Lab {
         let client = store.connect(Peer::default(), now);
         Self {
             store,
+            outputs: Outputs::new(),
             host: LabHost {
                 now,
                 ..LabHost::default()
@@ -119,7 +122,7 @@ impl Lab {
     pub(crate) fn advance_ms(&mut self, ms: u64) {
         self.host.now.unix_us += ms * 1000;
         self.host.now.mono_ns += ms * 1_000_000;
-        self.store.poll(&mut self.host);
+        self.store.poll(&mut self.outputs, &mut self.host);
     }
 
     /// Sends words separated by blanks as the first client, `""` for an empty one; answers everything it received.
@@ -150,16 +153,20 @@ impl Lab {
     fn execute(&mut self, client: SessionKey, words: &[&[u8]]) {
         let args = OwnedArgs::from_slices(words);
         let now = self.host.now;
-        self.last_flow = self
-            .store
-            .execute(client, args.as_args(), now, &mut self.host);
+        self.last_flow = self.store.execute(
+            client,
+            args.as_args(),
+            now,
+            &mut self.outputs,
+            &mut self.host,
+        );
     }
 
     /// What waits for a client, taken.
     pub(crate) fn received(&mut self, client: SessionKey) -> String {
-        let text = String::from_utf8_lossy(self.store.output(client)).into_owned();
-        self.store.written(client, text.len());
-        text
+        let bytes = self.outputs.to_vec(client);
+        self.store.written(&mut self.outputs, client, bytes.len());
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     pub(crate) fn effects(&mut self) -> Vec<Effect> {

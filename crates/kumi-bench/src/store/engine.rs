@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use kumi_resp::OwnedArgs;
-use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Peer, SessionKey, Store};
+use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Outputs, Peer, SessionKey, Store};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::args::{EngineLoad, EngineRunArgs};
@@ -90,6 +90,7 @@ fn grow(keys: usize, load: EngineLoad) -> Result<Steps> {
     let mut host = ClockHost;
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut store = Store::new(Config::default(), random.fork(), host.now());
+    let mut outputs = Outputs::new();
     let session = store.connect(Peer::default(), host.now());
     let mut steps = Steps::default();
     for index in 0..keys {
@@ -102,18 +103,18 @@ fn grow(keys: usize, load: EngineLoad) -> Result<Steps> {
         let now = host.now();
         steps.time(index, || {
             // SET neither blocks nor closes; its answer is checked with the batch.
-            let _ = store.execute(session, request.as_args(), now, &mut host);
+            let _ = store.execute(session, request.as_args(), now, &mut outputs, &mut host);
         });
         if now.unix_ms() >= store.next_deadline() {
-            steps.time(index, || store.poll(&mut host));
+            steps.time(index, || store.poll(&mut outputs, &mut host));
         }
         if (index + 1) % BATCH == 0 || index + 1 == keys {
-            take_output(&mut store, session)?;
+            take_output(&mut store, &mut outputs, session)?;
         }
         say_progress(index + 1, keys);
     }
     if load == EngineLoad::Ttl {
-        check_ttl(&mut store, session, &mut host)?;
+        check_ttl(&mut store, &mut outputs, session, &mut host)?;
     }
     // The process ends next; freeing ten million keys one by one would only take time.
     std::mem::forget(store);
@@ -127,27 +128,33 @@ fn say_progress(done: usize, of: usize) {
 }
 
 /// Does what a front does after a batch, and checks that every command was answered with OK.
-fn take_output(store: &mut Store, session: SessionKey) -> Result<()> {
-    let list = store.sessions_with_output();
-    store.recycle_output_list(list);
-    let output = store.output(session);
+fn take_output(store: &mut Store, outputs: &mut Outputs, session: SessionKey) -> Result<()> {
+    let list = outputs.take_ready();
+    outputs.recycle_ready(list);
+    let output = outputs.to_vec(session);
     if output.chunks(5).any(|reply| reply != b"+OK\r\n") {
         bail!(
             "the engine answered {}",
-            String::from_utf8_lossy(output).trim()
+            String::from_utf8_lossy(&output).trim()
         );
     }
     let length = output.len();
-    store.written(session, length);
+    store.written(outputs, session, length);
     drop(store.effects());
     Ok(())
 }
 
 /// Figures with TTLs would say nothing if the keys had none.
-fn check_ttl(store: &mut Store, session: SessionKey, host: &mut ClockHost) -> Result<()> {
+fn check_ttl(
+    store: &mut Store,
+    outputs: &mut Outputs,
+    session: SessionKey,
+    host: &mut ClockHost,
+) -> Result<()> {
     let request = OwnedArgs::from_slices(["PTTL", "key:000000000000"]);
-    let _ = store.execute(session, request.as_args(), host.now(), host);
-    let answer = String::from_utf8_lossy(store.output(session));
+    let _ = store.execute(session, request.as_args(), host.now(), outputs, host);
+    let answer = outputs.to_vec(session);
+    let answer = String::from_utf8_lossy(&answer);
     let ttl_ms = answer
         .trim()
         .strip_prefix(':')
@@ -198,7 +205,7 @@ impl Host for ClockHost {
 
     fn sleep(&mut self, _: Duration) {}
 
-    fn serve_others(&mut self, _: &mut Store) -> bool {
+    fn serve_others(&mut self, _: &mut Store, _: &mut Outputs) -> bool {
         true
     }
 }

@@ -4,9 +4,10 @@ use super::{help, parse};
 use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
+use crate::output::Outputs;
 use crate::session::{BlockedOn, Class, ReplyMode, Session, SessionKey};
 use crate::store::{Effect, Flow, Pause, Store};
-use kumi_resp::{Args, Protocol, encode};
+use kumi_resp::{Args, Protocol};
 use std::collections::BTreeMap;
 
 const OWN: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;
@@ -177,7 +178,7 @@ fn info(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
         .store
         .sessions
         .get(ctx.session)
-        .map(|session| ctx.store.describe(session))
+        .map(|session| ctx.store.describe(ctx.reply.outputs(), session))
         .unwrap_or_default();
     ctx.reply.verbatim_text(&[line.as_slice(), b"\n"].concat());
     Ok(())
@@ -208,7 +209,7 @@ fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let mut text = Vec::new();
     for session in sessions {
-        text.extend(ctx.store.describe(session));
+        text.extend(ctx.store.describe(ctx.reply.outputs(), session));
         text.push(b'\n');
     }
     ctx.reply.verbatim_text(&text);
@@ -415,9 +416,11 @@ fn reply(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let session = ctx.session();
     if mode.eq_ignore_ascii_case(b"ON") {
         session.reply_mode = ReplyMode::On;
+        ctx.reply.keep();
         ctx.reply.ok();
     } else if mode.eq_ignore_ascii_case(b"OFF") {
         session.reply_mode = ReplyMode::Off;
+        ctx.reply.discard();
     } else if mode.eq_ignore_ascii_case(b"SKIP") {
         if session.reply_mode != ReplyMode::Off {
             session.reply_mode = ReplyMode::SkipNext;
@@ -457,9 +460,10 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let ended = target.and_then(|key| Some((key, ctx.store.unblock(key)?)));
     if let Some((key, blocked)) = &ended {
         if with_error {
-            ctx.store.answer_unblocked(*key);
+            ctx.store.answer_unblocked(ctx.reply.outputs(), *key);
         } else {
-            ctx.store.answer_timeout(*key, &blocked.on);
+            let outputs = ctx.reply.outputs();
+            ctx.store.answer_timeout(outputs, *key, &blocked.on);
         }
     }
     ctx.reply.integer(i64::from(ended.is_some()));
@@ -520,7 +524,7 @@ pub(super) fn is_printable_name(name: &[u8]) -> bool {
 
 impl Store {
     /// A session's line in CLIENT LIST.
-    pub(crate) fn describe(&self, session: &Session) -> Vec<u8> {
+    pub(crate) fn describe(&self, outputs: &Outputs, session: &Session) -> Vec<u8> {
         let now_ms = self.now.unix_ms();
         let multi = session.multi.as_ref();
         let queued = multi.map_or(-1, |multi| i64::try_from(multi.queued).unwrap_or(i64::MAX));
@@ -529,7 +533,8 @@ impl Store {
             .map_or("NULL", |id| &self.index.get(id).full_name);
         let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
         // A half-sent reply is what makes the front wait for room in the socket.
-        let events = if session.sent > 0 { "rw" } else { "r" };
+        let output = outputs.usage(session.key);
+        let events = if output.half_written { "rw" } else { "r" };
         let mut line = format!(
             "id={} addr={} laddr={} fd={} name=",
             session.id, session.peer.addr, session.peer.laddr, session.peer.fd
@@ -538,7 +543,7 @@ impl Store {
         line.extend_from_slice(&session.name);
         line.extend_from_slice(
             format!(
-                " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll=0 omem={} tot-mem={} events={events} cmd={command} user=default redir=-1 resp={} lib-name=",
+                " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={events} cmd={command} user=default redir=-1 resp={} lib-name=",
                 seconds(session.created_ms),
                 seconds(session.last_active_ms),
                 flag_letters(session),
@@ -549,11 +554,12 @@ impl Store {
                 session.input.used,
                 session.input.free,
                 multi.map_or(0, |multi| multi.bytes),
-                session.out.capacity(),
-                session.out.len(),
-                session.pending(),
-                session.out.capacity(),
-                session.heap_bytes(),
+                output.first_capacity,
+                output.first_len,
+                output.first_len,
+                output.more_chunks,
+                output.more_memory,
+                session.heap_bytes() + output.memory,
                 if session.protocol == Protocol::Resp3 { 3 } else { 2 },
             )
             .as_bytes(),
@@ -572,17 +578,14 @@ impl Store {
         }
     }
 
-    fn answer_unblocked(&mut self, key: SessionKey) {
+    fn answer_unblocked(&mut self, outputs: &mut Outputs, key: SessionKey) {
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
         self.stats.count_error(b"UNBLOCKED");
         if session.takes_late_answer() {
-            encode::error(
-                &mut session.out,
-                "UNBLOCKED client unblocked via CLIENT UNBLOCK",
-            );
-            self.list_output(key);
+            outputs.push(key, b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+            self.list_output(outputs, key);
         }
     }
 }

@@ -283,6 +283,7 @@ fn reset(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     session.authenticated = authenticated;
     ctx.db = 0;
     ctx.reply.set_protocol(Protocol::Resp2);
+    ctx.reply.keep();
     ctx.reply.simple("RESET");
     Ok(())
 }

@@ -135,7 +135,8 @@ fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let time = seconds(&args[2]);
     let end_ns = ctx.now.mono_ns.saturating_add(time.as_nanos() as u64);
     ctx.store.busy = true;
-    while ctx.host.now().mono_ns < end_ns && ctx.host.serve_others(ctx.store) {}
+    while ctx.host.now().mono_ns < end_ns && ctx.host.serve_others(ctx.store, ctx.reply.outputs()) {
+    }
     ctx.store.busy = false;
     ctx.reply.ok();
     Ok(())

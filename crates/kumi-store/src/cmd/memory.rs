@@ -10,7 +10,6 @@ use crate::error::{CommandError, CommandResult};
 use crate::host::HostFacts;
 use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Entry, Look};
-use crate::session::Session;
 use crate::store::Store;
 use kumi_resp::Args;
 use std::fmt::Write;
@@ -231,11 +230,12 @@ pub(super) struct Overview {
 impl Overview {
     pub(super) fn take(ctx: &mut Ctx<'_>) -> Self {
         let facts = ctx.host.facts();
+        ctx.store.measure_sessions(ctx.reply.outputs());
         Self::of(ctx.store, &facts)
     }
 
+    /// The sessions are as they were last measured.
     pub(super) fn of(store: &mut Store, facts: &HostFacts) -> Self {
-        store.measure_sessions();
         store.note_peak_memory();
         let keyspace = &store.keyspace;
         let in_use = (0..keyspace.databases()).filter(|&db| keyspace.len(db) > 0);
@@ -249,7 +249,7 @@ impl Overview {
             used: store.used_memory(),
             peak: store.stats.peak_memory_bytes,
             startup: store.stats.startup_memory_bytes,
-            clients: store.sessions.iter().map(Session::heap_bytes).sum(),
+            clients: store.session_bytes,
             keys: keyspace.total_keys(),
             rss: usize::try_from(facts.rss_bytes).unwrap_or(usize::MAX),
             databases,

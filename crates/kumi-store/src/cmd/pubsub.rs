@@ -231,13 +231,17 @@ fn sunsubscribe(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn publish(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let receivers = ctx.store.publish(Kind::Channel, &args[1], &args[2]);
+    let receivers = ctx
+        .store
+        .publish(ctx.reply.outputs(), Kind::Channel, &args[1], &args[2]);
     ctx.reply.count(receivers);
     Ok(())
 }
 
 fn spublish(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let receivers = ctx.store.publish(Kind::ShardChannel, &args[1], &args[2]);
+    let receivers = ctx
+        .store
+        .publish(ctx.reply.outputs(), Kind::ShardChannel, &args[1], &args[2]);
     ctx.reply.count(receivers);
     Ok(())
 }
@@ -332,7 +336,10 @@ fn confirm(ctx: &mut Ctx<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
     }
     encode::integer(&mut push, i64::try_from(count).unwrap_or(i64::MAX));
     match session.reply_mode {
-        ReplyMode::Off | ReplyMode::SkipThis => session.out.extend_from_slice(&push),
+        ReplyMode::Off | ReplyMode::SkipThis => {
+            let key = ctx.session;
+            ctx.reply.outputs().push(key, &push);
+        }
         ReplyMode::On | ReplyMode::SkipNext => ctx.reply.encoded(&push),
     }
 }

@@ -5,6 +5,7 @@
 
 use super::value::{Reason, Value, memory_text, parse_decimal, parse_memory};
 use super::{NotifyFlags, words};
+use crate::session::Class;
 
 /// How many addresses `bind` takes.
 pub(super) const MAX_BIND_ADDRESSES: usize = 16;
@@ -60,6 +61,13 @@ pub struct ReplicaOf {
 }
 
 impl OutputLimits {
+    pub(crate) fn of(&self, class: Class) -> OutputLimit {
+        match class {
+            Class::Normal => self.normal,
+            Class::Pubsub => self.pubsub,
+        }
+    }
+
     fn class_mut(&mut self, name: &[u8]) -> Option<&mut OutputLimit> {
         match name.to_ascii_lowercase().as_slice() {
             b"normal" => Some(&mut self.normal),

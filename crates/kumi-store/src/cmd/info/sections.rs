@@ -117,7 +117,6 @@ impl<'a> Page<'a> {
     }
 
     fn clients(&mut self) {
-        self.store.measure_sessions();
         let now_s = self.now.unix_us / 1_000_000;
         let maxclients = self.store.config.settings().maxclients;
         let input = self.store.stats.recent_input_bytes.largest(now_s);

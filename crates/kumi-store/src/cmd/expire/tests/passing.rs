@@ -202,7 +202,7 @@ fn a_slice_of_expiry_ends_after_a_millisecond_and_loses_nothing() {
     let mut slices = 0;
     while lab.store.next_deadline() <= now_ms {
         let (before_ns, before) = (lab.host.now.mono_ns, lab.store.keyspace.total_keys());
-        lab.store.poll(&mut lab.host);
+        lab.store.poll(&mut lab.outputs, &mut lab.host);
         let spent_ns = lab.host.now.mono_ns - before_ns;
         assert!(spent_ns <= 1_200_000, "a slice took {spent_ns} ns");
         assert!(lab.store.keyspace.total_keys() < before);
@@ -229,10 +229,11 @@ fn a_million_changes_of_one_deadline_leave_the_memory_where_it_was() {
         let args = OwnedArgs::from_slices(["PEXPIRE", "wanderer", &ms]);
         let flow = lab
             .store
-            .execute(client, args.as_args(), now, &mut lab.host);
+            .execute(client, args.as_args(), now, &mut lab.outputs, &mut lab.host);
         assert_eq!(flow, crate::Flow::Done);
-        let waiting = lab.store.output(client).len();
-        lab.store.written(client, waiting);
+        let (waiting, _) = lab.outputs.first_chunk(client);
+        let waiting = waiting.len();
+        lab.store.written(&mut lab.outputs, client, waiting);
     }
     lab.run("EXPIRE wanderer 1500");
     let after = lab.store.keyspace.memory_bytes();

@@ -1,0 +1,236 @@
+//! Bytes that wait to be written to clients: a slab of chunked output buffers, by session slot.
+//!
+//! The front owns the [`Outputs`] and lends them to the engine for each call. The engine appends
+//! replies and pushes; the front writes chunks to sockets and reports how much was taken. Between
+//! calls the engine holds no byte for a socket.
+//!
+//! Replies of a running command go to its session's buffer at once. Messages pushed to that same
+//! session meanwhile (its own PUBLISH, its own keyspace events) wait in `late` and follow the
+//! command's reply, as in Redis.
+
+mod buffer;
+
+use crate::session::SessionKey;
+pub(crate) use buffer::CHUNK_BYTES;
+use buffer::{Buffer, Pool};
+use kumi_resp::SharedBytes;
+use std::io::IoSlice;
+
+/// What CLIENT LIST shows of a session's output.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OutputUse {
+    /// Memory of all chunks; a shared value counts with its length.
+    pub(crate) memory: usize,
+    /// `rbs`: size of the first buffer.
+    pub(crate) first_capacity: usize,
+    /// `obl`: bytes in the first buffer.
+    pub(crate) first_len: usize,
+    /// `oll`: chunks behind the first buffer.
+    pub(crate) more_chunks: usize,
+    /// `omem`: memory of those.
+    pub(crate) more_memory: usize,
+    /// Some of the output is written and some is not: the front waits for room in the socket.
+    pub(crate) half_written: bool,
+}
+
+/// The output of one session.
+#[derive(Debug, Default)]
+struct Output {
+    /// The session this slot belongs to now.
+    key: Option<SessionKey>,
+    buffer: Buffer,
+    /// Pushes to this session while a command of its own runs.
+    late: Option<Box<Buffer>>,
+    /// A command of this session runs: what it wrote may still be cut back, so nothing is written.
+    running: bool,
+    /// On the list of sessions with output.
+    listed: bool,
+}
+
+/// The output buffers of all sessions.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    slots: Vec<Output>,
+    pool: Pool,
+    ready: Vec<SessionKey>,
+}
+
+impl Outputs {
+    /// No output for anybody. Slots appear as sessions get output.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sessions that have got output since the last call.
+    pub fn take_ready(&mut self) -> Vec<SessionKey> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Gives a taken list back, so that its allocation is used again.
+    pub fn recycle_ready(&mut self, mut list: Vec<SessionKey>) {
+        if self.ready.is_empty() {
+            list.clear();
+            self.ready = list;
+        }
+    }
+
+    /// Bytes that wait for a session.
+    #[must_use]
+    pub fn pending(&self, key: SessionKey) -> usize {
+        self.get(key).map_or(0, |output| output.buffer.pending())
+    }
+
+    /// The first bytes to write for a session, and whether more chunks follow. Empty while a
+    /// command of the session runs.
+    #[must_use]
+    pub fn first_chunk(&self, key: SessionKey) -> (&[u8], bool) {
+        match self.get(key) {
+            Some(output) if !output.running => output.buffer.first_chunk(),
+            _ => (&[], false),
+        }
+    }
+
+    /// Fills `slices` with the chunks to write for a session, for one vectored write; returns how
+    /// many were filled.
+    pub fn slices<'a>(&'a self, key: SessionKey, slices: &mut [IoSlice<'a>]) -> usize {
+        match self.get(key) {
+            Some(output) if !output.running => output.buffer.slices(slices),
+            _ => 0,
+        }
+    }
+
+    /// A copy of all bytes that wait for a session, for a front that has no sockets.
+    #[must_use]
+    pub fn to_vec(&self, key: SessionKey) -> Vec<u8> {
+        self.get(key)
+            .map_or_else(Vec::new, |output| output.buffer.to_vec())
+    }
+
+    /// Removes `count` bytes that were written for a session.
+    pub(crate) fn written(&mut self, key: SessionKey, count: usize) {
+        if let Some(output) = matching(&mut self.slots, key) {
+            output.listed = false;
+            output.buffer.written(count, &mut self.pool);
+        }
+    }
+
+    /// Forgets the output of a session that has ended.
+    pub fn remove(&mut self, key: SessionKey) {
+        if let Some(output) = matching(&mut self.slots, key) {
+            let Output { buffer, late, .. } = std::mem::take(output);
+            buffer.discard(&mut self.pool);
+            if let Some(late) = late {
+                late.discard(&mut self.pool);
+            }
+        }
+    }
+
+    /// Large values whose last reference was written. Drop them on a thread that may take its
+    /// time.
+    pub fn take_garbage(&mut self) -> Vec<SharedBytes> {
+        std::mem::take(&mut self.pool.garbage)
+    }
+
+    /// Whether [`Outputs::take_garbage`] would return anything.
+    #[must_use]
+    pub fn has_garbage(&self) -> bool {
+        !self.pool.garbage.is_empty()
+    }
+
+    /// Memory of all chunks with output in them, without values that are shared.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.pool.in_use() + self.slots.capacity() * size_of::<Output>()
+    }
+
+    pub(crate) fn usage(&self, key: SessionKey) -> OutputUse {
+        self.get(key)
+            .map(|output| output.buffer.usage())
+            .unwrap_or_default()
+    }
+
+    /// A command of the session begins; it may have `limit` bytes waiting in all. Returns the slot
+    /// that [`Outputs::running`] takes.
+    pub(crate) fn begin(&mut self, key: SessionKey, limit: usize) -> usize {
+        let slot = self.slot(key);
+        let output = &mut self.slots[slot];
+        output.running = true;
+        output.buffer.set_limit(limit);
+        slot
+    }
+
+    /// The command ended: its late pushes follow its reply. Returns the bytes that waited when the
+    /// limit was passed, if it was; then all output is gone and the session has to be closed.
+    pub(crate) fn end(&mut self, slot: usize) -> Option<usize> {
+        let output = &mut self.slots[slot];
+        output.running = false;
+        output.buffer.end_discard(&mut self.pool);
+        if let Some(late) = output.late.take() {
+            output.buffer.append_buffer(*late, &mut self.pool);
+        }
+        output.buffer.take_overflow()
+    }
+
+    /// The buffer of a running session, with the pool its chunks come from.
+    #[inline]
+    pub(crate) fn running(&mut self, slot: usize) -> (&mut Buffer, &mut Pool) {
+        (&mut self.slots[slot].buffer, &mut self.pool)
+    }
+
+    /// Appends encoded bytes to a session's output, behind the reply of its running command.
+    pub(crate) fn push(&mut self, key: SessionKey, bytes: &[u8]) {
+        let slot = self.slot(key);
+        let output = &mut self.slots[slot];
+        let buffer = if output.running {
+            output.late.get_or_insert_default()
+        } else {
+            &mut output.buffer
+        };
+        buffer.append(bytes, &mut self.pool);
+    }
+
+    /// Puts a session on the list of those with output; returns how many bytes wait.
+    #[inline]
+    pub(crate) fn list(&mut self, key: SessionKey) -> usize {
+        let Some(output) = matching(&mut self.slots, key) else {
+            return 0;
+        };
+        let pending = output.buffer.pending();
+        if pending > 0 && !output.listed {
+            output.listed = true;
+            self.ready.push(key);
+        }
+        pending
+    }
+
+    fn get(&self, key: SessionKey) -> Option<&Output> {
+        self.slots
+            .get(key.slot as usize)
+            .filter(|output| output.key == Some(key))
+    }
+
+    /// The slot of a session. What an earlier session left there is dropped.
+    fn slot(&mut self, key: SessionKey) -> usize {
+        let slot = key.slot as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, Output::default);
+        }
+        if self.slots[slot].key != Some(key) {
+            if let Some(earlier) = self.slots[slot].key {
+                self.remove(earlier);
+            }
+            self.slots[slot].key = Some(key);
+        }
+        slot
+    }
+}
+
+fn matching(slots: &mut [Output], key: SessionKey) -> Option<&mut Output> {
+    slots
+        .get_mut(key.slot as usize)
+        .filter(|output| output.key == Some(key))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+use super::buffer::CHUNK_BYTES;
+use super::*;
+use crate::reply::Reply;
+use crate::session::Sessions;
+use kumi_resp::Protocol;
+
+/// A session with a running command, and everything it may write to.
+struct Desk {
+    outputs: Outputs,
+    key: SessionKey,
+    slot: usize,
+}
+
+impl Desk {
+    fn with_limit(limit: usize) -> Self {
+        let key = Sessions::default().add(crate::session::Peer::default(), true, 0);
+        let mut outputs = Outputs::new();
+        let slot = outputs.begin(key, limit);
+        Self { outputs, key, slot }
+    }
+
+    fn new() -> Self {
+        Self::with_limit(usize::MAX)
+    }
+
+    fn reply(&mut self) -> Reply<'_> {
+        Reply::new(&mut self.outputs, self.slot, Protocol::Resp2)
+    }
+
+    /// Ends the command and takes all output, as a socket that takes `step` bytes at a time.
+    fn take(&mut self, step: usize) -> Vec<u8> {
+        assert_eq!(self.outputs.end(self.slot), None);
+        let mut taken = Vec::new();
+        while self.outputs.pending(self.key) > 0 {
+            let mut slices = [IoSlice::new(&[]); 8];
+            let filled = self.outputs.slices(self.key, &mut slices);
+            let all: Vec<u8> = slices[..filled]
+                .iter()
+                .flat_map(|part| part.to_vec())
+                .collect();
+            let count = all.len().min(step);
+            taken.extend_from_slice(&all[..count]);
+            self.outputs.written(self.key, count);
+        }
+        taken
+    }
+}
+
+#[test]
+fn a_deferred_header_lands_before_its_elements() {
+    let mut desk = Desk::new();
+    let mut reply = desk.reply();
+    reply.ok();
+    let deferred = reply.defer();
+    reply.integer(1);
+    reply.integer(2);
+    reply.finish_array(deferred, 2);
+    assert_eq!(desk.take(usize::MAX), b"+OK\r\n*2\r\n:1\r\n:2\r\n");
+}
+
+#[test]
+fn a_deferred_header_lands_in_an_earlier_chunk() {
+    for before in [0, 5, CHUNK_BYTES - 3, CHUNK_BYTES, CHUNK_BYTES + 9] {
+        let mut desk = Desk::new();
+        let mut reply = desk.reply();
+        reply.encoded(&vec![b'.'; before]);
+        let deferred = reply.defer();
+        let inner = reply.defer();
+        for _ in 0..5000 {
+            reply.bulk(b"element");
+        }
+        reply.finish_array(inner, 5000);
+        reply.finish_array(deferred, 1);
+        let mut expected = vec![b'.'; before];
+        expected.extend_from_slice(b"*1\r\n*5000\r\n");
+        expected.extend(b"$7\r\nelement\r\n".repeat(5000));
+        assert_eq!(desk.take(usize::MAX), expected, "behind {before} bytes");
+    }
+}
+
+#[test]
+fn cutting_back_keeps_what_was_before_the_mark() {
+    for before in [0, 5, CHUNK_BYTES, 3 * CHUNK_BYTES + 1] {
+        for after in [0, 5, CHUNK_BYTES, 5 * CHUNK_BYTES] {
+            let mut desk = Desk::new();
+            let mut reply = desk.reply();
+            reply.encoded(&vec![b'a'; before]);
+            let mark = reply.len();
+            reply.encoded(&vec![b'b'; after]);
+            reply.cut_back(mark);
+            reply.ok();
+            let mut expected = vec![b'a'; before];
+            expected.extend_from_slice(b"+OK\r\n");
+            assert_eq!(desk.take(1000), expected, "{before} and {after} bytes");
+        }
+    }
+}
+
+#[test]
+fn cutting_back_drops_references() {
+    let mut desk = Desk::new();
+    let value = SharedBytes::new(vec![b'v'; 100_000]);
+    let mut reply = desk.reply();
+    reply.ok();
+    let mark = reply.len();
+    reply.bulk_shared(&value);
+    reply.bulk_shared(&value);
+    assert!(!value.is_unique());
+    reply.cut_back(mark);
+    assert!(value.is_unique());
+    assert_eq!(desk.take(usize::MAX), b"+OK\r\n");
+}
+
+#[test]
+fn a_long_value_is_referred_to_and_a_short_one_copied() {
+    let mut desk = Desk::new();
+    let (short, long) = (vec![b's'; 10_000], vec![b'l'; 100_000]);
+    let (short, long) = (SharedBytes::new(short), SharedBytes::new(long));
+    let mut reply = desk.reply();
+    for _ in 0..3 {
+        reply.bulk_shared(&short);
+        reply.bulk_shared(&long);
+    }
+    assert!(short.is_unique() && !long.is_unique());
+    assert!(desk.outputs.pool.bytes < 100_000);
+    assert!(desk.outputs.usage(desk.key).more_memory > 300_000);
+    let pair = [b"$10000\r\n", &*short, b"\r\n$100000\r\n", &*long, b"\r\n"].concat();
+    assert_eq!(desk.take(70_000), pair.repeat(3));
+    assert!(long.is_unique());
+}
+
+#[test]
+fn the_last_reference_is_not_dropped_here() {
+    let mut desk = Desk::new();
+    let value = SharedBytes::new(vec![b'v'; 100_000]);
+    desk.reply().bulk_shared(&value);
+    drop(value);
+    assert!(!desk.outputs.has_garbage());
+    desk.take(usize::MAX);
+    assert_eq!(desk.outputs.take_garbage().len(), 1);
+}
+
+#[test]
+fn all_memory_is_accounted_for() {
+    let mut desk = Desk::new();
+    for round in 0..200 {
+        let mut reply = desk.reply();
+        let deferred = reply.defer();
+        let mark = reply.len();
+        reply.bulk(vec![b'x'; round * 511]);
+        if round % 3 == 0 {
+            reply.cut_back(mark);
+        }
+        reply.finish_array(deferred, 1);
+    }
+    desk.take(12_345);
+    desk.outputs.remove(desk.key);
+    let spare = desk.outputs.pool.bytes;
+    assert!(spare <= 1024 * 1024, "{spare} bytes stay");
+    assert_eq!(spare, desk.outputs.pool.spare_capacity());
+}
+
+#[test]
+fn nothing_is_kept_past_the_budget() {
+    let mut desk = Desk::with_limit(100_000);
+    let mut reply = desk.reply();
+    let deferred = reply.defer();
+    let mut most = 0;
+    for _ in 0..1000 {
+        reply.bulk(vec![b'x'; 5000]);
+        most = most.max(reply.outputs().heap_bytes());
+    }
+    let mark = reply.len();
+    reply.finish_array(deferred, 1000);
+    reply.cut_back(mark);
+    assert!(most < 140_000, "{most} bytes");
+    assert!(
+        desk.outputs
+            .end(desk.slot)
+            .is_some_and(|bytes| bytes > 100_000)
+    );
+}
+
+#[test]
+fn references_use_the_budget() {
+    let mut desk = Desk::with_limit(1_000_000);
+    let value = SharedBytes::new(vec![b'v'; 300_000]);
+    let mut reply = desk.reply();
+    for _ in 0..10 {
+        reply.bulk_shared(&value);
+    }
+    assert!(value.is_unique());
+    assert_eq!(desk.outputs.end(desk.slot), Some(1_200_042));
+}
+
+#[test]
+fn a_reply_that_is_not_wanted_uses_neither_memory_nor_budget() {
+    let mut desk = Desk::with_limit(100_000);
+    let value = SharedBytes::new(vec![b'v'; 300_000]);
+    let mut reply = desk.reply();
+    reply.ok();
+    reply.discard();
+    for _ in 0..1000 {
+        reply.bulk(vec![b'x'; 5000]);
+        reply.bulk_shared(&value);
+    }
+    assert!(reply.outputs().heap_bytes() < 50_000);
+    reply.keep();
+    reply.integer(7);
+    assert_eq!(desk.take(usize::MAX), b"+OK\r\n:7\r\n");
+}
+
+#[test]
+fn pushes_to_the_running_session_follow_its_reply() {
+    let mut desk = Desk::new();
+    let key = desk.key;
+    desk.outputs.push(key, b"first ");
+    desk.outputs.push(key, &[b'p'; 40_000]);
+    desk.reply().ok();
+    desk.outputs.push(key, b" last");
+    assert_eq!(desk.outputs.first_chunk(key), (&b""[..], false));
+    let expected = [b"+OK\r\nfirst ", &[b'p'; 40_000][..], b" last"].concat();
+    assert_eq!(desk.take(999), expected);
+    desk.outputs.push(key, b"at once");
+    assert_eq!(desk.outputs.first_chunk(key), (&b"at once"[..], false));
+}
+
+#[test]
+fn a_slot_shows_nothing_of_its_earlier_session() {
+    let mut sessions = Sessions::default();
+    let mut outputs = Outputs::new();
+    let earlier = sessions.add(crate::session::Peer::default(), true, 0);
+    outputs.push(earlier, b"secret");
+    sessions.remove(earlier);
+    let later = sessions.add(crate::session::Peer::default(), true, 0);
+    assert_eq!((later.slot, outputs.pending(later)), (earlier.slot, 0));
+    outputs.push(later, b"hello");
+    assert_eq!(outputs.first_chunk(later), (&b"hello"[..], false));
+    assert_eq!(outputs.pending(earlier), 0);
+}
