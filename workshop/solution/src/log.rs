@@ -1,0 +1,36 @@
+//! en: Given. Log lines on standard error: INFO, WARNING and ERROR.
+//! ja: 実装済み。標準エラー出力へのログ（INFO、WARNING、ERROR）です。
+
+use std::panic;
+
+/// en: Normal operation.
+/// ja: 通常動作。
+pub fn info(text: &str) {
+    eprintln!("INFO {text}");
+}
+
+/// en: An error that does not stop the server.
+/// ja: 非致命的エラー。
+pub fn warning(text: &str) {
+    eprintln!("WARNING {text}");
+}
+
+/// en: A fatal or unexpected error.
+/// ja: 致命的エラー、または予期しないエラー。
+pub fn error(text: &str) {
+    eprintln!("ERROR {text}");
+}
+
+/// en: From now on a panic (also one from `todo!`) is one line of the log.
+/// ja: これ以降、パニック（`todo!` を含む）はログの 1 行になります。
+pub fn use_for_panics() {
+    panic::set_hook(Box::new(|info| {
+        let text = match (info.payload().downcast_ref::<&str>(), info.payload().downcast_ref::<String>()) {
+            (Some(text), _) => text,
+            (_, Some(text)) => text.as_str(),
+            _ => "panic",
+        };
+        let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
+        error(&format!("{text}{}", place.unwrap_or_default()));
+    }));
+}
