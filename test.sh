@@ -154,4 +154,6 @@ step 'Membership core without the standard library' cargo run --quiet --locked -
     --manifest-path crates/kumi-cluster/no_std_check/Cargo.toml
 # Built by the tests above; asking cargo for it alone would build its dependencies a second time, with fewer features.
 step 'Example: three nodes' "${CARGO_TARGET_DIR:-target}/debug/examples/three_nodes"
+# Uses the kumi-server that the tests above built.
+step 'Workshop' workshop/ci.sh
 step 'Documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

@@ -1,0 +1,132 @@
+//! `diff N`: the learner's files beside the model answer, line by line, where they differ.
+
+use super::arguments::Arguments;
+use super::{Mini, step_argument};
+use crate::files;
+use crate::generate::Stage;
+
+/// Columns of one side.
+const WIDTH: usize = 58;
+
+pub(super) fn diff(mini: &Mini, arguments: &mut Arguments) -> Result<bool, String> {
+    let word = arguments.word().ok_or(super::arguments::USAGE)?;
+    let step = step_argument(&word, mini.lang)?;
+    arguments.end()?;
+    mini.started()?;
+    let stage = Stage { step, lang: mini.lang, short: mini.state.short() };
+    let mut differs = false;
+    for (name, model) in files::sources(stage)?.into_iter().filter(|(name, _)| name.starts_with("src/")) {
+        let theirs = std::fs::read_to_string(mini.folder.join(&name)).unwrap_or_default();
+        let rows = side_by_side(&code(&theirs), &code(&model));
+        if rows.iter().all(|row| row.0 == row.1) {
+            continue;
+        }
+        differs = true;
+        let (left, right) = (mini.lang.pick("yours", "自分のコード"), mini.lang.pick("model answer", "模範解答"));
+        println!("\n{name}\n{} │ {right}", pad(left));
+        for index in shown(&rows) {
+            match index {
+                Some(index) => {
+                    let (left, right) = &rows[index];
+                    let mark = if left == right { "│" } else { "┃" };
+                    println!("{} {mark} {}", pad(left.as_deref().unwrap_or("")), right.as_deref().unwrap_or(""));
+                }
+                None => println!("{} ┆", pad("  ...")),
+            }
+        }
+    }
+    if !differs {
+        println!("{}", mini.lang.pick("No difference.", "違いはありません。"));
+    }
+    Ok(true)
+}
+
+/// The lines that are code: comments are the same anyway, or the learner's own.
+fn code(text: &str) -> Vec<String> {
+    let kept = text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//"));
+    kept.map(str::to_string).collect()
+}
+
+type Row = (Option<String>, Option<String>);
+
+/// Pairs equal lines by the longest common subsequence; the others stand alone.
+fn side_by_side(left: &[String], right: &[String]) -> Vec<Row> {
+    let mut lengths = vec![vec![0u32; right.len() + 1]; left.len() + 1];
+    for l in (0..left.len()).rev() {
+        for r in (0..right.len()).rev() {
+            lengths[l][r] = match left[l] == right[r] {
+                true => lengths[l + 1][r + 1] + 1,
+                false => lengths[l + 1][r].max(lengths[l][r + 1]),
+            };
+        }
+    }
+    let (mut l, mut r, mut rows) = (0, 0, Vec::new());
+    while l < left.len() || r < right.len() {
+        if l < left.len() && r < right.len() && left[l] == right[r] {
+            rows.push((Some(left[l].clone()), Some(right[r].clone())));
+            (l, r) = (l + 1, r + 1);
+        } else if r == right.len() || (l < left.len() && lengths[l + 1][r] >= lengths[l][r + 1]) {
+            rows.push((Some(left[l].clone()), None));
+            l += 1;
+        } else {
+            rows.push((None, Some(right[r].clone())));
+            r += 1;
+        }
+    }
+    rows
+}
+
+/// Which rows to show: those that differ and two around them; `None` stands for a gap.
+fn shown(rows: &[Row]) -> Vec<Option<usize>> {
+    let near = |index: usize| {
+        let from = index.saturating_sub(2);
+        rows[from..rows.len().min(index + 3)].iter().any(|row| row.0 != row.1)
+    };
+    let mut shown: Vec<Option<usize>> = Vec::new();
+    for index in 0..rows.len() {
+        if near(index) {
+            shown.push(Some(index));
+        } else if shown.last().is_some_and(Option::is_some) {
+            shown.push(None);
+        }
+    }
+    shown
+}
+
+/// Cut or filled to the width of a side. Wide characters count as two columns.
+fn pad(text: &str) -> String {
+    let (mut padded, mut columns) = (String::new(), 0);
+    for character in text.chars() {
+        let width = if character > '\u{2e80}' { 2 } else { 1 };
+        if columns + width > WIDTH {
+            break;
+        }
+        padded.push(character);
+        columns += width;
+    }
+    padded + &" ".repeat(WIDTH - columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_string).collect()
+    }
+
+    #[test]
+    fn equal_lines_stand_side_by_side() {
+        let rows = side_by_side(&lines("a b c"), &lines("a x c d"));
+        let flat: Vec<(&str, &str)> =
+            rows.iter().map(|(l, r)| (l.as_deref().unwrap_or("-"), r.as_deref().unwrap_or("-"))).collect();
+        assert_eq!(flat, [("a", "a"), ("b", "-"), ("-", "x"), ("c", "c"), ("-", "d")]);
+    }
+
+    #[test]
+    fn far_equal_lines_are_left_out() {
+        let rows = side_by_side(&lines("a b c d e f g"), &lines("a b c d e f h"));
+        assert_eq!(shown(&rows).first(), Some(&Some(4)));
+        assert_eq!(pad("あ").chars().count(), WIDTH - 1);
+    }
+}

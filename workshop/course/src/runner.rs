@@ -1,0 +1,129 @@
+//! Runs wire tests of some steps against one server and tells what happened.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::lang::Lang;
+use crate::server::Server;
+use crate::steps::{self, Context, Test};
+use crate::wire::Failure;
+
+/// The server under test.
+pub enum Target {
+    /// A binary that is started for each step, with these arguments before `--port 0`.
+    Binary(PathBuf, Vec<String>),
+    /// A server that runs already, of whatever make. What only the course demands is skipped.
+    Running(SocketAddr),
+}
+
+/// How to run.
+pub struct Options {
+    /// Steps to run, in order.
+    pub steps: Vec<u8>,
+    /// Makes the random values.
+    pub seed: u64,
+    /// The language of what is printed.
+    pub lang: Lang,
+}
+
+/// The first test that failed, and why.
+pub struct Red {
+    /// The test.
+    pub test: &'static Test,
+    /// What was seen.
+    pub failure: Failure,
+    /// The missing piece that the server's log named: step and file.
+    pub todo: Option<(u8, String)>,
+    /// The last log line, if the server ended.
+    pub ended: Option<String>,
+}
+
+/// What a run found.
+pub struct Outcome {
+    /// Tests passed, per step from 1 on.
+    pub passed: Vec<(u8, usize)>,
+    /// The first failure; the run stops there.
+    pub red: Option<Red>,
+}
+
+impl Outcome {
+    /// The last step of an unbroken row of green steps, from the first one that was run.
+    pub fn green_through(&self) -> u8 {
+        let complete = |(step, passed): &&(u8, usize)| *passed == steps::of(*step).len();
+        let red = self.red.as_ref().map(|red| red.test.step);
+        self.passed.iter().filter(complete).map(|(step, _)| *step).filter(|step| Some(*step) != red).max().unwrap_or(0)
+    }
+}
+
+/// Runs the tests until one fails; `say` gets every line for the learner.
+pub fn run(target: &Target, options: &Options, mut say: impl FnMut(&str)) -> Result<Outcome, String> {
+    let mut outcome = Outcome { passed: Vec::new(), red: None };
+    for step in &options.steps {
+        say(&format!("{} {step}: {}", options.lang.pick("Step", "ステップ"), steps::title(*step, options.lang)));
+        let mut server = match target {
+            Target::Binary(binary, arguments) => {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                Some(Server::start(binary, &arguments)?)
+            }
+            Target::Running(_) => None,
+        };
+        let address = match (&server, target) {
+            (Some(server), _) => server.address,
+            (None, Target::Running(address)) => *address,
+            (None, Target::Binary(..)) => return Err("no server".to_string()),
+        };
+        let mut passed = 0;
+        for test in steps::of(*step) {
+            if test.course_only && matches!(target, Target::Running(_)) {
+                say(&format!(
+                    "  - {} {}",
+                    test.title(options.lang),
+                    options.lang.pick("(course only: skipped)", "（この教材だけの要件: 省略）")
+                ));
+                passed += 1;
+                continue;
+            }
+            let log_start = server.as_ref().map_or(0, |server| server.log().len());
+            let mut context = Context::new(address, options.seed, test.name);
+            match (test.run)(&mut context) {
+                Ok(()) => {
+                    say(&format!("  ✓ {}", test.title(options.lang)));
+                    passed += 1;
+                }
+                Err(failure) => {
+                    let todo = server.as_ref().and_then(|server| server.todo_since(log_start.saturating_sub(2)));
+                    let ended = server.as_mut().and_then(|server| (!server.is_running()).then_some(server));
+                    let ended = ended.map(|server| server.log().last().cloned().unwrap_or_default());
+                    let red = Red { test, failure, todo, ended };
+                    explain(&red, options.lang).iter().for_each(|line| say(line));
+                    outcome.red = Some(red);
+                    break;
+                }
+            }
+        }
+        outcome.passed.push((*step, passed));
+        if outcome.red.is_some() {
+            break;
+        }
+    }
+    Ok(outcome)
+}
+
+/// A red test in words: what was sent, expected and seen, and where to look.
+pub fn explain(red: &Red, lang: Lang) -> Vec<String> {
+    let mut lines = vec![format!("  ✗ {}  [{}]", red.test.title(lang), red.test.name)];
+    if let Some((step, file)) = &red.todo {
+        lines.push(match lang {
+            Lang::En => format!("      a todo! was reached: step {step}, src/{file} is not written yet"),
+            Lang::Ja => format!("      todo! に到達しました: ステップ {step} の src/{file} が未実装です"),
+        });
+    } else if let Some(line) = &red.ended {
+        lines.push(match lang {
+            Lang::En => format!("      the server ended; the last line of its log: {line}"),
+            Lang::Ja => format!("      サーバが終了しました。ログの最後の行: {line}"),
+        });
+    }
+    lines.extend(red.failure.lines(lang).into_iter().map(|line| format!("      {line}")));
+    lines.push(format!("      → {}", red.test.nudge(lang)));
+    lines
+}
