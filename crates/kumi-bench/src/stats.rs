@@ -23,6 +23,13 @@ impl Sample {
         }
     }
 
+    /// The same values, each less by `amount`.
+    pub(crate) fn minus(&self, amount: f64) -> Sample {
+        Sample {
+            sorted: self.sorted.iter().map(|value| value - amount).collect(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.sorted.len()
     }

@@ -17,6 +17,8 @@ fn bench(temporary: &Path, args: &[&str]) -> Command {
     command
         .arg("store")
         .args(["--kumi-server", "redis-server"])
+        // A test must not install one.
+        .args(["--valkey-server", "/nowhere/valkey-server"])
         .args(args)
         .env("TMPDIR", temporary);
     command
@@ -53,6 +55,9 @@ fn a_small_run_prints_a_line_per_figure_and_leaves_nothing() {
     for name in [
         "store.set.p16.throughput",
         "store.get.p16.cpu_us",
+        "store.mget.p16.above_floor_us",
+        "store.incr.p16.throughput",
+        "store.set_ex.p16.cpu_us",
         "store.memory.plain",
         "store.memory.random_ttl",
     ] {
@@ -64,6 +69,11 @@ fn a_small_run_prints_a_line_per_figure_and_leaves_nothing() {
             );
         }
     }
+    assert!(
+        text.contains("figure name=store.mset.p16.cpu_us server=floor value="),
+        "{text}"
+    );
+    assert!(text.contains("valkey was not measured: /nowhere/valkey-server"));
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
     assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
 }

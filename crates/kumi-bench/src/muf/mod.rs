@@ -1,4 +1,4 @@
-//! `kumi-bench muf`: MUF calls on kumi-server and on redis-server, beside NATS request/reply.
+//! `kumi-bench muf`: MUF calls on kumi-server, redis-server and valkey-server, beside NATS request/reply.
 //!
 //! Callers and backends of all contenders live in this process, on one thread: MUF pays for its client work with the
 //! same single core that NATS has. Every run gets a fresh server, so that the keys one run leaves behind do not expire
@@ -57,11 +57,17 @@ pub(crate) fn run(args: &MufArgs) -> Result<()> {
     let progress = Progress::new();
     let nats = find_nats(&args.nats_server)?;
     let kumi_server = args.kumi_server.as_deref();
-    let mut contenders = servers::contenders(kumi_server, &args.redis_server, &progress)?;
+    let mut report = Report::against(NATS);
+    let mut contenders = servers::contenders(
+        kumi_server,
+        &args.redis_server,
+        &args.valkey_server,
+        &progress,
+        &mut report,
+    )?;
     contenders.push(Contender::new(NATS, Kind::Nats, nats));
 
     let stage = Stage::new(args.no_pin)?;
-    let mut report = Report::against(NATS);
     describe(&stage, &contenders, &mut report);
     let period = Duration::from_secs_f64(seconds);
     measure_calls(&stage, &contenders, runs, period, &progress, &mut report)?;

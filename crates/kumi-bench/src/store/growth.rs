@@ -23,7 +23,7 @@ use crate::store::engine::{self, LONG_STEP_NS, PROGRESS_STEPS};
 use crate::store::servers::Stage;
 
 /// No step may take longer.
-const LONGEST_STEP_US: f64 = 5000.0;
+const LONGEST_STEP_US: f64 = 2000.0;
 
 /// What one run gave.
 #[derive(Clone, Debug, Default, PartialEq)]

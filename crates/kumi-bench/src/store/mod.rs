@@ -1,11 +1,16 @@
-//! `kumi-bench store`: the store beside redis-server, and valkey-server where there is one.
+//! `kumi-bench store`: the store beside redis-server, and valkey-server where one can be had.
 
+mod driver;
+pub(crate) mod echo;
 pub(crate) mod engine;
 mod growth;
 pub(crate) mod idle;
 mod lag;
+mod large;
 mod memory;
+pub(crate) mod profile;
 pub(crate) mod servers;
+mod valkey;
 mod workloads;
 
 use std::fs;
@@ -18,7 +23,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::args::{Part, Plan, StoreArgs};
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::store::servers::{Contender, Kind, Stage};
+use crate::store::servers::{Contender, Stage};
 
 /// A load average above this at the start is worth a word.
 const BUSY_LOAD: f64 = 0.5;
@@ -32,17 +37,24 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
         .copied()
         .filter(|&part| args.wants(part))
         .collect();
-    let benchmark = match wanted.contains(&Part::Workloads) {
-        true => workloads::find_benchmark(&args.redis_benchmark)?,
+    let driven = |part: &Part| matches!(part, Part::Workloads | Part::Large);
+    let benchmark = match wanted.iter().any(driven) {
+        true => driver::find_benchmark(&args.redis_benchmark)?,
         false => PathBuf::new(),
     };
+    let mut report = Report::default();
     let contenders = match wanted.iter().any(|&part| part != Part::Growth) {
-        true => contenders(args, &progress)?,
+        true => servers::contenders(
+            args.kumi_server.as_deref(),
+            &args.redis_server,
+            &args.valkey_server,
+            &progress,
+            &mut report,
+        )?,
         false => Vec::new(),
     };
     raise_open_files();
     let stage = Stage::new(args.no_pin)?;
-    let mut report = Report::default();
     describe(&stage, &contenders, &mut report);
     let mut failed = 0;
     for part in wanted {
@@ -59,6 +71,14 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
             Part::Lag => lag::measure(&stage, &plan, &contenders, &progress, &mut report),
             Part::Growth => growth::measure(&stage, &plan, &progress, &mut report),
             Part::Idle => idle::measure(&stage, &plan, &contenders, &progress, &mut report),
+            Part::Large => large::measure(
+                &stage,
+                &plan,
+                &contenders,
+                &benchmark,
+                &progress,
+                &mut report,
+            ),
         };
         if let Err(error) = outcome {
             failed += 1;
@@ -71,16 +91,6 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
         bail!("{failed} of the measurements failed");
     }
     Ok(())
-}
-
-/// Ours, redis-server, and valkey-server if it can be found.
-fn contenders(args: &StoreArgs, progress: &Progress) -> Result<Vec<Contender>> {
-    let kumi_server = args.kumi_server.as_deref();
-    let mut contenders = servers::contenders(kumi_server, &args.redis_server, progress)?;
-    if let Some(valkey) = servers::on_path(&args.valkey_server) {
-        contenders.push(Contender::new("valkey", Kind::Redis, valkey));
-    }
-    Ok(contenders)
 }
 
 /// Says under which circumstances the figures came to be.

@@ -7,7 +7,7 @@ use std::env;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,20 @@ use crate::children::{Child, Nursery};
 use crate::cores::Cores;
 use crate::procfs::{self, CpuTime};
 use crate::progress::Progress;
+use crate::report::Report;
+use crate::store::valkey;
 use crate::wire::Connection;
 
 /// How long a server may take until it answers PING.
 const START_LIMIT: Duration = Duration::from_secs(15);
 /// A port found free can be taken before the server binds it; then another one is tried.
 const START_ATTEMPTS: usize = 3;
+/// The cargo profile our server is measured with.
+const PROFILE: &str = "dist";
+/// The name of valkey-server in reports.
+pub(crate) const VALKEY: &str = "valkey";
+/// The name of the echo server in reports.
+pub(crate) const FLOOR: &str = "floor";
 
 /// What all servers of a run share: where they live, who owns them, which cores they get.
 pub(crate) struct Stage {
@@ -89,6 +97,8 @@ pub(crate) enum Kind {
 pub(crate) struct Contender {
     name: &'static str,
     kind: Kind,
+    /// What this program is started with when it is the server itself; it takes a port and nothing else.
+    subcommand: Option<&'static str>,
     program: PathBuf,
     version: String,
 }
@@ -99,9 +109,21 @@ impl Contender {
         Contender {
             name,
             kind,
+            subcommand: None,
             program,
             version,
         }
+    }
+
+    /// The floor of the workloads (see [`echo`](super::echo)).
+    pub(crate) fn floor() -> Result<Contender> {
+        Ok(Contender {
+            name: FLOOR,
+            kind: Kind::Redis,
+            subcommand: Some("echo-server"),
+            program: env::current_exe().context("cannot find this program's own path")?,
+            version: "the echo server of this program".to_owned(),
+        })
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -135,12 +157,13 @@ impl Contender {
         let output = File::create(&log).context("cannot make a log file")?;
         let address = free_address()?;
         let mut command = Command::new(&self.program);
-        match self.kind {
-            Kind::Redis => command
+        match (self.subcommand, self.kind) {
+            (Some(subcommand), _) => command.arg(subcommand),
+            (None, Kind::Redis) => command
                 .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
                 .arg("--dir")
                 .arg(&directory),
-            Kind::Nats => command
+            (None, Kind::Nats) => command
                 .args(["--addr", "127.0.0.1"])
                 .current_dir(&directory),
         };
@@ -187,6 +210,15 @@ impl Server {
         procfs::resident_bytes(self.child.pid())
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// Waits for the process to end by itself; `None` when it still runs after `limit`.
+    pub(crate) fn wait(&self, limit: Duration) -> Result<Option<ExitStatus>> {
+        self.child.wait(limit).context("cannot wait for the server")
+    }
+
     fn wait_until_ready(&self, kind: Kind, log: &Path) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < START_LIMIT {
@@ -217,26 +249,39 @@ impl Server {
     }
 }
 
-/// The servers of every run: ours, and redis-server.
+/// The servers of every run: ours, redis-server, and valkey-server if it can be found or installed.
 pub(crate) fn contenders(
     kumi_server: Option<&Path>,
     redis_server: &Path,
+    valkey_server: &Path,
     progress: &Progress,
+    report: &mut Report,
 ) -> Result<Vec<Contender>> {
-    let kumi = match kumi_server {
+    let hint = "install Debian's redis-server package, or name one with --redis-server";
+    let redis = find_program(redis_server, hint)?;
+    let mut contenders = vec![
+        kumi(kumi_server, progress)?,
+        Contender::new("redis", Kind::Redis, redis),
+    ];
+    match valkey::find(valkey_server, progress) {
+        Ok(program) => contenders.push(Contender::new(VALKEY, Kind::Redis, program)),
+        Err(reason) => report.note(format!("{VALKEY} was not measured: {reason}")),
+    }
+    Ok(contenders)
+}
+
+/// Our server: the one named, or one built from this workspace.
+pub(crate) fn kumi(kumi_server: Option<&Path>, progress: &Progress) -> Result<Contender> {
+    let program = match kumi_server {
         Some(path) => find_program(path, "check --kumi-server")?,
         None => build_kumi_server(progress)?,
     };
-    let hint = "install Debian's redis-server package, or name one with --redis-server";
-    let redis = find_program(redis_server, hint)?;
-    Ok(vec![
-        Contender::new("kumi", Kind::Redis, kumi),
-        Contender::new("redis", Kind::Redis, redis),
-    ])
+    Ok(Contender::new("kumi", Kind::Redis, program))
 }
 
-/// Builds kumi-server into the target directory this program runs from, so that what is measured is what the sources
-/// say. When it is up to date, cargo does nothing. A bench copied elsewhere takes the kumi-server beside it.
+/// Builds kumi-server with the `dist` profile into the target directory this program runs from, so that what is measured
+/// is what the sources say. When it is up to date, cargo does nothing. A bench copied elsewhere takes the kumi-server
+/// beside it.
 fn build_kumi_server(progress: &Progress) -> Result<PathBuf> {
     let bench = env::current_exe().context("cannot find this program's own path")?;
     let beside = bench.with_file_name("kumi-server");
@@ -248,12 +293,13 @@ fn build_kumi_server(progress: &Progress) -> Result<PathBuf> {
     let (Some(target), true) = (target, workspace.join("Cargo.toml").exists()) else {
         return find_program(&beside, "name one with --kumi-server");
     };
-    progress.line("building kumi-server (cargo build --release -p kumi-server)");
+    progress.line("building kumi-server (cargo build --profile dist -p kumi-server)");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args([
             "build",
-            "--release",
+            "--profile",
+            PROFILE,
             "-p",
             "kumi-server",
             "--bin",
@@ -268,7 +314,7 @@ fn build_kumi_server(progress: &Progress) -> Result<PathBuf> {
         bail!("cargo could not build kumi-server ({status}); name a built one with --kumi-server");
     }
     find_program(
-        &target.join("release/kumi-server"),
+        &target.join(PROFILE).join("kumi-server"),
         "cargo built it elsewhere; name it with --kumi-server",
     )
 }

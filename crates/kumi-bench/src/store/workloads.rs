@@ -2,104 +2,185 @@
 //!
 //! All servers run side by side with the same keys and take turns, run by run, so that a slow minute of the machine
 //! hits each of them. Throughput is redis-benchmark's own figure; with one client thread it is often the client's limit
-//! and not the server's, which is why CPU time of the server process per operation is the figure that counts.
+//! and not the server's, which is why CPU time of the server process per operation is the figure that counts. Most of
+//! it is spent in system calls, so the part above the floor (see [`echo`](super::echo)) is given too: what a server
+//! adds to them.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::args::Plan;
 use crate::progress::{Progress, Task};
 use crate::report::{Goal, Report, Row};
 use crate::stats::Sample;
-use crate::store::servers::{Contender, Server, Stage, find_program};
+use crate::store::driver::{Driver, Load, Run};
+use crate::store::servers::{Contender, FLOOR, Server, Stage, VALKEY};
 use crate::wire;
 
-/// redis-benchmark's `-d`: bytes of a value.
-const VALUE_BYTES: usize = 16;
-/// A run this many times longer than planned is taken for hung.
-const PATIENCE: f64 = 20.0;
-/// Lets the server finish closing connections, which belongs to the run before, not to the next.
-const SETTLE: Duration = Duration::from_millis(50);
+/// Bytes of a value. [`VALUE`] is one.
+pub(crate) const VALUE_BYTES: usize = 16;
+const VALUE: &str = "xxxxxxxxxxxxxxxx";
+const KEY: &str = "key:__rand_int__";
+/// The pipeline of the workloads that are measured with one only.
+const PIPELINE: usize = 16;
 /// Above this share of time spent waiting for a core, a run was disturbed.
 const DISTURBED_PERCENT: f64 = 5.0;
 
+/// One command that is repeated. In the order in which they are measured: a later one may leave the data changed.
+pub(crate) const COMMANDS: [Command; 6] = [
+    Command {
+        name: "set",
+        label: "SET",
+        words: &["SET", KEY, VALUE],
+        goals: Goals::Pipelines,
+    },
+    Command {
+        name: "get",
+        label: "GET",
+        words: &["GET", KEY],
+        goals: Goals::Pipelines,
+    },
+    Command {
+        name: "mget",
+        label: "MGET of 10",
+        words: &["MGET", KEY, KEY, KEY, KEY, KEY, KEY, KEY, KEY, KEY, KEY],
+        goals: Goals::OnePipeline,
+    },
+    Command {
+        name: "mset",
+        label: "MSET of 10",
+        words: &[
+            "MSET", KEY, VALUE, KEY, VALUE, KEY, VALUE, KEY, VALUE, KEY, VALUE, KEY, VALUE, KEY,
+            VALUE, KEY, VALUE, KEY, VALUE, KEY, VALUE,
+        ],
+        goals: Goals::OnePipeline,
+    },
+    Command {
+        name: "incr",
+        label: "INCR",
+        words: &["INCR", "counter:__rand_int__"],
+        goals: Goals::OnePipeline,
+    },
+    // A TTL no run lasts as long as.
+    Command {
+        name: "set_ex",
+        label: "SET with EX",
+        words: &["SET", KEY, VALUE, "EX", "100000"],
+        goals: Goals::OnePipeline,
+    },
+];
+
+/// A command of the workloads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command {
+    /// In figures.
+    pub(crate) name: &'static str,
+    label: &'static str,
+    pub(crate) words: &'static [&'static str],
+    goals: Goals,
+}
+
+/// With which pipelines a command is measured, and what is wanted of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Goals {
+    /// With every pipeline of the plan. CPU beside redis-server and Valkey, in all and above the floor.
+    Pipelines,
+    /// With [`PIPELINE`] only. CPU beside redis-server.
+    OnePipeline,
+}
+
+impl Command {
+    /// The keys it increments have to be there, or the first run would fill the keyspace.
+    pub(crate) fn needs_counters(&self) -> bool {
+        self.name == "incr"
+    }
+
+    fn pipelines(&self, plan: &Plan) -> Vec<usize> {
+        match self.goals {
+            Goals::Pipelines => plan.pipelines.clone(),
+            Goals::OnePipeline => vec![PIPELINE],
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Workload {
-    /// redis-benchmark's `-t`.
-    test: &'static str,
+    command: Command,
     pipeline: usize,
 }
 
 impl Workload {
     fn label(self) -> String {
-        format!("{} P={}", self.test.to_uppercase(), self.pipeline)
+        format!("{} P={}", self.command.label, self.pipeline)
     }
 
-    /// Requests of the run that finds out how fast a server is: some tenths of a second.
+    /// Requests of the run that finds out how fast a server is: a tenth of a second or two.
     fn trial_requests(self) -> usize {
-        match self.pipeline {
-            0..=3 => 30_000,
-            4..=31 => 250_000,
-            _ => 500_000,
+        let requests = match self.pipeline {
+            0..=3 => 20_000,
+            4..=31 => 80_000,
+            _ => 150_000,
+        };
+        match self.command.words.len() {
+            0..=9 => requests,
+            _ => requests / 5,
         }
     }
 
     fn cpu_goal(self) -> Option<Goal> {
-        match self.pipeline {
-            1 => Some(Goal::RatioAtMost(1.05)),
-            16 | 64 => Some(Goal::RatioAtMost(1.0 / 1.5)),
+        match (self.command.goals, self.pipeline) {
+            (Goals::Pipelines, 1) => Some(Goal::RatioAtMost(1.0 / 1.05)),
+            (Goals::Pipelines, 16) => Some(Goal::RatioAtMostOf(VALKEY, 1.0 / 1.35)),
+            (Goals::Pipelines, 64) => Some(Goal::RatioAtMostOf(VALKEY, 1.0 / 1.5)),
+            (Goals::OnePipeline, _) => Some(Goal::RatioAtMost(1.0 / 1.8)),
             _ => None,
         }
     }
 
-    fn rows(self, servers: &[Server], runs: &[Vec<Run>]) -> Result<[Row; 2]> {
-        let name = format!("store.{}.p{}", self.test, self.pipeline);
-        let label = self.label();
-        let mut throughput = Row::new(
-            format!("{name}.throughput"),
-            format!("{label} throughput"),
-            "op/s",
-        );
-        let mut cpu = Row::new(
-            format!("{name}.cpu_us"),
-            format!("{label} server CPU"),
-            "us/op",
-        )
-        .goal(self.cpu_goal());
-        for (server, runs) in servers.iter().zip(runs) {
-            let sample = |figure: fn(&Run) -> f64| {
-                Sample::new(runs.iter().map(figure).collect()).context("no run was made")
-            };
-            throughput.add(server.name(), sample(|run| run.operations_per_second)?);
-            cpu.add(server.name(), sample(|run| run.cpu_us_per_operation)?);
+    fn above_floor_goal(self) -> Option<Goal> {
+        match (self.command.goals, self.pipeline) {
+            (Goals::Pipelines, 16 | 64) => Some(Goal::RatioAtMost(0.28)),
+            _ => None,
         }
-        Ok([throughput, cpu])
+    }
+
+    fn rows(self, servers: &[Server], runs: &[Vec<Run>]) -> Result<[Row; 3]> {
+        let name = format!("store.{}.p{}", self.command.name, self.pipeline);
+        let label = self.label();
+        let row = |figure, title, unit| {
+            Row::new(format!("{name}.{figure}"), format!("{label} {title}"), unit)
+        };
+        let mut throughput = row("throughput", "throughput", "op/s");
+        let mut cpu = row("cpu_us", "server CPU", "us/op").goal(self.cpu_goal());
+        let mut above = row("above_floor_us", "CPU above the floor", "us/op");
+        above = above.goal(self.above_floor_goal());
+        let cpu_of = |runs: &[Run]| {
+            let values = runs.iter().map(|run| run.cpu_us_per_operation).collect();
+            Sample::new(values).context("no run was made")
+        };
+        let floor = servers
+            .iter()
+            .zip(runs)
+            .find(|(server, _)| server.name() == FLOOR);
+        let floor_us = floor.map(|(_, runs)| cpu_of(runs)).transpose()?;
+        for (server, runs) in servers.iter().zip(runs) {
+            let rates = runs.iter().map(|run| run.operations_per_second).collect();
+            throughput.add(
+                server.name(),
+                Sample::new(rates).context("no run was made")?,
+            );
+            let sample = cpu_of(runs)?;
+            if let Some(floor_us) = floor_us.as_ref().filter(|_| server.name() != FLOOR) {
+                above.add(server.name(), sample.minus(floor_us.median()));
+            }
+            cpu.add(server.name(), sample);
+        }
+        Ok([throughput, cpu, above])
     }
 }
 
-/// What one run gave.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    operations_per_second: f64,
-    cpu_us_per_operation: f64,
-    /// Time the server was ready but had no core, in percent of the run.
-    waited_percent: f64,
-}
-
-/// Finds redis-benchmark.
-pub(crate) fn find_benchmark(program: &Path) -> Result<PathBuf> {
-    find_program(
-        program,
-        "install Debian's redis-tools package, or name one with --redis-benchmark",
-    )
-}
-
-/// Measures every workload on every contender.
+/// Measures every workload on every contender, and on the floor.
 pub(crate) fn measure(
     stage: &Stage,
     plan: &Plan,
@@ -108,42 +189,38 @@ pub(crate) fn measure(
     progress: &Progress,
     report: &mut Report,
 ) -> Result<()> {
-    let workloads: Vec<Workload> = ["set", "get"]
+    let workloads: Vec<Workload> = COMMANDS
         .into_iter()
-        .flat_map(|test| {
-            plan.pipelines
-                .iter()
-                .map(move |&pipeline| Workload { test, pipeline })
+        .flat_map(|command| {
+            let pipelines = command.pipelines(plan).into_iter();
+            pipelines.map(move |pipeline| Workload { command, pipeline })
         })
         .collect();
-    let per_workload = contenders.len() * (plan.runs + 1);
+    let per_workload = (contenders.len() + 1) * (plan.runs + 1);
     let mut task = progress.task(
         "workloads",
-        contenders.len() + workloads.len() * per_workload,
+        2 * contenders.len() + workloads.len() * per_workload,
     );
     let mut servers = Vec::new();
     for contender in contenders {
-        task.begin(&format!(
-            "loading {} keys into {}",
-            plan.keys,
-            contender.name()
-        ));
         let server = contender.start(stage, &[])?;
-        preload(&server, plan.keys)
-            .with_context(|| format!("cannot load keys into {}", contender.name()))?;
+        load_keys(&server, plan.keys, &mut task)?;
         servers.push(server);
-        task.end();
     }
-    let driver = Driver {
-        stage,
+    servers.push(Contender::floor()?.start(stage, &[])?);
+    let turns = Turns {
+        driver: Driver::new(stage, benchmark)?,
         plan,
-        program: benchmark,
-        output: stage.subdirectory("redis-benchmark")?.join("csv"),
     };
     let mut rows = Vec::new();
     let mut waited: Vec<f64> = vec![0.0; servers.len()];
     for workload in workloads {
-        let runs = driver.take_turns(workload, &servers, &mut task)?;
+        if workload.command.needs_counters() {
+            for server in servers.iter().filter(|server| server.name() != FLOOR) {
+                load_counters(server, plan.keys, &mut task)?;
+            }
+        }
+        let runs = turns.take(workload, &servers, &mut task)?;
         rows.extend(workload.rows(&servers, &runs)?);
         for (most, runs) in waited.iter_mut().zip(&runs) {
             *most = runs
@@ -168,45 +245,74 @@ pub(crate) fn measure(
     Ok(())
 }
 
+fn load_keys(server: &Server, keys: usize, task: &mut Task) -> Result<()> {
+    task.begin(&format!("loading {keys} keys into {}", server.name()));
+    preload(server, keys)?;
+    task.end();
+    Ok(())
+}
+
+fn load_counters(server: &Server, keys: usize, task: &mut Task) -> Result<()> {
+    task.begin(&format!("loading {keys} counters into {}", server.name()));
+    preload_counters(server, keys)?;
+    task.end();
+    Ok(())
+}
+
 /// Sets every key redis-benchmark may pick, so that no run measures a keyspace that still fills up.
-fn preload(server: &Server, keys: usize) -> Result<()> {
-    let value = [b'x'; VALUE_BYTES];
+pub(crate) fn preload(server: &Server, keys: usize) -> Result<()> {
+    let loaded = wire::load(server.address(), keys, |index, out| {
+        let key = format!("key:{index:012}");
+        wire::push_command(out, &[b"SET", key.as_bytes(), VALUE.as_bytes()]);
+    });
+    loaded
+        .and_then(|()| wire::check_count(server.address(), keys))
+        .with_context(|| format!("cannot load keys into {}", server.name()))
+}
+
+/// The same for the keys of INCR.
+pub(crate) fn preload_counters(server: &Server, keys: usize) -> Result<()> {
     wire::load(server.address(), keys, |index, out| {
-        wire::push_command(
-            out,
-            &[b"SET", format!("key:{index:012}").as_bytes(), &value],
-        );
-    })?;
-    wire::check_count(server.address(), keys)
+        let key = format!("counter:{index:012}");
+        wire::push_command(out, &[b"SET", key.as_bytes(), b"10"]);
+    })
+    .with_context(|| format!("cannot load counters into {}", server.name()))
 }
 
-struct Driver<'a> {
-    stage: &'a Stage,
+struct Turns<'a> {
+    driver: Driver<'a>,
     plan: &'a Plan,
-    program: &'a Path,
-    /// Where redis-benchmark writes; a file, because a pipe nobody reads could stop it.
-    output: PathBuf,
 }
 
-impl Driver<'_> {
+impl Turns<'_> {
     /// The runs of one workload, by server.
-    fn take_turns(
+    fn take(
         &self,
         workload: Workload,
         servers: &[Server],
         task: &mut Task,
     ) -> Result<Vec<Vec<Run>>> {
         let label = workload.label();
+        let mut load = Load {
+            command: workload.command.words,
+            pipeline: workload.pipeline,
+            connections: self.plan.connections,
+            keys: self.plan.keys,
+            requests: workload.trial_requests(),
+            seconds: self.plan.run_seconds,
+        };
         let mut requests = 0;
         for server in servers {
             task.begin(&format!("{label} {}: trial", server.name()));
-            let trial = self.run(workload, server, workload.trial_requests())?;
-            requests = requests.max(requests_lasting(
-                trial.operations_per_second,
-                self.plan.run_seconds,
-            ));
+            let trial = self.driver.run(load, server)?;
+            // The floor is fast; at its rate the runs of the others would take much longer than planned.
+            if server.name() != FLOOR {
+                let lasting = requests_lasting(trial.operations_per_second, self.plan.run_seconds);
+                requests = requests.max(lasting);
+            }
             task.end();
         }
+        load.requests = requests;
         let mut runs: Vec<Vec<Run>> = vec![Vec::new(); servers.len()];
         for round in 0..self.plan.runs {
             for turn in 0..servers.len() {
@@ -219,101 +325,16 @@ impl Driver<'_> {
                     round + 1,
                     self.plan.runs
                 ));
-                runs[which].push(self.run(workload, server, requests)?);
+                runs[which].push(self.driver.run(load, server)?);
                 task.end();
             }
         }
         Ok(runs)
     }
-
-    fn run(&self, workload: Workload, server: &Server, requests: usize) -> Result<Run> {
-        self.run_benchmark(workload, server, requests)
-            .with_context(|| {
-                format!(
-                    "redis-benchmark failed: {} against {}",
-                    workload.label(),
-                    server.name()
-                )
-            })
-    }
-
-    fn run_benchmark(&self, workload: Workload, server: &Server, requests: usize) -> Result<Run> {
-        let output = File::create(&self.output).context("cannot make an output file")?;
-        let mut command = Command::new(self.program);
-        command
-            .args([
-                "-h",
-                "127.0.0.1",
-                "-p",
-                &server.address().port().to_string(),
-            ])
-            .args(["-t", workload.test, "-n", &requests.to_string()])
-            .args([
-                "-c",
-                &self.plan.connections.to_string(),
-                "-P",
-                &workload.pipeline.to_string(),
-            ])
-            .args([
-                "-r",
-                &self.plan.keys.to_string(),
-                "-d",
-                &VALUE_BYTES.to_string(),
-                "--csv",
-            ])
-            .stdin(Stdio::null())
-            .stderr(output.try_clone().context("cannot share an output file")?)
-            .stdout(output);
-        let before = server.cpu_time()?;
-        let child = self
-            .stage
-            .spawn_client(&mut command)
-            .context("cannot start it")?;
-        let limit = Duration::from_secs_f64(60.0 + self.plan.run_seconds * PATIENCE);
-        let status = child.wait(limit)?;
-        thread::sleep(SETTLE);
-        let used = server.cpu_time()?.since(before);
-        let text = fs::read_to_string(&self.output).unwrap_or_default();
-        match status {
-            None => bail!(
-                "it did not end within {} s; it said: {}",
-                limit.as_secs(),
-                text.trim()
-            ),
-            Some(status) if !status.success() => bail!("{status}; it said: {}", text.trim()),
-            Some(_) => {}
-        }
-        let operations_per_second = parse_rate(&text, workload.test)
-            .with_context(|| format!("no rate in its output: {}", text.trim()))?;
-        let run_ns = requests as f64 / operations_per_second * 1e9;
-        Ok(Run {
-            operations_per_second,
-            cpu_us_per_operation: used.busy_ns as f64 / 1000.0 / requests as f64,
-            waited_percent: used.waited_ns as f64 / run_ns * 100.0,
-        })
-    }
-}
-
-/// The rate of a test in redis-benchmark's CSV, whose first two columns are the test and its requests per second.
-fn parse_rate(csv: &str, test: &str) -> Option<f64> {
-    csv.lines().find_map(|line| {
-        let mut columns = line
-            .split(',')
-            .map(|column| column.trim().trim_matches('"'));
-        let name = columns.next()?;
-        if !name.eq_ignore_ascii_case(test) {
-            return None;
-        }
-        columns
-            .next()?
-            .parse()
-            .ok()
-            .filter(|rate: &f64| *rate > 0.0)
-    })
 }
 
 /// Requests that keep a server of this speed busy for `seconds`, with a little to spare, in whole thousands.
-fn requests_lasting(operations_per_second: f64, seconds: f64) -> usize {
+pub(crate) fn requests_lasting(operations_per_second: f64, seconds: f64) -> usize {
     let thousands = (operations_per_second * seconds * 1.1 / 1000.0).ceil();
     (thousands as usize).max(1) * 1000
 }
@@ -322,18 +343,10 @@ fn requests_lasting(operations_per_second: f64, seconds: f64) -> usize {
 mod tests {
     use super::*;
 
-    const CSV: &str = "\"test\",\"rps\",\"avg_latency_ms\"\n\"SET\",\"114942.53\",\"0.243\"\n\"GET\",\"0.00\",\"1\"\n";
-
     #[test]
-    fn the_rate_is_the_second_column_of_the_tests_row() {
-        assert_eq!(parse_rate(CSV, "set"), Some(114_942.53));
-    }
-
-    #[test]
-    fn a_missing_or_empty_rate_is_none() {
-        assert_eq!(parse_rate(CSV, "get"), None);
-        assert_eq!(parse_rate(CSV, "incr"), None);
-        assert_eq!(parse_rate("Could not connect to server", "set"), None);
+    fn the_value_has_its_length() {
+        assert_eq!(VALUE.len(), VALUE_BYTES);
+        assert_eq!(VALUE.as_bytes(), [b'x'; VALUE_BYTES]);
     }
 
     #[test]
@@ -341,5 +354,16 @@ mod tests {
         assert_eq!(requests_lasting(100_000.0, 3.0), 330_000);
         assert_eq!(requests_lasting(100_001.0, 3.0), 331_000);
         assert_eq!(requests_lasting(1.0, 0.1), 1000);
+    }
+
+    #[test]
+    fn every_command_that_has_a_goal_is_judged_at_pipeline_16() {
+        for command in COMMANDS {
+            let workload = Workload {
+                command,
+                pipeline: PIPELINE,
+            };
+            assert!(workload.cpu_goal().is_some(), "{}", command.name);
+        }
     }
 }
