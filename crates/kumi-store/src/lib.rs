@@ -11,13 +11,6 @@ mod bits;
 mod cmd;
 mod command;
 pub mod config;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "for DUMP, RESTORE and files, which are not there yet"
-    )
-)]
 mod crc64;
 mod ctx;
 mod delivery;
@@ -41,18 +34,20 @@ mod hyperloglog;
 mod key_spec;
 mod keyspace;
 mod latency;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "for DUMP, RESTORE and files, which are not there yet"
-    )
-)]
 mod lzf;
 mod number;
 mod output;
 mod propagation;
 mod pubsub;
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "for DUMP, RESTORE and files, which are not there yet"
+    )
+)]
+mod rdb;
 #[cfg(test)]
 mod reference;
 mod reply;

@@ -1,0 +1,356 @@
+//! A stream: entries in packed nodes in an ordered map, consumer groups beside them.
+//!
+//! A node holds up to `stream-node-max-entries` entries or `stream-node-max-bytes` listpack bytes, in exactly Redis's
+//! layout (`node.rs`), because `~` trims whole nodes and the nodes are what DUMP writes. A deleted entry is only marked;
+//! its node goes when no live entry is left in it.
+//!
+//! Time, command options, replies and propagation are the commands' part.
+
+mod group;
+mod id;
+mod lag;
+mod node;
+mod trim;
+
+pub(crate) use group::{Claim, Claimed, ConsumerKey, Group, Nack};
+pub(crate) use id::StreamId;
+pub(crate) use node::{Entries, Entry, NodeError};
+pub(crate) use trim::{Trim, TrimTo};
+
+use super::Slices;
+use crate::types::packed::PackedList;
+use node::Node;
+use std::collections::BTreeMap;
+
+/// No entry may be larger than this, nor a node of several.
+const MAX_NODE_BYTES: usize = 1 << 30;
+/// What the ordered map takes per node, about: the key, the block and their share of a tree node.
+const MAP_BYTES_PER_NODE: usize = 72;
+
+/// When an entry begins a new node: `stream-node-max-bytes` and `stream-node-max-entries`, 0 for no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeLimits {
+    pub(crate) max_bytes: usize,
+    pub(crate) max_entries: u64,
+}
+
+impl Default for NodeLimits {
+    /// Redis's defaults.
+    fn default() -> Self {
+        Self {
+            max_bytes: 4096,
+            max_entries: 100,
+        }
+    }
+}
+
+/// Why an entry was not added. The stream is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AppendError {
+    /// The id is not above the last one.
+    IdTooSmall,
+    /// Fields and values are larger than a node may be.
+    TooLarge,
+}
+
+/// A stream with its consumer groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stream {
+    /// By the id of the entry that a node began with. No node is without a live entry, except after a trim by id.
+    nodes: BTreeMap<StreamId, PackedList>,
+    /// Live entries.
+    length: u64,
+    /// The last id that was given out, or set.
+    last_id: StreamId,
+    /// The id of the first live entry; zero when there is none.
+    first_id: StreamId,
+    /// The largest id that XDEL removed.
+    max_deleted_id: StreamId,
+    /// All entries that were ever added.
+    entries_added: u64,
+    groups: BTreeMap<Box<[u8]>, Group>,
+    /// What the nodes have on the heap.
+    node_bytes: usize,
+}
+
+/// What a serialised stream says about itself besides its nodes and groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    pub(crate) last_id: StreamId,
+    pub(crate) first_id: StreamId,
+    pub(crate) max_deleted_id: StreamId,
+    pub(crate) entries_added: u64,
+}
+
+impl Stream {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.length
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    pub(crate) fn last_id(&self) -> StreamId {
+        self.last_id
+    }
+
+    pub(crate) fn first_id(&self) -> StreamId {
+        self.first_id
+    }
+
+    pub(crate) fn max_deleted_id(&self) -> StreamId {
+        self.max_deleted_id
+    }
+
+    pub(crate) fn entries_added(&self) -> u64 {
+        self.entries_added
+    }
+
+    /// The number of nodes: `radix-tree-keys` of XINFO.
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The nodes in order.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (StreamId, &PackedList)> {
+        self.nodes.iter().map(|(id, node)| (*id, node))
+    }
+
+    /// What the stream takes from the heap, about, in time linear in the number of groups.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let groups: usize = self
+            .groups
+            .iter()
+            .map(|(name, group)| name.len() + group.heap_bytes())
+            .sum();
+        self.node_bytes + self.nodes.len() * MAP_BYTES_PER_NODE + groups
+    }
+
+    /// The id XADD `*` gives at a time; `None` when there is no id above the last one.
+    pub(crate) fn next_id(&self, now_ms: u64) -> Option<StreamId> {
+        if now_ms > self.last_id.ms {
+            return Some(StreamId::new(now_ms, 0));
+        }
+        self.last_id.next()
+    }
+
+    /// The id XADD `ms-*` gives; `None` when there is none above the last one.
+    pub(crate) fn next_id_in(&self, ms: u64) -> Option<StreamId> {
+        if ms != self.last_id.ms {
+            return Some(StreamId::new(ms, 0));
+        }
+        let seq = self.last_id.seq.checked_add(1)?;
+        Some(StreamId::new(ms, seq))
+    }
+
+    /// Adds an entry; `fields` are fields and values in turn.
+    pub(crate) fn append(
+        &mut self,
+        id: StreamId,
+        fields: &[&[u8]],
+        limits: NodeLimits,
+    ) -> Result<(), AppendError> {
+        if id <= self.last_id {
+            return Err(AppendError::IdTooSmall);
+        }
+        let bytes: usize = fields.iter().map(|field| field.len()).sum();
+        if bytes > MAX_NODE_BYTES {
+            return Err(AppendError::TooLarge);
+        }
+        match self.nodes.last_entry() {
+            Some(mut last) if Node::new(*last.key(), last.get()).has_room(bytes, limits) => {
+                let master = *last.key();
+                let block = last.get_mut();
+                let before = block.heap_bytes();
+                node::append(block, master, id, fields);
+                self.node_bytes = self.node_bytes - before + block.heap_bytes();
+            }
+            last => {
+                if let Some(mut full) = last {
+                    let block = full.get_mut();
+                    self.node_bytes -= block.heap_bytes();
+                    block.shrink();
+                    self.node_bytes += block.heap_bytes();
+                }
+                let block = node::begin(id, fields);
+                self.node_bytes += block.heap_bytes();
+                self.nodes.insert(id, block);
+            }
+        }
+        self.length += 1;
+        self.entries_added += 1;
+        self.last_id = id;
+        if self.length == 1 {
+            self.first_id = id;
+        }
+        Ok(())
+    }
+
+    /// The live entries from `start` to `end`, both included, ascending.
+    pub(crate) fn range(&self, start: StreamId, end: StreamId) -> Entries<'_> {
+        Entries::new(&self.nodes, start, end, false)
+    }
+
+    /// The same, descending.
+    pub(crate) fn range_back(&self, start: StreamId, end: StreamId) -> Entries<'_> {
+        Entries::new(&self.nodes, start, end, true)
+    }
+
+    /// The live entry with this id.
+    pub(crate) fn get(&self, id: StreamId) -> Option<Entry<'_>> {
+        self.range(id, id).next()
+    }
+
+    /// The last live entry.
+    pub(crate) fn last(&self) -> Option<Entry<'_>> {
+        self.range_back(StreamId::MIN, StreamId::MAX).next()
+    }
+
+    /// Removes entries; returns how many there were.
+    pub(crate) fn delete(&mut self, ids: &[StreamId]) -> u64 {
+        let mut deleted = 0;
+        for &id in ids {
+            if self.delete_one(id) {
+                deleted += 1;
+                self.max_deleted_id = self.max_deleted_id.max(id);
+            }
+        }
+        if deleted > 0 {
+            self.find_first();
+        }
+        deleted
+    }
+
+    fn delete_one(&mut self, id: StreamId) -> bool {
+        let Some((&master, block)) = self.nodes.range_mut(..=id).next_back() else {
+            return false;
+        };
+        let node = Node::new(master, block);
+        let Some(entry) = node.find(id) else {
+            return false;
+        };
+        if node.live() <= 1 {
+            self.node_bytes -= block.heap_bytes();
+            self.nodes.remove(&master);
+        } else {
+            let before = block.heap_bytes();
+            node::mark_deleted(block, &[entry]);
+            self.node_bytes = self.node_bytes - before + block.heap_bytes();
+        }
+        self.length -= 1;
+        true
+    }
+
+    /// Sets `first_id` again after entries went.
+    fn find_first(&mut self) {
+        let first = self.range(StreamId::MIN, StreamId::MAX).next();
+        self.first_id = first.map_or(StreamId::MIN, |entry| entry.id());
+    }
+
+    /// What XSETID sets; a largest deleted id of zero changes nothing. The caller has checked that the numbers make
+    /// sense together.
+    pub(crate) fn set_id(
+        &mut self,
+        last_id: StreamId,
+        entries_added: Option<u64>,
+        max_deleted_id: Option<StreamId>,
+    ) {
+        self.last_id = last_id;
+        self.entries_added = entries_added.unwrap_or(self.entries_added);
+        self.max_deleted_id = max_deleted_id
+            .filter(|&id| id != StreamId::MIN)
+            .unwrap_or(self.max_deleted_id);
+    }
+
+    /// Adds a node that was serialised, after checking its structure.
+    pub(crate) fn restore_node(&mut self, id: StreamId, node: PackedList) -> Result<(), NodeError> {
+        let live = node::check(&node)?;
+        if self.nodes.contains_key(&id) {
+            return Err(NodeError::Duplicate);
+        }
+        self.length += live;
+        self.node_bytes += node.heap_bytes();
+        self.nodes.insert(id, node);
+        Ok(())
+    }
+
+    /// Sets the counters of a stream that was serialised. `None`: its version had no counters but the last id.
+    pub(crate) fn restore_counters(&mut self, last_id: StreamId, counters: Option<Counters>) {
+        let first = self.range(StreamId::MIN, StreamId::MAX).next();
+        let first_id = first.map_or(StreamId::MIN, |entry| entry.id());
+        let counters = counters.unwrap_or(Counters {
+            last_id,
+            first_id,
+            max_deleted_id: StreamId::MIN,
+            entries_added: self.length,
+        });
+        self.last_id = last_id;
+        self.first_id = counters.first_id;
+        self.max_deleted_id = counters.max_deleted_id;
+        self.entries_added = counters.entries_added;
+    }
+
+    /// Creates a group; `false` if there is one of that name.
+    pub(crate) fn create_group(
+        &mut self,
+        name: &[u8],
+        last_id: StreamId,
+        entries_read: Option<u64>,
+    ) -> bool {
+        if self.groups.contains_key(name) {
+            return false;
+        }
+        self.groups
+            .insert(name.into(), Group::new(last_id, entries_read));
+        true
+    }
+
+    /// Removes a group and returns it, so that a large one can be dropped elsewhere.
+    pub(crate) fn remove_group(&mut self, name: &[u8]) -> Option<Group> {
+        self.groups.remove(name)
+    }
+
+    pub(crate) fn group(&self, name: &[u8]) -> Option<&Group> {
+        self.groups.get(name)
+    }
+
+    pub(crate) fn group_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
+        self.groups.get_mut(name)
+    }
+
+    /// The groups in the order of their names.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&[u8], &Group)> {
+        self.groups.iter().map(|(name, group)| (&**name, group))
+    }
+
+    pub(crate) fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+}
+
+impl Slices for Stream {
+    fn pieces(&self) -> usize {
+        let groups: usize = self.groups.values().map(Slices::pieces).sum();
+        self.nodes.len() + groups
+    }
+
+    fn drop_piece(&mut self) -> bool {
+        if self.nodes.pop_first().is_none()
+            && let Some(mut group) = self.groups.first_entry()
+            && !group.get_mut().drop_piece()
+        {
+            group.remove();
+        }
+        !self.nodes.is_empty() || !self.groups.is_empty()
+    }
+}
+
+const _: () = super::assert_send::<Stream>();
+
+#[cfg(test)]
+mod tests;

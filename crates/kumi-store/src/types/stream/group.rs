@@ -1,0 +1,313 @@
+//! A consumer group: how far it has read, its consumers, and the entries that were delivered and not acknowledged.
+//!
+//! A pending entry stands in the group's list with its state, and by its id alone in the list of the consumer that owns
+//! it. Consumers are named by a slot number inside the group, so that a pending entry needs no copy of a name.
+
+use super::{Stream, StreamId};
+use crate::types::Slices;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+/// What a pending entry takes in the two ordered lists, about.
+const BYTES_PER_PENDING: usize = 72;
+/// What a consumer takes, about, besides its name (which is kept twice).
+const BYTES_PER_CONSUMER: usize = 112;
+
+/// A consumer's slot in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConsumerKey(u32);
+
+/// An entry that was delivered and not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Nack {
+    pub(crate) consumer: ConsumerKey,
+    /// When it was delivered last, in Unix milliseconds.
+    pub(crate) delivery_time: i64,
+    pub(crate) delivery_count: u64,
+}
+
+/// One consumer of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Consumer {
+    name: Box<[u8]>,
+    /// When it last asked for anything, in Unix milliseconds.
+    pub(crate) seen_time: i64,
+    /// When it last got anything; -1 for never.
+    pub(crate) active_time: i64,
+    /// The ids of its pending entries.
+    pending: BTreeSet<StreamId>,
+}
+
+impl Consumer {
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The ids of its pending entries in a range.
+    pub(crate) fn pending(
+        &self,
+        range: RangeInclusive<StreamId>,
+    ) -> impl Iterator<Item = StreamId> + '_ {
+        let range = (range.start() <= range.end()).then_some(range);
+        range
+            .into_iter()
+            .flat_map(|range| self.pending.range(range).copied())
+    }
+
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending.len()
+    }
+}
+
+/// A consumer group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    last_id: StreamId,
+    entries_read: Option<u64>,
+    pending: BTreeMap<StreamId, Nack>,
+    names: BTreeMap<Box<[u8]>, u32>,
+    slots: Vec<Option<Consumer>>,
+    free: Vec<u32>,
+    /// The bytes of all names.
+    name_bytes: usize,
+}
+
+impl Group {
+    pub(super) fn new(last_id: StreamId, entries_read: Option<u64>) -> Self {
+        Self {
+            last_id,
+            entries_read,
+            ..Self::default()
+        }
+    }
+
+    /// The last entry that was delivered to any consumer.
+    pub(crate) fn last_id(&self) -> StreamId {
+        self.last_id
+    }
+
+    /// How many of the entries ever added the group has read, where it is known.
+    pub(crate) fn entries_read(&self) -> Option<u64> {
+        self.entries_read
+    }
+
+    /// Moves the group, as XGROUP SETID does.
+    pub(crate) fn set_last_id(&mut self, last_id: StreamId, entries_read: Option<u64>) {
+        self.last_id = last_id;
+        self.entries_read = entries_read;
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.pending.len() * BYTES_PER_PENDING
+            + self.slots.len() * BYTES_PER_CONSUMER
+            + self.name_bytes * 2
+    }
+
+    pub(crate) fn find_consumer(&self, name: &[u8]) -> Option<ConsumerKey> {
+        self.names.get(name).map(|&slot| ConsumerKey(slot))
+    }
+
+    /// Creates a consumer; `None` if there is one of that name.
+    pub(crate) fn create_consumer(&mut self, name: &[u8], now_ms: i64) -> Option<ConsumerKey> {
+        if self.names.contains_key(name) {
+            return None;
+        }
+        let consumer = Consumer {
+            name: name.into(),
+            seen_time: now_ms,
+            active_time: -1,
+            pending: BTreeSet::new(),
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.slots.push(None);
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.slots[slot as usize] = Some(consumer);
+        self.names.insert(name.into(), slot);
+        self.name_bytes += name.len();
+        Some(ConsumerKey(slot))
+    }
+
+    /// Removes a consumer with its pending entries, and returns how many it had; `None` if there is no such consumer.
+    pub(crate) fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
+        let slot = self.names.remove(name)?;
+        let consumer = self.slots[slot as usize].take()?;
+        self.free.push(slot);
+        self.name_bytes -= name.len();
+        for id in &consumer.pending {
+            self.pending.remove(id);
+        }
+        Some(consumer.pending.len())
+    }
+
+    /// The consumer of a key. A key is good until its consumer is removed.
+    pub(crate) fn consumer(&self, key: ConsumerKey) -> Option<&Consumer> {
+        self.slots.get(key.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn consumer_mut(&mut self, key: ConsumerKey) -> Option<&mut Consumer> {
+        self.slots.get_mut(key.0 as usize)?.as_mut()
+    }
+
+    /// The consumers in the order of their names.
+    pub(crate) fn consumers(&self) -> impl Iterator<Item = &Consumer> {
+        self.names
+            .values()
+            .filter_map(|&slot| self.consumer(ConsumerKey(slot)))
+    }
+
+    pub(crate) fn consumer_count(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// The state of a pending entry.
+    pub(crate) fn nack(&self, id: StreamId) -> Option<&Nack> {
+        self.pending.get(&id)
+    }
+
+    /// The pending entries in a range, in order.
+    pub(crate) fn pending(
+        &self,
+        range: RangeInclusive<StreamId>,
+    ) -> impl Iterator<Item = (StreamId, &Nack)> {
+        let range = (range.start() <= range.end()).then_some(range);
+        range
+            .into_iter()
+            .flat_map(|range| self.pending.range(range).map(|(id, nack)| (*id, nack)))
+    }
+
+    /// Makes an entry pending, or moves one that is to another consumer. `false`, and nothing happens, when there is
+    /// no such consumer.
+    pub(crate) fn set_pending(&mut self, id: StreamId, nack: Nack) -> bool {
+        if self.consumer(nack.consumer).is_none() {
+            return false;
+        }
+        let before = self.pending.insert(id, nack);
+        if let Some(before) = before
+            && before.consumer != nack.consumer
+            && let Some(owner) = self.consumer_mut(before.consumer)
+        {
+            owner.pending.remove(&id);
+        }
+        if let Some(owner) = self.consumer_mut(nack.consumer) {
+            owner.pending.insert(id);
+        }
+        true
+    }
+
+    /// Marks an entry as delivered to a consumer, as XREADGROUP does without NOACK.
+    pub(crate) fn deliver(&mut self, id: StreamId, consumer: ConsumerKey, now_ms: i64) -> bool {
+        let nack = Nack {
+            consumer,
+            delivery_time: now_ms,
+            delivery_count: 1,
+        };
+        self.set_pending(id, nack)
+    }
+
+    /// Counts another delivery of an entry that is pending, as XREADGROUP does for a consumer's history.
+    pub(crate) fn redeliver(&mut self, id: StreamId, now_ms: i64) {
+        if let Some(nack) = self.pending.get_mut(&id) {
+            nack.delivery_time = now_ms;
+            nack.delivery_count += 1;
+        }
+    }
+
+    /// Acknowledges an entry; returns whether it was pending.
+    pub(crate) fn acknowledge(&mut self, id: StreamId) -> bool {
+        let Some(nack) = self.pending.remove(&id) else {
+            return false;
+        };
+        if let Some(owner) = self.consumer_mut(nack.consumer) {
+            owner.pending.remove(&id);
+        }
+        true
+    }
+}
+
+impl Slices for Group {
+    fn pieces(&self) -> usize {
+        self.pending.len() + self.slots.len()
+    }
+
+    fn drop_piece(&mut self) -> bool {
+        if let Some((id, nack)) = self.pending.pop_first() {
+            if let Some(owner) = self.consumer_mut(nack.consumer) {
+                owner.pending.remove(&id);
+            }
+        } else {
+            self.slots.pop();
+            self.names.pop_first();
+        }
+        !self.pending.is_empty() || !self.slots.is_empty()
+    }
+}
+
+/// How XCLAIM and XAUTOCLAIM take over an entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(crate) consumer: ConsumerKey,
+    /// Entries that were delivered more recently stay where they are.
+    pub(crate) min_idle_ms: i64,
+    pub(crate) now_ms: i64,
+    /// What becomes the time of the last delivery.
+    pub(crate) delivery_time: i64,
+    /// What becomes the number of deliveries; `None` counts one more.
+    pub(crate) delivery_count: Option<u64>,
+    /// The entry becomes pending if it is not.
+    pub(crate) force: bool,
+    /// Deliveries are not counted.
+    pub(crate) just_id: bool,
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// The entry is the consumer's now.
+    Yes,
+    /// It is not pending, or was delivered too recently.
+    No,
+    /// The stream has it no more; it is not pending any longer if it was (`true`).
+    Deleted(bool),
+}
+
+impl Stream {
+    /// Claims an entry for a consumer of a group. `None` if there is no such group or consumer.
+    pub(crate) fn claim(&mut self, group: &[u8], id: StreamId, claim: Claim) -> Option<Claimed> {
+        let exists = self.get(id).is_some();
+        let group = self.group_mut(group)?;
+        group.consumer(claim.consumer)?;
+        if !exists {
+            return Some(Claimed::Deleted(group.acknowledge(id)));
+        }
+        let before = match group.nack(id) {
+            Some(nack) => {
+                let idle = claim.now_ms.wrapping_sub(nack.delivery_time);
+                if claim.min_idle_ms > 0 && idle < claim.min_idle_ms {
+                    return Some(Claimed::No);
+                }
+                nack.delivery_count
+            }
+            None if claim.force => 1,
+            None => return Some(Claimed::No),
+        };
+        let counted = before + u64::from(!claim.just_id);
+        let nack = Nack {
+            consumer: claim.consumer,
+            delivery_time: claim.delivery_time,
+            delivery_count: claim.delivery_count.unwrap_or(counted),
+        };
+        group.set_pending(id, nack);
+        if let Some(consumer) = group.consumer_mut(claim.consumer) {
+            consumer.active_time = claim.now_ms;
+        }
+        Some(Claimed::Yes)
+    }
+}

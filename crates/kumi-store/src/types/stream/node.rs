@@ -1,0 +1,424 @@
+//! One node of a stream: a packed block in Redis's layout.
+//!
+//! ```text
+//! master entry:  live | deleted | field count | fields .. | 0
+//! entry:         flags | ms - master ms | seq - master seq | (field count | field value)* .. | elements before this one
+//! entry with the master's fields:  flags | ms .. | seq .. | values .. | elements before this one
+//! ```
+//!
+//! The last element of an entry lets a reader walk backwards. Flag 1: deleted. Flag 2: the fields are the master's.
+
+use super::{MAX_NODE_BYTES, NodeLimits, StreamId};
+use crate::types::packed::{Elem, PackedList, PackedListView};
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+
+const DELETED: i64 = 1;
+const SAME_FIELDS: i64 = 2;
+/// Elements of an entry besides its fields and values: flags and the two parts of its id.
+const ENTRY_HEAD: usize = 3;
+
+/// Where something stands in a block.
+type Pos = crate::types::packed::Pos;
+
+/// Why a serialised node cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NodeError {
+    /// The elements are not those of a node.
+    #[error("a node of a stream is malformed")]
+    Malformed,
+    /// There is another node with its id.
+    #[error("a node of a stream occurs twice")]
+    Duplicate,
+}
+
+/// A look at a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node<'a> {
+    view: PackedListView<'a>,
+    master: StreamId,
+    /// How many fields the master entry has.
+    field_count: usize,
+    /// Where they begin.
+    fields: Pos,
+    /// Where the first entry begins.
+    first: Pos,
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    id: StreamId,
+    flags: i64,
+    /// Of its flags.
+    at: Pos,
+    /// Behind its head.
+    body: Pos,
+    /// Behind the entry.
+    end: Pos,
+}
+
+impl Place {
+    pub(super) fn id(&self) -> StreamId {
+        self.id
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.flags & DELETED == 0
+    }
+}
+
+impl<'a> Node<'a> {
+    /// Looks at a node that this process made or checked. A malformed one reads as an empty one.
+    pub(super) fn new(master: StreamId, block: &'a PackedList) -> Self {
+        let view = block.view();
+        let end = view.end();
+        let parse = || {
+            let count_at = view.skip(view.start(), 2)?;
+            let field_count = usize::try_from(view.at(count_at)?.int()?).ok()?;
+            let fields = view.next(count_at)?;
+            let first = view.skip(fields, field_count.checked_add(1)?)?;
+            Some((field_count, fields, first))
+        };
+        let (field_count, fields, first) = parse().unwrap_or((0, end, end));
+        Self {
+            view,
+            master,
+            field_count,
+            fields,
+            first,
+        }
+    }
+
+    /// How many live entries the node says it has.
+    pub(super) fn live(&self) -> u64 {
+        self.counter(0)
+    }
+
+    fn counter(&self, index: usize) -> u64 {
+        let element = self.view.get(index).and_then(Elem::int);
+        element.map_or(0, |count| count.max(0) as u64)
+    }
+
+    /// Whether an entry with so many bytes of fields and values still belongs here.
+    pub(super) fn has_room(&self, bytes: usize, limits: NodeLimits) -> bool {
+        let max_bytes = match limits.max_bytes {
+            0 => MAX_NODE_BYTES,
+            limit => limit.min(MAX_NODE_BYTES),
+        };
+        let entries = self.live() + self.counter(1);
+        self.view.listpack_bytes() + bytes < max_bytes
+            && (limits.max_entries == 0 || entries < limits.max_entries)
+    }
+
+    /// The entry with this id, unless it was deleted.
+    pub(super) fn find(&self, id: StreamId) -> Option<Place> {
+        self.places()
+            .take_while(|place| place.id <= id)
+            .find(|place| place.id == id && place.is_live())
+    }
+
+    /// The id of the last entry, deleted or not.
+    pub(super) fn last_id(&self) -> Option<StreamId> {
+        self.place_before(self.view.end()).map(|place| place.id)
+    }
+
+    /// All entries, deleted ones too.
+    pub(super) fn places(self) -> impl Iterator<Item = Place> + use<'a> {
+        let mut at = self.first;
+        std::iter::from_fn(move || {
+            let place = self.place_at(at)?;
+            at = place.end;
+            Some(place)
+        })
+    }
+
+    fn place_at(&self, at: Pos) -> Option<Place> {
+        let mut elements = self.view.iter_from(at);
+        let flags = elements.next()?.int()?;
+        let ms = elements.next()?.int()?;
+        let seq = elements.next()?.int()?;
+        let body = elements.pos();
+        let skipped = match flags & SAME_FIELDS {
+            0 => {
+                let fields = usize::try_from(elements.next()?.int()?).ok()?;
+                fields.checked_mul(2)?.checked_add(2)?
+            }
+            _ => self.field_count.checked_add(1)?,
+        };
+        Some(Place {
+            id: StreamId::new(
+                self.master.ms.wrapping_add(ms as u64),
+                self.master.seq.wrapping_add(seq as u64),
+            ),
+            flags,
+            at,
+            body,
+            end: self.view.skip(body, skipped)?,
+        })
+    }
+
+    /// The entry that ends at a position.
+    fn place_before(&self, end: Pos) -> Option<Place> {
+        if end <= self.first {
+            return None;
+        }
+        let mut at = self.view.prev(end)?;
+        let elements = self.view.at(at)?.int()?;
+        for _ in 0..elements {
+            at = self.view.prev(at)?;
+        }
+        if at < self.first {
+            return None;
+        }
+        self.place_at(at)
+    }
+
+    fn entry(self, place: Place) -> Entry<'a> {
+        Entry { node: self, place }
+    }
+}
+
+/// A live entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    node: Node<'a>,
+    place: Place,
+}
+
+impl<'a> Entry<'a> {
+    pub(crate) fn id(&self) -> StreamId {
+        self.place.id
+    }
+
+    /// The fields with their values, in the order they were given.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (Elem<'a>, Elem<'a>)> + use<'a> {
+        let node = self.node;
+        let same = self.place.flags & SAME_FIELDS != 0;
+        let count = self.field_count();
+        let mut values = node.view.iter_from(self.place.body);
+        let mut names = node.view.iter_from(node.fields);
+        if !same {
+            // The count itself.
+            values.next();
+        }
+        (0..count).map_while(move |_| match same {
+            true => Some((names.next()?, values.next()?)),
+            false => Some((values.next()?, values.next()?)),
+        })
+    }
+
+    /// How many fields there are.
+    pub(crate) fn field_count(&self) -> usize {
+        if self.place.flags & SAME_FIELDS != 0 {
+            return self.node.field_count;
+        }
+        let count = self.node.view.at(self.place.body).and_then(Elem::int);
+        count.map_or(0, |count| count.max(0) as usize)
+    }
+}
+
+/// The live entries of a range, in either direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Entries<'a> {
+    nodes: btree_map::Range<'a, StreamId, PackedList>,
+    /// The node being read, and where: the next entry begins, or ends, there.
+    current: Option<(Node<'a>, Pos)>,
+    start: StreamId,
+    end: StreamId,
+    reverse: bool,
+}
+
+impl<'a> Entries<'a> {
+    pub(super) fn new(
+        nodes: &'a BTreeMap<StreamId, PackedList>,
+        start: StreamId,
+        end: StreamId,
+        reverse: bool,
+    ) -> Self {
+        let before = nodes.range(..=start).next_back();
+        let from = before.map_or(start, |(&id, _)| id);
+        Self {
+            // A range that ends before it starts would panic.
+            nodes: nodes.range(from..=end.max(from)),
+            current: None,
+            start,
+            end,
+            reverse,
+        }
+    }
+
+    fn next_node(&mut self) -> Option<(Node<'a>, Pos)> {
+        let (&master, block) = match self.reverse {
+            true => self.nodes.next_back()?,
+            false => self.nodes.next()?,
+        };
+        let node = Node::new(master, block);
+        let at = match self.reverse {
+            true => node.view.end(),
+            false => node.first,
+        };
+        Some((node, at))
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        if self.start > self.end {
+            return None;
+        }
+        loop {
+            let (node, at) = match self.current.take() {
+                Some(current) => current,
+                None => self.next_node()?,
+            };
+            let place = match self.reverse {
+                true => node.place_before(at),
+                false => node.place_at(at),
+            };
+            let Some(place) = place else {
+                continue;
+            };
+            let (passed, next) = match self.reverse {
+                true => (place.id < self.start, place.at),
+                false => (place.id > self.end, place.end),
+            };
+            if passed {
+                // All that follows is outside of the range too.
+                self.start = StreamId::MAX;
+                self.end = StreamId::MIN;
+                return None;
+            }
+            self.current = Some((node, next));
+            if place.is_live() && (self.start..=self.end).contains(&place.id) {
+                return Some(node.entry(place));
+            }
+        }
+    }
+}
+
+/// A node with one entry, whose fields become the master's.
+pub(super) fn begin(id: StreamId, fields: &[&[u8]]) -> PackedList {
+    let mut block = PackedList::new();
+    let count = fields.len() as i64 / 2;
+    for number in [1, 0, count] {
+        block.push_back(Elem::Int(number));
+    }
+    for field in fields.iter().step_by(2) {
+        block.push_back(Elem::parse(field));
+    }
+    block.push_back(Elem::Int(0));
+    push_entry(&mut block, id, id, fields, SAME_FIELDS);
+    block
+}
+
+/// Adds an entry to a node.
+pub(super) fn append(block: &mut PackedList, master: StreamId, id: StreamId, fields: &[&[u8]]) {
+    let node = Node::new(master, block);
+    let names = fields.iter().step_by(2).map(|field| Elem::parse(field));
+    let same = node.field_count * 2 == fields.len()
+        && node
+            .view
+            .iter_from(node.fields)
+            .take(node.field_count)
+            .eq(names);
+    add_to_counter(block, 0, 1);
+    let flags = if same { SAME_FIELDS } else { 0 };
+    push_entry(block, master, id, fields, flags);
+}
+
+fn push_entry(
+    block: &mut PackedList,
+    master: StreamId,
+    id: StreamId,
+    fields: &[&[u8]],
+    flags: i64,
+) {
+    block.push_back(Elem::Int(flags));
+    block.push_back(Elem::Int(id.ms.wrapping_sub(master.ms) as i64));
+    block.push_back(Elem::Int(id.seq.wrapping_sub(master.seq) as i64));
+    let elements = match flags & SAME_FIELDS {
+        0 => {
+            block.push_back(Elem::Int(fields.len() as i64 / 2));
+            for text in fields {
+                block.push_back(Elem::parse(text));
+            }
+            ENTRY_HEAD + 1 + fields.len()
+        }
+        _ => {
+            for value in fields.iter().skip(1).step_by(2) {
+                block.push_back(Elem::parse(value));
+            }
+            ENTRY_HEAD + fields.len() / 2
+        }
+    };
+    block.push_back(Elem::Int(elements as i64));
+}
+
+/// Marks live entries of a node as deleted.
+pub(super) fn mark_deleted(block: &mut PackedList, places: &[Place]) {
+    for place in places {
+        // Setting the lowest bit never changes the width of an encoded integer, so no other place moves.
+        block.replace(place.at, Elem::Int(place.flags | DELETED));
+    }
+    let count = places.len() as i64;
+    // The counter in front is changed last: it may grow or shrink.
+    add_to_counter(block, 1, count);
+    add_to_counter(block, 0, -count);
+}
+
+fn add_to_counter(block: &mut PackedList, index: usize, by: i64) {
+    let view = block.view();
+    if let Some(at) = view.seek(index)
+        && let Some(count) = view.at(at).and_then(Elem::int)
+    {
+        block.replace(at, Elem::Int(count + by));
+    }
+}
+
+/// Checks that the elements of a block are those of a node; returns its number of live entries.
+pub(super) fn check(block: &PackedList) -> Result<u64, NodeError> {
+    check_elements(block.view()).ok_or(NodeError::Malformed)
+}
+
+fn check_elements(view: PackedListView<'_>) -> Option<u64> {
+    let mut elements = view.iter();
+    let mut count = || usize::try_from(elements.next()?.int()?).ok();
+    let (live, deleted, master_fields) = (count()?, count()?, count()?);
+    skip(&mut elements, master_fields)?;
+    if elements.next()?.int()? != 0 {
+        return None;
+    }
+    let mut seen_live = 0;
+    for _ in 0..live.checked_add(deleted)? {
+        let flags = elements.next()?.int()?;
+        elements.next()?.int()?;
+        elements.next()?.int()?;
+        let before = match flags & SAME_FIELDS {
+            0 => {
+                let fields = usize::try_from(elements.next()?.int()?).ok()?;
+                let texts = fields.checked_mul(2)?;
+                skip(&mut elements, texts)?;
+                texts.checked_add(ENTRY_HEAD + 1)?
+            }
+            _ => {
+                skip(&mut elements, master_fields)?;
+                master_fields.checked_add(ENTRY_HEAD)?
+            }
+        };
+        if usize::try_from(elements.next()?.int()?) != Ok(before) {
+            return None;
+        }
+        seen_live += usize::from(flags & DELETED == 0);
+    }
+    (elements.next().is_none() && seen_live == live).then_some(live as u64)
+}
+
+fn skip<'a>(elements: &mut impl Iterator<Item = Elem<'a>>, count: usize) -> Option<()> {
+    for _ in 0..count {
+        elements.next()?;
+    }
+    Some(())
+}

@@ -1,0 +1,154 @@
+mod model;
+mod redis;
+
+use super::*;
+
+fn id(ms: u64, seq: u64) -> StreamId {
+    StreamId::new(ms, seq)
+}
+
+/// A stream with entries `1-0` to `count-0`, five to a node.
+fn stream_of(count: u64) -> Stream {
+    let limits = NodeLimits {
+        max_bytes: 4096,
+        max_entries: 5,
+    };
+    let mut stream = Stream::new();
+    for ms in 1..=count {
+        stream.append(id(ms, 0), &[b"f", b"v"], limits).unwrap();
+    }
+    stream
+}
+
+fn ids(entries: Entries<'_>) -> Vec<u64> {
+    entries.map(|entry| entry.id().ms).collect()
+}
+
+#[test]
+fn ids_only_grow() {
+    let mut stream = stream_of(3);
+    let limits = NodeLimits::default();
+    for old in [id(3, 0), id(2, 9), StreamId::MIN] {
+        assert_eq!(
+            stream.append(old, &[b"f", b"v"], limits),
+            Err(AppendError::IdTooSmall)
+        );
+    }
+    assert_eq!(stream.next_id(2), Some(id(3, 1)));
+    assert_eq!(stream.next_id(9), Some(id(9, 0)));
+    assert_eq!(stream.next_id_in(3), Some(id(3, 1)));
+    assert_eq!(stream.next_id_in(4), Some(id(4, 0)));
+    stream.append(StreamId::MAX, &[b"f", b"v"], limits).unwrap();
+    assert_eq!(stream.next_id(5), None);
+    assert_eq!(stream.next_id_in(u64::MAX), None);
+}
+
+#[test]
+fn ranges_in_both_directions() {
+    let stream = stream_of(12);
+    assert_eq!(stream.node_count(), 3);
+    assert_eq!(ids(stream.range(id(4, 0), id(7, 0))), [4, 5, 6, 7]);
+    assert_eq!(ids(stream.range_back(id(4, 0), id(7, 0))), [7, 6, 5, 4]);
+    assert_eq!(ids(stream.range(id(4, 1), id(7, 9))), [5, 6, 7]);
+    assert!(ids(stream.range(id(9, 0), id(2, 0))).is_empty());
+    assert!(ids(stream.range_back(id(9, 0), id(2, 0))).is_empty());
+    assert!(ids(stream.range(id(13, 0), StreamId::MAX)).is_empty());
+    assert_eq!(stream.get(id(6, 0)).unwrap().field_count(), 1);
+    assert!(stream.get(id(6, 1)).is_none());
+    assert_eq!(stream.last().unwrap().id(), id(12, 0));
+}
+
+#[test]
+fn a_node_goes_with_its_last_entry() {
+    let mut stream = stream_of(7);
+    assert_eq!(stream.delete(&[id(6, 0), id(6, 0), id(9, 0)]), 1);
+    assert_eq!((stream.node_count(), stream.len()), (2, 6));
+    assert_eq!(stream.delete(&[id(7, 0)]), 1);
+    assert_eq!((stream.node_count(), stream.len()), (1, 5));
+    assert_eq!(stream.max_deleted_id(), id(7, 0));
+    assert_eq!(stream.delete(&[id(1, 0), id(2, 0)]), 2);
+    assert_eq!(stream.first_id(), id(3, 0));
+    assert_eq!(stream.delete(&[id(3, 0), id(4, 0), id(5, 0)]), 3);
+    assert_eq!((stream.node_count(), stream.len()), (0, 0));
+    assert_eq!(stream.first_id(), StreamId::MIN);
+    assert_eq!((stream.heap_bytes(), stream.entries_added()), (0, 7));
+}
+
+#[test]
+fn approximate_trims_take_whole_nodes_within_their_limit() {
+    let trim = |to, approximate, limit| Trim {
+        to,
+        approximate,
+        limit,
+    };
+    let cases = [
+        (trim(TrimTo::MaxLen(7), true, 0), 10),
+        (trim(TrimTo::MaxLen(7), false, 0), 13),
+        (trim(TrimTo::MaxLen(7), true, 5), 5),
+        (trim(TrimTo::MaxLen(7), true, 4), 0),
+        (trim(TrimTo::MaxLen(0), true, 0), 20),
+        (trim(TrimTo::MinId(id(8, 0)), true, 0), 5),
+        (trim(TrimTo::MinId(id(8, 0)), false, 0), 7),
+        (trim(TrimTo::MinId(StreamId::MAX), false, 0), 20),
+        (trim(TrimTo::MinId(StreamId::MIN), false, 0), 0),
+    ];
+    for (trim, removed) in cases {
+        let mut stream = stream_of(20);
+        assert_eq!(stream.trim(trim), removed, "{trim:?}");
+        assert_eq!(stream.len(), 20 - removed);
+        let first = stream.range(StreamId::MIN, StreamId::MAX).next();
+        let expected = first.map_or(StreamId::MIN, |entry| entry.id());
+        assert_eq!(stream.first_id(), expected);
+    }
+}
+
+#[test]
+fn a_removed_consumer_takes_its_pending_entries_along() {
+    let mut stream = stream_of(5);
+    assert!(stream.create_group(b"g", StreamId::MIN, None));
+    assert!(!stream.create_group(b"g", StreamId::MIN, None));
+    let group = stream.group_mut(b"g").unwrap();
+    let alice = group.create_consumer(b"alice", 1).unwrap();
+    let bob = group.create_consumer(b"bob", 1).unwrap();
+    assert_eq!(group.create_consumer(b"bob", 1), None);
+    for ms in 1..=3 {
+        group.deliver(id(ms, 0), alice, 10);
+    }
+    group.deliver(id(2, 0), bob, 11);
+    group.redeliver(id(2, 0), 12);
+    let nack = *group.nack(id(2, 0)).unwrap();
+    assert_eq!((nack.delivery_time, nack.delivery_count), (12, 2));
+    assert_eq!(group.consumer(alice).unwrap().pending_count(), 2);
+    assert_eq!(group.remove_consumer(b"alice"), Some(2));
+    assert_eq!(group.remove_consumer(b"alice"), None);
+    assert_eq!((group.pending_count(), group.consumer_count()), (1, 1));
+    assert!(!group.deliver(id(4, 0), alice, 13), "the key is stale");
+    // The slot is used again.
+    let carol = group.create_consumer(b"carol", 1).unwrap();
+    assert_eq!(carol, alice);
+    assert_eq!(group.consumer(carol).unwrap().name(), b"carol");
+    assert!(group.acknowledge(id(2, 0)));
+    assert!(!group.acknowledge(id(2, 0)));
+    assert_eq!(group.consumer(bob).unwrap().pending_count(), 0);
+    assert_eq!(
+        stream.remove_group(b"g").map(|group| group.last_id()),
+        Some(StreamId::MIN)
+    );
+}
+
+#[test]
+fn a_large_stream_is_dropped_in_slices() {
+    let mut stream = stream_of(1000);
+    stream.create_group(b"g", StreamId::MIN, None);
+    let group = stream.group_mut(b"g").unwrap();
+    let consumer = group.create_consumer(b"c", 1).unwrap();
+    for ms in 1..=500 {
+        group.deliver(id(ms, 0), consumer, 1);
+    }
+    let pieces = stream.pieces();
+    assert_eq!(pieces, 200 + 500 + 1);
+    for piece in 1..=pieces {
+        assert_eq!(stream.drop_piece(), piece < pieces, "piece {piece}");
+    }
+    assert_eq!((stream.node_count(), stream.group_count()), (0, 0));
+}
