@@ -74,11 +74,21 @@ impl Default for Limits {
 impl Limits {
     /// The longest argument the client may send in the state it is in.
     #[inline]
-    fn max_bulk_len_now(&self) -> usize {
+    pub(crate) fn max_bulk_len_now(&self) -> usize {
         if self.authenticated {
             self.max_bulk_len
         } else {
             self.max_bulk_len.min(MAX_UNAUTHENTICATED_BULK)
+        }
+    }
+
+    /// The most arguments the client may send in the state it is in.
+    #[inline]
+    pub(crate) fn max_args_now(&self) -> usize {
+        if self.authenticated {
+            self.max_args
+        } else {
+            self.max_args.min(MAX_UNAUTHENTICATED_ARGS)
         }
     }
 }
@@ -197,6 +207,12 @@ impl Decoder {
         }
     }
 
+    /// Whether no request has been begun: the next byte is the first of one.
+    #[inline]
+    pub fn is_between_requests(&self) -> bool {
+        self.args_left == 0 && self.scanned == 0
+    }
+
     /// Forgets a request that was begun, so that the next call starts a new one.
     pub fn reset(&mut self) {
         self.begin(0);
@@ -228,8 +244,7 @@ impl Decoder {
     /// has to look, which then reads at most nine short lines a second time, once.
     #[inline]
     fn whole_request(&mut self, buf: &[u8], limits: &Limits) -> Option<(usize, usize)> {
-        let between_requests = self.args_left == 0 && self.scanned == 0;
-        if !between_requests || self.spans.capacity() > KEEP_SPANS {
+        if !self.is_between_requests() || self.spans.capacity() > KEEP_SPANS {
             return None;
         }
         let [b'*', count @ b'1'..=b'9', b'\r', _] = *buf.first_chunk()? else {
@@ -471,7 +486,7 @@ impl Decoder {
 /// Reads a well-formed `$<length>\r\n` of at most 8 digits at the start of `rest`: the length, and
 /// how long the line is. `None` means that the general way has to look at it, nothing more.
 #[inline]
-fn short_bulk_header(rest: &[u8]) -> Option<(usize, usize)> {
+pub(crate) fn short_bulk_header(rest: &[u8]) -> Option<(usize, usize)> {
     // The shortest argument there is, `$0\r\n\r\n`, is longer than this.
     let [kind, first, second, third, _] = *rest.first_chunk()?;
     let first = first.wrapping_sub(b'0');

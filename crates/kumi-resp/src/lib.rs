@@ -19,6 +19,7 @@
 //! ```
 
 mod args;
+mod batch;
 mod decode;
 pub mod encode;
 mod error;
@@ -28,6 +29,7 @@ mod number;
 mod shared;
 
 pub use args::{Args, ArgsIter, OwnedArgs};
+pub use batch::Batch;
 pub use decode::{Decoder, Limits, Step};
 pub use error::ProtocolError;
 pub use frame::{Frame, ReplyLimits, decode_reply};

@@ -5,6 +5,7 @@
 //! within a turn, and a duration never sees the step.
 
 use kumi_store::Now;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Reads the monotonic clock and derives the wall clock.
@@ -15,6 +16,8 @@ pub(crate) struct Clock {
     /// The wall clock at `origin`, as of the last `rebase`.
     origin_unix_us: u64,
     last: Now,
+    /// The last reading of the system's coarse clock.
+    coarse: Timespec,
 }
 
 impl Clock {
@@ -23,6 +26,7 @@ impl Clock {
             origin: Instant::now(),
             origin_unix_us: 0,
             last: Now::default(),
+            coarse: clock_gettime(ClockId::MonotonicCoarse),
         };
         clock.rebase();
         clock
@@ -36,6 +40,14 @@ impl Clock {
             mono_ns,
         };
         self.last
+    }
+
+    /// Whether the coarse clock, which moves every few milliseconds, has moved since the last call.
+    /// It is read from memory, without the cost of a precise reading.
+    #[inline]
+    pub(crate) fn ticked(&mut self) -> bool {
+        let coarse = clock_gettime(ClockId::MonotonicCoarse);
+        std::mem::replace(&mut self.coarse, coarse) != coarse
     }
 
     /// Asks the system for the time of day again.

@@ -23,6 +23,7 @@ use crate::discard::Discarder;
 use crate::listen::{Listener, Listeners};
 use crate::server::ServerConfig;
 use crate::shutdown::Shutdown;
+use kumi_resp::Batch;
 use kumi_store::{Effect, Outputs, SessionKey, ShutdownRequest, Store};
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -73,6 +74,9 @@ pub(crate) struct Front {
         reason = "boxes move to connections and back; the pool only lends"
     )]
     pub(crate) workspaces: Vec<Box<Input>>,
+    /// Lists of decoded requests for reuse; a second one is needed only while a long command
+    /// serves others.
+    pub(crate) batches: Vec<Batch>,
     events: Events,
     /// Events that are still to be handled. They are here and not on the stack, so that an inner
     /// turn goes on where the outer one was when its command began to take long.
@@ -137,6 +141,7 @@ impl Front {
             draining: false,
             discarder: Discarder::start()?,
             workspaces: Vec::new(),
+            batches: Vec::new(),
             events: Events::with_capacity(EVENTS_PER_TURN),
             ready: VecDeque::new(),
             unread: VecDeque::new(),

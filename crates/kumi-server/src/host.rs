@@ -16,6 +16,10 @@ impl Host for Front {
         self.clock.read()
     }
 
+    fn ticked(&mut self) -> bool {
+        self.clock.ticked()
+    }
+
     /// What can fail comes first, so that an error leaves everything as it was.
     fn apply_config(
         &mut self,

@@ -7,7 +7,7 @@
 use crate::conn::{Input, READ_BYTES, Received};
 use crate::front::{EngineIo, Front};
 use kumi_resp::Step;
-use kumi_store::{Flow, InputUse, SessionKey};
+use kumi_store::{Flow, InputUse, MAX_BATCH_REQUESTS, SessionKey};
 
 /// Workspaces kept for reuse; a second one is needed only while a long command serves others.
 const KEEP_WORKSPACES: usize = 2;
@@ -116,6 +116,16 @@ impl Front {
     ) -> (usize, Flow) {
         let mut at = 0;
         while at < input.bytes.len() {
+            if input.decoder.is_between_requests() {
+                let flow;
+                (at, flow) = self.run_batch(engine, key, &input.bytes, at);
+                if flow != Flow::Done {
+                    return (at, flow);
+                }
+                if at == input.bytes.len() {
+                    break;
+                }
+            }
             let limits = engine.store.limits(key);
             let max_message = match engine.store.config().settings().max_message_size {
                 0 => usize::MAX,
@@ -150,6 +160,47 @@ impl Front {
         }
         input.need = 1;
         (at, Flow::Done)
+    }
+
+    /// Executes the plain requests from position `at` of the input on, in runs that are decoded
+    /// before their first request is executed. Answers the position of the first byte that is left.
+    fn run_batch(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        key: SessionKey,
+        bytes: &[u8],
+        mut at: usize,
+    ) -> (usize, Flow) {
+        let mut batch = self.batches.pop().unwrap_or_default();
+        let mut flow = Flow::Done;
+        while flow == Flow::Done {
+            let limits = engine.store.limits(key);
+            let max_message = match engine.store.config().settings().max_message_size {
+                0 => usize::MAX,
+                limit => limit,
+            };
+            batch.clear();
+            let mut start = at;
+            while batch.len() < MAX_BATCH_REQUESTS
+                && let Some(end) = batch.decode(bytes, start, &limits, max_message)
+            {
+                start = end;
+                let args = batch.args(bytes, batch.len() - 1);
+                if !engine.store.plan(key, args) {
+                    break;
+                }
+            }
+            if batch.is_empty() {
+                break;
+            }
+            let executed;
+            (executed, flow) = engine
+                .store
+                .execute_batch(key, &batch, bytes, engine.outputs, self);
+            at = batch.end(executed - 1);
+        }
+        self.batches.push(batch);
+        (at, flow)
     }
 
     /// Puts away what was read: the bytes from `at` on stay with the connection.

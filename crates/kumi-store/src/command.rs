@@ -37,6 +37,9 @@ pub(crate) mod flag {
     /// Not shown: a RESP2 client may send it while subscribed.
     pub(crate) const WHILE_SUBSCRIBED: u32 = 1 << 19;
 
+    /// Not shown: decides how the requests behind it are decoded, so they are not decoded ahead.
+    pub(crate) const CHANGES_INPUT: u32 = 1 << 21;
+
     /// Wire names, in the order COMMAND INFO prints them.
     pub(crate) const NAMES: [(u32, &str); 17] = [
         (WRITE, "write"),

@@ -118,6 +118,13 @@ impl<'a> Ctx<'a> {
     /// Runs one resolved command: the only caller of a row's function.
     pub(crate) fn call(&mut self, id: CommandId, args: Args<'_>) {
         let row = self.store.index.get(id).row;
+        if !row.has(flag::FAST) {
+            self.store.end_measuring(self.host);
+            self.clock_ns = self.clock_ns.max(self.store.now.mono_ns);
+            if !self.in_exec {
+                self.now = self.store.now;
+            }
+        }
         let start_ns = self.clock_ns;
         let mark = self.reply.len();
         let dirty_before = self.store.keyspace.dirty;
@@ -151,13 +158,21 @@ impl<'a> Ctx<'a> {
         start_ns: u64,
         result: &CommandResult,
     ) {
+        if result.is_ok()
+            && !self.in_exec
+            && self.store.shares_reading(flags)
+            && !self.host.ticked()
+        {
+            self.store.leave_unmeasured(id);
+            return self.store.settle(self.reply.outputs());
+        }
         let end = self.host.now();
         self.clock_ns = end.mono_ns;
         if !self.in_exec {
             self.now = end;
             self.store.now = end;
         }
-        let duration_ns = end.mono_ns.saturating_sub(start_ns);
+        let duration_ns = self.store.share_out(end.mono_ns.saturating_sub(start_ns));
         self.store.record_call(id, duration_ns, result.is_err());
         if self.store.latency.threshold_ms != 0 {
             let event = if flags & flag::FAST != 0 {

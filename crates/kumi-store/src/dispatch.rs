@@ -24,6 +24,22 @@ impl Store {
         host: &mut dyn Host,
     ) -> Flow {
         self.now = now;
+        let id = self.index.resolve(args).ok();
+        self.execute_as(key, id, args, outputs, host)
+    }
+
+    /// Executes one request of a session, at the last reading of the clock. `id` is the row of a
+    /// request that may run; without one the reason is found here and answered.
+    #[inline]
+    pub(crate) fn execute_as(
+        &mut self,
+        key: SessionKey,
+        id: Option<CommandId>,
+        args: Args<'_>,
+        outputs: &mut Outputs,
+        host: &mut dyn Host,
+    ) -> Flow {
+        let now = self.now;
         let Some(session) = self.sessions.get_mut(key) else {
             return Flow::Close;
         };
@@ -47,16 +63,12 @@ impl Store {
             reply.discard();
         }
         let mut ctx = Ctx::new(self, host, key, reply, db, touch);
-        match ctx.store.index.resolve(args) {
-            Ok(id) => {
+        match id {
+            Some(id) => {
                 ctx.session().last_command = Some(id);
                 ctx.admit_and_run(id, args);
             }
-            Err((None, _)) if is_http(args) => ctx.close_http(),
-            Err((id, error)) => {
-                ctx.session().last_command = id;
-                ctx.refuse(id, &error);
-            }
+            None => ctx.refuse_unresolved(args),
         }
         let flow = ctx.flow;
         let overflow = outputs.end(slot);
@@ -133,6 +145,19 @@ impl Ctx<'_> {
             return self.answer_queued(bytes);
         }
         self.call(id, args);
+    }
+
+    /// Answers a request that names no command, or not with this number of arguments.
+    #[cold]
+    fn refuse_unresolved(&mut self, args: Args<'_>) {
+        match self.store.index.resolve(args) {
+            Ok(id) => self.admit_and_run(id, args),
+            Err((None, _)) if is_http(args) => self.close_http(),
+            Err((id, error)) => {
+                self.session().last_command = id;
+                self.refuse(id, &error);
+            }
+        }
     }
 
     /// What a transaction queues counts as input that waits, and has the same limit.

@@ -89,6 +89,13 @@ pub trait Host {
     /// Reads the clocks. Called once per command, so it should be cheap.
     fn now(&mut self) -> Now;
 
+    /// Whether the system's coarse clock has moved since this was last asked: some milliseconds
+    /// have passed. Called after every fast command, so it should cost next to nothing. A host
+    /// without such a clock answers true, and every command is timed.
+    fn ticked(&mut self) -> bool {
+        true
+    }
+
     /// Puts changed directives into effect. On an error nothing may have changed.
     ///
     /// # Errors

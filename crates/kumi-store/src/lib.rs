@@ -3,6 +3,7 @@
 //! A [`Store`] holds the data and the sessions. The front that runs it owns the [`Outputs`], hands
 //! in requests and clock readings, writes the output and carries out the effects it asks for.
 
+mod batch;
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "for the bitmap commands, which are not there yet")
@@ -35,6 +36,7 @@ mod key_spec;
 mod keyspace;
 mod latency;
 mod lzf;
+mod measure;
 mod number;
 mod output;
 mod propagation;
@@ -63,6 +65,7 @@ mod testing;
 #[allow(dead_code, reason = "the commands of these types come next")]
 mod types;
 
+pub use batch::MAX_BATCH_REQUESTS;
 pub use config::Config;
 pub use docs::{command_names, commands_markdown};
 pub use error::CommandError;

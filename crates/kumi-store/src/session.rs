@@ -122,6 +122,8 @@ pub(crate) struct Session {
     pub(crate) created_ms: u64,
     pub(crate) last_active_ms: u64,
     pub(crate) last_command: Option<CommandId>,
+    /// The row of the request that was decoded last, which the next one often has too.
+    pub(crate) last_planned: Option<CommandId>,
     pub(crate) db: usize,
     pub(crate) protocol: Protocol,
     pub(crate) authenticated: bool,
@@ -163,6 +165,7 @@ impl Session {
             created_ms: now_ms,
             last_active_ms: now_ms,
             last_command: None,
+            last_planned: None,
             db: 0,
             protocol: Protocol::Resp2,
             authenticated,

@@ -5,12 +5,14 @@
 //! and carry them out; call `poll` when `next_deadline` is reached. Nothing here blocks, reads a
 //! clock or keeps state outside the store.
 
+use crate::batch::Planned;
 use crate::cmd;
 use crate::command::{CommandId, CommandIndex};
 use crate::config::{Config, NotifyFlags};
 use crate::host::{EventLoop, Host, Now};
 use crate::keyspace::{DataLimits, Garbage, Keyspace};
 use crate::latency::LatencyMonitor;
+use crate::measure::Meter;
 use crate::output::Outputs;
 use crate::pubsub::{Kind, Pubsub};
 use crate::session::{Blocked, BlockedOn, InputUse, Peer, Session, SessionKey, Sessions};
@@ -93,6 +95,11 @@ pub struct Store {
     pub(crate) run_id: String,
     /// A long command is running and others are being served meanwhile.
     pub(crate) busy: bool,
+    /// Requests that are decoded and not executed yet.
+    pub(crate) plan: Vec<Planned>,
+    /// A run of requests is being executed.
+    pub(crate) in_batch: bool,
+    pub(crate) meter: Meter,
     /// Commands at least this slow are logged; copied from the configuration.
     pub(crate) slow_ns: u64,
     pub(crate) blocked: usize,
@@ -129,6 +136,9 @@ impl Store {
             now,
             started: now,
             busy: false,
+            plan: Vec::new(),
+            in_batch: false,
+            meter: Meter::default(),
             slow_ns: u64::MAX,
             blocked: 0,
             held: VecDeque::new(),

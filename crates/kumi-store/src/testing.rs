@@ -5,7 +5,7 @@ use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};
 use crate::output::Outputs;
 use crate::session::{Peer, SessionKey};
 use crate::store::{Effect, Flow, Store};
-use kumi_resp::{Decoder, Limits, OwnedArgs, Step};
+use kumi_resp::{Batch, Decoder, Limits, OwnedArgs, Step};
 use std::time::Duration;
 
 /// A host whose clock stands still until a test moves it.
@@ -160,6 +160,17 @@ impl Lab {
             &mut self.outputs,
             &mut self.host,
         );
+    }
+
+    /// Executes planned requests.
+    pub(crate) fn execute_batch(
+        &mut self,
+        client: SessionKey,
+        batch: &Batch,
+        buffer: &[u8],
+    ) -> (usize, Flow) {
+        self.store
+            .execute_batch(client, batch, buffer, &mut self.outputs, &mut self.host)
     }
 
     /// What waits for a client, taken.

@@ -44,6 +44,7 @@ const SUBCOMMANDS: &[Command] = &[
         arity: -4,
         complexity: "O(N) when N is the number of configuration parameters provided",
         summary: "Sets directives, all of them or none.",
+        flags: SUB.flags | flag::CHANGES_INPUT,
         usage: "parameter value [parameter value ...]",
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         run: set,

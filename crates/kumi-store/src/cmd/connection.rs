@@ -47,7 +47,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "hello",
         arity: -1,
-        flags: BEFORE_AUTH,
+        flags: BEFORE_AUTH | flag::CHANGES_INPUT,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "6.0.0",
@@ -59,7 +59,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "auth",
         arity: -2,
-        flags: BEFORE_AUTH,
+        flags: BEFORE_AUTH | flag::CHANGES_INPUT,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "1.0.0",
@@ -96,7 +96,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "reset",
         arity: 1,
-        flags: LEAVING,
+        flags: LEAVING | flag::CHANGES_INPUT,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "6.2.0",

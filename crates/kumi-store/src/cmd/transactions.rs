@@ -31,7 +31,8 @@ pub(super) const COMMANDS: &[Command] = &[
             | flag::STALE
             | flag::SKIP_SLOWLOG
             | flag::UNQUEUED
-            | flag::ENDS_TRANSACTION,
+            | flag::ENDS_TRANSACTION
+            | flag::CHANGES_INPUT,
         categories: category::TRANSACTION,
         group: Group::Transactions,
         since: "1.2.0",

@@ -328,8 +328,10 @@ impl<'a> Keys<'a> {
     /// The one search by key: it hashes once, and what has expired is gone when it returns.
     #[inline]
     fn search(&mut self, key: &[u8]) -> (u64, Found) {
+        let hinted = self.keyspace.hints.take(key);
         let table = &self.keyspace.dbs[self.db].table;
-        let hash = table.hash(key);
+        let hash = hinted.unwrap_or_else(|| table.hash(key));
+        debug_assert_eq!(hash, table.hash(key), "a hint holds for unchanged bytes");
         let Some(position) = table.find(hash, key) else {
             return (hash, Found::Nothing);
         };

@@ -8,6 +8,7 @@
 mod deadlines;
 mod door;
 mod entry;
+mod hints;
 mod segment;
 mod table;
 mod value;
@@ -22,6 +23,7 @@ use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
 use crate::propagation::Propagation;
 use deadlines::Deadlines;
+use hints::Hints;
 use std::collections::BTreeSet;
 use table::{Position, Table};
 use value::Value;
@@ -163,6 +165,8 @@ pub(crate) struct Keyspace {
     /// `lazyfree-lazy-expire`: the record of an expired key is UNLINK instead of DEL.
     pub(crate) lazy_expire: bool,
     garbage: Vec<Garbage>,
+    /// Hashes of the keys of the run of requests that is being executed.
+    pub(crate) hints: Hints,
     due: Vec<(u64, u64)>,
     seed: (u64, u64),
 }
@@ -185,6 +189,7 @@ impl Keyspace {
             expiry_frozen: false,
             lazy_expire: false,
             garbage: Vec::new(),
+            hints: Hints::default(),
             due: Vec::new(),
             seed,
         }
@@ -205,6 +210,23 @@ impl Keyspace {
 
     pub(crate) fn total_keys(&self) -> usize {
         self.total_keys
+    }
+
+    /// Hashes a key of the requests that are about to run, and has its bucket loaded.
+    #[inline]
+    pub(crate) fn prefetch_bucket(&mut self, db: usize, key: &[u8]) {
+        let table = &self.dbs[db].table;
+        let hash = table.hash(key);
+        table.prefetch_bucket(hash);
+        self.hints.push(key, hash);
+    }
+
+    /// Has the entries of all hinted keys loaded. Their buckets have been asked for before.
+    pub(crate) fn prefetch_entries(&self, db: usize) {
+        let table = &self.dbs[db].table;
+        for hash in self.hints.hashes() {
+            table.prefetch_entry(hash);
+        }
     }
 
     /// Brings the totals up to date after a change of one database.

@@ -19,7 +19,7 @@
 use std::hint::black_box;
 
 use self::bucket::{Bucket, OVERFLOWED, SLOTS, SPILLED, bits, tag};
-use super::entry::Entry;
+use super::entry::{Entry, prefetch};
 
 mod bucket;
 
@@ -130,6 +130,26 @@ impl Segment {
             .iter()
             .position(|(other, entry)| *other == hash && is_it(entry))?;
         Some(Place::Overflow(index))
+    }
+
+    /// Has both cache lines of the home bucket loaded.
+    #[inline]
+    pub(super) fn prefetch_bucket(&self, hash: u64) {
+        let bucket = &self.buckets[home(hash)];
+        prefetch(bucket);
+        prefetch(&bucket.slots[SLOTS - 1]);
+    }
+
+    /// Has the entry loaded that a search for this hash looks at first, if it is in its home bucket.
+    #[inline]
+    pub(super) fn prefetch_entry(&self, hash: u64) {
+        let bucket = &self.buckets[home(hash)];
+        let matching = bucket.matching(tag(hash));
+        if matching != 0
+            && let Some(entry) = &bucket.slots[matching.trailing_zeros() as usize]
+        {
+            entry.prefetch();
+        }
     }
 
     #[inline]

@@ -283,6 +283,22 @@ impl Table {
             .count()
     }
 
+    /// Has the bucket of a hash loaded into the cache.
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, hash: u64) {
+        if let Some(segment) = self.owner(hash).and_then(|owner| self.segment(owner)) {
+            segment.prefetch_bucket(hash);
+        }
+    }
+
+    /// Has the entry loaded that a search for this hash would look at first.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        if let Some(segment) = self.owner(hash).and_then(|owner| self.segment(owner)) {
+            segment.prefetch_entry(hash);
+        }
+    }
+
     /// The directory slot in which the segment of this hash sits.
     #[inline]
     fn owner(&self, hash: u64) -> Option<usize> {

@@ -1,0 +1,123 @@
+//! Runs of requests: what one read of a pipelining client brought, planned together and then
+//! executed one after the other.
+//!
+//! ```text
+//! front:  decode a request -> Store::plan       finds the row, hashes the keys, prefetches buckets
+//!         ... as long as there are whole requests
+//! front:  Store::execute_batch                  prefetches entries, then executes in order
+//! ```
+//!
+//! The plan holds hints only: hashes, and the row a name stands for. Everything that a command can
+//! change for the ones behind it (database, protocol, reply mode, MULTI, closing, blocking) is read
+//! again for each command. A command that changes how the bytes behind it are decoded ends the run.
+
+use crate::command::{CommandId, CommandIndex, flag};
+use crate::host::Host;
+use crate::output::Outputs;
+use crate::session::SessionKey;
+use crate::store::{Flow, Store};
+use kumi_resp::{Args, Batch};
+
+/// Keys of one run that are hashed ahead. Later ones are hashed when their command runs.
+const MAX_HINTS: usize = 256;
+
+/// The most requests of a run: their keys' cache lines have to stay in the cache until they are
+/// used.
+pub const MAX_BATCH_REQUESTS: usize = 64;
+
+/// What is known of a request before it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planned {
+    /// None if the request names no command, or not with this number of arguments.
+    id: Option<CommandId>,
+    /// The place of its first key among the hints.
+    first_hint: usize,
+}
+
+impl Store {
+    /// Prepares the next request of a run. Answers whether the request behind it may be decoded
+    /// now; if not, execute the run first.
+    pub fn plan(&mut self, key: SessionKey, args: Args<'_>) -> bool {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return false;
+        };
+        let id = resolve(&self.index, session.last_planned, args);
+        session.last_planned = id;
+        let first_hint = self.keyspace.hints.len();
+        self.plan.push(Planned { id, first_hint });
+        let Some(id) = id else {
+            return true;
+        };
+        let row = self.index.get(id).row;
+        let db = session.db;
+        for spec in row.keys {
+            if self.keyspace.hints.len() >= MAX_HINTS {
+                break;
+            }
+            for position in spec.positions(args).into_iter().flatten() {
+                if let Some(name) = args.get(position) {
+                    self.keyspace.prefetch_bucket(db, name);
+                }
+            }
+        }
+        !row.has(flag::CHANGES_INPUT)
+    }
+
+    /// Executes the planned requests in order, up to the first that blocks or closes its session.
+    /// Answers how many were executed, and how the last one left the session.
+    pub fn execute_batch(
+        &mut self,
+        key: SessionKey,
+        batch: &Batch,
+        buffer: &[u8],
+        outputs: &mut Outputs,
+        host: &mut dyn Host,
+    ) -> (usize, Flow) {
+        // Taken, because a long command may let the front run other batches meanwhile.
+        let plan = std::mem::take(&mut self.plan);
+        debug_assert_eq!(plan.len(), batch.len(), "every request was planned");
+        if let Some(session) = self.sessions.get(key) {
+            self.keyspace.prefetch_entries(session.db);
+        }
+        self.now = host.now();
+        let outer = std::mem::replace(&mut self.in_batch, true);
+        let (mut executed, mut flow) = (0, Flow::Done);
+        for (index, planned) in plan.iter().enumerate().take(batch.len()) {
+            self.keyspace.hints.seek(planned.first_hint);
+            let args = batch.args(buffer, index);
+            executed += 1;
+            flow = self.execute_as(key, planned.id, args, outputs, host);
+            if flow != Flow::Done {
+                break;
+            }
+        }
+        self.end_measuring(host);
+        self.in_batch = outer;
+        self.keyspace.hints.clear();
+        if self.plan.is_empty() {
+            self.plan = plan;
+            self.plan.clear();
+        }
+        (executed, flow)
+    }
+}
+
+/// The row of a request if the request may run. A pipeline repeats itself, so the last row is tried
+/// first.
+#[inline]
+fn resolve(index: &CommandIndex, last: Option<CommandId>, args: Args<'_>) -> Option<CommandId> {
+    if let Some(id) = last {
+        let found = index.get(id);
+        let is_same = found.parent.is_none()
+            && found.subcommands.is_empty()
+            && found.row.name.as_bytes().eq_ignore_ascii_case(args.get(0)?)
+            && found.row.accepts(args.len());
+        if is_same {
+            return Some(id);
+        }
+    }
+    index.resolve(args).ok()
+}
+
+#[cfg(test)]
+mod tests;
