@@ -2,7 +2,7 @@
 
 /// Bytes with the invisible ones made visible: `+PONG\r\n`. Long ones are cut in the middle.
 pub fn visible(bytes: &[u8]) -> String {
-    const ENDS: usize = 120;
+    const ENDS: usize = 40;
     if bytes.len() > 3 * ENDS {
         let left_out = bytes.len() - 2 * ENDS;
         return format!("{} ... {left_out} bytes ... {}", escape(&bytes[..ENDS]), escape(&bytes[bytes.len() - ENDS..]));
@@ -69,7 +69,7 @@ mod tests {
     fn invisible_bytes_are_shown() {
         assert_eq!(visible(b"+a\\\r\n\x00\xff"), "+a\\\\\\r\\n\\x00\\xff");
         assert_eq!(from_visible("+a\\\\\\r\\n"), b"+a\\\r\n");
-        assert!(visible(&[b'x'; 1000]).contains("760 bytes"));
+        assert!(visible(&[b'x'; 1000]).contains("920 bytes"));
     }
 
     #[test]
