@@ -1,4 +1,4 @@
-//! en: PubSubManager: who listens to which channel, and how a message gets there. Not needed before step 6.
+//! en: PubSubManager: the subscribers of each channel, and the delivery of messages. Not needed before step 6.
 //! ja: PubSubManager: チャンネルの購読者を管理し、メッセージを届けます。ステップ 6 までは使いません。
 
 use std::collections::HashMap;
@@ -143,7 +143,7 @@ fn deliver(subscribers: &Subscribers, parts: &[&[u8]]) -> usize {
     subscribers.len()
 }
 
-/// en: Given. Takes a subscriber away; a channel that nobody listens to is forgotten.
+/// en: Given. Takes a subscriber away; a channel without subscribers is removed.
 /// ja: 実装済み。購読者を 1 つ削除します。購読者がいなくなったチャンネルは表から削除します。
 fn leave(table: &mut HashMap<Vec<u8>, Subscribers>, name: &[u8], client_id: u64) {
     if let Some(subscribers) = table.get_mut(name) {

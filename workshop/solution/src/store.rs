@@ -22,7 +22,7 @@ pub struct StoreEntry {
     pub expiry_at: Option<u64>,
 }
 
-/// en: Keys and their entries. It has no clock: whoever calls it checks for expiry first.
+/// en: Keys and their entries. It has no clock: the caller checks for expiry first.
 /// ja: キーとエントリの表です。時計は持ちません。期限切れのチェックは呼び出し側の責任です。
 #[derive(Default)]
 pub struct DataStore {
@@ -127,7 +127,7 @@ impl DataStore {
         //@ end
     }
 
-    /// en: Given. The number of keys, the expired ones that nobody noticed included.
+    /// en: Given. The number of keys, including expired keys that are not deleted yet.
     /// ja: 実装済み。キーの個数。まだ削除されていない期限切れのキーも含みます。
     pub fn len(&self) -> usize {
         self.data.len()

@@ -1,4 +1,4 @@
-//! Step 4: EXPIRE and TTL, checked when a key is used. Step 5: keys that nobody uses leave too.
+//! Step 4: EXPIRE and TTL, checked when a key is used. Step 5: unused keys are deleted too.
 
 use std::time::Duration;
 

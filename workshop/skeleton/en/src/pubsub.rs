@@ -1,4 +1,4 @@
-//! PubSubManager: who listens to which channel, and how a message gets there. Not needed before step 6.
+//! PubSubManager: the subscribers of each channel, and the delivery of messages. Not needed before step 6.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -86,7 +86,7 @@ fn deliver(subscribers: &Subscribers, parts: &[&[u8]]) -> usize {
     subscribers.len()
 }
 
-/// Given. Takes a subscriber away; a channel that nobody listens to is forgotten.
+/// Given. Takes a subscriber away; a channel without subscribers is removed.
 fn leave(table: &mut HashMap<Vec<u8>, Subscribers>, name: &[u8], client_id: u64) {
     if let Some(subscribers) = table.get_mut(name) {
         subscribers.remove(&client_id);

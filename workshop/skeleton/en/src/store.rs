@@ -17,7 +17,7 @@ pub struct StoreEntry {
     pub expiry_at: Option<u64>,
 }
 
-/// Keys and their entries. It has no clock: whoever calls it checks for expiry first.
+/// Keys and their entries. It has no clock: the caller checks for expiry first.
 #[derive(Default)]
 pub struct DataStore {
     data: HashMap<Vec<u8>, StoreEntry>,
@@ -73,7 +73,7 @@ impl DataStore {
         todo!("step 4: store.rs")
     }
 
-    /// Given. The number of keys, the expired ones that nobody noticed included.
+    /// Given. The number of keys, including expired keys that are not deleted yet.
     pub fn len(&self) -> usize {
         self.data.len()
     }

@@ -2,11 +2,9 @@
 //!
 //! `KUMI_SERVER` names a built kumi-server; `workshop/ci.sh` sets it.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Other, scratch};
+use crate::common::{Other, scratch};
 use course::lang::Lang;
 use course::runner::{self, Options, Target};
 

@@ -2,13 +2,11 @@
 //!
 //! `UPDATE_SNAPSHOTS=1 cargo test --test faults` writes the snapshots again; read the difference.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::thread;
 
-use common::run;
+use crate::common::run;
 use course::files;
 
 /// Each fault and the step that finds it.
@@ -44,7 +42,7 @@ fn without_a_fault_everything_is_green() {
 
 #[test]
 fn each_fault_is_found_in_its_step_and_told_as_in_its_snapshot() {
-    let folder = files::workshop().join("course/tests/snapshots");
+    let folder = files::workshop().join("course/tests/course/snapshots");
     let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
     let found = thread::scope(|scope| {
         let started = FAULTS.map(|(fault, _)| scope.spawn(move || outcome_of(fault)));

@@ -1,11 +1,8 @@
 //! Every stage of the course: what catch-up N gives passes steps 1 to N and fails N + 1, and says which piece is missing.
 
-mod common;
-
-use std::path::PathBuf;
 use std::thread;
 
-use common::{build, build_lock, mini, run, scratch, succeeded, text_of};
+use crate::common::{build, build_lock, mini, run, scratch, stages, succeeded, text_of};
 use course::lang::Lang;
 use course::runner::explain;
 use course::steps;
@@ -16,26 +13,11 @@ fn the_committed_skeletons_are_what_the_solution_generates() {
     assert_eq!(output, "");
 }
 
-/// One folder that catches up step by step, as a learner's would; a binary is kept of each stage, 0 to 7.
-fn stages() -> Vec<PathBuf> {
-    let _alone = build_lock();
-    let folder = scratch("stages").join("mini");
-    succeeded(mini(&folder, &["start", "--lang", "en"]));
-    let mut binaries = vec![build(&folder, "stage-0")];
-    for step in 1..=steps::LAST {
-        let said = succeeded(mini(&folder, &["catch-up", &step.to_string(), "--yes"]));
-        assert!(said.contains(&format!("src.old-{step}")), "{said}");
-        assert!(folder.join(format!("src.old-{step}/main.rs")).is_file());
-        binaries.push(build(&folder, &format!("stage-{step}")));
-    }
-    binaries
-}
-
 #[test]
 fn each_stage_passes_its_steps_and_fails_the_next_one() {
     let binaries = stages();
     thread::scope(|scope| {
-        for (stage, binary) in (0u8..).zip(&binaries) {
+        for (stage, binary) in (0u8..).zip(binaries) {
             scope.spawn(move || check_stage(stage, binary));
         }
     });

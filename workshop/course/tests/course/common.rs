@@ -1,16 +1,16 @@
 //! What the integration tests share: learners' folders at a stage, built; and servers of other makes.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use course::files;
 use course::lang::Lang;
 use course::runner::{self, Options, Outcome, Target};
+use course::steps;
 
 /// A scratch folder below the workshop's target folder. Cargo's target folder of what is built there is one for all.
 pub fn scratch(name: &str) -> PathBuf {
@@ -33,14 +33,14 @@ pub fn build_lock() -> MutexGuard<'static, ()> {
 
 /// Runs `mini` on a learner's folder.
 pub fn mini(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mini"))
-        .args(arguments)
-        .env("MINI_DIR", folder)
-        .env("CARGO_TARGET_DIR", target())
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .output()
-        .expect("mini runs")
+    mini_command(folder).args(arguments).output().expect("mini runs")
+}
+
+/// The `mini` command on a learner's folder.
+pub fn mini_command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mini"));
+    command.env("MINI_DIR", folder).env("CARGO_TARGET_DIR", target()).env("LC_ALL", "C").stdin(Stdio::null());
+    command
 }
 
 /// Standard output and error of a command that must succeed.
@@ -71,13 +71,22 @@ pub fn build(folder: &Path, name: &str) -> PathBuf {
     binary
 }
 
-/// The solution, built: all steps.
-pub fn solution(test: &str) -> PathBuf {
-    let _alone = build_lock();
-    let folder = scratch(test).join("mini");
-    succeeded(mini(&folder, &["start", "--lang", "en"]));
-    succeeded(mini(&folder, &["catch-up", "7", "--yes"]));
-    build(&folder, "solution")
+/// A server of each stage, 0 to 7, built once: one folder catches up step by step, as a learner's would.
+pub fn stages() -> &'static [PathBuf] {
+    static STAGES: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    STAGES.get_or_init(|| {
+        let _alone = build_lock();
+        let folder = scratch("stages").join("mini");
+        succeeded(mini(&folder, &["start", "--lang", "en"]));
+        let mut binaries = vec![build(&folder, "stage-0")];
+        for step in 1..=steps::LAST {
+            let said = succeeded(mini(&folder, &["catch-up", &step.to_string(), "--yes"]));
+            assert!(said.contains(&format!("src.old-{step}")), "{said}");
+            assert!(folder.join(format!("src.old-{step}/main.rs")).is_file());
+            binaries.push(build(&folder, &format!("stage-{step}")));
+        }
+        binaries
+    })
 }
 
 /// Runs steps on a binary, without printing.
