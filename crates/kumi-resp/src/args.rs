@@ -2,15 +2,44 @@
 //!
 //! Arguments are bytes and stay bytes: nothing here interprets them.
 
+use crate::SharedBytes;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Index;
 
-/// Where one argument lies in its buffer.
+/// Where one argument lies: in the buffer, or among the large arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
+    /// The first byte, or the index of a large argument.
     pub(crate) start: usize,
+    /// Behind the last byte; [`LARGE`] for a large argument.
     pub(crate) end: usize,
+}
+
+/// No buffer is that long.
+const LARGE: usize = usize::MAX;
+
+impl Span {
+    pub(crate) fn large(index: usize) -> Self {
+        Self {
+            start: index,
+            end: LARGE,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_large(self) -> bool {
+        self.end == LARGE
+    }
+
+    #[inline]
+    fn slice<'a>(self, bytes: &'a [u8], large: &'a [SharedBytes]) -> &'a [u8] {
+        if self.is_large() {
+            &large[self.start]
+        } else {
+            &bytes[self.start..self.end]
+        }
+    }
 }
 
 /// The arguments of one request: a view that is cheap to copy. `args[0]` is the command's name as
@@ -32,12 +61,17 @@ pub(crate) struct Span {
 pub struct Args<'a> {
     bytes: &'a [u8],
     spans: &'a [Span],
+    large: &'a [SharedBytes],
 }
 
 impl<'a> Args<'a> {
     #[inline]
-    pub(crate) fn new(bytes: &'a [u8], spans: &'a [Span]) -> Self {
-        Self { bytes, spans }
+    pub(crate) fn new(bytes: &'a [u8], spans: &'a [Span], large: &'a [SharedBytes]) -> Self {
+        Self {
+            bytes,
+            spans,
+            large,
+        }
     }
 
     /// How many arguments there are, the command's name included.
@@ -57,7 +91,15 @@ impl<'a> Args<'a> {
     pub fn get(self, index: usize) -> Option<&'a [u8]> {
         self.spans
             .get(index)
-            .map(|span| &self.bytes[span.start..span.end])
+            .map(|span| span.slice(self.bytes, self.large))
+    }
+
+    /// The handle of an argument that has a buffer of its own, as arguments from
+    /// [`LARGE_ARG_BYTES`](crate::LARGE_ARG_BYTES) on have. A clone of it copies no byte.
+    #[inline]
+    pub fn shared(self, index: usize) -> Option<&'a SharedBytes> {
+        let span = self.spans.get(index).filter(|span| span.is_large())?;
+        self.large.get(span.start)
     }
 
     /// The arguments from first to last.
@@ -66,6 +108,7 @@ impl<'a> Args<'a> {
         ArgsIter {
             bytes: self.bytes,
             spans: self.spans.iter(),
+            large: self.large,
         }
     }
 
@@ -75,12 +118,30 @@ impl<'a> Args<'a> {
         Args {
             bytes: self.bytes,
             spans: self.spans.get(from..).unwrap_or_default(),
+            large: self.large,
         }
     }
 
-    /// A copy that outlives the input buffer, for commands that are kept and run later.
+    /// A copy that outlives the input buffer, for commands that are kept and run later. Arguments
+    /// with buffers of their own are shared, not copied.
     pub fn to_owned(self) -> OwnedArgs {
-        OwnedArgs::from_slices(self)
+        let mut owned = OwnedArgs::default();
+        let mut bytes = Vec::new();
+        let mut large = Vec::new();
+        let spans = self.spans.iter().map(|&span| {
+            if span.is_large() {
+                large.push(self.large[span.start].clone());
+                return Span::large(large.len() - 1);
+            }
+            let start = bytes.len();
+            bytes.extend_from_slice(span.slice(self.bytes, self.large));
+            let end = bytes.len();
+            Span { start, end }
+        });
+        owned.spans = spans.collect();
+        owned.bytes = bytes.into();
+        owned.large = large.into();
+        owned
     }
 }
 
@@ -90,8 +151,7 @@ impl Index<usize> for Args<'_> {
     /// One argument. Panics when there are not that many, as a slice does.
     #[inline]
     fn index(&self, index: usize) -> &[u8] {
-        let span = self.spans[index];
-        &self.bytes[span.start..span.end]
+        self.spans[index].slice(self.bytes, self.large)
     }
 }
 
@@ -133,6 +193,7 @@ impl fmt::Debug for Args<'_> {
 pub struct ArgsIter<'a> {
     bytes: &'a [u8],
     spans: std::slice::Iter<'a, Span>,
+    large: &'a [SharedBytes],
 }
 
 impl<'a> Iterator for ArgsIter<'a> {
@@ -141,7 +202,7 @@ impl<'a> Iterator for ArgsIter<'a> {
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         let span = self.spans.next()?;
-        Some(&self.bytes[span.start..span.end])
+        Some(span.slice(self.bytes, self.large))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -153,7 +214,7 @@ impl DoubleEndedIterator for ArgsIter<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         let span = self.spans.next_back()?;
-        Some(&self.bytes[span.start..span.end])
+        Some(span.slice(self.bytes, self.large))
     }
 }
 
@@ -162,11 +223,12 @@ impl FusedIterator for ArgsIter<'_> {}
 
 impl fmt::Debug for ArgsIter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Args::new(self.bytes, self.spans.as_slice()).fmt(f)
+        Args::new(self.bytes, self.spans.as_slice(), self.large).fmt(f)
     }
 }
 
-/// Arguments that own their bytes, packed end to end in one allocation.
+/// Arguments that own their bytes: short ones packed end to end in one allocation, large ones in
+/// the buffers they were read into.
 ///
 /// ```
 /// use kumi_resp::OwnedArgs;
@@ -175,12 +237,20 @@ impl fmt::Debug for ArgsIter<'_> {
 /// assert_eq!(&owned.as_args()[1], b"key");
 /// assert_eq!(owned.as_args().to_owned(), owned);
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct OwnedArgs {
     bytes: Box<[u8]>,
-    /// Always end to end from 0, so that equal arguments mean equal fields.
     spans: Box<[Span]>,
+    large: Box<[SharedBytes]>,
 }
+
+impl PartialEq for OwnedArgs {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_args() == other.as_args()
+    }
+}
+
+impl Eq for OwnedArgs {}
 
 impl OwnedArgs {
     /// Packs the slices together, in their order.
@@ -203,18 +273,20 @@ impl OwnedArgs {
         Self {
             spans,
             bytes: bytes.into(),
+            large: Box::default(),
         }
     }
 
     /// The view that commands take.
     #[inline]
     pub fn as_args(&self) -> Args<'_> {
-        Args::new(&self.bytes, &self.spans)
+        Args::new(&self.bytes, &self.spans, &self.large)
     }
 
-    /// The memory this uses, itself included.
+    /// The memory this uses, itself included; large arguments count whoever else shares them.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.bytes.len() + size_of_val(&*self.spans)
+        let large: usize = self.large.iter().map(SharedBytes::heap_bytes).sum();
+        size_of::<Self>() + self.bytes.len() + size_of_val(&*self.spans) + large
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! A pipelining client sends many requests in one packet. Decoding them all first lets a server
 //! look up their keys together, so that the cache misses overlap. Only the plain form is taken
-//! here: a complete multibulk request of at most [`MAX_ARGS`] arguments with short lengths. For
+//! here: a complete multibulk request of at most [`MAX_ARGS`] arguments, none of them large. For
 //! anything else (an inline request, a request that has not arrived whole, an error) the run ends,
 //! and [`Decoder`](crate::Decoder) continues from the same byte.
 
 use crate::args::{Args, Span};
 use crate::decode::{Limits, short_bulk_header};
+use crate::large::LARGE_ARG_BYTES;
 
 /// The most arguments of a request in a batch.
 const MAX_ARGS: usize = 99;
@@ -91,7 +92,7 @@ impl Batch {
     #[inline]
     fn decode_spans(&mut self, buffer: &[u8], at: usize, limits: &Limits) -> Option<usize> {
         let (count, header_len) = short_count(buffer.get(at..)?)?;
-        let max_len = limits.max_bulk_len_now();
+        let max_len = limits.max_bulk_len_now().min(LARGE_ARG_BYTES - 1);
         if count > limits.max_args_now() {
             return None;
         }
@@ -120,7 +121,8 @@ impl Batch {
             0 => 0,
             _ => self.requests[index - 1].spans_end,
         };
-        Args::new(buffer, &self.spans[first..self.requests[index].spans_end])
+        let spans = &self.spans[first..self.requests[index].spans_end];
+        Args::new(buffer, spans, &[])
     }
 
     /// The position of the first byte after a request.

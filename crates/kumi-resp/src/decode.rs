@@ -5,8 +5,8 @@
 //! SET key value\r\n                                                an inline request
 //! ```
 //!
-//! The decoder keeps positions, never bytes: its caller owns the buffer, drops what was consumed,
-//! and shows it again with more bytes at its end. Whatever was parsed once is not looked at again,
+//! The decoder keeps positions, and no bytes but those of large arguments: its caller owns the
+//! buffer, drops what was consumed, and shows it again with more bytes at its end. Whatever was parsed once is not looked at again,
 //! so a request that arrives in a thousand pieces costs what it costs in one.
 //!
 //! It is as lenient as Redis where Redis is lenient (the byte after a `\r`, and the two after an
@@ -16,7 +16,9 @@
 use crate::ProtocolError;
 use crate::args::{Args, Span};
 use crate::inline::{self, Words};
+use crate::large::{LARGE_ARG_BYTES, Large};
 use crate::number;
+use crate::shared::SharedBytes;
 
 /// The longest line that may carry a length. Far more than any number needs, but it is the length
 /// at which Redis gives up waiting for the line's end.
@@ -162,6 +164,8 @@ pub struct Decoder {
     args_left: usize,
     /// The length of the argument whose bytes begin at `pos`, when its line was read already.
     bulk_len: Option<usize>,
+    /// The request's arguments from `LARGE_ARG_BYTES` on.
+    large: Large,
 }
 
 /// What [`Decoder::advance`] found, without borrowing from the decoder.
@@ -187,7 +191,7 @@ impl Decoder {
         limits: &Limits,
     ) -> Result<Step<'a>, ProtocolError> {
         if let Some((count, consumed)) = self.whole_request(buf, limits) {
-            let args = Args::new(buf, &self.few_spans[..count]);
+            let args = Args::new(buf, &self.few_spans[..count], &[]);
             return Ok(Step::Request { args, consumed });
         }
         match self.advance(buf, limits) {
@@ -196,7 +200,7 @@ impl Decoder {
                     Words::InPlace => buf,
                     Words::InScratch => &self.scratch,
                 };
-                let args = Args::new(bytes, &self.spans);
+                let args = Args::new(bytes, &self.spans, self.large.done());
                 Ok(Step::Request { args, consumed })
             }
             Ok(Progress::Incomplete { consumed, need }) => Ok(Step::Incomplete { consumed, need }),
@@ -221,9 +225,56 @@ impl Decoder {
         self.bulk_len = None;
     }
 
-    /// The memory the decoder holds on the heap.
+    /// The memory the decoder holds on the heap, as far as it is filled.
     pub fn heap_bytes(&self) -> usize {
-        self.spans.capacity() * size_of::<Span>() + self.scratch.capacity()
+        self.spans.capacity() * size_of::<Span>() + self.scratch.capacity() + self.large.len()
+    }
+
+    /// The bytes of large arguments that have arrived. They are not in the caller's buffer.
+    pub fn large_bytes(&self) -> usize {
+        self.large.len()
+    }
+
+    /// Whether the buffer ends inside of a large argument, so that the next bytes belong into
+    /// [`Decoder::large_room`].
+    pub fn is_filling(&self) -> bool {
+        self.bulk_len
+            .is_some_and(|len| len >= LARGE_ARG_BYTES && self.large.missing(len) > 0)
+    }
+
+    /// Where to append the next bytes of a large argument: as many as fit without growing, no
+    /// more. Then call [`Decoder::settle`]. `None` when there is no large argument to fill, or no
+    /// memory for it.
+    pub fn large_room(&mut self) -> Option<&mut Vec<u8>> {
+        if !self.is_filling() {
+            return None;
+        }
+        let len = self.bulk_len?;
+        self.large.room(len)
+    }
+
+    /// After [`Step::Incomplete`], and after filling [`Decoder::large_room`]: drops the bytes of a
+    /// large argument from the buffer. `buf` is the buffer of the last call, its `consumed` bytes
+    /// already dropped, and nothing appended.
+    pub fn settle(&mut self, buf: &mut Vec<u8>) {
+        if let Some(len) = self.bulk_len
+            && len >= LARGE_ARG_BYTES
+        {
+            self.pos -= self.large.settle(buf, self.pos, len);
+            self.scanned = self.scanned.min(self.pos);
+        }
+    }
+
+    /// Whether the last request had large arguments.
+    #[inline]
+    pub fn has_large(&self) -> bool {
+        !self.large.done().is_empty()
+    }
+
+    /// Takes the large arguments of the last request, which would otherwise be dropped with the
+    /// next call.
+    pub fn take_large(&mut self) -> Vec<SharedBytes> {
+        self.large.take_done()
     }
 
     /// Sets the state to a request whose first byte is at `start`.
@@ -236,6 +287,7 @@ impl Decoder {
             self.scratch.clear();
             self.scratch.shrink_to(KEEP_SCRATCH);
         }
+        self.large.clear();
         self.pos = start;
     }
 
@@ -244,14 +296,15 @@ impl Decoder {
     /// has to look, which then reads at most nine short lines a second time, once.
     #[inline]
     fn whole_request(&mut self, buf: &[u8], limits: &Limits) -> Option<(usize, usize)> {
-        if !self.is_between_requests() || self.spans.capacity() > KEEP_SPANS {
+        let is_ready = self.is_between_requests() && self.large.done().is_empty();
+        if !is_ready || self.spans.capacity() > KEEP_SPANS {
             return None;
         }
         let [b'*', count @ b'1'..=b'9', b'\r', _] = *buf.first_chunk()? else {
             return None;
         };
         let count = usize::from(count - b'0');
-        let max_len = limits.max_bulk_len_now();
+        let max_len = limits.max_bulk_len_now().min(LARGE_ARG_BYTES - 1);
         if count > limits.max_args {
             return None;
         }
@@ -321,7 +374,7 @@ impl Decoder {
         if consumed > 0 {
             self.pos -= consumed;
             self.scanned = self.scanned.saturating_sub(consumed);
-            for span in &mut self.spans {
+            for span in self.spans.iter_mut().filter(|span| !span.is_large()) {
                 span.start -= consumed;
                 span.end -= consumed;
             }
@@ -390,14 +443,25 @@ impl Decoder {
                     len
                 }
             };
+            let is_large = len >= LARGE_ARG_BYTES;
+            let left = if is_large {
+                pos += self.large.fill(&buf[pos..], len);
+                self.large.missing(len)
+            } else {
+                len
+            };
             let available = buf.len() - pos;
-            let wanted = len.saturating_add(2);
+            let wanted = left.saturating_add(2);
             if available < wanted {
                 self.bulk_len = Some(len);
                 break Some(wanted - available);
             }
-            let end = pos + len;
-            self.spans.push(Span { start: pos, end });
+            let end = pos + left;
+            self.spans.push(if is_large {
+                self.large.finish()
+            } else {
+                Span { start: pos, end }
+            });
             pos = end + 2;
             args_left -= 1;
             if args_left == 0 {

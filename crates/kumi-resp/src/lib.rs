@@ -25,6 +25,7 @@ pub mod encode;
 mod error;
 mod frame;
 mod inline;
+mod large;
 mod number;
 mod shared;
 
@@ -33,6 +34,7 @@ pub use batch::Batch;
 pub use decode::{Decoder, Limits, Step};
 pub use error::ProtocolError;
 pub use frame::{Frame, ReplyLimits, decode_reply};
+pub use large::LARGE_ARG_BYTES;
 pub use shared::SharedBytes;
 
 /// Which of the two wire languages a connection speaks; HELLO changes it.

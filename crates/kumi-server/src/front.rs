@@ -243,6 +243,7 @@ impl Front {
             self.flush(engine);
         }
         self.close_flushed(engine);
+        engine.store.note_garbage(self.discarder.pending_bytes());
     }
 
     fn handle(&mut self, engine: &mut EngineIo<'_>, ready: Ready) {

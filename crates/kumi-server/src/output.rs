@@ -18,6 +18,9 @@ impl Front {
             self.write(engine, key);
         }
         engine.outputs.recycle_ready(list);
+        if engine.outputs.has_garbage() {
+            self.discarder.discard_bytes(engine.outputs.take_garbage());
+        }
         if !self.unwritten.is_empty() {
             for key in std::mem::take(&mut self.unwritten) {
                 self.write(engine, key);

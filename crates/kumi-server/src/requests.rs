@@ -31,7 +31,7 @@ impl Front {
             return;
         };
         match conn.receive(&mut input) {
-            Received::Nothing => self.keep(engine, key, input, 0),
+            Received::Nothing => self.keep(engine, key, input),
             Received::End => {
                 // A client that has only closed its sending side still wants its replies.
                 if conn.blocked || engine.outputs.pending(key) == 0 {
@@ -44,8 +44,7 @@ impl Front {
                 if full || conn.ended {
                     self.list_unread(key);
                 }
-                let (used, free) = (input.bytes.len(), input.free());
-                engine.store.note_input(key, count, InputUse { used, free });
+                engine.store.note_input(key, count, input.usage());
                 self.execute(engine, key, input);
             }
         }
@@ -68,6 +67,9 @@ impl Front {
         let Some(mut kept) = kept else {
             return self.workspaces.pop().unwrap_or_else(Input::workspace);
         };
+        if kept.decoder.is_filling() {
+            return kept;
+        }
         if kept.is_large() {
             kept.reserve();
             return kept;
@@ -98,8 +100,10 @@ impl Front {
                 self.close_after_flush(key);
             }
         }
-        let left = input.bytes.len() - at;
-        self.keep(engine, key, input, at);
+        input.bytes.drain(..at);
+        input.decoder.settle(&mut input.bytes);
+        let left = input.usage().used;
+        self.keep(engine, key, input);
         if left > engine.store.config().settings().query_buffer_limit_bytes {
             engine.store.note_query_limit(key);
             self.close(engine, key);
@@ -131,18 +135,23 @@ impl Front {
                 0 => usize::MAX,
                 limit => limit,
             };
+            // Large arguments that came with earlier reads are no longer in the buffer.
+            let large = input.decoder.large_bytes();
             match input.decoder.decode(&input.bytes[at..], &limits) {
-                Ok(Step::Request { args, consumed }) if consumed <= max_message => {
+                Ok(Step::Request { args, consumed }) if large + consumed <= max_message => {
                     at += consumed;
                     let now = self.clock.last();
                     let outputs = &mut *engine.outputs;
-                    match engine.store.execute(key, args, now, outputs, self) {
-                        Flow::Done => {}
-                        flow => return (at, flow),
+                    let flow = engine.store.execute(key, args, now, outputs, self);
+                    if input.decoder.has_large() {
+                        self.discarder.discard_bytes(input.decoder.take_large());
+                    }
+                    if flow != Flow::Done {
+                        return (at, flow);
                     }
                 }
                 Ok(Step::Incomplete { consumed, need })
-                    if input.bytes.len() - at - consumed + need <= max_message =>
+                    if large + input.bytes.len() - at - consumed + need <= max_message =>
                 {
                     input.need = need;
                     return (at + consumed, Flow::Done);
@@ -203,24 +212,17 @@ impl Front {
         (at, flow)
     }
 
-    /// Puts away what was read: the bytes from `at` on stay with the connection.
-    fn keep(
-        &mut self,
-        engine: &mut EngineIo<'_>,
-        key: SessionKey,
-        mut input: Box<Input>,
-        at: usize,
-    ) {
-        let left = input.bytes.len() - at;
+    /// Puts away what was read: what is left of it stays with the connection.
+    fn keep(&mut self, engine: &mut EngineIo<'_>, key: SessionKey, mut input: Box<Input>) {
+        let left = input.bytes.len();
         let mut rest = None;
         if left > READ_BYTES / 2 {
-            input.bytes.drain(..at);
             rest = Some(input);
         } else {
             if left > 0 {
                 rest = Some(Box::new(Input {
                     decoder: std::mem::take(&mut input.decoder),
-                    bytes: input.bytes[at..].to_vec(),
+                    bytes: input.bytes.to_vec(),
                     need: input.need,
                 }));
             }
@@ -232,10 +234,7 @@ impl Front {
         }
         let held = rest
             .as_ref()
-            .map_or_else(InputUse::default, |rest| InputUse {
-                used: rest.bytes.len(),
-                free: rest.free(),
-            });
+            .map_or_else(InputUse::default, |rest| rest.usage());
         engine.store.note_leftover(key, held);
         if let Some(conn) = self.conn(key) {
             conn.input = rest;

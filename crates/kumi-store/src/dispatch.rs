@@ -86,7 +86,7 @@ impl Store {
             session.reply_mode = ReplyMode::On;
         }
         match overflow {
-            Some(pending) => self.close_over_limit(key, pending),
+            Some(pending) => self.close_over_limit(outputs, key, pending),
             None => self.list_output(outputs, key),
         }
     }

@@ -115,6 +115,13 @@ impl Outputs {
         }
     }
 
+    /// Drops what waits for a session that is closed without being written to.
+    pub(crate) fn clear(&mut self, key: SessionKey) {
+        if let Some(output) = matching(&mut self.slots, key) {
+            std::mem::take(&mut output.buffer).discard(&mut self.pool);
+        }
+    }
+
     /// Forgets the output of a session that has ended.
     pub fn remove(&mut self, key: SessionKey) {
         if let Some(output) = matching(&mut self.slots, key) {

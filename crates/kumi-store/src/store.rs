@@ -114,6 +114,8 @@ pub struct Store {
     next_sweep_ms: u64,
     /// What sessions held at the last sweep.
     pub(crate) session_bytes: usize,
+    /// What the front still has to drop.
+    garbage_bytes: usize,
 }
 
 impl Store {
@@ -148,6 +150,7 @@ impl Store {
             next_housekeeping_ms: now.unix_ms() + HOUSEKEEPING_MS,
             next_sweep_ms: now.unix_ms() + SWEEP_MS,
             session_bytes: 0,
+            garbage_bytes: 0,
             config,
             index,
         };
@@ -249,6 +252,11 @@ impl Store {
         if let Some(session) = self.sessions.get_mut(key) {
             session.input = input;
         }
+    }
+
+    /// Tells how many bytes of what the store let go of are not dropped yet.
+    pub fn note_garbage(&mut self, bytes: u64) {
+        self.garbage_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     }
 
     /// Counts a session that is closed because its input outgrew `client-query-buffer-limit`.
@@ -387,7 +395,7 @@ impl Store {
         }
     }
 
-    fn housekeeping(&mut self, outputs: &Outputs, now_ms: u64, event_loop: EventLoop) {
+    fn housekeeping(&mut self, outputs: &mut Outputs, now_ms: u64, event_loop: EventLoop) {
         self.stats.cycle_rate.sample(event_loop.cycles, now_ms);
         self.stats.busy_rate.sample(event_loop.busy_us, now_ms);
         self.stats
@@ -410,9 +418,10 @@ impl Store {
         }
     }
 
-    /// Bytes the engine accounts for: data, indexes and, as of the last sweep, the sessions.
+    /// Bytes the engine accounts for: data, indexes, data that waits to be dropped and, as of the
+    /// last sweep, the sessions.
     pub(crate) fn used_memory(&self) -> usize {
-        self.keyspace.memory_bytes() + self.session_bytes
+        self.keyspace.memory_bytes() + self.session_bytes + self.garbage_bytes
     }
 
     /// Adds up what sessions hold. It looks at every one, so it runs once per sweep and for INFO.
@@ -431,7 +440,7 @@ impl Store {
     }
 
     /// Closes clients that were idle too long or sat above the soft output limit too long.
-    fn sweep_sessions(&mut self, outputs: &Outputs, now_ms: u64) {
+    fn sweep_sessions(&mut self, outputs: &mut Outputs, now_ms: u64) {
         self.measure_sessions(outputs);
         let timeout_ms = u64::from(self.config.settings().timeout_s) * 1000;
         let mut over_soft_limit = Vec::new();
@@ -448,7 +457,8 @@ impl Store {
             }
         }
         for key in over_soft_limit {
-            self.check_output_limit(key, outputs.pending(key));
+            let pending = outputs.pending(key);
+            self.check_output_limit(outputs, key, pending);
         }
     }
 
@@ -457,11 +467,11 @@ impl Store {
     pub(crate) fn list_output(&mut self, outputs: &mut Outputs, key: SessionKey) {
         let pending = outputs.list(key);
         if pending > self.least_output_limit {
-            self.check_output_limit(key, pending);
+            self.check_output_limit(outputs, key, pending);
         }
     }
 
-    fn check_output_limit(&mut self, key: SessionKey, pending: usize) {
+    fn check_output_limit(&mut self, outputs: &mut Outputs, key: SessionKey, pending: usize) {
         let now_ms = self.now.unix_ms();
         let budget = self.output_budget(key);
         let Some(session) = self.sessions.get_mut(key) else {
@@ -476,7 +486,7 @@ impl Store {
             session.soft_limit_since_ms = None;
         }
         if pending > budget || over_soft {
-            self.close_over_limit(key, pending);
+            self.close_over_limit(outputs, key, pending);
         }
     }
 
@@ -499,7 +509,13 @@ impl Store {
     }
 
     /// Closes a session that has too much output waiting, without writing it.
-    pub(crate) fn close_over_limit(&mut self, key: SessionKey, pending: usize) {
+    pub(crate) fn close_over_limit(
+        &mut self,
+        outputs: &mut Outputs,
+        key: SessionKey,
+        pending: usize,
+    ) {
+        outputs.clear(key);
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };

@@ -58,13 +58,27 @@ pub(crate) struct DataLimits {
 
 /// Data that was let go of. Dropping it may take long, so the front does that on another thread.
 #[derive(Debug)]
-pub struct Garbage(#[expect(dead_code, reason = "only its drop matters")] Discarded);
+pub struct Garbage(Discarded);
 
 #[derive(Debug)]
 enum Discarded {
-    Database(#[expect(dead_code, reason = "only its drop matters")] Box<Db>),
-    Entry(#[expect(dead_code, reason = "only its drop matters")] Entry),
-    Value(#[expect(dead_code, reason = "only its drop matters")] Value),
+    Database(Box<Db>),
+    Entry(Entry),
+    Value(Value),
+}
+
+impl Garbage {
+    /// Memory that dropping this gives back.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Discarded::Database(db) => {
+                db.entry_bytes + db.table.heap_bytes() + db.deadlines.heap_bytes()
+            }
+            Discarded::Entry(entry) => entry.heap_bytes(),
+            Discarded::Value(value) => value.heap_bytes(),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -238,3 +238,97 @@ fn a_slot_shows_nothing_of_its_earlier_session() {
     assert_eq!(outputs.first_chunk(later), (&b"hello"[..], false));
     assert_eq!(outputs.pending(earlier), 0);
 }
+
+mod budget {
+    use crate::store::{Effect, Flow};
+    use crate::testing::Lab;
+
+    /// A store with a value of 1 MB and a limit of 10 MB.
+    fn lab() -> Lab {
+        let mut lab = Lab::new();
+        let (client, value) = (lab.client, vec![b'x'; 1_000_000]);
+        lab.send(client, &[b"SET", b"big", &value]);
+        lab.configure("client-output-buffer-limit", "normal 10mb 0 0");
+        lab
+    }
+
+    #[track_caller]
+    fn check_closed(lab: &mut Lab, client: crate::SessionKey) {
+        let effects = lab.effects();
+        let closes = |effect: &Effect| matches!(effect, Effect::Close(key) if *key == client);
+        assert_eq!(effects.iter().filter(|effect| closes(effect)).count(), 1);
+        assert_eq!(lab.store.stats.output_limit_disconnections, 1);
+        let held = lab.outputs.heap_bytes();
+        assert!(held < 100_000, "{held} bytes are still held");
+        assert_eq!(lab.run_as(client, "SET later 1"), "", "a closing client");
+        assert_eq!(lab.last_flow, Flow::Close);
+    }
+
+    #[test]
+    fn a_long_reply_closes_its_client_and_is_not_kept() {
+        let mut lab = lab();
+        let client = lab.connect();
+        let words: Vec<&[u8]> = [b"MGET".as_slice()]
+            .into_iter()
+            .chain([b"big".as_slice(); 600])
+            .collect();
+        assert_eq!(lab.send(client, &words), "");
+        check_closed(&mut lab, client);
+    }
+
+    #[test]
+    fn a_transaction_with_long_replies_completes_and_closes_its_client() {
+        let mut lab = lab();
+        lab.store.listen_to_writes(true);
+        let client = lab.connect();
+        lab.run_as(client, "MULTI");
+        for _ in 0..60 {
+            lab.run_as(client, "GET big");
+            lab.run_as(client, "INCR count");
+        }
+        assert_eq!(lab.run_as(client, "EXEC"), "");
+        check_closed(&mut lab, client);
+        lab.check(&[("GET count", "$2\r\n60\r\n")]);
+        let writes = lab.writes();
+        assert_eq!(
+            writes
+                .iter()
+                .filter(|write| write.contains("count"))
+                .count(),
+            60
+        );
+    }
+
+    #[test]
+    fn replies_that_are_off_use_no_budget() {
+        let mut lab = lab();
+        lab.run("CLIENT REPLY OFF");
+        for _ in 0..60 {
+            lab.leave_unread(lab.client, "MGET big big");
+            lab.leave_unread(lab.client, "INCR count");
+        }
+        assert!(lab.effects().is_empty());
+        lab.check(&[
+            ("CLIENT REPLY ON", "+OK\r\n"),
+            ("GET count", "$2\r\n60\r\n"),
+        ]);
+        lab.run("CLIENT REPLY SKIP");
+        let words: Vec<&[u8]> = [b"MGET".as_slice()]
+            .into_iter()
+            .chain([b"big".as_slice(); 600])
+            .collect();
+        assert_eq!(lab.send(lab.client, &words), "");
+        lab.check(&[("PING", "+PONG\r\n")]);
+    }
+
+    #[test]
+    fn little_may_wait_before_authentication() {
+        let mut lab = lab();
+        lab.configure("requirepass", "secret");
+        let client = lab.connect();
+        for _ in 0..1000 {
+            lab.leave_unread(client, "GET nothing");
+        }
+        check_closed(&mut lab, client);
+    }
+}
