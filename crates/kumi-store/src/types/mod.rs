@@ -17,6 +17,7 @@ pub(crate) mod stream;
 pub(crate) mod table;
 #[cfg(test)]
 mod testing;
+pub(crate) mod zset;
 
 /// A packed collection that Redis keeps packed as well stays so up to these sizes, because clients
 /// see its order.

@@ -313,6 +313,9 @@ impl<P: Page> Pages<P> {
     /// Moves the entries of one segment to another and removes it; returns the other's number.
     fn join(&mut self, number: usize, other: usize) -> usize {
         let leaving = self.segments.swap_remove(other);
+        if self.segments.len() < self.segments.capacity() / 4 {
+            self.segments.shrink_to(self.segments.len() * 2);
+        }
         if other < self.segments.len() {
             self.point_to(other);
         }
