@@ -17,8 +17,11 @@ fi
 KUMI_SERVER=$(realpath "$KUMI_SERVER")
 
 cargo fmt --all --check
-for lang in en ja; do
-    cargo fmt --manifest-path "skeleton/$lang/Cargo.toml" --check
+for manifest in skeleton/en/Cargo.toml skeleton/ja/Cargo.toml book/Cargo.toml; do
+    cargo fmt --manifest-path "$manifest" --check
 done
 cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 cargo test --quiet --workspace --locked
+# The book, apart from what learners build.
+cargo clippy --quiet --manifest-path book/Cargo.toml --all-targets --locked --target-dir book/target -- -D warnings
+cargo test --quiet --manifest-path book/Cargo.toml --locked --target-dir book/target
