@@ -19,6 +19,8 @@ mod dispatch;
 mod docs;
 mod error;
 mod extended;
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "for the geo commands, which are not there yet")

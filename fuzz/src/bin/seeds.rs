@@ -57,6 +57,12 @@ const SCHEMAS: &[&str] = &[
     "protocol \"p\" version=\"1.0.0\" { service \"S\" { method \"m\" { request { field \"a\" type=\"int\" }; response { } } } }",
 ];
 
+/// Values that other servers dumped, one a line.
+const DUMPS: &[&str] = &[
+    include_str!("../../../tests/fixtures/redis-6.2/dumps.jsonl"),
+    include_str!("../../../tests/fixtures/redis-7.2/dumps.jsonl"),
+];
+
 fn main() -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [target, corpus, dictionary] = &*args else {
@@ -73,6 +79,8 @@ fn main() -> io::Result<()> {
         "unison_message" => (unison::archives(), unison::words()),
         "cluster_envelope" => (envelopes(), cluster_words()),
         "schema_parser" => (bytes(SCHEMAS), schema_words()),
+        "dump_payload" => (dumped_values(), Vec::new()),
+        "lzf" => (dumped_values(), Vec::new()),
         other => {
             eprintln!("seeds: no target '{other}'");
             std::process::exit(2);
@@ -240,4 +248,23 @@ fn escaped(word: &str) -> String {
         other => format!("\\x{other:02X}"),
     };
     word.bytes().map(escape).collect()
+}
+
+/// The recorded values that a target can take whole, without their footers.
+fn dumped_values() -> Vec<Vec<u8>> {
+    const FOOTER: usize = 10;
+    const MARK: &str = "\"dump\": \"";
+    let lines = DUMPS.iter().flat_map(|dumps| dumps.lines());
+    lines
+        .filter_map(|line| {
+            let hex = line.split_once(MARK)?.1.split('"').next()?;
+            let bytes: Vec<u8> = hex
+                .as_bytes()
+                .chunks(2)
+                .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+                .collect();
+            let value = bytes.get(..bytes.len().checked_sub(FOOTER)?)?;
+            (value.len() <= 4096).then(|| value.to_vec())
+        })
+        .collect()
 }

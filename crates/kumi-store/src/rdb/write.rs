@@ -4,6 +4,7 @@
 //! written as its nodes, and a set either as an intset or member by member (packed sets came with version 11).
 
 use super::kind;
+use crate::types::list::{ListRef, NodeRef};
 use crate::types::packed::{PackedListView, PackedView};
 use crate::{lzf, number};
 
@@ -105,6 +106,17 @@ impl<'a> Writer<'a> {
     /// A small hash: fields and values in turn.
     pub(crate) fn packed_hash(&mut self, pairs: PackedView<'_>) {
         self.packed(kind::HASH_LISTPACK, pairs);
+    }
+
+    /// A list with its nodes.
+    pub(crate) fn list_value(&mut self, list: ListRef<'_>) {
+        self.list(list.node_count() as u64);
+        for node in (0..list.node_count()).filter_map(|at| list.node(at)) {
+            match node {
+                NodeRef::Packed(node) => self.list_node(node),
+                NodeRef::Plain(element) => self.list_plain_node(element),
+            }
+        }
     }
 
     /// The start of a list; as many nodes have to follow.

@@ -5,6 +5,11 @@
 
 pub(crate) mod hash;
 pub(crate) mod intset;
+#[cfg_attr(
+    not(test),
+    expect(unused_imports, reason = "the commands of lists come next")
+)]
+pub(crate) mod list;
 pub(crate) mod packed;
 pub(crate) mod pages;
 mod sample;

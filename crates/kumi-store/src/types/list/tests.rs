@@ -1,0 +1,174 @@
+mod model;
+mod redis;
+
+use super::*;
+
+fn limits(fill: i32) -> ListLimits {
+    ListLimits {
+        fill,
+        ..ListLimits::default()
+    }
+}
+
+/// Pushes as RPUSH does.
+fn rpush(list: &mut List, elements: &[&[u8]], limits: ListLimits) {
+    let bytes = elements.iter().map(|element| element.len()).sum();
+    list.prepare(elements.len(), bytes, limits);
+    for element in elements {
+        list.push(Side::Back, element, limits);
+    }
+}
+
+fn name(list: &List) -> &'static str {
+    list.view().encoding().name()
+}
+
+fn texts(list: &List) -> Vec<Vec<u8>> {
+    list.view()
+        .iter()
+        .map(|elem| elem.text().to_vec())
+        .collect()
+}
+
+#[test]
+fn names_follow_the_limit_in_bytes() {
+    let cases = [
+        (-1, 4096),
+        (-2, 8192),
+        (-3, 16_384),
+        (-4, 32_768),
+        (-5, 65_536),
+        (-9, 65_536),
+    ];
+    for (fill, limit) in cases {
+        let mut list = List::new();
+        // A string of over 4,095 bytes: seven bytes for the listpack, five for its head, and its own length behind it.
+        rpush(&mut list, &[&vec![b'x'; limit - 7]], limits(fill));
+        assert_eq!(name(&list), "listpack", "{fill}");
+        let mut list = List::new();
+        rpush(&mut list, &[&vec![b'x'; limit - 6]], limits(fill));
+        assert_eq!(name(&list), "quicklist", "{fill}");
+    }
+}
+
+#[test]
+fn names_follow_the_limit_in_elements() {
+    let elements: Vec<&[u8]> = vec![b"x"; 8];
+    let mut list = List::new();
+    rpush(&mut list, &elements, limits(8));
+    assert_eq!(name(&list), "listpack");
+    rpush(&mut list, &[b"y"], limits(8));
+    assert_eq!(name(&list), "quicklist");
+    // Nine elements are two nodes; one node is left, and then half the limit.
+    list.remove_range(8, 1);
+    list.settle(true, limits(8));
+    assert_eq!((name(&list), list.view().node_count()), ("quicklist", 1));
+    list.remove_range(0, 3);
+    list.settle(true, limits(8));
+    assert_eq!(name(&list), "quicklist");
+    list.remove_range(0, 1);
+    list.settle(true, limits(8));
+    assert_eq!(name(&list), "listpack");
+    assert_eq!(texts(&list), vec![b"x".to_vec(); 4]);
+}
+
+#[test]
+fn a_quicklist_reverts_at_half_the_limit() {
+    let big = vec![b'x'; 1000];
+    let mut list = List::new();
+    rpush(&mut list, &[&big[..]; 9], limits(-2));
+    assert_eq!((name(&list), list.view().node_count()), ("quicklist", 2));
+    for left in (1..9).rev() {
+        list.remove_range(left, 1);
+        list.settle(true, limits(-2));
+        let expected = if left <= 4 { "listpack" } else { "quicklist" };
+        assert_eq!(name(&list), expected, "{left}");
+    }
+    // Two nodes are a quicklist however short they are.
+    let mut list = List::new();
+    rpush(&mut list, &[&big[..]; 9], limits(-2));
+    list.remove_range(0, 7);
+    list.settle(true, limits(-2));
+    assert_eq!((name(&list), list.view().node_count()), ("quicklist", 2));
+    assert!(list.small().is_none());
+}
+
+#[test]
+fn small_lists_can_be_kept_elsewhere() {
+    let mut list = List::new();
+    rpush(&mut list, &[b"a", b"12", b""], limits(-2));
+    let (encoding, bytes) = list.small().unwrap();
+    let view = ListRef::from_small(encoding, bytes);
+    assert_eq!((view.len(), view.get(1)), (3, Some(Elem::Int(12))));
+    assert_eq!(view.position(b"12"), Some(1));
+    assert_eq!(view.position(b"13"), None);
+    let again = List::from_small(encoding, bytes.to_vec());
+    assert_eq!(texts(&again), texts(&list));
+    assert_eq!(again.len(), 3);
+    let bytes = bytes.to_vec();
+    assert_eq!(list.into_buffer().map(|buffer| buffer == bytes), Some(true));
+}
+
+#[test]
+fn large_elements_are_nodes_of_their_own() {
+    let limits = ListLimits {
+        fill: -2,
+        plain_bytes: 5,
+    };
+    let mut list = List::quicklist();
+    for element in ["a", "b", "longer", "c", "d", "e"] {
+        list.push(Side::Back, element.as_bytes(), limits);
+    }
+    assert_eq!(list.view().node_count(), 3);
+    assert!(list.insert(4, Side::Front, b"between", limits));
+    assert_eq!(list.view().node_count(), 5);
+    assert!(list.set(2, b"packed", limits) && list.set(2, b"x", limits));
+    assert!(list.set(0, b"plain too", limits));
+    assert!(!list.set(9, b"x", limits) && !list.insert(9, Side::Back, b"x", limits));
+    let expected = ["plain too", "b", "x", "c", "between", "d", "e"];
+    assert_eq!(texts(&list), expected.map(|text| text.as_bytes().to_vec()));
+    let back: Vec<_> = list
+        .view()
+        .iter_back()
+        .map(|elem| elem.text().to_vec())
+        .collect();
+    let mut reversed = texts(&list);
+    reversed.reverse();
+    assert_eq!(back, reversed);
+    assert_eq!(list.remove_equal(b"between", Side::Back, 0), 1);
+    assert_eq!(list.remove_range(0, 100), 6);
+    assert!(list.is_empty());
+    list.settle(true, limits);
+    assert_eq!(
+        list.heap_bytes(),
+        list.view().node(0).map_or(0, |_| list.node_bytes)
+    );
+}
+
+#[test]
+fn a_long_list_is_dropped_in_slices() {
+    let mut list = List::new();
+    let element = vec![b'x'; 1000];
+    for _ in 0..800 {
+        rpush(&mut list, &[&element], limits(-2));
+    }
+    let pieces = list.pieces();
+    assert_eq!(pieces, 100);
+    for piece in 1..=pieces {
+        assert_eq!(list.drop_piece(), piece < pieces, "piece {piece}");
+    }
+}
+
+#[test]
+fn a_long_list_costs_little_more_than_its_elements() {
+    let mut list = List::new();
+    for index in 0..100_000 {
+        rpush(
+            &mut list,
+            &[format!("element:{index:08}").as_bytes()],
+            limits(-2),
+        );
+    }
+    // 16 bytes each, and a header and a size of a byte each.
+    assert!(list.heap_bytes() < 100_000 * 20, "{}", list.heap_bytes());
+}
