@@ -1,0 +1,190 @@
+//! The math library, with Redis's own generator behind `random`: the linear congruence of `drand48` from a fixed start.
+
+use crate::host::Host;
+use crate::value::Value;
+use crate::vm::{Args, NativeFn, Result, Vm};
+
+/// 48 bits of state.
+#[derive(Debug)]
+pub(crate) struct Random {
+    state: u64,
+}
+
+const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+const INCREMENT: u64 = 0xB;
+const MASK: u64 = (1 << 48) - 1;
+const LOW_WORD: u64 = 0x330E;
+/// Every server starts here.
+const START: u64 = 0x1234_ABCD_330E;
+
+impl Random {
+    pub(crate) fn new() -> Random {
+        Random { state: START }
+    }
+
+    fn seed(&mut self, seed: i32) {
+        self.state = u64::from(seed as u32) << 16 | LOW_WORD;
+    }
+
+    /// 31 bits.
+    fn next(&mut self) -> i32 {
+        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
+        (self.state >> 17) as i32
+    }
+
+    /// In [0, 1).
+    fn fraction(&mut self) -> f64 {
+        f64::from(self.next() % i32::MAX) / f64::from(i32::MAX)
+    }
+}
+
+const FUNCTIONS: &[(&str, NativeFn)] = &[
+    ("abs", |vm, _, args| unary(vm, args, f64::abs)),
+    ("acos", |vm, _, args| unary(vm, args, f64::acos)),
+    ("asin", |vm, _, args| unary(vm, args, f64::asin)),
+    ("atan", |vm, _, args| unary(vm, args, f64::atan)),
+    ("atan2", |vm, _, args| binary(vm, args, f64::atan2)),
+    ("ceil", |vm, _, args| unary(vm, args, f64::ceil)),
+    ("cos", |vm, _, args| unary(vm, args, f64::cos)),
+    ("cosh", |vm, _, args| unary(vm, args, f64::cosh)),
+    ("deg", |vm, _, args| {
+        unary(vm, args, |x| x / RADIANS_PER_DEGREE)
+    }),
+    ("exp", |vm, _, args| unary(vm, args, f64::exp)),
+    ("floor", |vm, _, args| unary(vm, args, f64::floor)),
+    ("fmod", |vm, _, args| binary(vm, args, |x, y| x % y)),
+    ("frexp", frexp),
+    ("ldexp", ldexp),
+    ("log", |vm, _, args| unary(vm, args, f64::ln)),
+    ("log10", |vm, _, args| unary(vm, args, f64::log10)),
+    ("max", |vm, _, args| extreme(vm, args, |x, best| x > best)),
+    ("min", |vm, _, args| extreme(vm, args, |x, best| x < best)),
+    ("mod", |vm, _, args| binary(vm, args, |x, y| x % y)),
+    ("modf", modf),
+    ("pow", |vm, _, args| binary(vm, args, f64::powf)),
+    ("rad", |vm, _, args| {
+        unary(vm, args, |x| x * RADIANS_PER_DEGREE)
+    }),
+    ("random", random),
+    ("randomseed", randomseed),
+    ("sin", |vm, _, args| unary(vm, args, f64::sin)),
+    ("sinh", |vm, _, args| unary(vm, args, f64::sinh)),
+    ("sqrt", |vm, _, args| unary(vm, args, f64::sqrt)),
+    ("tan", |vm, _, args| unary(vm, args, f64::tan)),
+    ("tanh", |vm, _, args| unary(vm, args, f64::tanh)),
+];
+
+const RADIANS_PER_DEGREE: f64 = std::f64::consts::PI / 180.0;
+
+pub(crate) fn open(vm: &mut Vm) {
+    let table = super::library(vm, "math", FUNCTIONS);
+    vm.set_field(table, "pi", Value::Number(std::f64::consts::PI));
+    vm.set_field(table, "huge", Value::Number(f64::INFINITY));
+}
+
+fn unary(vm: &mut Vm, args: Args, function: fn(f64) -> f64) -> Result<usize> {
+    let x = vm.check_number(args, 0)?;
+    vm.give(Value::Number(function(x)))
+}
+
+fn binary(vm: &mut Vm, args: Args, function: fn(f64, f64) -> f64) -> Result<usize> {
+    let x = vm.check_number(args, 0)?;
+    let y = vm.check_number(args, 1)?;
+    vm.give(Value::Number(function(x, y)))
+}
+
+fn extreme(vm: &mut Vm, args: Args, better: fn(f64, f64) -> bool) -> Result<usize> {
+    let mut best = vm.check_number(args, 0)?;
+    for at in 1..args.count {
+        let x = vm.check_number(args, at)?;
+        if better(x, best) {
+            best = x;
+        }
+    }
+    vm.give(Value::Number(best))
+}
+
+fn frexp(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
+    let x = vm.check_number(args, 0)?;
+    let (mantissa, exponent) = if x == 0.0 || !x.is_finite() {
+        (x, 0)
+    } else {
+        // A subnormal is made normal first.
+        let (scaled, shift) = if x.abs() < f64::MIN_POSITIVE {
+            (x * 2f64.powi(54), 54)
+        } else {
+            (x, 0)
+        };
+        let bits = scaled.to_bits();
+        let exponent = ((bits >> 52) & 0x7FF) as i32 - 1022 - shift;
+        let mantissa = f64::from_bits(bits & !(0x7FF << 52) | 1022 << 52);
+        (mantissa, exponent)
+    };
+    vm.push(Value::Number(mantissa));
+    vm.push(Value::Number(f64::from(exponent)));
+    Ok(2)
+}
+
+fn ldexp(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
+    let x = vm.check_number(args, 0)?;
+    let power = vm.check_int32(args, 1)?;
+    let result = crate::number::scale_by_two(x, power.clamp(-5000, 5000));
+    vm.give(Value::Number(result))
+}
+
+fn modf(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
+    let x = vm.check_number(args, 0)?;
+    let (whole, fraction) = if x.is_infinite() {
+        (x, 0f64.copysign(x))
+    } else {
+        (x.trunc(), (x - x.trunc()).copysign(x))
+    };
+    vm.push(Value::Number(whole));
+    vm.push(Value::Number(fraction));
+    Ok(2)
+}
+
+fn random(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
+    let fraction = vm.random.fraction();
+    let result = match args.count {
+        0 => fraction,
+        1 => {
+            let high = vm.check_int32(args, 0)?;
+            if high < 1 {
+                return Err(vm.bad_argument(0, "interval is empty"));
+            }
+            (fraction * f64::from(high)).floor() + 1.0
+        }
+        2 => {
+            let low = vm.check_int32(args, 0)?;
+            let high = vm.check_int32(args, 1)?;
+            if low > high {
+                return Err(vm.bad_argument(1, "interval is empty"));
+            }
+            // The width is a C int.
+            let width = high.wrapping_sub(low).wrapping_add(1);
+            (fraction * f64::from(width)).floor() + f64::from(low)
+        }
+        _ => return Err(vm.error("wrong number of arguments")),
+    };
+    vm.give(Value::Number(result))
+}
+
+fn randomseed(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
+    let seed = vm.check_int32(args, 0)?;
+    vm.random.seed(seed);
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_number_is_the_one_every_redis_gives() {
+        assert_eq!(
+            format!("{:.14}", Random::new().fraction()),
+            "0.39646477363839"
+        );
+    }
+}

@@ -1,0 +1,304 @@
+//! The virtual machine: one state with its heap, the running coroutine's stack and frames, and its limits.
+//!
+//! Lua functions call each other without recursion on the thread's stack. Native functions, metamethods, `pcall` and
+//! `coroutine.resume` recurse, at most [`MAX_NATIVE_DEPTH`] levels and never below a lowest stack address.
+//!
+//! Frames are only removed by a normal return or by the code that catches an error, so that while an error travels the
+//! frames show where it was raised. The collector runs between instructions only: native code may hold values in
+//! variables as long as it does not call back into Lua.
+
+pub(crate) mod arith;
+mod call;
+mod compare;
+mod concat;
+pub(crate) mod coroutine;
+pub(crate) mod error;
+mod gc;
+mod index;
+pub(crate) use index::READONLY;
+mod names;
+mod run;
+
+use crate::heap::{Closure, Heap, NativeClosure};
+use crate::host::{Host, Limits};
+use crate::proto::Body;
+use crate::value::{FuncId, Str, TableId, ThreadId, Value};
+pub use error::Error;
+pub(crate) use error::{ErrorKind, Result};
+
+/// Nested native calls: LUAI_MAXCCALLS.
+pub(crate) const MAX_NATIVE_DEPTH: u32 = 200;
+/// Frames of one coroutine. Lua 5.1 doubles its array of frames and fails when the new size passes 20000.
+pub(crate) const MAX_FRAMES: usize = 16384;
+/// Stack slots a native function may ask for: LUAI_MAXCSTACK.
+pub(crate) const MAX_NATIVE_SLOTS: usize = 8000;
+/// Registers that are always available above a frame's base.
+pub(crate) const FRAME_ROOM: usize = 256;
+pub(crate) const NO_PROTO: u32 = u32::MAX;
+
+/// A native function: arguments are in the stack, results are pushed, their number is returned.
+pub(crate) type NativeFn = fn(&mut Vm, &mut dyn Host, Args) -> Result<usize>;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Native {
+    Builtin(NativeFn),
+    /// A function of the host, by its number.
+    Host(u32),
+}
+
+/// The arguments of a native call: places in the stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Args {
+    pub(crate) base: usize,
+    pub(crate) count: usize,
+}
+
+/// An active function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    /// Place of the function in the stack; results go there.
+    pub(crate) func: u32,
+    pub(crate) base: u32,
+    /// End of the registers.
+    pub(crate) top: u32,
+    pub(crate) closure: FuncId,
+    /// [`NO_PROTO`] for native functions.
+    pub(crate) proto: u32,
+    /// The next instruction.
+    pub(crate) pc: u32,
+    /// Results the caller wants, -1 for all.
+    pub(crate) results: i32,
+    /// Tail calls that replaced frames here.
+    pub(crate) tail_calls: u32,
+}
+
+impl Frame {
+    pub(crate) fn is_lua(&self) -> bool {
+        self.proto != NO_PROTO
+    }
+}
+
+macro_rules! events {
+    ($($name:ident $text:literal),* $(,)?) => {
+        /// Metamethods. The first eight have a bit in a table's cache of absent ones.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Event { $($name),* }
+
+        const EVENT_NAMES: &[&str] = &[$($text),*];
+    };
+}
+
+events! {
+    Index "__index", NewIndex "__newindex", Eq "__eq", Len "__len", Call "__call", Lt "__lt", Le "__le",
+    Concat "__concat", Add "__add", Sub "__sub", Mul "__mul", Div "__div", Mod "__mod", Pow "__pow", Unm "__unm",
+    ToString "__tostring", Metatable "__metatable",
+}
+
+/// The body the run loop works on.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    proto: u32,
+    body: Body,
+}
+
+/// One Lua state.
+#[derive(Debug)]
+pub(crate) struct Vm {
+    pub(crate) heap: Heap,
+    /// Stack of the running coroutine.
+    pub(crate) stack: Vec<Value>,
+    /// End of the arguments or of open results.
+    pub(crate) top: usize,
+    pub(crate) frames: Vec<Frame>,
+    /// Open upvalues by stack place, ascending.
+    pub(crate) open: Vec<(u32, u32)>,
+    loaded: Loaded,
+    pub(crate) current: ThreadId,
+    /// Coroutines that wait for the one they resumed, the main one first.
+    pub(crate) resumers: Vec<ThreadId>,
+    pub(crate) globals: TableId,
+    pub(crate) string_meta: Option<TableId>,
+    pub(crate) event_names: Vec<Str>,
+    /// Values the host keeps; `None` is free.
+    pub(crate) pinned: Vec<Option<Value>>,
+    pub(crate) depth: u32,
+    /// Native depth at which the running coroutine may yield.
+    pub(crate) yield_depth: u32,
+    /// Lowest stack address calls may reach.
+    pub(crate) stack_floor: usize,
+    pub(crate) limits: Limits,
+    /// Instructions left until the host's hook is called.
+    pub(crate) fuel: i64,
+    pub(crate) random: crate::libs::math::Random,
+    pub(crate) gc: gc::Collector,
+    /// A buffer natives build strings in.
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl Vm {
+    pub(crate) fn new(limits: Limits) -> Vm {
+        let mut heap = Heap::new();
+        let globals = heap.table(0, 0);
+        let event_names: Vec<Str> = EVENT_NAMES
+            .iter()
+            .map(|name| heap.string(name.as_bytes()))
+            .collect();
+        for name in &event_names {
+            heap.strings.items[name.index()].mark = crate::heap::color::FIXED;
+        }
+        let main = heap.thread(coroutine::Coroutine::main());
+        let fuel = limits.hook_interval;
+        let mut vm = Vm {
+            heap,
+            stack: vec![Value::Nil; FRAME_ROOM * 2],
+            top: 0,
+            frames: Vec::with_capacity(16),
+            open: Vec::new(),
+            loaded: Loaded {
+                proto: NO_PROTO,
+                body: Body::default(),
+            },
+            current: main,
+            resumers: Vec::new(),
+            globals,
+            string_meta: None,
+            event_names,
+            pinned: Vec::new(),
+            depth: 0,
+            yield_depth: u32::MAX,
+            stack_floor: 0,
+            limits,
+            fuel,
+            random: crate::libs::math::Random::new(),
+            gc: gc::Collector::default(),
+            scratch: Vec::new(),
+        };
+        vm.heap.threshold = gc::FIRST_THRESHOLD;
+        vm
+    }
+
+    pub(crate) fn str(&mut self, bytes: &[u8]) -> Value {
+        Value::Str(self.heap.string(bytes))
+    }
+
+    pub(crate) fn native(&mut self, native: Native, upvals: Vec<Value>) -> Value {
+        let closure = Closure::Native(NativeClosure { native, upvals });
+        Value::Function(self.heap.function(closure, self.globals))
+    }
+
+    /// Sets a field of a table, by name.
+    pub(crate) fn set_field(&mut self, table: TableId, name: &str, value: Value) {
+        let key = self.str(name.as_bytes());
+        self.heap.raw_set(table, key, value);
+    }
+
+    /// Sets fields of a table to native functions.
+    pub(crate) fn register(&mut self, table: TableId, functions: &[(&str, NativeFn)]) {
+        for (name, function) in functions {
+            let value = self.native(Native::Builtin(*function), Vec::new());
+            self.set_field(table, name, value);
+        }
+    }
+
+    pub(crate) fn arg(&self, args: Args, at: usize) -> Value {
+        if at < args.count {
+            self.stack[args.base + at]
+        } else {
+            Value::Nil
+        }
+    }
+
+    /// Appends a result.
+    pub(crate) fn push(&mut self, value: Value) {
+        if self.top >= self.stack.len() {
+            self.ensure_stack(self.top + 1);
+        }
+        self.stack[self.top] = value;
+        self.top += 1;
+    }
+
+    /// Returns one value from a native.
+    pub(crate) fn give(&mut self, value: Value) -> Result<usize> {
+        self.push(value);
+        Ok(1)
+    }
+
+    pub(crate) fn give_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
+        let value = self.str(bytes);
+        self.give(value)
+    }
+
+    /// Makes the stack at least this long.
+    pub(crate) fn ensure_stack(&mut self, len: usize) {
+        if self.stack.len() < len {
+            let grown = len.max(self.stack.len() * 2);
+            self.heap.bytes += (grown - self.stack.len()) * size_of::<Value>();
+            self.stack.resize(grown, Value::Nil);
+        }
+    }
+
+    /// Fails if `extra` more bytes would pass the memory limit.
+    pub(crate) fn reserve_memory(&mut self, extra: usize) -> Result<()> {
+        if self.heap.bytes.saturating_add(extra) > self.limits.memory_bytes {
+            return Err(Error::from(ErrorKind::Memory));
+        }
+        Ok(())
+    }
+
+    /// Charges work done outside the run loop, so that the host's hook is called in time.
+    #[inline]
+    pub(crate) fn charge(&mut self, host: &mut dyn Host, work: usize) -> Result<()> {
+        self.fuel -= work as i64;
+        if self.fuel < 0 {
+            return self.call_hook(host);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn call_hook(&mut self, host: &mut dyn Host) -> Result<()> {
+        self.fuel = self.limits.hook_interval;
+        host.interrupt()
+            .map_err(|reason| Error::from(ErrorKind::Interrupted(reason)))
+    }
+
+    /// The metamethod of a table, using its cache of absent ones.
+    #[inline]
+    pub(crate) fn table_event(&mut self, meta: TableId, event: Event) -> Value {
+        let bit = 1u8.checked_shl(event as u32).unwrap_or(0);
+        let table = self.heap.at(meta);
+        if table.absent & bit != 0 {
+            return Value::Nil;
+        }
+        let found = table.get_str(self.event_names[event as usize]);
+        if found.is_nil() {
+            self.heap.at_mut(meta).absent |= bit;
+        }
+        found
+    }
+
+    pub(crate) fn metatable(&self, value: Value) -> Option<TableId> {
+        match value {
+            Value::Table(id) => self.heap.at(id).meta,
+            Value::UserData(id) => self.heap.users.items[id.index()].meta,
+            Value::Str(_) => self.string_meta,
+            _ => None,
+        }
+    }
+
+    /// The metamethod of any value.
+    pub(crate) fn event(&mut self, value: Value, event: Event) -> Value {
+        match self.metatable(value) {
+            Some(meta) => self.table_event(meta, event),
+            None => Value::Nil,
+        }
+    }
+}
+
+/// The address of the top of the thread's stack, roughly.
+#[inline(never)]
+pub(crate) fn stack_address() -> usize {
+    let here = 0u8;
+    std::ptr::from_ref(&here) as usize
+}

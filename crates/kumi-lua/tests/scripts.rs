@@ -1,0 +1,296 @@
+//! Small programs and what they return, through the public interface.
+
+use kumi_lua::{Call, Error, Host, Limits, Lua, ScriptError, Value};
+
+/// Runs a script in Redis's environment; its first result as text, or the error's message after `error: `.
+fn run(source: &str) -> String {
+    let mut lua = Lua::redis(Limits::default());
+    run_in(&mut lua, &mut (), source)
+}
+
+fn run_in(lua: &mut Lua, host: &mut dyn Host, source: &str) -> String {
+    let script = match lua.load("@user_script", source.as_bytes()) {
+        Ok(script) => script,
+        Err(error) => return format!("error: {error}"),
+    };
+    let (value, prefix) = match lua.call(host, &script, &[]) {
+        Ok(results) => (results.first().copied().unwrap_or_default(), ""),
+        Err(ScriptError { value, .. }) => (value, "error: "),
+    };
+    let text = match value {
+        Value::Str(_) => String::from_utf8_lossy(lua.bytes(value).unwrap_or_default()).into_owned(),
+        Value::Number(n) => n.to_string(),
+        other => format!("{other:?}"),
+    };
+    lua.release(script);
+    format!("{prefix}{text}")
+}
+
+fn check(source: &str, expected: &str) {
+    assert_eq!(run(source), expected, "{source}");
+}
+
+#[test]
+fn expressions_and_statements() {
+    check("return 1 + 2 * 3 ^ 2", "19");
+    check("local a, b = 1 return a, b", "1");
+    check("local t = {1, 2, x = 3} return #t + t.x", "5");
+    check(
+        "local s = 0 for i = 10, 1, -3 do s = s + i end return s",
+        "22",
+    );
+    check(
+        "local i = 0 repeat local j = i i = i + 1 until j == 4 return i",
+        "5",
+    );
+    check(
+        "local i = 0 while true do i = i + 1 if i > 9 then break end end return i",
+        "10",
+    );
+    check(
+        "return (function(...) return select('#', ...) end)(1, nil, nil)",
+        "3",
+    );
+    check(
+        "local function f(...) return arg.n end return f(1, 2, 3)",
+        "3",
+    );
+    check("local a = {} a.x, a.y = 1, 2 return a.x .. a.y", "12");
+    check("return not nil and 'yes' or 'no'", "yes");
+    check(
+        "local f = {} for i = 1, 3 do f[i] = function() i = i + 1 return i end end f[1]() return f[1]() + f[2]()",
+        "6",
+    );
+    check("return 0x10 .. 1e3 .. .5", "1610000.5");
+}
+
+#[test]
+fn errors_name_variables_and_lines() {
+    check(
+        "local t = {}\nreturn t.x.y",
+        "error: user_script:2: attempt to index field 'x' (a nil value)",
+    );
+    check(
+        "return nope()",
+        "error: user_script:1: Script attempted to access nonexistent global variable 'nope'",
+    );
+    check(
+        "local s = 'a' s:nope()",
+        "error: user_script:1: attempt to call method 'nope' (a nil value)",
+    );
+    check(
+        "x = 1",
+        "error: user_script:1: Attempt to modify a readonly table",
+    );
+    check(
+        "return {} < {}",
+        "error: user_script:1: attempt to compare two table values",
+    );
+    check(
+        "return 1 .. {}",
+        "error: user_script:1: attempt to concatenate a table value",
+    );
+    check(
+        "string.rep()",
+        "error: user_script:1: bad argument #1 to 'rep' (string expected, got no value)",
+    );
+    check(
+        "for i = 1",
+        "error: user_script:1: ',' expected near '<eof>'",
+    );
+    check(
+        "x = = 1",
+        "error: user_script:1: unexpected symbol near '='",
+    );
+    check(
+        "local function f() return f() + 1 end return f()",
+        "error: user_script:1: stack overflow",
+    );
+}
+
+#[test]
+fn metatables_and_coroutines() {
+    check(
+        "return setmetatable({}, {__index = function(_, k) return k .. '!' end}).x",
+        "x!",
+    );
+    check(
+        "return #setmetatable({1}, {__len = function() return 9 end})",
+        "1",
+    );
+    check(
+        "return tostring(setmetatable({}, {__tostring = function() return 'T' end}))",
+        "T",
+    );
+    check(
+        "local co = coroutine.wrap(function(a) while true do a = coroutine.yield(a * 2) end end) co(1) return co(21)",
+        "42",
+    );
+    check(
+        "return coroutine.resume(coroutine.create(function() error('x') end)) and 'ok' or 'failed'",
+        "failed",
+    );
+    check(
+        "local co co = coroutine.create(function() return coroutine.status(co) end) local _, s = coroutine.resume(co) return s .. coroutine.status(co)",
+        "runningdead",
+    );
+}
+
+#[test]
+fn environments_of_functions_can_be_changed_where_the_library_has_it() {
+    let mut lua = Lua::new(Limits::default());
+    let source = "local function f() return x end setfenv(f, {x = 7}) return f() + (getfenv(f).x)";
+    assert_eq!(run_in(&mut lua, &mut (), source), "14");
+    assert_eq!(run_in(&mut lua, &mut (), "y = 5 return y"), "5");
+}
+
+/// Counts its calls and ends scripts after some hooks.
+struct Counting {
+    calls: usize,
+    hooks_left: usize,
+}
+
+impl Host for Counting {
+    fn call(&mut self, function: u32, call: &mut Call<'_>) -> Result<(), Error> {
+        self.calls += 1;
+        match function {
+            0 => {
+                let joined: Vec<u8> = (0..call.len())
+                    .filter_map(|at| call.arg_bytes(at))
+                    .flatten()
+                    .copied()
+                    .collect();
+                call.push_bytes(&joined);
+                Ok(())
+            }
+            1 => {
+                let table = call.table(0, 1);
+                let text = call.string(b"ERR from the host");
+                call.set_field(table, b"err", text);
+                Err(call.raise(Value::Table(table)))
+            }
+            _ => Err(call.error("bad call")),
+        }
+    }
+
+    fn interrupt(&mut self) -> Result<(), String> {
+        self.hooks_left = self.hooks_left.checked_sub(1).ok_or("killed")?;
+        Ok(())
+    }
+}
+
+fn with_host() -> (Lua, Counting) {
+    let mut lua = Lua::redis_unprotected(Limits::default());
+    let table = lua.table(0, 3);
+    for (number, name) in ["join", "fail", "bad"].iter().enumerate() {
+        let function = lua.host_function(number as u32);
+        lua.set_field(table, name.as_bytes(), function);
+    }
+    let globals = lua.globals();
+    lua.set_field(globals, b"redis", Value::Table(table));
+    lua.protect();
+    (
+        lua,
+        Counting {
+            calls: 0,
+            hooks_left: 5,
+        },
+    )
+}
+
+#[test]
+fn host_functions_take_strings_and_raise_tables() {
+    let (mut lua, mut host) = with_host();
+    assert_eq!(
+        run_in(&mut lua, &mut host, "return redis.join('a', 'b', 'c')"),
+        "abc"
+    );
+    let source = "local ok, e = pcall(redis.fail) return e.err";
+    assert_eq!(run_in(&mut lua, &mut host, source), "ERR from the host");
+    assert_eq!(
+        run_in(&mut lua, &mut host, "\nredis.bad()"),
+        "error: user_script:2: bad call"
+    );
+    assert_eq!(
+        run_in(&mut lua, &mut host, "redis.x = 1"),
+        "error: user_script:1: Attempt to modify a readonly table"
+    );
+    assert_eq!(host.calls, 3);
+}
+
+#[test]
+fn an_interrupt_is_not_caught() {
+    for source in [
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "local function f() return f() end f()",
+        "local s = ('a'):rep(5000) return s:find(('a-'):rep(30) .. 'b')",
+        "local t = {} for i = 1, 100000 do t[i] = i end while true do table.sort(t, function(a, b) return a > b end) end",
+        "coroutine.wrap(function() while true do end end)()",
+        "while true do xpcall(function() error('x') end, function() while true do end end) end",
+        "while true do cjson.decode(cjson.encode({1, 2, {3}})) end",
+        "local s = ('x'):rep(100000) while true do s:rep(100) end",
+    ] {
+        let (mut lua, mut host) = with_host();
+        let script = lua
+            .load("@user_script", source.as_bytes())
+            .expect("it compiles");
+        let error = lua
+            .call(&mut host, &script, &[])
+            .expect_err("it never ends by itself");
+        assert_eq!(error.interrupted.as_deref(), Some("killed"), "{source}");
+    }
+}
+
+#[test]
+fn the_memory_limit_raises_an_error_and_garbage_does_not_count() {
+    let mut limits = Limits::default();
+    limits.memory_bytes = 4 << 20;
+    let mut lua = Lua::redis(limits);
+    for source in [
+        "local t = {} for i = 1, 1e9 do t[i] = i end",
+        "local s = 'x' while true do s = s .. s end",
+        "return ('x'):rep(1e8)",
+        "local t = {} while true do t = {t} end",
+        "local t = {} for i = 1, 1e9 do t[i .. ''] = i end",
+    ] {
+        assert_eq!(
+            run_in(&mut lua, &mut (), source),
+            "error: not enough memory",
+            "{source}"
+        );
+    }
+    let garbage =
+        "local s = 0 for i = 1, 200000 do local t = {i, tostring(i)} s = s + #t end return s";
+    assert_eq!(run_in(&mut lua, &mut (), garbage), "400000");
+}
+
+#[test]
+fn a_state_moves_between_threads_and_works_on_a_small_stack() {
+    let lua = Lua::redis(Limits::default());
+    let deep = [
+        "local n = 0 local function f() n = n + 1 pcall(f) end f() return n > 50 and 'ok' or n",
+        "local t = setmetatable({}, {__index = function(t, k) return t[k] end}) return pcall(function() return t.x end) and 'no' or 'ok'",
+        "local function f() return coroutine.wrap(f)() end return pcall(f) and 'no' or 'ok'",
+        "return loadstring('return ' .. ('('):rep(190) .. '1' .. (')'):rep(190)) and 'ok' or 'ok'",
+        "return loadstring(('do '):rep(1000)) and 'no' or 'ok'",
+        "return loadstring('x = ' .. ('{'):rep(1000)) and 'no' or 'ok'",
+        "return loadstring('return ' .. ('function() return '):rep(500)) and 'no' or 'ok'",
+        "local t = {} for i = 1, 100 do t[i] = i end table.sort(t, function(a, b) return pcall(string.gsub, 'x', 'x', function() return 'y' end) and a < b end) return 'ok'",
+        "local t = {} for i = 1, 900 do t = {t} end return #cjson.encode(t) > 0 and 'ok'",
+        "return (cjson.decode(('['):rep(900) .. (']'):rep(900))) and 'ok'",
+        "return pcall(cmsgpack.unpack, ('\\145'):rep(100000)) and 'no' or 'ok'",
+        "return string.find(('a'):rep(300000), ('a?'):rep(300000)) and 'ok'",
+        "local s = 'x' for i = 1, 300 do s = setmetatable({}, {__tostring = function() return tostring(s) end}) end return pcall(tostring, s) and 'no' or 'ok'",
+    ];
+    let handle = std::thread::Builder::new()
+        .stack_size(256 * 1024)
+        .spawn(move || {
+            let mut lua = lua;
+            for source in deep {
+                assert_eq!(run_in(&mut lua, &mut (), source), "ok", "{source}");
+            }
+        })
+        .expect("the thread starts");
+    handle.join().expect("no script exhausts the stack");
+}
