@@ -24,7 +24,7 @@ pub(crate) struct HashLimits {
 impl Default for HashLimits {
     fn default() -> Self {
         HashLimits {
-            entries: 128,
+            entries: 512,
             value_bytes: 64,
         }
     }
@@ -170,13 +170,13 @@ impl<'a> HashRef<'a> {
 }
 
 /// A hash.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hash {
     form: Form,
     encoding: HashEncoding,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Form {
     Packed(Packed),
     Table(Box<Table<2>>),

@@ -53,4 +53,11 @@ pub(crate) trait Slices: Send {
     fn drop_piece(&mut self) -> bool;
 }
 
+/// A copy with the same capacity, so that sums of heap bytes hold for the copy of a collection too.
+fn clone_whole<T: Clone>(items: &Vec<T>) -> Vec<T> {
+    let mut copy = Vec::with_capacity(items.capacity());
+    copy.extend_from_slice(items);
+    copy
+}
+
 const fn assert_send<T: Send>() {}

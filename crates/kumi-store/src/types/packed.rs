@@ -255,9 +255,17 @@ impl<'a, const TWO_WAY: bool> Iterator for Iter<'a, TWO_WAY> {
 }
 
 /// A packed block that owns its bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Block<const TWO_WAY: bool> {
     bytes: Vec<u8>,
+}
+
+impl<const TWO_WAY: bool> Clone for Block<TWO_WAY> {
+    fn clone(&self) -> Self {
+        Block {
+            bytes: super::clone_whole(&self.bytes),
+        }
+    }
 }
 
 impl<const TWO_WAY: bool> Block<TWO_WAY> {

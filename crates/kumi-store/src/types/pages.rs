@@ -61,7 +61,7 @@ pub(crate) trait Page: Default {
     fn absorb(&mut self, other: Self);
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Segment<P> {
     pages: [P; PAGES],
     /// The hash bits all entries have in common, at the top; zero below.
@@ -98,7 +98,7 @@ impl<P: Page> Segment<P> {
 }
 
 /// A hash table of pages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pages<P> {
     /// Segment numbers by the hash's top bits; a power of two of them.
     directory: Vec<u32>,

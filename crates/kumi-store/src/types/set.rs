@@ -191,13 +191,13 @@ impl<'a> SetRef<'a> {
 }
 
 /// A set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Set {
     form: Form,
     encoding: SetEncoding,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Form {
     Ints(IntSet),
     Packed(Packed),

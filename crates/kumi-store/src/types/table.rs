@@ -19,7 +19,7 @@ pub(super) fn hash(seed: Seed, elem: Elem<'_>) -> u64 {
 }
 
 /// A packed block as a page.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PackedPage<const STRIDE: usize>(Packed);
 
 impl<const STRIDE: usize> PackedPage<STRIDE> {
@@ -70,7 +70,7 @@ impl<const STRIDE: usize> Page for PackedPage<STRIDE> {
 }
 
 /// A hash (`STRIDE` 2) or set (`STRIDE` 1) of any size.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table<const STRIDE: usize>(Pages<PackedPage<STRIDE>>);
 
 impl<const STRIDE: usize> Table<STRIDE> {

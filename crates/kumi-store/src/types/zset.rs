@@ -257,13 +257,13 @@ pub(crate) enum Updated {
 }
 
 /// A sorted set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Zset {
     form: Form,
     encoding: ZsetEncoding,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Form {
     Packed(PackedZset),
     Tree(Box<Tree>),

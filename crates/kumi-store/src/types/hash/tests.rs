@@ -249,6 +249,21 @@ fn large_values_leave_their_pages_small() {
 }
 
 #[test]
+fn a_copy_is_sound_and_independent() {
+    let mut hash = Hash::new();
+    for field in 0..2000 {
+        let field = format!("{field}");
+        hash.set(field.as_bytes(), b"v", HashLimits::default(), SEED);
+    }
+    let copy = hash.clone();
+    for field in 0..2000 {
+        hash.remove(format!("{field}").as_bytes());
+    }
+    assert_sound(&copy);
+    assert_eq!(contents(&copy).len(), 2000);
+}
+
+#[test]
 fn a_large_hash_is_dropped_in_pieces() {
     let mut hash = Hash::new();
     for field in 0..20_000 {

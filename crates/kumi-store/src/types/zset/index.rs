@@ -3,6 +3,7 @@
 //! A record is eight bytes: 32 bits of the hash, and the leaf's number. The leaf has the rest: its
 //! items carry the same 32 bits, so records are moved and scanned without hashing a member again.
 
+use super::super::clone_whole;
 use super::super::pages::{Page, Pages, Seed};
 
 /// 32 bits of a member's hash.
@@ -15,6 +16,12 @@ const STEP: usize = 4;
 
 #[derive(Debug, Default)]
 struct RecordPage(Vec<u64>);
+
+impl Clone for RecordPage {
+    fn clone(&self) -> Self {
+        RecordPage(clone_whole(&self.0))
+    }
+}
 
 impl Page for RecordPage {
     // A page of twelve records is one and a half cache lines.
@@ -47,7 +54,7 @@ impl Page for RecordPage {
 }
 
 /// The index of all members of a sorted set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Index(Pages<RecordPage>);
 
 impl Index {

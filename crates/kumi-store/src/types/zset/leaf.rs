@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::super::clone_whole;
 use super::index::{Hash32, LeafId};
 
 /// Members in a full leaf.
@@ -49,6 +50,16 @@ pub(super) struct Leaf {
     pub(super) parent: u32,
     pub(super) prev: LeafId,
     pub(super) next: LeafId,
+}
+
+impl Clone for Leaf {
+    fn clone(&self) -> Self {
+        Leaf {
+            items: clone_whole(&self.items),
+            bytes: clone_whole(&self.bytes),
+            ..*self
+        }
+    }
 }
 
 impl Leaf {

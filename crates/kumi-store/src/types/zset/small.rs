@@ -88,7 +88,7 @@ impl<'a> ZsetView<'a> {
 }
 
 /// A small sorted set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PackedZset(Packed);
 
 impl PackedZset {

@@ -375,6 +375,20 @@ fn memory_per_member_stays_low_at_every_size() {
 }
 
 #[test]
+fn a_copy_is_sound_and_independent() {
+    let mut zset = numbered(3000);
+    let mut copy = zset.clone();
+    zset.remove_ranks(0..2000, &mut |_, _| {});
+    let Form::Tree(tree) = &copy.form else {
+        panic!("not a tree");
+    };
+    tree.assert_sound();
+    assert_eq!(copy.view().rank(b"2500"), Some((2500, 2500.0)));
+    copy.remove_ranks(0..usize::MAX, &mut |_, _| {});
+    assert_eq!(zset.view().rank(b"2500"), Some((500, 2500.0)));
+}
+
+#[test]
 fn a_large_set_is_dropped_in_pieces() {
     let mut zset = numbered(20_000);
     let pieces = zset.pieces();

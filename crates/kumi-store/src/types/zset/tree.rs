@@ -33,7 +33,7 @@ const DROP_LEAVES: usize = 64;
 type NodeId = u32;
 
 /// The lower end of a child's range.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Separator {
     score: f64,
     member: Box<[u8]>,
@@ -64,7 +64,7 @@ impl Separator {
 }
 
 /// The arrays run side by side: one place for each child.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     nodes: Vec<NodeId>,
     counts: Vec<u32>,
@@ -134,7 +134,7 @@ pub(super) struct Place {
 }
 
 /// All leaves by number; a number that is free has none.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Leaves(Vec<Option<Box<Leaf>>>);
 
 impl At<LeafId> for Leaves {
@@ -154,7 +154,7 @@ impl AtMut<LeafId> for Leaves {
 }
 
 /// A sorted set of any size.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     leaves: Leaves,
     free_leaves: Vec<LeafId>,
