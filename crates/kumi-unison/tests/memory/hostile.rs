@@ -1,11 +1,9 @@
 //! What a peer may send instead of what it should: a clear end for its stream, and nothing for anybody else.
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
-
-mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{echo, registry_with};
 use bytes::Bytes;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ChannelSource, Codec, ConnectionContext, ConnectionLimits,
@@ -14,7 +12,6 @@ use kumi_unison::{
     TransportSend, UnisonChannel, encode_frame, encode_unframed, memory_stream,
 };
 use serde_json::json;
-use support::{echo, registry_with};
 use tokio::task::JoinHandle;
 
 /// A stream to a server, driven by hand.
@@ -341,7 +338,7 @@ async fn a_handler_that_never_serves_holds_no_more_requests_than_the_limit() {
     for result in futures_util::future::join_all(calls).await {
         assert_eq!(result, Err(NetworkError::Deadline));
     }
-    support::at_rest(&channel).await;
+    crate::support::at_rest(&channel).await;
 }
 
 /// A whole message as the `sequence`th packet of its stream.

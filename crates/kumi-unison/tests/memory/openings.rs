@@ -1,8 +1,6 @@
 //! What the two sides have to agree on before a channel is open, and what they are told when they do not.
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
 
-mod support;
-
+use crate::support::echo;
 use bytes::Bytes;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, Codec, ConnectionContext,
@@ -11,7 +9,6 @@ use kumi_unison::{
     TransportSend, UnisonChannel, encode_frame, memory_stream,
 };
 use serde_json::{Value, json};
-use support::echo;
 
 fn registry(spec: ChannelSpec) -> ChannelRegistry {
     let registry = ChannelRegistry::new("test", "0.1.0", "default");

@@ -1,12 +1,10 @@
 //! Calls on streams of their own are part of their channel, and what ends a channel ends what runs for it.
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::support::{Hold, echo, registry_with};
 use bytes::Bytes;
 use kumi_unison::{
     CallOptions, ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, Codec,
@@ -15,7 +13,6 @@ use kumi_unison::{
     TransportRecv, TransportSend, UnisonChannel, encode_frame, memory_stream,
 };
 use serde_json::json;
-use support::{Hold, echo, registry_with};
 use tokio::sync::Notify;
 
 /// Well below the deadline that calls have when they say nothing, which would end them too.

@@ -1,11 +1,9 @@
 //! Peers that ask and do not read their answers: what that makes the answering side hold, and do.
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::registry_with;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use kumi_unison::{
@@ -13,7 +11,6 @@ use kumi_unison::{
     MemoryRecv, NetworkError, Payload, RemoteError, Service, ServiceHandler, TransportError,
     TransportRecv, UnisonChannel, memory_stream,
 };
-use support::registry_with;
 use tokio::sync::Semaphore;
 
 const MIB: usize = 1024 * 1024;

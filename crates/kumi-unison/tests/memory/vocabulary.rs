@@ -1,5 +1,4 @@
 //! A program in the words of the design document: its types, their fields and methods, used as it uses them.
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
 
 use std::sync::Arc;
 

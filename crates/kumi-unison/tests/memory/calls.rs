@@ -1,12 +1,10 @@
 //! Requests over the in-memory transport: answers, errors, deadlines, cancelling, closing, and nothing left behind.
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::support::{Hold, at_rest, echo, registry_with};
 use bytes::Bytes;
 use kumi_unison::{
     CallOptions, ChannelHandler, ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec,
@@ -14,7 +12,6 @@ use kumi_unison::{
     NetworkError, Payload, RemoteError, SchemaId, ServiceHandler, UnisonChannel,
 };
 use serde_json::json;
-use support::{Hold, at_rest, echo, registry_with};
 use tokio::sync::mpsc;
 
 async fn open(registry: &ChannelRegistry, name: &str) -> UnisonChannel {

@@ -1,18 +1,15 @@
 //! Events over the in-memory transport: credit, policies, and that a stalled consumer stalls nobody else.
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
-
-mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{echo, registry_with};
 use bytes::Bytes;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, ConnectionContext, EventPolicy,
     IncomingRequest, MemoryClient, NetworkError, Payload, UnisonChannel,
 };
 use serde_json::json;
-use support::{echo, registry_with};
 use tokio::sync::mpsc;
 
 /// A server side that hands its channels to the test.

@@ -1,6 +1,4 @@
 //! Handlers that tests steer, and registries to put them into.
-#![allow(dead_code, reason = "each test takes what it needs of this")]
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

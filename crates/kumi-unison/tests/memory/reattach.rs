@@ -1,17 +1,14 @@
 //! Persistent channels that lose their stream and get another.
-#![allow(clippy::unwrap_used, reason = "a test that fails should say where")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::{Hold, echo, registry_with};
 use kumi_unison::{
     CallOptions, ChannelOptions, ChannelRegistry, ConnectionContext, EventPolicy, Lifetime,
     MemoryRecv, MemorySend, NetworkError, Payload, ServiceHandler, TransportRecv, TransportSend,
     UnisonChannel, memory_stream,
 };
 use serde_json::json;
-use support::{Hold, echo, registry_with};
 use tokio::task::JoinHandle;
 
 /// A stream that can be cut: everything passes through two tasks that can be aborted.
