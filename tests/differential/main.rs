@@ -83,6 +83,10 @@ fn generated_sequences_match_the_reference() {
         std::fs::write(&path, coverage.declaration()).unwrap();
     }
     findings.conclude();
+    // A sample may miss what is rare.
+    if number_from("KUMI_DIFF_ITERS").is_some_and(|count| count + 1 < FIXED_SEEDS.end) {
+        return;
+    }
     let missing = coverage.missing();
     assert!(
         missing.is_empty(),

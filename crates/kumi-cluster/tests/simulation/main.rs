@@ -36,6 +36,10 @@ const SHOWN: usize = 5;
 fn small_clusters_keep_every_promise_whatever_happens() {
     let coverage = coverage_of(Size::Small);
     println!("{coverage}");
+    // A sample may miss what is rare.
+    if number("KUMI_SIM_SEEDS", SMALL_SEEDS) < SMALL_SEEDS {
+        return;
+    }
     let unseen: Vec<&str> = coverage
         .counters()
         .filter(|&(_, count)| count == 0)
