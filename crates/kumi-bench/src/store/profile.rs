@@ -87,7 +87,13 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<()> {
         bail!("redis-benchmark ended before the samples were taken");
     }
     let report = Command::new(&perf)
-        .args(["report", "--stdio", "--no-children", "-F", "overhead,dso,symbol"])
+        .args([
+            "report",
+            "--stdio",
+            "--no-children",
+            "-F",
+            "overhead,dso,symbol",
+        ])
         .args(["--percent-limit", "0.1", "-i"])
         .arg(&data)
         .stdin(Stdio::null())
