@@ -199,6 +199,32 @@ fn the_banners_lines_can_be_pasted() {
     assert!(!banner.contains("0.0.0.0"), "{banner}");
 }
 
+#[test]
+fn a_node_listens_on_both_loopback_addresses() {
+    use std::io::{Read, Write};
+    if TcpListener::bind("[::1]:0").is_err() {
+        // A machine without IPv6: the address is optional, and the other tests show that a node starts.
+        return;
+    }
+    let (mut child, banner) = start_on_a_free_port();
+    let mut replies = Vec::new();
+    for address in banner.split_whitespace() {
+        let Ok(address) = address.parse::<std::net::SocketAddr>() else {
+            continue;
+        };
+        let mut stream = std::net::TcpStream::connect(address).expect("the node listens");
+        stream.write_all(b"PING\r\n").expect("it reads");
+        let mut reply = [0; 7];
+        stream.read_exact(&mut reply).expect("it replies");
+        replies.push((address.ip().to_string(), reply));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    let pong = *b"+PONG\r\n";
+    let expected = [("127.0.0.1".to_owned(), pong), ("::1".to_owned(), pong)];
+    assert_eq!(replies, expected, "{banner}");
+}
+
 /// A node with a TCP port, and its banner. Somebody may take the port between the look and the start; then another
 /// one is tried.
 fn start_on_a_free_port() -> (std::process::Child, String) {
@@ -238,7 +264,7 @@ fn options_win_over_the_file_and_the_file_over_defaults() {
         ("CONFIG GET timeout", "1) \"timeout\"\n2) \"7\""),
         ("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"2097152\""),
         ("CONFIG GET databases", "1) \"databases\"\n2) \"4\""),
-        ("CONFIG GET bind", "1) \"bind\"\n2) \"127.0.0.1\""),
+        ("CONFIG GET bind", "1) \"bind\"\n2) \"127.0.0.1 -::1\""),
         ("SELECT 4", "(error) ERR DB index is out of range"),
     ]);
 }

@@ -16,6 +16,7 @@ impl Front {
         let executable = std::env::current_exe().ok();
         let mut facts = HostFacts::default();
         facts.rss_bytes = rss_bytes();
+        facts.startup_rss_bytes = self.startup_rss_bytes;
         facts.system_memory_bytes = system_memory_bytes();
         facts.cpu_user_us = process.user_us;
         facts.cpu_system_us = process.system_us;
@@ -96,7 +97,7 @@ impl CpuTimes {
     }
 }
 
-fn rss_bytes() -> u64 {
+pub(crate) fn rss_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text
         .split_ascii_whitespace()

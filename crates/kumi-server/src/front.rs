@@ -60,6 +60,8 @@ pub(crate) struct Front {
     pub(crate) starved: Vec<(u64, usize)>,
     pub(crate) config: ServerConfig,
     pub(crate) rejected_connections: u64,
+    /// Resident memory before any client was served.
+    pub(crate) startup_rss_bytes: u64,
     pub(crate) turns: u64,
     pub(crate) busy_us: u64,
     shutdown: Shutdown,
@@ -134,6 +136,7 @@ impl Front {
             starved: Vec::new(),
             config,
             rejected_connections: 0,
+            startup_rss_bytes: crate::facts::rss_bytes(),
             turns: 0,
             busy_us: 0,
             shutdown,

@@ -173,6 +173,9 @@ fn introduce(config: &Config, file: Option<&Path>) {
     }
     let port = config.settings().port;
     tracing::info!("Running mode=standalone, port={port}.");
+    tracing::warn!(
+        "Nothing is saved to disk: the data is in memory only and is lost when the server stops."
+    );
 }
 
 /// The file with the process id, removed at the end.

@@ -158,6 +158,12 @@ fn log_lines_have_redis_shape() {
             .iter()
             .any(|line| line.ends_with("* Running mode=standalone, port=0."))
     );
+    assert!(
+        server
+            .log
+            .iter()
+            .any(|line| line.contains("# Nothing is saved to disk"))
+    );
 }
 
 #[test]

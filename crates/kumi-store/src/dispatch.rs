@@ -368,4 +368,15 @@ mod tests {
         let ahead_ms = lab.store.next_deadline() - lab.host.now.unix_ms();
         assert!(ahead_ms <= 100, "{ahead_ms} ms");
     }
+
+    #[test]
+    fn hz_sets_the_period_of_housekeeping() {
+        let mut lab = Lab::new();
+        for (hz, period_ms) in [("10", 100), ("500", 2), ("1", 1000)] {
+            lab.configure("hz", hz);
+            lab.advance_ms(1000);
+            let ahead_ms = lab.store.next_deadline() - lab.host.now.unix_ms();
+            assert_eq!(ahead_ms, period_ms, "hz {hz}");
+        }
+    }
 }

@@ -41,6 +41,8 @@ pub struct ApplyError {
 pub struct HostFacts {
     /// Resident set size in bytes.
     pub rss_bytes: u64,
+    /// Resident set size when the server started, before it held any data (0 when not known).
+    pub startup_rss_bytes: u64,
     /// Physical memory of the machine in bytes.
     pub system_memory_bytes: u64,
     /// CPU time of the whole process, in microseconds.

@@ -105,7 +105,8 @@ pub(crate) struct Stats {
     pub(crate) recent_input_bytes: RecentMax,
     pub(crate) recent_output_bytes: RecentMax,
     pub(crate) active_expiry_us: u64,
-    /// Values handed out to be freed elsewhere.
+    /// INFO's `lazyfreed_objects`: keys removed by FLUSHALL ASYNC and FLUSHDB ASYNC. As in Redis, a string removed by
+    /// UNLINK is not counted, because it is a single allocation.
     pub(crate) lazily_freed: u64,
     /// Memory accounted for before there was any data or client.
     pub(crate) startup_memory_bytes: usize,

@@ -66,8 +66,6 @@ pub(crate) struct Pause {
     pub(crate) writes_only: bool,
 }
 
-/// Rates are sampled this often.
-const HOUSEKEEPING_MS: u64 = 100;
 /// Every session is looked at this often: seldom, because there may be many.
 const SWEEP_MS: u64 = 1000;
 /// A slice of active expiry ends after this long.
@@ -111,6 +109,8 @@ pub struct Store {
     /// Blocked sessions by the time their wait ends.
     wait_deadlines: BTreeSet<(u64, SessionKey)>,
     next_housekeeping_ms: u64,
+    /// DEBUG PAUSE-CRON: neither housekeeping nor active expiry.
+    pub(crate) cron_paused: bool,
     next_sweep_ms: u64,
     /// What sessions held at the last sweep.
     pub(crate) session_bytes: usize,
@@ -147,7 +147,8 @@ impl Store {
             least_output_limit: 0,
             effects: Vec::new(),
             wait_deadlines: BTreeSet::new(),
-            next_housekeeping_ms: now.unix_ms() + HOUSEKEEPING_MS,
+            next_housekeeping_ms: now.unix_ms(),
+            cron_paused: false,
             next_sweep_ms: now.unix_ms() + SWEEP_MS,
             session_bytes: 0,
             garbage_bytes: 0,
@@ -347,11 +348,12 @@ impl Store {
     pub fn next_deadline(&self) -> u64 {
         let wait = self.wait_deadlines.first().map(|&(deadline, _)| deadline);
         let pause = self.pause.map(|pause| pause.until_ms);
-        [wait, pause, self.keyspace.next_deadline()]
+        let expiry = self.keyspace.next_deadline();
+        [wait, pause, expiry.filter(|_| !self.cron_paused)]
             .into_iter()
             .flatten()
             // A wall clock that was set back must not make the loop sleep until it has caught up.
-            .fold(self.now.unix_ms() + HOUSEKEEPING_MS, u64::min)
+            .fold(self.now.unix_ms() + self.housekeeping_ms(), u64::min)
             .min(self.next_housekeeping_ms)
     }
 
@@ -364,12 +366,22 @@ impl Store {
         if self.pause.is_some_and(|pause| now_ms >= pause.until_ms) {
             self.end_pause(outputs, host);
         }
-        self.expire_slice(host);
-        if is_due(self.next_housekeeping_ms, HOUSEKEEPING_MS, now_ms) {
-            self.next_housekeeping_ms = now_ms + HOUSEKEEPING_MS;
-            self.housekeeping(outputs, now_ms, host.event_loop());
+        if !self.cron_paused {
+            self.expire_slice(host);
+        }
+        let period_ms = self.housekeeping_ms();
+        if is_due(self.next_housekeeping_ms, period_ms, now_ms) {
+            self.next_housekeeping_ms = now_ms + period_ms;
+            if !self.cron_paused {
+                self.housekeeping(outputs, now_ms, host.event_loop());
+            }
         }
         self.settle(outputs);
+    }
+
+    /// The period of housekeeping, from `hz`.
+    fn housekeeping_ms(&self) -> u64 {
+        1000 / u64::from(self.config.settings().hz.clamp(1, 1000))
     }
 
     fn expire_slice(&mut self, host: &mut dyn Host) {
@@ -552,7 +564,6 @@ impl Store {
             }
         }
         for garbage in self.keyspace.take_garbage() {
-            self.stats.lazily_freed += 1;
             self.effects.push(Effect::Discard(garbage));
         }
     }

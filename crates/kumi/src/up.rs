@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// What holds for a node as long as nobody says otherwise. Redis listens on every address of the machine; a node
 /// started by one word on somebody's laptop should not. And the banner says what the first lines of the log would.
-const DEFAULTS: [(&str, &str); 2] = [("bind", "127.0.0.1"), ("loglevel", "warning")];
+const DEFAULTS: [(&str, &str); 2] = [("bind", "127.0.0.1 -::1"), ("loglevel", "warning")];
 
 /// Runs a node until it is asked to stop.
 pub(crate) fn run(options: &UpOptions) -> Result<(), Failure> {
@@ -92,10 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_options_a_node_is_on_the_loopback_address_only() {
+    fn without_options_a_node_is_on_the_loopback_addresses_only() {
         let config = configuration(&UpOptions::default()).unwrap();
         assert_eq!(config.settings().port, 6379);
-        assert_eq!(config.text("bind").as_deref(), Some(&b"127.0.0.1"[..]));
+        assert_eq!(config.text("bind").as_deref(), Some(&b"127.0.0.1 -::1"[..]));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use super::{help, parse};
 use crate::command::{Command, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Entry, Look, ValueRef};
-use kumi_resp::Args;
+use crate::keyspace::{Entry, Expiry, Look, NewValue, ValueRef};
+use kumi_resp::{Args, Protocol, encode};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub(super) const COMMANDS: &[Command] = &[Command {
@@ -22,10 +23,10 @@ pub(super) const COMMANDS: &[Command] = &[Command {
     ..Command::BASE
 }];
 
-/// Subcommands: name, number of arguments after it, usage, what it does, function.
+/// Subcommands: name, numbers of arguments after it, usage, what it does, function.
 type Hook = (
     &'static str,
-    usize,
+    RangeInclusive<usize>,
     &'static str,
     &'static str,
     fn(&mut Ctx<'_>, Args<'_>) -> CommandResult,
@@ -34,38 +35,71 @@ type Hook = (
 const HOOKS: &[Hook] = &[
     (
         "BUSY",
-        1,
+        1..=1,
         "seconds",
         "Keeps the server busy, as a long script would; others are answered BUSY meanwhile.",
         busy,
     ),
-    ("ERROR", 1, "text", "Answers the text as an error.", error),
-    ("HELP", 0, "", "Describes the subcommands.", help_lines),
-    ("LOG", 1, "message", "Writes the message to the log.", log),
+    (
+        "ERROR",
+        1..=1,
+        "text",
+        "Answers the text as an error.",
+        error,
+    ),
+    ("HELP", 0..=0, "", "Describes the subcommands.", help_lines),
+    (
+        "LOG",
+        1..=1,
+        "message",
+        "Writes the message to the log.",
+        log,
+    ),
     (
         "OBJECT",
-        1,
+        1..=1,
         "key",
         "Describes how a value is stored.",
         object,
     ),
     (
         "PANIC",
-        0,
+        0..=0,
         "",
         "Panics inside of a command; the client gets an internal error.",
         panic,
     ),
     (
+        "PAUSE-CRON",
+        1..=1,
+        "<0|1>",
+        "Stops (1) or resumes (0) periodic work: housekeeping and active expiry.",
+        pause_cron,
+    ),
+    (
+        "POPULATE",
+        1..=3,
+        "count [prefix [size]]",
+        "Creates keys named <prefix>:<number> with values of size bytes; keys that exist are kept.",
+        populate,
+    ),
+    (
+        "PROTOCOL",
+        1..=1,
+        "<type>",
+        "Replies with a value of the type: string, integer, double, bignum, null, array, set, map, attrib, push, verbatim, true or false.",
+        protocol,
+    ),
+    (
         "SET-ACTIVE-EXPIRE",
-        1,
+        1..=1,
         "<0|1>",
         "Turns off (0) or on (1) the removal of expired keys that nobody asks for.",
         set_active_expire,
     ),
     (
         "SLEEP",
-        1,
+        1..=1,
         "seconds",
         "Stops the server for a while; nobody is served.",
         sleep,
@@ -92,9 +126,6 @@ const REFUSED: &[&str] = &[
     "MALLCTL",
     "MALLCTL-STR",
     "OOM",
-    "PAUSE-CRON",
-    "POPULATE",
-    "PROTOCOL",
     "QUICKLIST",
     "QUICKLIST-PACKED-THRESHOLD",
     "RELOAD",
@@ -119,7 +150,7 @@ fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let is_named = |name: &str| args[1].eq_ignore_ascii_case(name.as_bytes());
     if let Some(hook) = HOOKS.iter().find(|hook| is_named(hook.0))
-        && args.len() == hook.1 + 2
+        && hook.1.contains(&(args.len() - 2))
     {
         return hook.4(ctx, args);
     }
@@ -133,7 +164,11 @@ fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let time = seconds(&args[2]);
+    let threshold_ms = ctx.store.config.settings().busy_reply_threshold_ms;
     let end_ns = ctx.now.mono_ns.saturating_add(time.as_nanos() as u64);
+    // Nobody is served before the threshold, as with a script in Redis.
+    ctx.host
+        .sleep(time.min(Duration::from_millis(threshold_ms)));
     ctx.store.busy = true;
     while ctx.host.now().mono_ns < end_ns && ctx.host.serve_others(ctx.store, ctx.reply.outputs()) {
     }
@@ -160,7 +195,7 @@ fn help_lines(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     ctx.reply.array(1 + 2 * HOOKS.len());
     ctx.reply
         .simple("DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-    for &(name, _, usage, summary, _) in HOOKS {
+    for (name, _, usage, summary, _) in HOOKS {
         ctx.reply.simple(format!("{name} {usage}").trim_end());
         ctx.reply.simple(&format!("    {summary}"));
     }
@@ -229,6 +264,114 @@ fn serialized_integer(number: i64) -> usize {
 
 fn panic(_: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     panic!("DEBUG PANIC was called");
+}
+
+fn pause_cron(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    ctx.store.cron_paused = parse::integer(&args[2]).is_ok_and(|on| on != 0);
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// The changes are not propagated, as in Redis: DEBUG is for tests of one server.
+fn populate(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    const NOT_POSITIVE: CommandError =
+        CommandError::fixed("ERR value is out of range, must be positive");
+    let number = |arg: &[u8]| {
+        let value = parse::integer(arg).ok();
+        value
+            .and_then(|value| usize::try_from(value).ok())
+            .ok_or(NOT_POSITIVE)
+    };
+    let count = number(&args[2])?;
+    let prefix: &[u8] = args.get(3).map_or(b"key", |prefix| prefix);
+    let size = args.get(4).map_or(Ok(0), number)?;
+    if size > ctx.store.config.settings().proto_max_bulk_len {
+        return Err(CommandError::fixed(
+            "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+        ));
+    }
+    let (mut keys, reply) = ctx.keys_and_reply();
+    for index in 0..count {
+        let key = [prefix, format!(":{index}").as_bytes()].concat();
+        if keys.look(&key, Look::Quiet).is_some() {
+            continue;
+        }
+        let mut value = format!("value:{index}").into_bytes();
+        if size > 0 {
+            value.resize(size, 0);
+        }
+        keys.put(&key, NewValue::Bytes(&value), Expiry::Clear)?;
+    }
+    reply.ok();
+    Ok(())
+}
+
+fn protocol(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    #[expect(clippy::approx_constant, reason = "the number Redis replies with")]
+    const DOUBLE: f64 = 3.141;
+    let reply = &mut ctx.reply;
+    let version = if reply.is_resp3() {
+        Protocol::Resp3
+    } else {
+        Protocol::Resp2
+    };
+    let mut bytes = Vec::new();
+    let out = &mut bytes;
+    match args[2].to_ascii_lowercase().as_slice() {
+        b"string" => encode::bulk(out, b"Hello World"),
+        b"integer" => encode::integer(out, 12345),
+        b"double" => encode::double(out, version, DOUBLE),
+        b"bignum" => {
+            encode::big_number(out, version, "1234567999999999999999999999999999999");
+        }
+        b"null" => encode::null(out, version),
+        b"array" => {
+            encode::array(out, 3);
+            (0..3).for_each(|index| encode::integer(out, index));
+        }
+        b"set" => {
+            encode::set(out, version, 3);
+            (0..3).for_each(|index| encode::integer(out, index));
+        }
+        b"map" => {
+            encode::map(out, version, 3);
+            for index in 0..3 {
+                encode::integer(out, index);
+                encode::boolean(out, version, index == 1);
+            }
+        }
+        b"attrib" => {
+            if version == Protocol::Resp3 {
+                encode::attribute(out, 1);
+                encode::bulk(out, b"key-popularity");
+                encode::array(out, 2);
+                encode::bulk(out, b"key:123");
+                encode::integer(out, 90);
+            }
+            encode::bulk(out, b"Some real reply following the attribute");
+        }
+        b"push" if version == Protocol::Resp2 => {
+            return Err(CommandError::fixed(
+                "ERR RESP2 is not supported by this command",
+            ));
+        }
+        b"push" => {
+            encode::push(out, version, 2);
+            encode::bulk(out, b"server-cpu-usage");
+            encode::integer(out, 42);
+            encode::bulk(out, b"Some real reply following the push reply");
+        }
+        b"verbatim" => encode::verbatim(out, version, b"txt", b"This is a verbatim\nstring"),
+        b"true" => encode::boolean(out, version, true),
+        b"false" => encode::boolean(out, version, false),
+        _ => {
+            return Err(CommandError::fixed(
+                "ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
+            ));
+        }
+    }
+    reply.encoded(&bytes);
+    Ok(())
 }
 
 fn set_active_expire(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -323,8 +466,19 @@ mod tests {
     }
 
     #[test]
+    fn busy_serves_nobody_before_the_threshold() {
+        let mut lab = lab();
+        lab.configure("busy-reply-threshold", "60");
+        lab.check(&[("DEBUG BUSY 0.05", "+OK\r\n")]);
+        assert_eq!(lab.host.slept, Duration::from_millis(50));
+        lab.check(&[("DEBUG BUSY 0.1", "+OK\r\n")]);
+        assert_eq!(lab.host.slept, Duration::from_millis(110));
+    }
+
+    #[test]
     fn others_are_told_busy_meanwhile() {
         let mut lab = lab();
+        lab.configure("busy-reply-threshold", "0");
         let other = lab.connect();
         lab.host.meanwhile = vec![(other, "PING"), (other, "SHUTDOWN ABORT")];
         lab.check(&[("DEBUG BUSY 0.1", "+OK\r\n")]);
@@ -334,6 +488,104 @@ mod tests {
         );
         assert_eq!(lab.host.now.mono_ns, 100_000_000);
         assert_eq!(lab.run_as(other, "PING"), "+PONG\r\n");
+    }
+
+    #[test]
+    fn a_paused_cron_neither_expires_nor_samples() {
+        let mut lab = lab();
+        lab.check(&[
+            ("DEBUG PAUSE-CRON 1", "+OK\r\n"),
+            ("SET k v PX 10", "+OK\r\n"),
+        ]);
+        lab.advance_ms(500);
+        assert_eq!(lab.store.keyspace.total_keys(), 1);
+        let ahead_ms = lab.store.next_deadline() - lab.host.now.unix_ms();
+        assert!((1..=100).contains(&ahead_ms), "{ahead_ms} ms");
+        lab.check(&[("DEBUG PAUSE-CRON 0", "+OK\r\n")]);
+        lab.advance_ms(1);
+        assert_eq!(lab.store.keyspace.total_keys(), 0);
+    }
+
+    #[test]
+    fn populate_creates_the_keys_that_are_missing() {
+        let positive = "-ERR value is out of range, must be positive\r\n";
+        lab().check(&[
+            ("SET key:1 kept", "+OK\r\n"),
+            ("DEBUG POPULATE 3", "+OK\r\n"),
+            ("MGET key:0 key:1 key:2", "*3\r\n$7\r\nvalue:0\r\n$4\r\nkept\r\n$7\r\nvalue:2\r\n"),
+            ("DEBUG POPULATE 2 p 3", "+OK\r\n"),
+            ("GET p:1", "$3\r\nval\r\n"),
+            ("DEBUG POPULATE 1 q 9", "+OK\r\n"),
+            ("GET q:0", "$9\r\nvalue:0\0\0\r\n"),
+            ("DBSIZE", ":6\r\n"),
+            ("DEBUG POPULATE x", positive),
+            ("DEBUG POPULATE -1", positive),
+            ("DEBUG POPULATE 1 a b", positive),
+            (
+                "DEBUG POPULATE 1 a 1000000000000",
+                "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n",
+            ),
+            ("DEBUG POPULATE", "-ERR unknown subcommand or wrong number of arguments for 'POPULATE'. Try DEBUG HELP.\r\n"),
+        ]);
+    }
+
+    #[test]
+    fn protocol_shows_every_reply_type() {
+        let cases = [
+            ("string", "$11\r\nHello World\r\n", "$11\r\nHello World\r\n"),
+            ("integer", ":12345\r\n", ":12345\r\n"),
+            ("double", "$5\r\n3.141\r\n", ",3.141\r\n"),
+            ("null", "$-1\r\n", "_\r\n"),
+            (
+                "array",
+                "*3\r\n:0\r\n:1\r\n:2\r\n",
+                "*3\r\n:0\r\n:1\r\n:2\r\n",
+            ),
+            (
+                "SET",
+                "*3\r\n:0\r\n:1\r\n:2\r\n",
+                "~3\r\n:0\r\n:1\r\n:2\r\n",
+            ),
+            (
+                "map",
+                "*6\r\n:0\r\n:0\r\n:1\r\n:1\r\n:2\r\n:0\r\n",
+                "%3\r\n:0\r\n#f\r\n:1\r\n#t\r\n:2\r\n#f\r\n",
+            ),
+            (
+                "attrib",
+                "$39\r\nSome real reply following the attribute\r\n",
+                "|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n$39\r\nSome real reply following the attribute\r\n",
+            ),
+            (
+                "push",
+                "-ERR RESP2 is not supported by this command\r\n",
+                ">2\r\n$16\r\nserver-cpu-usage\r\n:42\r\n$40\r\nSome real reply following the push reply\r\n",
+            ),
+            (
+                "verbatim",
+                "$25\r\nThis is a verbatim\nstring\r\n",
+                "=29\r\ntxt:This is a verbatim\nstring\r\n",
+            ),
+            ("true", ":1\r\n", "#t\r\n"),
+            ("false", ":0\r\n", "#f\r\n"),
+            (
+                "bignum",
+                "$37\r\n1234567999999999999999999999999999999\r\n",
+                "(1234567999999999999999999999999999999\r\n",
+            ),
+        ];
+        let mut lab = lab();
+        for (name, resp2, _) in cases {
+            assert_eq!(lab.run(&format!("DEBUG PROTOCOL {name}")), resp2, "{name}");
+        }
+        lab.run("HELLO 3");
+        for (name, _, resp3) in cases {
+            assert_eq!(lab.run(&format!("DEBUG PROTOCOL {name}")), resp3, "{name}");
+        }
+        lab.check(&[(
+            "DEBUG PROTOCOL nope",
+            "-ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false\r\n",
+        )]);
     }
 
     #[test]
@@ -367,7 +619,7 @@ mod tests {
         ]);
         assert!(
             lab.run("DEBUG HELP")
-                .starts_with("*17\r\n+DEBUG <subcommand>")
+                .starts_with("*23\r\n+DEBUG <subcommand>")
         );
     }
 }

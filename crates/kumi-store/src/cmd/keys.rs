@@ -392,6 +392,12 @@ fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -
     let removed = databases
         .map(|db| ctx.store.keyspace.flush(db, now_ms))
         .sum();
+    if args
+        .get(1)
+        .is_some_and(|mode| mode.eq_ignore_ascii_case(b"async"))
+    {
+        ctx.store.stats.lazily_freed += removed as u64;
+    }
     ctx.dirty(removed);
     // Recorded even if there was nothing to delete: a replica may hold something.
     ctx.propagate_as(args);

@@ -164,8 +164,8 @@ fn stats(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     share("peak.percentage", memory.peak_percentage());
     for (name, bytes) in [
         ("allocator.allocated", memory.used),
-        ("allocator.active", memory.resident()),
-        ("allocator.resident", memory.resident()),
+        ("allocator.active", memory.allocator_resident()),
+        ("allocator.resident", memory.allocator_resident()),
     ] {
         reply.bulk(name);
         reply.count(bytes);
@@ -179,7 +179,11 @@ fn stats(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
             memory.fragmentation_bytes(),
         ),
         ("allocator-rss", 1.0, 0),
-        ("rss-overhead", 1.0, 0),
+        (
+            "rss-overhead",
+            memory.overhead_rss_ratio(),
+            memory.overhead_rss() as i64,
+        ),
         ("", memory.fragmentation(), memory.fragmentation_bytes()),
     ] {
         let (ratio_name, bytes_name) = if name.is_empty() {
@@ -223,6 +227,8 @@ pub(super) struct Overview {
     pub(super) clients: usize,
     pub(super) keys: usize,
     pub(super) rss: usize,
+    /// Of it, what was resident when the server started.
+    pub(super) startup_rss: usize,
     /// Index, bytes of the hash table and of the deadline index; databases in use only.
     databases: Vec<(usize, usize, usize)>,
 }
@@ -252,6 +258,7 @@ impl Overview {
             clients: store.session_bytes,
             keys: keyspace.total_keys(),
             rss: usize::try_from(facts.rss_bytes).unwrap_or(usize::MAX),
+            startup_rss: usize::try_from(facts.startup_rss_bytes).unwrap_or(usize::MAX),
             databases,
         }
     }
@@ -287,15 +294,37 @@ impl Overview {
         if self.rss == 0 { self.used } else { self.rss }
     }
 
+    /// Resident memory without what the program itself took before it held any data: code, stacks and the
+    /// allocator's first pages. `used_memory` does not count those, and beside a few keys they are most of the process,
+    /// so a ratio of the two would say nothing about fragmentation.
+    pub(super) fn allocator_resident(&self) -> usize {
+        let grown = self.resident().saturating_sub(self.startup_rss);
+        let unaccounted = if self.startup_rss == 0 {
+            0
+        } else {
+            self.startup
+        };
+        (grown + unaccounted).clamp(self.used.min(self.resident()), self.resident())
+    }
+
+    /// Resident memory outside of the allocator.
+    pub(super) fn overhead_rss(&self) -> usize {
+        self.resident() - self.allocator_resident()
+    }
+
+    pub(super) fn overhead_rss_ratio(&self) -> f64 {
+        self.resident() as f64 / self.allocator_resident().max(1) as f64
+    }
+
     pub(super) fn fragmentation(&self) -> f64 {
         if self.used == 0 {
             return 1.0;
         }
-        self.resident() as f64 / self.used as f64
+        self.allocator_resident() as f64 / self.used as f64
     }
 
     pub(super) fn fragmentation_bytes(&self) -> i64 {
-        self.resident() as i64 - self.used as i64
+        self.allocator_resident() as i64 - self.used as i64
     }
 
     fn diagnosis(&self, maxmemory: u64) -> String {

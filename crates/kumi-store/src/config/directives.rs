@@ -180,6 +180,7 @@ const APPEND_ONLY: &str = "there is no append-only file yet";
 const CLUSTER: &str = "kumi-server is no node of a Redis Cluster";
 const DEFRAG: &str = "memory is not moved about while the server runs";
 const EVICTION: &str = "keys are never evicted: at maxmemory, writes are refused instead";
+const LAZYFREE: &str = "large values and flushed databases are always freed on another thread";
 const PROCESS: &str = "kumi-server leaves its own process as the system made it";
 const REPLICATION: &str = "kumi-server has no replicas and follows no master yet";
 const SNAPSHOTS: &str = "there are no snapshots on disk yet";
@@ -234,9 +235,9 @@ pub const TABLE: &[Directive] = &[
     row("lfu-decay-time", int(0, I32), "1", SET, Inert(EVICTION)),
     row("lazyfree-lazy-eviction", BOOL, "no", SET, Inert(EVICTION)),
     row("lazyfree-lazy-expire", BOOL, "no", SET, Live(|s, v| s.lazyfree_expire = v.is_yes())),
-    row("lazyfree-lazy-server-del", BOOL, "no", SET, Live(|s, v| s.lazyfree_server_del = v.is_yes())),
+    row("lazyfree-lazy-server-del", BOOL, "no", SET, Inert(LAZYFREE)),
     row("lazyfree-lazy-user-del", BOOL, "no", SET, Live(|s, v| s.lazyfree_user_del = v.is_yes())),
-    row("lazyfree-lazy-user-flush", BOOL, "no", SET, Live(|s, v| s.lazyfree_user_flush = v.is_yes())),
+    row("lazyfree-lazy-user-flush", BOOL, "no", SET, Inert(LAZYFREE)),
     row("notify-keyspace-events", Kind::Special(Special::Notify), "", SET, Live(|s, v| if let Value::Notify(flags) = v { s.notify = *flags })),
     row("active-expire-effort", int(1, 10), "1", SET, Inert("keys leave by a deadline index, whose effort follows from the deadlines")),
     row("activerehashing", BOOL, "yes", SET, Inert("the keyspace grows a segment at a time and never rehashes")),

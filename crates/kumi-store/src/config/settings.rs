@@ -64,13 +64,9 @@ pub struct Settings {
     pub enable_debug_command: Access,
     /// Who may CONFIG SET a protected directive.
     pub enable_protected_configs: Access,
-    /// DEL frees in the background, as UNLINK does.
+    /// A key that GETEX or SET removes by a past deadline is propagated as UNLINK instead of DEL.
     pub lazyfree_user_del: bool,
-    /// FLUSHALL and FLUSHDB without a mode free in the background.
-    pub lazyfree_user_flush: bool,
-    /// Values overwritten by RENAME, SET and the like are freed in the background.
-    pub lazyfree_server_del: bool,
-    /// Expired values are freed in the background.
+    /// An expired key is propagated as UNLINK instead of DEL.
     pub lazyfree_expire: bool,
     /// Transparent huge pages are turned off for the process.
     pub disable_huge_pages: bool,
@@ -221,8 +217,6 @@ impl Settings {
             enable_debug_command: Access::No,
             enable_protected_configs: Access::No,
             lazyfree_user_del: false,
-            lazyfree_user_flush: false,
-            lazyfree_server_del: false,
             lazyfree_expire: false,
             disable_huge_pages: true,
             loglevel: LogLevel::Notice,

@@ -168,8 +168,8 @@ impl<'a> Page<'a> {
             format_args!("{:.2}%", memory.dataset_percentage()),
         );
         self.field("allocator_allocated", memory.used);
-        self.field("allocator_active", memory.resident());
-        self.field("allocator_resident", memory.resident());
+        self.field("allocator_active", memory.allocator_resident());
+        self.field("allocator_resident", memory.allocator_resident());
         self.bytes("total_system_memory", system);
         self.zeros(&["used_memory_lua", "used_memory_vm_eval"]);
         self.field("used_memory_lua_human", human(0));
@@ -189,8 +189,11 @@ impl<'a> Page<'a> {
         self.field("allocator_frag_bytes", memory.fragmentation_bytes());
         self.field("allocator_rss_ratio", "1.00");
         self.field("allocator_rss_bytes", 0);
-        self.field("rss_overhead_ratio", "1.00");
-        self.field("rss_overhead_bytes", 0);
+        self.field(
+            "rss_overhead_ratio",
+            format_args!("{:.2}", memory.overhead_rss_ratio()),
+        );
+        self.field("rss_overhead_bytes", memory.overhead_rss());
         self.field("mem_fragmentation_ratio", &fragmentation);
         self.field("mem_fragmentation_bytes", memory.fragmentation_bytes());
         self.zeros(&[

@@ -274,7 +274,7 @@ fn data_moves_memory_keyspace_and_persistence() {
     assert!(number(&mut lab, "used_memory_peak") >= full);
     let info = fields(&mut lab, "everything");
     assert_ne!(info["used_memory_peak_perc"], "100.00%");
-    assert_eq!(info["lazyfreed_objects"], "1");
+    assert_eq!(info["lazyfreed_objects"], "0", "FLUSHALL ASYNC counts");
     assert!(!info.contains_key("db0"));
     lab.run("CONFIG SET maxmemory 1gb");
     check(
@@ -284,6 +284,41 @@ fn data_moves_memory_keyspace_and_persistence() {
             ("maxmemory_policy", "noeviction"),
         ],
     );
+}
+
+#[test]
+fn fragmentation_leaves_out_what_the_program_took_at_its_start() {
+    let mut lab = Lab::new();
+    lab.host.facts.rss_bytes = 6 << 20;
+    lab.host.facts.startup_rss_bytes = 6 << 20;
+    let used: u64 = fields(&mut lab, "memory")["used_memory"].parse().unwrap();
+    check(
+        &mut lab,
+        &[
+            ("mem_fragmentation_ratio", "1.00"),
+            ("allocator_resident", &used.to_string()),
+            ("used_memory_rss", "6291456"),
+        ],
+    );
+    lab.host.facts.rss_bytes += 3 * used;
+    let ratio: f64 = fields(&mut lab, "memory")["mem_fragmentation_ratio"]
+        .parse()
+        .unwrap();
+    assert!((3.0..=4.1).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn keys_flushed_asynchronously_count_as_lazily_freed() {
+    let mut lab = Lab::new();
+    let freed = |lab: &mut Lab| fields(lab, "memory")["lazyfreed_objects"].clone();
+    lab.run("MSET a 1 b 2 c 3");
+    lab.run("FLUSHALL");
+    lab.run(&format!("SET large {}", "x".repeat(100_000)));
+    lab.run("UNLINK large");
+    assert_eq!(freed(&mut lab), "0");
+    lab.run("MSET a 1 b 2 c 3");
+    lab.run("FLUSHDB ASYNC");
+    assert_eq!(freed(&mut lab), "3");
 }
 
 #[test]
