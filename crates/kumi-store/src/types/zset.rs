@@ -2,7 +2,8 @@
 //!
 //! A small one is a packed block of pairs, member and score, in order; a large one is a [`Tree`].
 //! The stored form follows size. The name OBJECT ENCODING shows follows Redis's limits and is kept
-//! beside it. Ranges of any kind are turned into ranges of ranks, which can be read from either end.
+//! beside it. Ranges of any kind, by score, by member or by rank, are turned into ranges of ranks,
+//! which can be read from either end.
 
 use std::ops::Range;
 
