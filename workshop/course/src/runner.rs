@@ -91,7 +91,8 @@ pub fn run(target: &Target, options: &Options, mut say: impl FnMut(&str)) -> Res
                     passed += 1;
                 }
                 Err(failure) => {
-                    let todo = server.as_ref().and_then(|server| server.todo_since(log_start.saturating_sub(2)));
+                    let todo =
+                        server.as_ref().and_then(|server| server.todo_since(log_start.saturating_sub(2), test.step));
                     let ended = server.as_mut().and_then(|server| (!server.is_running()).then_some(server));
                     let ended = ended.map(|server| server.log().last().cloned().unwrap_or_default());
                     let red = Red { test, failure, todo, ended };

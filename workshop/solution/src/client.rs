@@ -51,7 +51,8 @@ impl ClientHandler {
     }
 
     /// en: Step 1. Answer `+PONG\r\n` to whatever arrives:
-    /// en: 1. read into a buffer: `stream.read(&mut buffer).await?` gives the number of bytes;
+    /// en: 1. `let mut stream = stream;`, and a buffer: `let mut buffer = [0; 1024];`. Then in a loop:
+    /// en:    `stream.read(&mut buffer).await?` gives the number of bytes;
     /// en: 2. 0 bytes mean that the client closed the connection: return `Ok(())`;
     /// en: 3. otherwise `stream.write_all(b"+PONG\r\n").await?`, and begin again.
     /// en:
@@ -67,7 +68,8 @@ impl ClientHandler {
     /// en: 3. the other awaits `self.handle_commands(...)`, then calls `self.commands.forget(&mut session)`. It owns the
     /// en:    session (`async move`), so that the queue ends with it.
     /// ja: ステップ 1。何が届いても `+PONG\r\n` と応答します。
-    /// ja: 1. バッファに読み込む: `stream.read(&mut buffer).await?` はバイト数を返す。
+    /// ja: 1. `let mut stream = stream;` と、バッファ `let mut buffer = [0; 1024];` を用意する。そのあとループの中で、
+    /// ja:    `stream.read(&mut buffer).await?` はバイト数を返す。
     /// ja: 2. 0 バイトはクライアントの切断を意味する: `Ok(())` を返す。
     /// ja: 3. それ以外なら `stream.write_all(b"+PONG\r\n").await?` を実行し、最初に戻る。
     /// ja:

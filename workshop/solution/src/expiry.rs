@@ -59,16 +59,23 @@ impl ExpiryManager {
         //@ end
     }
 
-    /// en: Given. Every second: cycles, for as long as one finds many expired keys.
-    /// ja: 実装済み。1 秒ごとにサイクルを実行し、期限切れが多いあいだは続けて実行します。
+    /// en: Given. Every second: cycles, for as long as one finds many expired keys. Without deadlines there is nothing to do.
+    /// ja: 実装済み。1 秒ごとにサイクルを実行し、期限切れが多いあいだは続けて実行します。有効期限がなければ何もしません。
     pub async fn start_active_expiry(self: Arc<Self>, store: SharedStore) {
         let mut random = fastrand::Rng::new();
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            while self.active_expiry_cycle(&mut store.lock().unwrap_or_else(PoisonError::into_inner), &mut random) {
+            while self.cycle_if_needed(&store, &mut random) {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// en: Given. Locks the store for one cycle.
+    /// ja: 実装済み。1 サイクルのあいだだけストアをロックします。
+    fn cycle_if_needed(&self, store: &SharedStore, random: &mut fastrand::Rng) -> bool {
+        let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.has_deadlines() && self.active_expiry_cycle(&mut store, random)
     }
 
     /// en: Step 5. One cycle of active expiry; true if the next one should follow at once.

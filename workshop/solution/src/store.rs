@@ -139,6 +139,12 @@ impl DataStore {
         self.data.is_empty()
     }
 
+    /// en: Given, for step 5. True if at least one key has a deadline.
+    /// ja: 実装済み（ステップ 5 用）。有効期限のあるキーが 1 つでもあれば true。
+    pub fn has_deadlines(&self) -> bool {
+        self.data.values().any(|entry| entry.expiry_at.is_some())
+    }
+
     /// en: Given, for step 5. Up to `count` different keys, chosen at random among all.
     /// ja: 実装済み（ステップ 5 用）。全キーからランダムに選んだ、最大 `count` 個の異なるキー。
     pub fn sample_keys(&self, count: usize, random: &mut fastrand::Rng) -> Vec<Vec<u8>> {

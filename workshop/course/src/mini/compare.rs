@@ -73,7 +73,33 @@ fn side_by_side(left: &[String], right: &[String]) -> Vec<Row> {
             r += 1;
         }
     }
-    rows
+    beside(rows)
+}
+
+/// What stands alone on the left and right at one place is put side by side.
+fn beside(rows: Vec<Row>) -> Vec<Row> {
+    let (mut paired, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
+    let flush = |left: &mut Vec<String>, right: &mut Vec<String>, paired: &mut Vec<Row>| {
+        let (mut lefts, mut rights) = (left.drain(..), right.drain(..));
+        loop {
+            match (lefts.next(), rights.next()) {
+                (None, None) => break,
+                row => paired.push(row),
+            }
+        }
+    };
+    for row in rows {
+        match row {
+            (Some(line), None) => left.push(line),
+            (None, Some(line)) => right.push(line),
+            same => {
+                flush(&mut left, &mut right, &mut paired);
+                paired.push(same);
+            }
+        }
+    }
+    flush(&mut left, &mut right, &mut paired);
+    paired
 }
 
 /// Which rows to show: those that differ and two around them; `None` stands for a gap.
@@ -120,7 +146,7 @@ mod tests {
         let rows = side_by_side(&lines("a b c"), &lines("a x c d"));
         let flat: Vec<(&str, &str)> =
             rows.iter().map(|(l, r)| (l.as_deref().unwrap_or("-"), r.as_deref().unwrap_or("-"))).collect();
-        assert_eq!(flat, [("a", "a"), ("b", "-"), ("-", "x"), ("c", "c"), ("-", "d")]);
+        assert_eq!(flat, [("a", "a"), ("b", "x"), ("c", "c"), ("-", "d")]);
     }
 
     #[test]

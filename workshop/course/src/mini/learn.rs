@@ -109,7 +109,7 @@ pub(super) fn hint(mini: &mut Mini, arguments: &mut Arguments) -> Result<bool, S
         );
         return Ok(false);
     }
-    let topic = red.test.topic;
+    let topic = hints::topic(step, red.test.topic, red.todo.as_ref().map(|(_, file)| file.as_str()));
     let name = format!("hint.{step}.{topic}");
     let shown: usize = mini.state.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0);
     let number = (shown + 1).min(hints::COUNT);

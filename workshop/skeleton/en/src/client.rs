@@ -42,7 +42,8 @@ impl ClientHandler {
     }
 
     /// Step 1. Answer `+PONG\r\n` to whatever arrives:
-    /// 1. read into a buffer: `stream.read(&mut buffer).await?` gives the number of bytes;
+    /// 1. `let mut stream = stream;`, and a buffer: `let mut buffer = [0; 1024];`. Then in a loop:
+    ///    `stream.read(&mut buffer).await?` gives the number of bytes;
     /// 2. 0 bytes mean that the client closed the connection: return `Ok(())`;
     /// 3. otherwise `stream.write_all(b"+PONG\r\n").await?`, and begin again.
     ///

@@ -37,15 +37,21 @@ impl ExpiryManager {
         todo!("step 4: expiry.rs")
     }
 
-    /// Given. Every second: cycles, for as long as one finds many expired keys.
+    /// Given. Every second: cycles, for as long as one finds many expired keys. Without deadlines there is nothing to do.
     pub async fn start_active_expiry(self: Arc<Self>, store: SharedStore) {
         let mut random = fastrand::Rng::new();
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            while self.active_expiry_cycle(&mut store.lock().unwrap_or_else(PoisonError::into_inner), &mut random) {
+            while self.cycle_if_needed(&store, &mut random) {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Given. Locks the store for one cycle.
+    fn cycle_if_needed(&self, store: &SharedStore, random: &mut fastrand::Rng) -> bool {
+        let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.has_deadlines() && self.active_expiry_cycle(&mut store, random)
     }
 
     /// Step 5. One cycle of active expiry; true if the next one should follow at once.

@@ -83,6 +83,11 @@ impl DataStore {
         self.data.is_empty()
     }
 
+    /// Given, for step 5. True if at least one key has a deadline.
+    pub fn has_deadlines(&self) -> bool {
+        self.data.values().any(|entry| entry.expiry_at.is_some())
+    }
+
     /// Given, for step 5. Up to `count` different keys, chosen at random among all.
     pub fn sample_keys(&self, count: usize, random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         random.choose_multiple(self.data.keys().cloned(), count)

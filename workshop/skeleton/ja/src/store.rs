@@ -83,6 +83,11 @@ impl DataStore {
         self.data.is_empty()
     }
 
+    /// 実装済み（ステップ 5 用）。有効期限のあるキーが 1 つでもあれば true。
+    pub fn has_deadlines(&self) -> bool {
+        self.data.values().any(|entry| entry.expiry_at.is_some())
+    }
+
     /// 実装済み（ステップ 5 用）。全キーからランダムに選んだ、最大 `count` 個の異なるキー。
     pub fn sample_keys(&self, count: usize, random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         random.choose_multiple(self.data.keys().cloned(), count)
