@@ -168,9 +168,9 @@ impl CommandHandler {
     }
 
     /// en: Step 4. TTL: the seconds that are left, rounded up; -1 without a deadline, -2 without a key.
-    /// en: `milliseconds.div_ceil(1000)` rounds up.
+    /// en: Subtract with `saturating_sub`, because time goes on; `milliseconds.div_ceil(1000)` rounds up.
     /// ja: ステップ 4。TTL: 残り秒数（切り上げ）を返します。有効期限がなければ -1、キーがなければ -2。
-    /// ja: `milliseconds.div_ceil(1000)` で切り上げます。
+    /// ja: 時刻は進み続けるので `saturating_sub` で引き、`milliseconds.div_ceil(1000)` で切り上げます。
     fn execute_ttl(&self, key: &[u8]) -> Result<Reply, CommandError> {
         //@ step 4
         let mut store = self.store();

@@ -102,7 +102,7 @@ impl CommandHandler {
     }
 
     /// Step 4. TTL: the seconds that are left, rounded up; -1 without a deadline, -2 without a key.
-    /// `milliseconds.div_ceil(1000)` rounds up.
+    /// Subtract with `saturating_sub`, because time goes on; `milliseconds.div_ceil(1000)` rounds up.
     fn execute_ttl(&self, key: &[u8]) -> Result<Reply, CommandError> {
         todo!("step 4: commands.rs")
     }

@@ -102,7 +102,7 @@ impl CommandHandler {
     }
 
     /// ステップ 4。TTL: 残り秒数（切り上げ）を返します。有効期限がなければ -1、キーがなければ -2。
-    /// `milliseconds.div_ceil(1000)` で切り上げます。
+    /// 時刻は進み続けるので `saturating_sub` で引き、`milliseconds.div_ceil(1000)` で切り上げます。
     fn execute_ttl(&self, key: &[u8]) -> Result<Reply, CommandError> {
         todo!("step 4: commands.rs")
     }
