@@ -20,6 +20,8 @@ impl CommandError {
     pub(crate) const NO_SUCH_KEY: Self = Self::fixed("ERR no such key");
     pub(crate) const DB_OUT_OF_RANGE: Self = Self::fixed("ERR DB index is out of range");
     pub(crate) const NO_AUTH: Self = Self::fixed("NOAUTH Authentication required.");
+    pub(crate) const WRONG_TYPE: Self =
+        Self::fixed("WRONGTYPE Operation against a key holding the wrong kind of value");
     pub(crate) const OOM: Self =
         Self::fixed("OOM command not allowed when used memory > 'maxmemory'.");
 

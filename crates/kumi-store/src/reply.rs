@@ -120,10 +120,6 @@ impl<'a> Reply<'a> {
         self.encoded(b"\r\n");
     }
 
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the keyspace holds no shared value yet")
-    )]
     /// A bulk string of a value that others hold too: long ones are not copied.
     pub(crate) fn bulk_shared(&mut self, bytes: &SharedBytes) {
         if bytes.len() < SHARE_BYTES {

@@ -3,11 +3,12 @@
 //! Redis's own subcommands that crash the server, reload it from disk or look into its memory are
 //! named and refused: a test that relies on one should learn so from the answer.
 
+use super::object::encoding_name;
 use super::{help, parse};
 use crate::command::{Command, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Entry, Expiry, Look, NewValue, ValueRef};
+use crate::keyspace::{Entry, Expiry, Look, NewValue, StringRef};
 use kumi_resp::{Args, Protocol, encode};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -222,9 +223,10 @@ fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn describe(entry: &Entry, now_ms: u64) -> String {
     /// Longer strings have an allocation of their own in Redis, and clients look for the word.
     const EMBEDDED_BYTES: usize = 44;
-    let (encoding, serialized) = match entry.value() {
-        ValueRef::Int(number) => ("int", serialized_integer(number)),
-        ValueRef::Bytes { bytes, raw } => {
+    let (encoding, serialized) = match entry.string() {
+        None => (encoding_name(entry), entry.heap_bytes()),
+        Some(StringRef::Int(number)) => ("int", serialized_integer(number)),
+        Some(StringRef::Bytes { bytes, raw, .. }) => {
             let raw = raw || bytes.len() > EMBEDDED_BYTES;
             (
                 if raw { "raw" } else { "embstr" },

@@ -9,7 +9,7 @@ use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::keyspace::{Entry, Look, NewValue, access_clock};
+use crate::keyspace::{Entry, Look, access_clock};
 use kumi_resp::Args;
 
 const BASE: Command = Command {
@@ -251,12 +251,11 @@ fn copy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Ok(());
     }
     if !occupied {
-        keys.keyspace().admit_keys(1)?;
+        keys.admit_keys(1)?;
     }
-    let twin = keys.look(source, Look::Quiet).map(|entry| {
-        let value = NewValue::from(entry.value());
-        Entry::new(target, value, entry.deadline(), clock)
-    });
+    let twin = keys
+        .look(source, Look::Quiet)
+        .map(|entry| entry.duplicate(target, clock));
     let mut there = keys.in_db(target_db);
     there.remove(target);
     if let Some(twin) = twin {
@@ -331,8 +330,8 @@ const SAME_OBJECT: CommandError =
     CommandError::fixed("ERR source and destination objects are the same");
 
 /// What TYPE and SCAN call the value of an entry. Other types get their names here.
-pub(super) fn type_name(_: &Entry) -> &'static str {
-    "string"
+pub(super) fn type_name(entry: &Entry) -> &'static str {
+    entry.type_of().name()
 }
 
 fn count_present(ctx: &mut Ctx<'_>, args: Args<'_>, look: Look) -> CommandResult {

@@ -6,7 +6,7 @@ use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::keyspace::{Entry, Look, ValueRef, access_clock};
+use crate::keyspace::{Entry, Look, StringRef, ValueRef, access_clock};
 use kumi_resp::Args;
 
 const INSPECT: Command = Command {
@@ -86,9 +86,9 @@ fn encoding(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn refcount(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut keys, reply) = ctx.keys_and_reply();
-    match keys.look(&args[2], Look::Inspect).map(Entry::value) {
+    match keys.look(&args[2], Look::Inspect).map(Entry::string) {
         None => reply.null(),
-        Some(ValueRef::Int(number)) if SHARED_INTEGERS.contains(&number) => {
+        Some(Some(StringRef::Int(number))) if SHARED_INTEGERS.contains(&number) => {
             reply.integer(SHARED_COUNT);
         }
         Some(_) => reply.integer(1),
@@ -119,9 +119,14 @@ fn freq(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 /// What Redis would call the form of this value.
 pub(super) fn encoding_name(entry: &Entry) -> &'static str {
     match entry.value() {
-        ValueRef::Int(_) => "int",
-        ValueRef::Bytes { bytes, raw: false } if bytes.len() <= EMBEDDED_MAX => "embstr",
-        ValueRef::Bytes { .. } => "raw",
+        ValueRef::String(StringRef::Int(_)) => "int",
+        ValueRef::String(StringRef::Bytes {
+            bytes, raw: false, ..
+        }) if bytes.len() <= EMBEDDED_MAX => "embstr",
+        ValueRef::String(StringRef::Bytes { .. }) => "raw",
+        ValueRef::Set(set) => set.encoding().name(),
+        ValueRef::Hash(hash) => hash.encoding().name(),
+        ValueRef::Stream(_) => "stream",
     }
 }
 

@@ -16,7 +16,7 @@ use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::keyspace::{Entry, Expiry, Keys, Look, NewValue, ValueRef, When};
+use crate::keyspace::{Expiry, Keys, Look, NewValue, StringRef, When};
 use crate::number::format_i64;
 use crate::reply::Reply;
 use counters::{decr, decrby, incr, incrby, incrbyfloat};
@@ -293,7 +293,7 @@ pub(super) const COMMANDS: &[Command] = &[
 
 fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut keys, reply) = ctx.keys_and_reply();
-    answer(reply, keys.read(&args[1]));
+    answer(reply, keys.read(&args[1])?);
     Ok(())
 }
 
@@ -301,7 +301,7 @@ fn getdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = &args[1];
     let lazy = ctx.store.config.settings().lazyfree_user_del;
     let (mut keys, reply) = ctx.keys_and_reply();
-    answer(reply, keys.read(key));
+    answer(reply, keys.read(key)?);
     if keys.remove(key) {
         keys.notify(NotifyFlags::GENERIC, "del", key);
         let verb: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
@@ -313,7 +313,7 @@ fn getdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn getset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     get(ctx, args)?;
-    store(ctx, When::Always, &args[1], &args[2], Expiry::Clear)?;
+    store(ctx, When::Always, args, 2, Expiry::Clear)?;
     ctx.propagate_as([b"SET", &args[1], &args[2]]);
     Ok(())
 }
@@ -322,7 +322,8 @@ fn mget(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut keys, reply) = ctx.keys_and_reply();
     reply.array(args.len() - 1);
     for key in args.iter().skip(1) {
-        answer(reply, keys.read(key));
+        // A key of another type counts as one that is not there.
+        answer(reply, keys.read(key).unwrap_or_default());
     }
     Ok(())
 }
@@ -354,9 +355,9 @@ fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, tail) = (&args[1], &args[2]);
     let limit = ctx.store.config.settings().proto_max_bulk_len;
     let mut keys = ctx.keys();
-    let len = match keys.look(key, Look::Write).map(Entry::value) {
+    let len = match keys.string(key, Look::Write)? {
         None => {
-            keys.put(key, NewValue::parse(tail), Expiry::Clear)?;
+            keys.put(key, NewValue::argument(args, 2), Expiry::Clear)?;
             tail.len()
         }
         Some(old) => {
@@ -376,17 +377,17 @@ fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn strlen(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut keys, reply) = ctx.keys_and_reply();
-    reply.count(keys.read(&args[1]).map_or(0, length));
+    reply.count(keys.read(&args[1])?.map_or(0, length));
     Ok(())
 }
 
 fn getrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (start, end) = (integer(&args[2])?, integer(&args[3])?);
     let (mut keys, reply) = ctx.keys_and_reply();
-    match keys.read(&args[1]) {
+    match keys.read(&args[1])? {
         None => reply.bulk(b""),
-        Some(ValueRef::Int(number)) => reply.bulk(part(&format_i64(number), start, end)),
-        Some(ValueRef::Bytes { bytes, .. }) => reply.bulk(part(bytes, start, end)),
+        Some(StringRef::Int(number)) => reply.bulk(part(&format_i64(number), start, end)),
+        Some(StringRef::Bytes { bytes, .. }) => reply.bulk(part(bytes, start, end)),
     }
     Ok(())
 }
@@ -397,9 +398,7 @@ fn setrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         .map_err(|_| CommandError::fixed("ERR offset is out of range"))?;
     let limit = ctx.store.config.settings().proto_max_bulk_len;
     let mut keys = ctx.keys();
-    let old = keys
-        .look(key, Look::Write)
-        .map_or(0, |entry| length(entry.value()));
+    let old = keys.string(key, Look::Write)?.map_or(0, length);
     if patch.is_empty() {
         ctx.reply.count(old);
         return Ok(());
@@ -429,8 +428,9 @@ fn pairs<'a>(args: Args<'a>) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
 fn store_pairs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let mut keys = ctx.keys();
     admit_pairs(&mut keys, args)?;
-    for (key, value) in pairs(args) {
-        keys.put(key, NewValue::parse(value), Expiry::Clear)?;
+    for value in (2..args.len()).step_by(2) {
+        let key = &args[value - 1];
+        keys.put(key, NewValue::argument(args, value), Expiry::Clear)?;
         keys.notify(NotifyFlags::STRING, "set", key);
     }
     ctx.dirty(args.len() / 2);
@@ -440,31 +440,35 @@ fn store_pairs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 /// Checks every limit before the first pair is stored, so that a refusal leaves nothing behind.
 fn admit_pairs(keys: &mut Keys<'_>, args: Args<'_>) -> CommandResult {
     for (_, value) in pairs(args) {
-        keys.keyspace().admit_value(value.len())?;
+        keys.admit_value(value.len())?;
     }
-    if keys.keyspace().limits.max_keys == 0 {
+    if !keys.has_key_limit() {
         return Ok(());
     }
     let new: BTreeSet<&[u8]> = pairs(args)
         .map(|(key, _)| key)
         .filter(|key| !keys.exists(key))
         .collect();
-    keys.keyspace().admit_keys(new.len())
+    keys.admit_keys(new.len())
 }
 
 #[inline]
-fn answer(reply: &mut Reply, value: Option<ValueRef<'_>>) {
+fn answer(reply: &mut Reply, value: Option<StringRef<'_>>) {
     match value {
         None => reply.null(),
-        Some(ValueRef::Int(number)) => reply.bulk_integer(number),
-        Some(ValueRef::Bytes { bytes, .. }) => reply.bulk(bytes),
+        Some(StringRef::Int(number)) => reply.bulk_integer(number),
+        Some(StringRef::Bytes {
+            shared: Some(bytes),
+            ..
+        }) => reply.bulk_shared(bytes),
+        Some(StringRef::Bytes { bytes, .. }) => reply.bulk(bytes),
     }
 }
 
-fn length(value: ValueRef<'_>) -> usize {
+fn length(value: StringRef<'_>) -> usize {
     match value {
-        ValueRef::Int(number) => format_i64(number).len(),
-        ValueRef::Bytes { bytes, .. } => bytes.len(),
+        StringRef::Int(number) => format_i64(number).len(),
+        StringRef::Bytes { bytes, .. } => bytes.len(),
     }
 }
 

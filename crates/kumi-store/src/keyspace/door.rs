@@ -5,11 +5,14 @@
 //! `expired`, which follow from what the door finds. It gives out no way to change an entry behind its back.
 
 mod iterate;
+mod typed;
+
+pub(crate) use typed::{Edit, Edited, Missing};
 
 use super::entry::INLINE_MAX;
 use super::table::Position;
 use super::value::Value;
-use super::{Entry, Keyspace, NewValue, ValueRef};
+use super::{Entry, Keyspace, NewValue, StringRef};
 use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
 
@@ -92,13 +95,19 @@ impl<'a> Keys<'a> {
         }
     }
 
-    pub(crate) fn keyspace(&mut self) -> &mut Keyspace {
-        self.keyspace
+    /// Refuses `new` more keys when `max-keys` would be exceeded.
+    pub(crate) fn admit_keys(&self, new: usize) -> CommandResult {
+        self.keyspace.admit_keys(new)
     }
 
-    /// A value for reading.
-    pub(crate) fn read(&mut self, key: &[u8]) -> Option<ValueRef<'_>> {
-        self.look(key, Look::Read).map(Entry::value)
+    /// Refuses a value over `max-value-size`.
+    pub(crate) fn admit_value(&self, bytes: usize) -> CommandResult {
+        self.keyspace.admit_value(bytes)
+    }
+
+    /// Whether `max-keys` is set.
+    pub(crate) fn has_key_limit(&self) -> bool {
+        self.keyspace.limits.max_keys != 0
     }
 
     /// Whether a key is there, for a write.
@@ -179,16 +188,16 @@ impl<'a> Keys<'a> {
     /// searched only once, which is what makes INCR cheap.
     ///
     /// # Errors
-    /// What `change` refuses, or when a limit would be exceeded; nothing changed then.
+    /// WRONGTYPE, what `change` refuses, or when a limit would be exceeded; nothing changed then.
     pub(crate) fn update<'v>(
         &mut self,
         key: &[u8],
-        change: impl FnOnce(Option<ValueRef<'_>>) -> Result<NewValue<'v>, CommandError>,
+        change: impl FnOnce(Option<StringRef<'_>>) -> Result<NewValue<'v>, CommandError>,
     ) -> CommandResult {
         let (hash, found) = self.search(key);
         if let Found::Live(position) = found {
-            let old = self.keyspace.dbs[self.db].table.at(position).value();
-            let new = change(Some(old))?;
+            let old = self.keyspace.dbs[self.db].table.at(position).string();
+            let new = change(Some(old.ok_or(CommandError::WRONG_TYPE)?))?;
             self.admit_new_value(&new)?;
             self.replace(hash, position, new, Expiry::Keep);
         } else {
@@ -216,6 +225,9 @@ impl<'a> Keys<'a> {
         if let Found::Live(position) = found {
             let db = &mut self.keyspace.dbs[self.db];
             let entry = db.table.at_mut(position);
+            if entry.string().is_none() {
+                return Err(CommandError::WRONG_TYPE);
+            }
             let before_bytes = entry.heap_bytes();
             entry.edit_bytes(edit);
             let after_bytes = entry.heap_bytes();

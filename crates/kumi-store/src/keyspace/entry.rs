@@ -27,9 +27,12 @@ use std::ptr::{self, NonNull};
 
 use self::header::{
     BIG_KEY, DEADLINE, HEADER, Header, INLINE_KEY_MAX, KIND, KIND_BOXED, KIND_INLINE, KIND_INT,
-    RAW, Tail, WORD,
+    RAW, TYPE, Tail, WORD,
 };
-use super::value::{NewValue, Value, ValueRef};
+use super::collection::Collection;
+use super::value::{NewValue, StringRef, Type, Value, ValueRef};
+use crate::types::hash::Hash;
+use crate::types::set::Set;
 
 mod header;
 
@@ -62,7 +65,7 @@ impl Entry {
         } else {
             key.len() as u16
         };
-        let header = Header::new(flags, clock, inline_key_len, value.inline_len());
+        let header = Header::new(flags, clock, inline_key_len, value.len_and_form());
 
         let mut entry = Entry(allocate(header.layout()));
         entry.write_header(header);
@@ -110,36 +113,70 @@ impl Entry {
     }
 
     /// What the key holds.
-    #[inline]
     pub(crate) fn value(&self) -> ValueRef<'_> {
+        if let Some(string) = self.string() {
+            return ValueRef::String(string);
+        }
         let header = self.header();
-        match header.kind() {
-            KIND_INLINE => {
-                // SAFETY: these bytes were written by `write_value`, lie within the allocation, and
-                // change only through `&mut self`.
-                let bytes = unsafe {
-                    std::slice::from_raw_parts(
-                        self.at(header.value_offset()),
-                        header.inline_value_len(),
-                    )
-                };
-                ValueRef::Bytes {
-                    bytes,
-                    raw: header.has(RAW),
-                }
+        match (self.boxed(), header.type_of()) {
+            (Some(value), _) => value.view(),
+            (None, Type::Set) => ValueRef::Set(Set::view_small(header.form(), self.inline(header))),
+            (None, Type::Hash) => {
+                ValueRef::Hash(Hash::view_small(header.form(), self.inline(header)))
             }
+            (None, Type::String | Type::List | Type::SortedSet | Type::Stream) => {
+                unreachable!("no entry is written like this")
+            }
+        }
+    }
+
+    /// The type of the value.
+    #[inline]
+    pub(crate) fn type_of(&self) -> Type {
+        self.header().type_of()
+    }
+
+    /// The value if it is a string.
+    #[inline]
+    pub(crate) fn string(&self) -> Option<StringRef<'_>> {
+        let header = self.header();
+        if header.flags() & TYPE != 0 {
+            return None;
+        }
+        Some(match header.kind() {
+            KIND_INLINE => StringRef::Bytes {
+                bytes: self.inline(header),
+                raw: header.has(RAW),
+                shared: None,
+            },
             KIND_INT => {
                 // SAFETY: the kind says that `write_value` put an i64 here.
-                ValueRef::Int(unsafe {
+                StringRef::Int(unsafe {
                     self.at(header.value_offset())
                         .cast::<i64>()
                         .read_unaligned()
                 })
             }
-            _ => match self.boxed() {
-                Some(Value::Bytes(bytes)) => ValueRef::Bytes { bytes, raw: true },
-                None => unreachable!("the third kind is a boxed value"),
-            },
+            _ => self.boxed()?.view().string()?,
+        })
+    }
+
+    /// The value if it is a small collection of this type: its form and its bytes.
+    #[inline]
+    pub(crate) fn small(&self, type_of: Type) -> Option<(u8, &[u8])> {
+        let header = self.header();
+        (header.kind() == KIND_INLINE && header.type_of() == type_of)
+            .then(|| (header.form(), self.inline(header)))
+    }
+
+    /// The bytes that lie in the entry itself. The header must say that there are some.
+    #[inline]
+    fn inline(&self, header: Header) -> &[u8] {
+        debug_assert_eq!(header.kind(), KIND_INLINE);
+        // SAFETY: these bytes were written by `write_value`, lie within the allocation, and change
+        // only through `&mut self`.
+        unsafe {
+            std::slice::from_raw_parts(self.at(header.value_offset()), header.inline_value_len())
         }
     }
 
@@ -197,13 +234,15 @@ impl Entry {
     }
 
     /// Changes the bytes of a string, whatever form they have now. It shows as raw from then on.
+    /// The value must be a string.
     pub(crate) fn edit_bytes(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
         if let Some(bytes) = self.value_bytes_mut() {
             return edit(bytes);
         }
-        let mut bytes = match self.value() {
-            ValueRef::Int(number) => crate::number::format_i64(number).as_ref().to_vec(),
-            ValueRef::Bytes { bytes, .. } => bytes.to_vec(),
+        let mut bytes = match self.string() {
+            Some(StringRef::Int(number)) => crate::number::format_i64(number).as_ref().to_vec(),
+            Some(StringRef::Bytes { bytes, .. }) => bytes.to_vec(),
+            None => return,
         };
         edit(&mut bytes);
         if bytes.len() > INLINE_MAX {
@@ -258,9 +297,11 @@ impl Entry {
 
     /// The bytes of a boxed string, to change them in place (APPEND, SETRANGE).
     pub(crate) fn value_bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
-        self.boxed_mut().map(|value| match value {
-            Value::Bytes(bytes) => bytes,
-        })
+        match self.boxed_mut()? {
+            Value::Bytes(bytes) => Some(bytes),
+            Value::Shared(bytes) => Some(bytes.make_mut()),
+            _ => None,
+        }
     }
 
     /// The same value, deadline and clock under another key. A boxed value moves without being
@@ -270,7 +311,27 @@ impl Entry {
         if let Some(value) = self.take_boxed() {
             return Entry::new(key, NewValue::Boxed(value), deadline, clock);
         }
-        Entry::new(key, self.value().into(), deadline, clock)
+        Entry::new(key, self.inline_value(), deadline, clock)
+    }
+
+    /// A copy of value and deadline under another key.
+    pub(crate) fn duplicate(&self, key: &[u8], clock: u32) -> Entry {
+        let value = match self.boxed() {
+            Some(value) => NewValue::Boxed(value.clone()),
+            None => self.inline_value(),
+        };
+        Entry::new(key, value, self.deadline(), clock)
+    }
+
+    /// The value of an entry that keeps it inside.
+    fn inline_value(&self) -> NewValue<'_> {
+        let header = self.header();
+        match self.string() {
+            Some(StringRef::Int(number)) => NewValue::Int(number),
+            Some(StringRef::Bytes { bytes, raw, .. }) if raw => NewValue::RawBytes(bytes),
+            Some(StringRef::Bytes { bytes, .. }) => NewValue::Bytes(bytes),
+            None => NewValue::Small(header.type_of(), header.form(), self.inline(header)),
+        }
     }
 
     /// What this entry takes from the heap, its out-of-line parts included. The entry itself counts
@@ -322,12 +383,12 @@ impl Entry {
     /// has been taken out.
     fn write_value(&mut self, header: Header, value: Tail<'_>) {
         debug_assert!(header == self.header());
-        debug_assert_eq!(header.flags() & (KIND | RAW), value.flags());
+        debug_assert_eq!(header.flags() & (KIND | RAW | TYPE), value.flags());
         let at = self.at(header.value_offset());
         match value {
             // SAFETY: the layout has as many bytes here as the header says, and `&mut self` keeps
             // `bytes` from being part of this entry.
-            Tail::Inline { bytes, .. } => unsafe {
+            Tail::Inline { bytes, .. } | Tail::Small { bytes, .. } => unsafe {
                 ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len())
             },
             // SAFETY: for this kind, the layout has a word here.

@@ -5,6 +5,7 @@
 //! does not do: it never talks to a session. Events are queued, and the store delivers them when
 //! the command that caused them has ended.
 
+mod collection;
 mod deadlines;
 mod door;
 mod entry;
@@ -14,9 +15,15 @@ mod table;
 mod value;
 mod watch;
 
+#[allow(unused_imports, reason = "the commands of collections come next")]
+pub(crate) use self::{
+    collection::Collection,
+    door::{Edit, Edited, Missing},
+    value::Type,
+};
 pub(crate) use door::{Expiry, Keys, Look, When, access_clock};
 pub(crate) use entry::Entry;
-pub(crate) use value::{NewValue, ValueRef};
+pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
 pub(crate) use watch::Watchers;
 
 use crate::config::NotifyFlags;
@@ -26,7 +33,6 @@ use deadlines::Deadlines;
 use hints::Hints;
 use std::collections::BTreeSet;
 use table::{Position, Table};
-use value::Value;
 
 /// Keys taken from the deadline index at a time.
 const EXPIRY_BATCH: usize = 32;
@@ -179,6 +185,8 @@ pub(crate) struct Keyspace {
     /// `lazyfree-lazy-expire`: the record of an expired key is UNLINK instead of DEL.
     pub(crate) lazy_expire: bool,
     garbage: Vec<Garbage>,
+    /// The buffer in which small collections are edited.
+    scratch: Vec<u8>,
     /// Hashes of the keys of the run of requests that is being executed.
     pub(crate) hints: Hints,
     due: Vec<(u64, u64)>,
@@ -203,6 +211,7 @@ impl Keyspace {
             expiry_frozen: false,
             lazy_expire: false,
             garbage: Vec::new(),
+            scratch: Vec::new(),
             hints: Hints::default(),
             due: Vec::new(),
             seed,

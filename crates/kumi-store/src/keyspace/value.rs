@@ -1,31 +1,105 @@
-//! What a key holds when it does not fit beside the key: a value with a heap of its own.
+//! What a key holds: the types, a look at a value, and a value to store.
 //!
-//! Small strings and integers never come here, they live inside their `Entry`. Every variant is
-//! `Send`, so that the thread that owns the keyspace may hand a big value to another one to free
-//! it. A value knows nothing of its key, its deadline or its type's commands.
+//! Small strings, integers and small collections live inside their `Entry`; a [`Value`] is what
+//! does not fit there and has a heap of its own. Every variant is `Send`, so that the thread that
+//! owns the keyspace may hand a big value to another one to free it. A value knows nothing of its
+//! key, its deadline or its type's commands.
 
 use crate::number;
+use crate::types::hash::{Hash, HashRef};
+use crate::types::set::{Set, SetRef};
+use crate::types::stream::Stream;
+use kumi_resp::{Args, SharedBytes};
 
-/// A value in a box of its own. Lists, hashes, sets, sorted sets and streams get their variants
-/// here.
-#[derive(Debug)]
-pub(crate) enum Value {
-    /// A string that is too long to lie inside its entry, or that was grown in place.
-    Bytes(Vec<u8>),
+/// The type of a value, as TYPE names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Type {
+    String = 0,
+    List = 1,
+    Set = 2,
+    SortedSet = 3,
+    Hash = 4,
+    Stream = 5,
 }
 
-impl Value {
-    /// The bytes this value keeps on the heap, besides its own size.
-    pub(crate) fn heap_bytes(&self) -> usize {
+impl Type {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::String,
+        Self::List,
+        Self::Set,
+        Self::SortedSet,
+        Self::Hash,
+        Self::Stream,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
         match self {
-            Value::Bytes(bytes) => bytes.capacity(),
+            Self::String => "string",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::SortedSet => "zset",
+            Self::Hash => "hash",
+            Self::Stream => "stream",
         }
     }
 }
 
-/// A look at what a key holds.
+/// A value in a box of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// A string that is too long to lie inside its entry, or that was grown in place.
+    Bytes(Vec<u8>),
+    /// A long string that output buffers and the propagation may refer to as well.
+    Shared(SharedBytes),
+    Set(Set),
+    Hash(Hash),
+    Stream(Box<Stream>),
+}
+
+impl Value {
+    pub(crate) fn type_of(&self) -> Type {
+        match self {
+            Value::Bytes(_) | Value::Shared(_) => Type::String,
+            Value::Set(_) => Type::Set,
+            Value::Hash(_) => Type::Hash,
+            Value::Stream(_) => Type::Stream,
+        }
+    }
+
+    /// The bytes this value keeps on the heap, besides its own size.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Value::Bytes(bytes) => bytes.capacity(),
+            Value::Shared(bytes) => bytes.heap_bytes(),
+            Value::Set(set) => set.heap_bytes(),
+            Value::Hash(hash) => hash.heap_bytes(),
+            Value::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),
+        }
+    }
+
+    pub(super) fn view(&self) -> ValueRef<'_> {
+        match self {
+            Value::Bytes(bytes) => ValueRef::String(StringRef::Bytes {
+                bytes,
+                raw: true,
+                shared: None,
+            }),
+            Value::Shared(bytes) => ValueRef::String(StringRef::Bytes {
+                bytes,
+                raw: true,
+                shared: Some(bytes),
+            }),
+            Value::Set(set) => ValueRef::Set(set.view()),
+            Value::Hash(hash) => ValueRef::Hash(hash.view()),
+            Value::Stream(stream) => ValueRef::Stream(stream),
+        }
+    }
+}
+
+/// A look at a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ValueRef<'a> {
+pub(crate) enum StringRef<'a> {
     /// A string whose canonical decimal form is this number.
     Int(i64),
     /// Any other string.
@@ -35,7 +109,29 @@ pub(crate) enum ValueRef<'a> {
         /// Whether OBJECT ENCODING says `raw` however short the string is, because it was modified
         /// in place.
         raw: bool,
+        /// The handle of a long string, to refer to it without a copy.
+        shared: Option<&'a SharedBytes>,
     },
+}
+
+/// A look at what a key holds.
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "the commands of streams come next")]
+pub(crate) enum ValueRef<'a> {
+    String(StringRef<'a>),
+    Set(SetRef<'a>),
+    Hash(HashRef<'a>),
+    Stream(&'a Stream),
+}
+
+impl<'a> ValueRef<'a> {
+    /// The string, if it is one.
+    pub(crate) fn string(self) -> Option<StringRef<'a>> {
+        match self {
+            ValueRef::String(string) => Some(string),
+            _ => None,
+        }
+    }
 }
 
 /// What to store under a key.
@@ -47,6 +143,10 @@ pub(crate) enum NewValue<'a> {
     Bytes(&'a [u8]),
     /// A string that shows as `raw` in OBJECT ENCODING however short it is.
     RawBytes(&'a [u8]),
+    /// A small collection, copied in: its type, its form (see [`Collection`]) and its bytes.
+    ///
+    /// [`Collection`]: super::collection::Collection
+    Small(Type, u8, &'a [u8]),
     /// A value that already has its own heap, moved in.
     Boxed(Value),
 }
@@ -63,22 +163,29 @@ impl<'a> NewValue<'a> {
         NewValue::Bytes(text)
     }
 
-    /// Length as a string.
+    /// The form SET stores of an argument. A long one is not copied.
+    pub(crate) fn argument(args: Args<'a>, index: usize) -> Self {
+        match args.shared(index) {
+            Some(bytes) => NewValue::Boxed(Value::Shared(bytes.clone())),
+            None => NewValue::parse(args.get(index).unwrap_or_default()),
+        }
+    }
+
+    /// Length as a string; what a collection takes.
     pub(crate) fn len(&self) -> usize {
         match self {
             NewValue::Int(int) => number::format_i64(*int).as_ref().len(),
-            NewValue::Bytes(bytes) | NewValue::RawBytes(bytes) => bytes.len(),
+            NewValue::Bytes(bytes) | NewValue::RawBytes(bytes) | NewValue::Small(_, _, bytes) => {
+                bytes.len()
+            }
             NewValue::Boxed(Value::Bytes(bytes)) => bytes.len(),
+            NewValue::Boxed(Value::Shared(bytes)) => bytes.len(),
+            NewValue::Boxed(value) => value.heap_bytes(),
         }
     }
 }
 
-impl<'a> From<ValueRef<'a>> for NewValue<'a> {
-    fn from(value: ValueRef<'a>) -> Self {
-        match value {
-            ValueRef::Int(number) => NewValue::Int(number),
-            ValueRef::Bytes { bytes, raw: false } => NewValue::Bytes(bytes),
-            ValueRef::Bytes { bytes, raw: true } => NewValue::RawBytes(bytes),
-        }
-    }
-}
+const _: fn() = || {
+    const fn assert_send<T: Send>() {}
+    assert_send::<Value>();
+};

@@ -6,7 +6,7 @@ use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::extended::Extended;
-use crate::keyspace::{NewValue, ValueRef};
+use crate::keyspace::{NewValue, StringRef};
 use kumi_resp::Args;
 
 pub(super) fn incr(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -37,8 +37,8 @@ pub(super) fn incrbyfloat(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     keys.update(key, move |old| {
         let old = match old {
             None => Some(Extended::from(0)),
-            Some(ValueRef::Int(number)) => Some(Extended::from(number)),
-            Some(ValueRef::Bytes { bytes, .. }) => Extended::parse(bytes),
+            Some(StringRef::Int(number)) => Some(Extended::from(number)),
+            Some(StringRef::Bytes { bytes, .. }) => Extended::parse(bytes),
         };
         let old = old.ok_or(CommandError::NOT_FLOAT)?;
         let increment = Extended::parse(&args[2]).ok_or(CommandError::NOT_FLOAT)?;
@@ -61,8 +61,8 @@ fn add(ctx: &mut Ctx<'_>, key: &[u8], increment: i64) -> CommandResult {
     keys.update(key, |old| {
         let old = match old {
             None => 0,
-            Some(ValueRef::Int(number)) => number,
-            Some(ValueRef::Bytes { bytes, .. }) => integer(bytes)?,
+            Some(StringRef::Int(number)) => number,
+            Some(StringRef::Bytes { bytes, .. }) => integer(bytes)?,
         };
         sum = old.checked_add(increment).ok_or(CommandError::fixed(
             "ERR increment or decrement would overflow",

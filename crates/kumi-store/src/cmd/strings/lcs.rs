@@ -15,7 +15,7 @@
 use crate::cmd::parse::integer;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Keys, ValueRef};
+use crate::keyspace::{Keys, StringRef};
 use crate::number::format_i64;
 use crate::reply::Reply;
 use kumi_resp::Args;
@@ -39,8 +39,8 @@ struct Match {
 pub(super) fn lcs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let limit = ctx.store.config.settings().proto_max_bulk_len;
     let (mut keys, reply) = ctx.keys_and_reply();
-    let first = copy(&mut keys, &args[1]);
-    let second = copy(&mut keys, &args[2]);
+    let first = copy(&mut keys, &args[1])?;
+    let second = copy(&mut keys, &args[2])?;
     let options = Options::parse(args.tail(3))?;
     check_size(first.len(), second.len(), limit)?;
     if options.length_only {
@@ -85,12 +85,14 @@ impl Options {
 }
 
 /// The second lookup may remove an expired key, so the first string cannot stay borrowed.
-fn copy(keys: &mut Keys<'_>, key: &[u8]) -> Vec<u8> {
-    match keys.read(key) {
+fn copy(keys: &mut Keys<'_>, key: &[u8]) -> Result<Vec<u8>, CommandError> {
+    const NOT_STRINGS: CommandError =
+        CommandError::fixed("ERR The specified keys must contain string values");
+    Ok(match keys.read(key).map_err(|_| NOT_STRINGS)? {
         None => Vec::new(),
-        Some(ValueRef::Int(number)) => format_i64(number).to_vec(),
-        Some(ValueRef::Bytes { bytes, .. }) => bytes.to_vec(),
-    }
+        Some(StringRef::Int(number)) => format_i64(number).to_vec(),
+        Some(StringRef::Bytes { bytes, .. }) => bytes.to_vec(),
+    })
 }
 
 fn check_size(first: usize, second: usize, limit: usize) -> CommandResult {

@@ -15,7 +15,7 @@ use kumi_resp::Args;
 
 pub(super) fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if args.len() == 3 {
-        store(ctx, When::Always, &args[1], &args[2], Expiry::Clear)?;
+        store(ctx, When::Always, args, 2, Expiry::Clear)?;
         ctx.reply.ok();
         return Ok(());
     }
@@ -28,7 +28,7 @@ pub(super) fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if options.get {
         get(ctx, args)?;
     }
-    let stored = store(ctx, options.when, &args[1], &args[2], expiry)?;
+    let stored = store(ctx, options.when, args, 2, expiry)?;
     if stored && options.get && options.time.is_none() && ctx.propagates() {
         let shown = |(place, arg): &(usize, &[u8])| *place < 3 || !arg.eq_ignore_ascii_case(b"get");
         ctx.propagate_as(args.iter().enumerate().filter(shown).map(|(_, arg)| arg));
@@ -47,7 +47,7 @@ pub(super) fn getex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let now_ms = ctx.now.unix_ms();
     let lazy_expire = ctx.store.keyspace.lazy_expire;
     let (mut keys, reply) = ctx.keys_and_reply();
-    let Some(value) = keys.read(key) else {
+    let Some(value) = keys.read(key)? else {
         reply.null();
         return Ok(());
     };
@@ -75,7 +75,7 @@ pub(super) fn getex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 pub(super) fn setnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let stored = store(ctx, When::Absent, &args[1], &args[2], Expiry::Clear)?;
+    let stored = store(ctx, When::Absent, args, 2, Expiry::Clear)?;
     ctx.reply.integer(i64::from(stored));
     Ok(())
 }
@@ -95,29 +95,30 @@ fn set_for(ctx: &mut Ctx<'_>, args: Args<'_>, command: &str, unit: Unit) -> Comm
         absolute: false,
     };
     let deadline = time.deadline(command, ctx.now.unix_ms())?;
-    store(ctx, When::Always, &args[1], &args[3], Expiry::At(deadline))?;
+    store(ctx, When::Always, args, 3, Expiry::At(deadline))?;
     ctx.reply.ok();
     Ok(())
 }
 
-/// What all forms of SET share; says whether the value was stored.
+/// What all forms of SET share: stores the argument `value` under the key; says whether it did.
 #[inline]
 pub(super) fn store(
     ctx: &mut Ctx<'_>,
     when: When,
-    key: &[u8],
-    value: &[u8],
+    args: Args<'_>,
+    value: usize,
     expiry: Expiry,
 ) -> Result<bool, CommandError> {
+    let key = &args[1];
     let mut keys = ctx.keys();
-    if !keys.put_when(when, key, NewValue::parse(value), expiry)? {
+    if !keys.put_when(when, key, NewValue::argument(args, value), expiry)? {
         return Ok(false);
     }
     keys.notify(NotifyFlags::STRING, "set", key);
     if let Expiry::At(deadline) = expiry {
         keys.notify(NotifyFlags::GENERIC, "expire", key);
         if ctx.propagates() {
-            ctx.propagate_as([b"SET", key, value, b"PXAT", &format_u64(deadline)]);
+            ctx.propagate_as([b"SET", key, &args[value], b"PXAT", &format_u64(deadline)]);
         }
     }
     ctx.dirty(1);

@@ -5,7 +5,7 @@
 
 use std::alloc::Layout;
 
-use super::super::value::{NewValue, Value};
+use super::super::value::{NewValue, Type, Value};
 use super::INLINE_MAX;
 
 /// The longest key kept inside its entry: what the header's 16 bits can say.
@@ -27,6 +27,15 @@ pub(super) const RAW: u8 = 0b100;
 /// Its value is the deadline's size, so that the key's offset is a sum without a branch.
 pub(super) const DEADLINE: u8 = WORD as u8;
 pub(super) const BIG_KEY: u8 = 0b1_0000;
+/// The three bits of the value's [`Type`].
+pub(super) const TYPE: u8 = 0b1110_0000;
+const TYPE_SHIFT: u32 = TYPE.trailing_zeros();
+
+/// The lower bits of the header's last 16 are the length of an inline value, the upper ones the
+/// form of a small collection.
+const LEN_BITS: u32 = 12;
+const LEN: u16 = (1 << LEN_BITS) - 1;
+const _: () = assert!(INLINE_MAX <= LEN as usize);
 
 /// The first word of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +75,16 @@ impl Header {
     }
 
     pub(super) fn inline_value_len(self) -> usize {
-        (self.0 >> 48) as usize
+        usize::from((self.0 >> 48) as u16 & LEN)
+    }
+
+    /// How the bytes of a small collection are to be read.
+    pub(super) fn form(self) -> u8 {
+        ((self.0 >> 48) as u16 >> LEN_BITS) as u8
+    }
+
+    pub(super) fn type_of(self) -> Type {
+        Type::ALL[usize::from((self.flags() & TYPE) >> TYPE_SHIFT).min(Type::ALL.len() - 1)]
     }
 
     pub(super) fn value_offset(self) -> usize {
@@ -99,29 +117,33 @@ impl Header {
     }
 
     pub(super) fn with_clock(self, clock: u32) -> Self {
-        Header::new(
-            self.flags(),
-            clock,
-            self.inline_key_len() as u16,
-            self.inline_value_len() as u16,
-        )
+        let clock = u64::from(clock & 0xff_ffff);
+        Header(self.0 & !(0xff_ffff << 8) | clock << 8)
     }
 
     /// The header of the same entry with another value.
     pub(super) fn with_value(self, value: &Tail<'_>) -> Self {
-        let flags = self.flags() & !(KIND | RAW) | value.flags();
+        let flags = self.flags() & !(KIND | RAW | TYPE) | value.flags();
         Header::new(
             flags,
             self.clock(),
             self.inline_key_len() as u16,
-            value.inline_len(),
+            value.len_and_form(),
         )
     }
 }
 
 /// A new value in the form it takes inside an entry.
 pub(super) enum Tail<'a> {
-    Inline { bytes: &'a [u8], raw: bool },
+    Inline {
+        bytes: &'a [u8],
+        raw: bool,
+    },
+    Small {
+        bytes: &'a [u8],
+        form: u8,
+        type_of: Type,
+    },
     Int(i64),
     Boxed(Box<Value>),
 }
@@ -131,6 +153,14 @@ impl<'a> Tail<'a> {
         let (bytes, raw) = match value {
             NewValue::Int(number) => return Tail::Int(number),
             NewValue::Boxed(value) => return Tail::Boxed(Box::new(value)),
+            NewValue::Small(type_of, form, bytes) => {
+                debug_assert!(bytes.len() <= INLINE_MAX && form < 16);
+                return Tail::Small {
+                    bytes,
+                    form,
+                    type_of,
+                };
+            }
             NewValue::Bytes(bytes) => (bytes, false),
             NewValue::RawBytes(bytes) => (bytes, true),
         };
@@ -144,14 +174,17 @@ impl<'a> Tail<'a> {
         match self {
             Tail::Inline { raw: false, .. } => KIND_INLINE,
             Tail::Inline { raw: true, .. } => KIND_INLINE | RAW,
+            Tail::Small { type_of, .. } => KIND_INLINE | (*type_of as u8) << TYPE_SHIFT,
             Tail::Int(_) => KIND_INT,
-            Tail::Boxed(_) => KIND_BOXED,
+            Tail::Boxed(value) => KIND_BOXED | (value.type_of() as u8) << TYPE_SHIFT,
         }
     }
 
-    pub(super) fn inline_len(&self) -> u16 {
+    /// The header's last 16 bits.
+    pub(super) fn len_and_form(&self) -> u16 {
         match self {
             Tail::Inline { bytes, .. } => bytes.len() as u16,
+            Tail::Small { bytes, form, .. } => bytes.len() as u16 | u16::from(*form) << LEN_BITS,
             Tail::Int(_) | Tail::Boxed(_) => 0,
         }
     }

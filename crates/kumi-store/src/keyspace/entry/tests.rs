@@ -8,18 +8,29 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn bytes(bytes: &[u8]) -> ValueRef<'_> {
-    ValueRef::Bytes { bytes, raw: false }
+fn bytes(bytes: &[u8]) -> Option<StringRef<'_>> {
+    Some(StringRef::Bytes {
+        bytes,
+        raw: false,
+        shared: None,
+    })
 }
 
-fn raw(bytes: &[u8]) -> ValueRef<'_> {
-    ValueRef::Bytes { bytes, raw: true }
+fn raw(bytes: &[u8]) -> Option<StringRef<'_>> {
+    Some(StringRef::Bytes {
+        bytes,
+        raw: true,
+        shared: None,
+    })
 }
 
 #[test]
 fn an_entry_gives_back_what_it_was_made_of() {
     let entry = Entry::new(b"key", NewValue::Bytes(b"value"), Some(17), 5);
-    assert_eq!((entry.key(), entry.value()), (&b"key"[..], bytes(b"value")));
+    assert_eq!(
+        (entry.key(), entry.string()),
+        (&b"key"[..], bytes(b"value"))
+    );
     assert_eq!((entry.deadline(), entry.access_clock()), (Some(17), 5));
 }
 
@@ -47,8 +58,8 @@ fn keys_of_every_length_come_back() {
         let mut entry = Entry::new(&key, NewValue::Int(-1), None, 0);
         entry.set_deadline(Some(3));
         entry.replace_value(NewValue::Bytes(b"x"));
-        assert_eq!((entry.key(), entry.value()), (&key[..], bytes(b"x")));
-        assert_eq!(entry.with_key(b"other").value(), bytes(b"x"));
+        assert_eq!((entry.key(), entry.string()), (&key[..], bytes(b"x")));
+        assert_eq!(entry.with_key(b"other").string(), bytes(b"x"));
     }
 }
 
@@ -59,7 +70,7 @@ fn a_value_is_inline_up_to_the_limit_and_boxed_above() {
     assert!(entry.boxed().is_none());
     assert!(entry.replace_value(NewValue::Bytes(&long)).is_none());
     assert!(entry.boxed().is_some());
-    assert_eq!(entry.value(), raw(&long));
+    assert_eq!(entry.string(), raw(&long));
     assert!(entry.heap_bytes() > INLINE_MAX);
 }
 
@@ -69,7 +80,7 @@ fn a_value_of_the_same_size_is_replaced_in_place() {
     let before = entry.0;
     entry.replace_value(NewValue::Bytes(b"1"));
     entry.replace_value(NewValue::RawBytes(b"543"));
-    assert_eq!(entry.value(), raw(b"543"));
+    assert_eq!(entry.string(), raw(b"543"));
     entry.set_deadline(Some(u64::MAX));
     assert_eq!(entry.0, before);
     assert_eq!(entry.deadline(), Some(u64::MAX));
@@ -80,10 +91,13 @@ fn a_number_is_replaced_in_place_and_nothing_else_by_it() {
     let mut entry = Entry::new(b"key", NewValue::Int(1), None, 0);
     let before = entry.0;
     assert!(entry.set_int(i64::MAX));
-    assert_eq!((entry.value(), entry.0), (ValueRef::Int(i64::MAX), before));
+    assert_eq!(
+        (entry.string(), entry.0),
+        (Some(StringRef::Int(i64::MAX)), before)
+    );
     entry.replace_value(NewValue::Bytes(b"text"));
     assert!(!entry.set_int(2));
-    assert_eq!(entry.value(), bytes(b"text"));
+    assert_eq!(entry.string(), bytes(b"text"));
 }
 
 #[test]
@@ -110,7 +124,7 @@ fn a_renamed_entry_keeps_its_boxed_value_where_it_is() {
     let entry = Entry::new(b"old", NewValue::Bytes(&[5; 5000]), Some(2), 3);
     let at = |entry: &Entry| match entry.boxed() {
         Some(Value::Bytes(bytes)) => bytes.as_ptr(),
-        None => panic!("5,000 bytes do not fit inside"),
+        other => panic!("5,000 bytes do not fit inside: {other:?}"),
     };
     let before = at(&entry);
     let renamed = entry.with_key(b"a new and longer name");
@@ -125,7 +139,7 @@ fn the_access_clock_keeps_24_bits_and_disturbs_nothing() {
     entry.set_access_clock(0x12ff_ffff);
     assert_eq!((entry.access_clock(), key), (0xff_ffff, &b"key"[..]));
     assert_eq!(
-        (entry.value(), entry.deadline()),
+        (entry.string(), entry.deadline()),
         (bytes(b"value"), Some(4))
     );
 }
@@ -155,13 +169,14 @@ impl Model {
         }
     }
 
-    fn to_ref(&self) -> ValueRef<'_> {
+    fn to_ref(&self) -> Option<StringRef<'_>> {
         match self {
-            Model::Int(number) => ValueRef::Int(*number),
-            Model::Bytes(bytes) => ValueRef::Bytes {
+            Model::Int(number) => Some(StringRef::Int(*number)),
+            Model::Bytes(bytes) => Some(StringRef::Bytes {
                 bytes,
                 raw: bytes.len() > INLINE_MAX,
-            },
+                shared: None,
+            }),
             Model::Raw(bytes) | Model::Boxed(bytes) => raw(bytes),
         }
     }
@@ -246,7 +261,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(entry.key(), &key[..]);
-            prop_assert_eq!(entry.value(), value.to_ref());
+            prop_assert_eq!(entry.string(), value.to_ref());
             prop_assert_eq!(entry.deadline(), deadline);
             prop_assert_eq!(entry.access_clock(), clock);
         }

@@ -6,7 +6,7 @@ use std::thread;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::value::{NewValue, ValueRef};
+use super::super::value::{NewValue, StringRef};
 use super::*;
 
 impl Table {
@@ -32,9 +32,9 @@ impl Table {
     fn value(&self, key: u32) -> Option<i64> {
         let entry = self.get(self.hash(&key.to_be_bytes()), &key.to_be_bytes())?;
         assert_eq!(number(entry), key);
-        match entry.value() {
-            ValueRef::Int(value) => Some(value),
-            ValueRef::Bytes { .. } => panic!("only numbers were stored"),
+        match entry.string() {
+            Some(StringRef::Int(value)) => Some(value),
+            _ => panic!("only numbers were stored"),
         }
     }
 
