@@ -9,10 +9,10 @@ pub enum QueueError {
     /// The server could not be reached or the connection broke. The call may or may not have been carried out; every
     /// call can be repeated.
     #[error("the queue's server is not reachable")]
-    Io(#[source] redis::RedisError),
+    Io(#[source] ::redis::RedisError),
     /// The server answered with an error. Nothing changed.
     #[error("the queue's server answered with an error")]
-    Server(#[source] redis::RedisError),
+    Server(#[source] ::redis::RedisError),
     /// The server answered something that this version does not understand.
     #[error("the queue's server answered unexpectedly: {0}")]
     Protocol(String),

@@ -6,6 +6,7 @@ use crate::core::{
 use crate::error::{QueueError, ResultError};
 use crate::memory::InMemoryQueue;
 use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued};
+use crate::redis::RedisQueue;
 use crate::task::Task;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -37,6 +38,14 @@ impl Jobs {
     #[must_use]
     pub fn memory() -> Self {
         Self::with_queue(Arc::new(InMemoryQueue::new()))
+    }
+
+    /// A queue on a Redis server or cluster, such as `redis://localhost/?queue=mail`.
+    ///
+    /// # Errors
+    /// As of [`RedisQueue::connect`].
+    pub async fn connect(url: &str) -> Result<Self, QueueError> {
+        Ok(Self::with_queue(Arc::new(RedisQueue::connect(url).await?)))
     }
 
     /// Any queue.

@@ -1,8 +1,8 @@
 //! kumi-jobs: a job runtime. Tasks are data (a type and a JSON payload); handlers are registered by type; a failed task
 //! is retried by being queued again; every state is visible.
 //!
-//! One trait, [`Queue`], has two implementations: [`InMemoryQueue`] in this process, and a Redis queue on any Redis from
-//! 6.2 on or a Redis Cluster. The state machine behind them opens no socket and reads no clock. Delivery is
+//! One trait, [`Queue`], has two implementations: [`InMemoryQueue`] in this process, and [`RedisQueue`] on any Redis from 6.2
+//! on or a Redis Cluster. The state machine behind them opens no socket and reads no clock. Delivery is
 //! at-least-once; every report on a run carries the claim's token, and one with an old token changes nothing.
 //!
 //! ```
@@ -30,12 +30,19 @@
 //! ```
 
 mod check;
+#[cfg(feature = "conformance")]
+#[expect(
+    clippy::unwrap_used,
+    reason = "its functions are tests: a panic is how they fail"
+)]
+pub mod conformance;
 mod context;
 mod core;
 mod error;
 mod jobs;
 mod memory;
 mod queue;
+mod redis;
 mod registry;
 mod task;
 mod worker;
@@ -53,6 +60,7 @@ pub use queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Finished, Gone, Lease, Notice,
     Outcome, Page, Queue, Released, Reply, Requeued, Room, Schedule, Signal, TaskEvent, Turn,
 };
+pub use redis::{RedisOptions, RedisQueue, queue_names};
 pub use registry::{DuplicateType, Execution, Registry, TaskHandler};
 pub use task::{Options, Task, TaskError};
 pub use tokio_util::sync::CancellationToken;

@@ -15,6 +15,7 @@ use crate::queue::{
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -66,11 +67,16 @@ struct Subscriber {
 struct Clock {
     started: Instant,
     started_at: Timestamp,
+    /// A test's clock, in milliseconds.
+    virtual_ms: Option<Arc<AtomicU64>>,
 }
 
 impl Clock {
     fn now(&self) -> Timestamp {
-        self.started_at.after(self.started.elapsed())
+        match &self.virtual_ms {
+            Some(ms) => Timestamp::from_ms(ms.load(Ordering::SeqCst)),
+            None => self.started_at.after(self.started.elapsed()),
+        }
     }
 }
 
@@ -90,6 +96,17 @@ impl InMemoryQueue {
     /// An empty queue with these limits.
     #[must_use]
     pub fn with_settings(settings: Settings) -> Self {
+        Self::with_clock(settings, None)
+    }
+
+    /// Takes the time from here, in milliseconds; for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_virtual_clock(settings: Settings, clock: Arc<AtomicU64>) -> Self {
+        Self::with_clock(settings, Some(clock))
+    }
+
+    fn with_clock(settings: Settings, virtual_ms: Option<Arc<AtomicU64>>) -> Self {
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -99,6 +116,7 @@ impl InMemoryQueue {
                 clock: Clock {
                     started: Instant::now(),
                     started_at: Timestamp::from_ms(since_epoch.as_millis() as u64),
+                    virtual_ms,
                 },
                 state: Mutex::new(State {
                     machine: Machine::new(settings),

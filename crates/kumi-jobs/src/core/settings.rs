@@ -14,9 +14,8 @@ pub const TURN_LIMIT: usize = 200;
 /// Tasks in one enqueue.
 pub const ENQUEUE_LIMIT: usize = 500;
 
-/// What a queue accepts and how long it keeps what is done.
+/// What a queue accepts and how long it keeps what is done. Write `..Settings::default()`: fields may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Settings {
     /// Largest payload. A larger one is an error of the enqueue.
     pub payload_limit_bytes: usize,

@@ -293,3 +293,38 @@ async fn a_poke_ends_a_wait() {
         .wait(&owner, Vec::new(), Duration::from_secs(5));
     assert_eq!(signals.await.unwrap(), [Signal::Poke]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deaf_handler_cannot_hold_up_a_shutdown() {
+    #[derive(Serialize, Deserialize)]
+    struct Deaf;
+    impl Task for Deaf {
+        const TYPE: &'static str = "deaf";
+        type Output = ();
+        fn options() -> Options {
+            Options::new().cancel_grace(Duration::ZERO)
+        }
+    }
+    let jobs = Jobs::memory();
+    let handle = jobs.enqueue(Deaf).await.unwrap();
+    let (started, release) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (began, ended) = (started.clone(), release.clone());
+    // It blocks its thread without ever awaiting, until the test lets it go.
+    let deaf = move |_: Deaf, _: Context<()>| {
+        let (began, ended) = (began.clone(), ended.clone());
+        async move {
+            began.notify_one();
+            while ended.load(Ordering::SeqCst) == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        }
+    };
+    let worker = Worker::new(&jobs, ())
+        .handle(deaf)
+        .shutdown_within(Duration::ZERO);
+    worker.run_until(started.notified()).await.unwrap();
+    let record = handle.status().await.unwrap().unwrap();
+    assert_eq!((record.state, record.attempts), (TaskState::Queued, 0));
+    release.store(1, Ordering::SeqCst);
+}

@@ -1,0 +1,162 @@
+//! Workers that crash, stall or are declared gone.
+
+use super::{Fixture, LEASE, table_of};
+use crate::{Cancel, Finished, Gone, Lease, Outcome, Owner, QueueError, Released, TaskState};
+use std::time::Duration;
+
+table_of!(
+    an_ended_lease_gives_everything_back,
+    a_renewed_lease_holds,
+    five_crashes_are_the_end,
+    a_release_gives_back_at_once,
+    a_live_owner_is_not_released,
+    older_lives_are_released_together,
+    a_worker_can_ask_what_it_holds,
+    a_cancelled_task_of_a_crashed_worker_is_cancelled,
+);
+
+async fn an_ended_lease_gives_everything_back(f: &Fixture<'_>) {
+    let ids = [f.simple().await, f.simple().await];
+    let claims = f.claims(2).await;
+    f.advance(14).await;
+    assert_eq!(f.queue.reap().await.unwrap(), 0);
+    f.advance(1).await;
+    assert_eq!(f.queue.reap().await.unwrap(), 2);
+    for id in ids {
+        let record = f.record(id).await;
+        assert_eq!(
+            (record.state, record.attempts),
+            (TaskState::RetryScheduled, 1)
+        );
+        assert!(record.last_error.unwrap().contains(f.owner.as_str()));
+    }
+    // Its report comes too late only once another has the task.
+    f.advance(1).await;
+    let other = f.worker(Owner::random());
+    let again = other.claims(2).await;
+    assert_eq!(again.len(), 2);
+    assert_eq!(
+        f.finish(&claims[0], Outcome::Succeeded(None)).await,
+        Finished::Refused
+    );
+    assert_eq!(
+        f.queue.heartbeat(&f.owner, LEASE).await.unwrap(),
+        Lease::Lost
+    );
+    other.succeed(&again[0]).await;
+}
+
+async fn a_renewed_lease_holds(f: &Fixture<'_>) {
+    let id = f.simple().await;
+    let claim = f.claim().await;
+    for _ in 0..5 {
+        f.advance(10).await;
+        let lease = f.queue.heartbeat(&f.owner, LEASE).await.unwrap();
+        assert_eq!(lease, Lease::Renewed);
+    }
+    assert_eq!(f.queue.reap().await.unwrap(), 0);
+    assert_eq!(f.state(id).await, TaskState::Running);
+    // A turn renews too.
+    f.advance(10).await;
+    f.turn(&[], 0).await;
+    f.advance(10).await;
+    assert_eq!(f.queue.reap().await.unwrap(), 0);
+    f.succeed(&claim).await;
+    assert_eq!(
+        f.queue.heartbeat(&f.owner, LEASE).await.unwrap(),
+        Lease::Lost
+    );
+}
+
+async fn five_crashes_are_the_end(f: &Fixture<'_>) {
+    let id = f.simple().await;
+    for _ in 0..5 {
+        let crashing = f.worker(Owner::random());
+        assert_eq!(crashing.claim().await.id, id);
+        f.advance(3_600).await;
+        f.queue.reap().await.unwrap();
+        f.advance(3_600).await;
+    }
+    let record = f.record(id).await;
+    assert_eq!((record.state, record.attempts), (TaskState::Dead, 5));
+}
+
+async fn a_release_gives_back_at_once(f: &Fixture<'_>) {
+    let mut ids = [f.simple().await, f.simple().await, f.simple().await];
+    let claims = f.claims(2).await;
+    // What is given back is ordered by id.
+    ids[..2].sort_unstable();
+    f.advance(3).await;
+    let gone = Gone::Life(f.owner.clone());
+    let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
+    assert_eq!(released.unwrap(), Released::Tasks(2));
+    assert_eq!(f.record(ids[0]).await.attempts, 1);
+    let other = f.worker(Owner::random());
+    let order: Vec<_> = other.claims(9).await.iter().map(|claim| claim.id).collect();
+    assert_eq!(order, ids, "they are first in line, by id");
+    // The released life has no say any more.
+    let turn = f.queue.turn(Vec::new(), f.ask(&[("a", 1)], 1)).await;
+    assert!(matches!(turn, Err(QueueError::OwnerReleased(_))));
+    let beat = f.queue.heartbeat(&f.owner, LEASE).await;
+    assert!(matches!(beat, Err(QueueError::OwnerReleased(_))));
+    let running = f.queue.running(&f.owner).await;
+    assert!(matches!(running, Err(QueueError::OwnerReleased(_))));
+    let late = f.queue.mark_succeeded(&claims[0], None).await;
+    assert!(matches!(late, Err(QueueError::OwnerReleased(_))));
+}
+
+async fn a_live_owner_is_not_released(f: &Fixture<'_>) {
+    let id = f.simple().await;
+    let claim = f.claim().await;
+    f.advance(10).await;
+    f.queue.heartbeat(&f.owner, LEASE).await.unwrap();
+    f.advance(1).await;
+    let gone = Gone::Life(f.owner.clone());
+    let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
+    assert_eq!(released.unwrap(), Released::Alive);
+    assert_eq!(f.state(id).await, TaskState::Running);
+    f.succeed(&claim).await;
+}
+
+async fn older_lives_are_released_together(f: &Fixture<'_>) {
+    let life = |name: &str, life: u64| -> Owner { format!("{name}~{life:016x}").parse().unwrap() };
+    let owners = [
+        life("node", 1),
+        life("node", 2),
+        life("node", 3),
+        life("other", 1),
+    ];
+    for owner in &owners {
+        f.simple().await;
+        f.worker(owner.clone()).claim().await;
+    }
+    f.advance(5).await;
+    let gone = Gone::Before(owners[2].clone());
+    let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
+    assert_eq!(released.unwrap(), Released::Tasks(2));
+    for (owner, holds) in owners.iter().zip([false, false, true, true]) {
+        let lease = f.queue.heartbeat(owner, LEASE).await;
+        assert_eq!(lease.is_ok(), holds, "{owner}");
+    }
+}
+
+async fn a_worker_can_ask_what_it_holds(f: &Fixture<'_>) {
+    for _ in 0..30 {
+        f.simple().await;
+    }
+    let mut claims = f.claims(25).await;
+    claims.sort_by_key(|claim| claim.id);
+    assert_eq!(f.queue.running(&f.owner).await.unwrap(), claims);
+    f.succeed(&claims.remove(0)).await;
+    assert_eq!(f.queue.running(&f.owner).await.unwrap(), claims);
+    assert!(f.queue.running(&Owner::random()).await.unwrap().is_empty());
+}
+
+async fn a_cancelled_task_of_a_crashed_worker_is_cancelled(f: &Fixture<'_>) {
+    let id = f.simple().await;
+    f.claim().await;
+    assert_eq!(f.queue.cancel(id).await.unwrap(), Cancel::Requested);
+    f.advance(60).await;
+    f.queue.reap().await.unwrap();
+    assert_eq!(f.state(id).await, TaskState::Cancelled);
+}

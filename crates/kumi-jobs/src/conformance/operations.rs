@@ -1,0 +1,324 @@
+//! What operators and handlers ask for: cancel, requeue, purge, listings, steps, retention, schedules.
+
+use super::{Fixture, of_type, table_of, task};
+use crate::{
+    Cancel, Filter, Finished, Outcome, Progress, QueueError, Requeued, Schedule, Settings,
+    TaskEnvelope, TaskId, TaskState, Timestamp,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+table_of!(
+    cancel_says_what_it_did,
+    a_finish_before_the_cancel_wins,
+    requeue_brings_dead_tasks_back,
+    purge_forgets_done_tasks_only,
+    counts_add_up,
+    a_listing_shows_what_stays_put,
+    steps_and_progress_need_the_token,
+    steps_are_bounded,
+    done_tasks_are_kept_for_a_while,
+    a_slot_is_decided_once,
+);
+
+async fn cancel_says_what_it_did(f: &Fixture<'_>) {
+    let mut delayed = task();
+    delayed.delay = Duration::from_secs(60);
+    f.add(delayed.clone()).await;
+    let retried = f.simple().await;
+    f.fail(&f.claim().await, 60).await;
+    let queued = f.simple().await;
+    for id in [delayed.id, retried, queued] {
+        assert_eq!(f.queue.cancel(id).await.unwrap(), Cancel::Cancelled);
+        assert_eq!(f.state(id).await, TaskState::Cancelled);
+        let again = f.queue.cancel(id).await.unwrap();
+        assert_eq!(again, Cancel::AlreadyDone(TaskState::Cancelled));
+    }
+    let unknown = f.queue.cancel(TaskId::random()).await.unwrap();
+    assert_eq!(unknown, Cancel::Unknown);
+    f.advance(120).await;
+    assert!(f.claims(9).await.is_empty(), "nothing cancelled runs");
+}
+
+async fn a_finish_before_the_cancel_wins(f: &Fixture<'_>) {
+    let outcomes = [
+        (Outcome::Succeeded(None), TaskState::Succeeded),
+        (Outcome::Cancelled, TaskState::Cancelled),
+        (Outcome::GivenBack, TaskState::Cancelled),
+        (Outcome::Snoozed(Duration::ZERO), TaskState::Cancelled),
+    ];
+    for (outcome, expected) in outcomes {
+        let id = f.simple().await;
+        let claim = f.claim().await;
+        assert_eq!(f.queue.cancel(id).await.unwrap(), Cancel::Requested);
+        assert!(f.record(id).await.cancel_requested);
+        assert_eq!(f.finish(&claim, outcome).await, Finished::Applied(expected));
+    }
+    let id = f.simple().await;
+    let claim = f.claim().await;
+    f.queue.cancel(id).await.unwrap();
+    assert_eq!(
+        f.fail(&claim, 1).await,
+        Finished::Applied(TaskState::Cancelled)
+    );
+}
+
+async fn requeue_brings_dead_tasks_back(f: &Fixture<'_>) {
+    let (dead, queued) = (f.simple().await, f.simple().await);
+    f.kill(&f.claim().await).await;
+    let unknown = TaskId::random();
+    let requeued = f.queue.requeue(vec![dead, queued, unknown]).await.unwrap();
+    let expected = [
+        Requeued::Applied(TaskState::Queued),
+        Requeued::NotDead(TaskState::Queued),
+        Requeued::Unknown,
+    ];
+    assert_eq!(requeued, expected);
+    let record = f.record(dead).await;
+    assert_eq!((record.attempts, record.runs), (0, 1));
+    let order: Vec<_> = f.claims(9).await.iter().map(|claim| claim.id).collect();
+    assert_eq!(order, [queued, dead]);
+}
+
+async fn purge_forgets_done_tasks_only(f: &Fixture<'_>) {
+    let ids = [
+        f.simple().await,
+        f.simple().await,
+        f.simple().await,
+        f.simple().await,
+    ];
+    let claims = f.claims(2).await;
+    f.succeed(&claims[0]).await;
+    f.kill(&claims[1]).await;
+    f.queue.cancel(ids[2]).await.unwrap();
+    assert_eq!(f.queue.purge(ids.to_vec()).await.unwrap(), 3);
+    assert_eq!(f.queue.purge(ids.to_vec()).await.unwrap(), 0);
+    for id in &ids[..3] {
+        assert_eq!(f.queue.get_status(*id).await.unwrap(), None);
+    }
+    assert_eq!(f.state(ids[3]).await, TaskState::Queued);
+    assert_eq!(f.queue.counts_by_state().await.unwrap().total(), 1);
+}
+
+async fn counts_add_up(f: &Fixture<'_>) {
+    for name in ["a", "a", "a", "a", "b"] {
+        f.add(of_type(name)).await;
+    }
+    let claims = f.claims(3).await;
+    f.succeed(&claims[0]).await;
+    f.fail(&claims[1], 60).await;
+    let counts = f.queue.counts_by_state().await.unwrap();
+    let of = |state| counts.of(state);
+    assert_eq!((of(TaskState::Queued), of(TaskState::Running)), (2, 1));
+    assert_eq!(
+        (of(TaskState::Succeeded), of(TaskState::RetryScheduled)),
+        (1, 1)
+    );
+    assert_eq!(counts.total(), 5);
+    assert_eq!(counts.by_type["b"][&TaskState::Queued], 1);
+}
+
+async fn a_listing_shows_what_stays_put(f: &Fixture<'_>) {
+    let tasks: Vec<_> = (0..300)
+        .map(|n| of_type(if n % 3 == 0 { "b" } else { "a" }))
+        .collect();
+    f.queue.enqueue(tasks[..150].to_vec()).await.unwrap();
+    f.queue.enqueue(tasks[150..].to_vec()).await.unwrap();
+    let filter = Filter {
+        states: vec![TaskState::Queued],
+        task_type: Some("b".into()),
+    };
+    let (mut seen, mut cursor) = (BTreeSet::new(), None);
+    loop {
+        let page = f.queue.list(&filter, cursor.as_deref(), 20).await.unwrap();
+        for task in page.tasks {
+            assert_eq!(&*task.envelope.task_type, "b");
+            seen.insert(task.id);
+        }
+        // Things move while pages are read.
+        f.claims(7).await;
+        f.add(of_type("c")).await;
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let stayed: BTreeSet<_> = tasks
+        .iter()
+        .filter(|task| &*task.envelope.task_type == "b")
+        .map(|task| task.id)
+        .collect();
+    assert_eq!(seen, stayed);
+    let error = f.queue.list(&filter, Some("?"), 20).await.unwrap_err();
+    assert!(matches!(error, QueueError::Invalid(_)));
+}
+
+async fn steps_and_progress_need_the_token(f: &Fixture<'_>) {
+    let id = f.simple().await;
+    let old = f.claim().await;
+    let half = Progress {
+        percent: 50,
+        note: "half of it".into(),
+    };
+    assert!(f.queue.progress(&old, half.clone()).await.unwrap());
+    assert!(f.queue.save_step(&old, "one", "1".into()).await.unwrap());
+    assert_eq!(f.record(id).await.progress, Some(half.clone()));
+    f.fail(&old, 0).await;
+    let new = f.claim().await;
+    assert!(!f.queue.progress(&old, half.clone()).await.unwrap());
+    assert!(!f.queue.save_step(&old, "two", "2".into()).await.unwrap());
+    assert!(f.queue.save_step(&new, "two", "3".into()).await.unwrap());
+    let steps = f.queue.steps(id).await.unwrap();
+    let steps: Vec<_> = steps
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    assert_eq!(steps, [("one", &b"1"[..]), ("two", &b"3"[..])]);
+    f.succeed(&new).await;
+    assert!(
+        f.queue.steps(id).await.unwrap().is_empty(),
+        "success drops them"
+    );
+    let dead = f.simple().await;
+    let claim = f.claim().await;
+    f.queue.save_step(&claim, "one", "1".into()).await.unwrap();
+    f.kill(&claim).await;
+    assert_eq!(
+        f.queue.steps(dead).await.unwrap().len(),
+        1,
+        "a dead task keeps them"
+    );
+}
+
+async fn steps_are_bounded(f: &Fixture<'_>) {
+    let settings = Settings {
+        step_limit: 3,
+        step_limit_bytes: 10,
+        steps_limit_bytes: 20,
+        ..Settings::default()
+    };
+    let f = &f.again(settings).await;
+    f.simple().await;
+    let claim = f.claim().await;
+    let save = async |name: &str, size: usize| {
+        f.queue
+            .save_step(&claim, name, vec![b'x'; size].into())
+            .await
+    };
+    assert!(matches!(
+        save("a", 11).await,
+        Err(QueueError::TooLarge { .. })
+    ));
+    assert!(save("a", 10).await.unwrap());
+    assert!(matches!(
+        save("b", 9).await,
+        Err(QueueError::TooLarge { size: 21, .. })
+    ));
+    assert!(save("b", 8).await.unwrap());
+    assert!(save("b", 1).await.unwrap(), "a step is replaced");
+    assert!(save("c", 1).await.unwrap());
+    assert!(matches!(
+        save("d", 1).await,
+        Err(QueueError::TooMany { .. })
+    ));
+}
+
+async fn done_tasks_are_kept_for_a_while(f: &Fixture<'_>) {
+    let settings = Settings {
+        keep_succeeded: 3,
+        keep_succeeded_for: Duration::from_secs(60),
+        keep_dead: 2,
+        keep_dead_for: Duration::from_secs(600),
+        ..Settings::default()
+    };
+    let f = &f.again(settings).await;
+    let mut succeeded = Vec::new();
+    for _ in 0..5 {
+        succeeded.push(f.simple().await);
+        f.succeed(&f.claim().await).await;
+    }
+    let mut dead = Vec::new();
+    for _ in 0..3 {
+        dead.push(f.simple().await);
+        f.kill(&f.claim().await).await;
+        f.advance(1).await;
+    }
+    let known = async |ids: &[TaskId]| {
+        let mut known = Vec::new();
+        for id in ids {
+            known.push(f.queue.get_status(*id).await.unwrap().is_some());
+        }
+        known
+    };
+    assert_eq!(known(&succeeded).await, [false, false, true, true, true]);
+    assert_eq!(known(&dead).await, [false, true, true]);
+    f.advance(60).await;
+    f.queue.reap().await.unwrap();
+    assert_eq!(known(&succeeded).await, [false; 5]);
+    assert_eq!(known(&dead).await, [false, true, true]);
+    f.advance(600).await;
+    f.queue.reap().await.unwrap();
+    assert_eq!(known(&dead).await, [false; 3]);
+    assert_eq!(f.queue.counts_by_state().await.unwrap().total(), 0);
+    // Keeping none forgets a success at once.
+    let none = Settings {
+        keep_succeeded: 0,
+        ..Settings::default()
+    };
+    let f = &f.again(none).await;
+    let id = f.simple().await;
+    f.succeed(&f.claim().await).await;
+    assert_eq!(f.queue.get_status(id).await.unwrap(), None);
+    assert_eq!(f.queue.counts_by_state().await.unwrap().total(), 0);
+}
+
+async fn a_slot_is_decided_once(f: &Fixture<'_>) {
+    let schedule = Schedule {
+        name: "digest".into(),
+        expression: "0 9 * * *".into(),
+        zone: "UTC".into(),
+        envelope: TaskEnvelope::json("a", "{}"),
+        max_attempts: 5,
+        last_slot: Timestamp::default(),
+    };
+    f.queue.put_schedule(schedule.clone()).await.unwrap();
+    let (now, stored) = f.queue.schedules().await.unwrap();
+    assert_eq!(stored.len(), 1);
+    let last = stored[0].last_slot;
+    assert_eq!(last, now);
+    assert_eq!(
+        stored[0],
+        Schedule {
+            last_slot: last,
+            ..schedule.clone()
+        }
+    );
+    let slot = last.after(Duration::from_secs(60));
+    assert!(
+        f.queue
+            .fire("digest", last, slot, Some(task()))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !f.queue
+            .fire("digest", last, slot, Some(task()))
+            .await
+            .unwrap()
+    );
+    assert_eq!(f.claims(9).await.len(), 1);
+    // The same times keep the slot; others start anew.
+    f.advance(300).await;
+    f.queue.put_schedule(schedule.clone()).await.unwrap();
+    assert_eq!(f.queue.schedules().await.unwrap().1[0].last_slot, slot);
+    let other = Schedule {
+        zone: "Asia/Tokyo".into(),
+        ..schedule
+    };
+    f.queue.put_schedule(other).await.unwrap();
+    let (now, stored) = f.queue.schedules().await.unwrap();
+    assert_eq!(stored[0].last_slot, now);
+    assert!(f.queue.remove_schedule("digest").await.unwrap());
+    assert!(!f.queue.remove_schedule("digest").await.unwrap());
+    assert!(!f.queue.fire("digest", now, slot, None).await.unwrap());
+}

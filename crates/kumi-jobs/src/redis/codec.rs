@@ -1,0 +1,443 @@
+//! Arguments for the scripts, and what their replies mean.
+
+use crate::core::{
+    JSON, NewTask, Owner, Priority, Progress, Serial, Settings, TaskEnvelope, TaskId, TaskRecord,
+    TaskState, Timestamp, Unique,
+};
+use crate::error::QueueError;
+use crate::queue::{
+    Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Outcome, Requeued, Turn,
+};
+use ::redis::Value;
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) type Args = Vec<Vec<u8>>;
+
+pub(super) fn text(value: impl ToString) -> Vec<u8> {
+    value.to_string().into_bytes()
+}
+
+fn ms(duration: Duration) -> Vec<u8> {
+    text(duration.as_millis())
+}
+
+pub(super) fn task_args(task: &NewTask, args: &mut Args) {
+    let none = Vec::new;
+    let media = match &*task.envelope.content_type {
+        JSON => none(),
+        media => media.into(),
+    };
+    let (unique, window) = match &task.unique {
+        Some(unique) => (
+            unique.key.as_bytes().to_vec(),
+            unique.window.map(ms).unwrap_or_default(),
+        ),
+        None => (none(), none()),
+    };
+    let (serial, hold) = match &task.serial {
+        Some(serial) => (
+            serial.key.as_bytes().to_vec(),
+            if serial.hold_on_dead {
+                b"1".to_vec()
+            } else {
+                none()
+            },
+        ),
+        None => (none(), none()),
+    };
+    args.extend([
+        text(task.id),
+        task.envelope.task_type.as_bytes().to_vec(),
+        task.envelope.payload.to_vec(),
+        media,
+        text(task.max_attempts),
+        text(task.priority.level()),
+        ms(task.delay),
+        unique,
+        window,
+        serial,
+        hold,
+        task.trace
+            .as_ref()
+            .map(|trace| trace.as_bytes().to_vec())
+            .unwrap_or_default(),
+    ]);
+}
+
+pub(super) fn retention(settings: &Settings) -> [Vec<u8>; 4] {
+    [
+        text(settings.keep_succeeded),
+        ms(settings.keep_succeeded_for),
+        text(settings.keep_dead),
+        ms(settings.keep_dead_for),
+    ]
+}
+
+pub(super) fn turn_args(reports: &[Finish], ask: &Ask, settings: &Settings) -> Args {
+    let mut args: Args = vec![
+        text(&ask.owner),
+        text(format_args!("{:016x}", ask.nonce)),
+        ms(ask.lease),
+    ];
+    args.extend(retention(settings));
+    args.extend([text(ask.max), text(ask.types.len()), text(reports.len())]);
+    for room in &ask.types {
+        args.push(room.task_type.as_bytes().to_vec());
+        args.push(text(room.room));
+    }
+    for report in reports {
+        args.push(text(report.id));
+        args.push(text(report.token));
+        args.extend(outcome_args(&report.outcome, settings));
+    }
+    args
+}
+
+fn outcome_args(outcome: &Outcome, settings: &Settings) -> [Vec<u8>; 3] {
+    let none = Vec::new;
+    match outcome {
+        Outcome::Succeeded(Some(result)) if result.len() > settings.result_limit_bytes => {
+            [text('S'), text('x'), none()]
+        }
+        Outcome::Succeeded(Some(result)) => [text('S'), text('1'), result.to_vec()],
+        Outcome::Succeeded(None) => [text('S'), none(), none()],
+        Outcome::Failed { error, retry_after } => [
+            text('F'),
+            retry_after.map(ms).unwrap_or_default(),
+            crate::check::cut(error.clone(), settings.error_limit_bytes).into_bytes(),
+        ],
+        Outcome::Snoozed(delay) => [text('Z'), ms(*delay), none()],
+        Outcome::GivenBack => [text('G'), none(), none()],
+        Outcome::Cancelled => [text('C'), none(), none()],
+    }
+}
+
+/// A reply that is not what the script sends.
+pub(super) fn unexpected(value: &Value) -> QueueError {
+    let shown: String = format!("{value:?}").chars().take(200).collect();
+    QueueError::Protocol(shown)
+}
+
+pub(super) fn array(value: Value) -> Result<Vec<Value>, QueueError> {
+    match value {
+        Value::Array(values) | Value::Set(values) => Ok(values),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) fn integer(value: &Value) -> Result<i64, QueueError> {
+    match value {
+        Value::Int(number) => Ok(*number),
+        Value::BulkString(bytes) => {
+            let number = std::str::from_utf8(bytes)
+                .ok()
+                .and_then(|text| text.parse().ok());
+            number.ok_or_else(|| unexpected(value))
+        }
+        other => Err(unexpected(other)),
+    }
+}
+
+pub(super) fn bytes(value: Value) -> Result<Bytes, QueueError> {
+    match value {
+        Value::BulkString(bytes) => Ok(bytes.into()),
+        Value::SimpleString(text) => Ok(text.into()),
+        Value::Int(number) => Ok(number.to_string().into()),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) fn string(value: Value) -> Result<String, QueueError> {
+    let bytes = bytes(value)?;
+    String::from_utf8(bytes.into())
+        .map_err(|error| QueueError::Protocol(format!("no UTF-8: {error}")))
+}
+
+pub(super) fn parsed<T: FromStr>(value: Value) -> Result<T, QueueError> {
+    let text = string(value)?;
+    text.parse()
+        .map_err(|_| QueueError::Protocol(format!("'{text}'")))
+}
+
+fn optional(value: Value) -> Result<Option<Bytes>, QueueError> {
+    match value {
+        Value::Nil => Ok(None),
+        value => bytes(value).map(Some),
+    }
+}
+
+fn state(letter: Option<char>) -> Result<TaskState, QueueError> {
+    let found = letter.and_then(TaskState::from_letter);
+    found.ok_or_else(|| QueueError::Protocol(format!("the state {letter:?}")))
+}
+
+/// Splits a reply such as `Aq` into its letter and the rest.
+fn coded(value: Value) -> Result<(char, String), QueueError> {
+    let text = string(value)?;
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(code) => Ok((code, chars.collect())),
+        None => Err(QueueError::Protocol("an empty code".into())),
+    }
+}
+
+fn id(text: &str) -> Result<TaskId, QueueError> {
+    text.parse()
+        .map_err(|error| QueueError::Protocol(format!("{error}")))
+}
+
+fn unknown_code(code: char) -> QueueError {
+    QueueError::Protocol(format!("the code '{code}'"))
+}
+
+pub(super) fn enqueued(value: Value, task: TaskId) -> Result<Enqueued, QueueError> {
+    let (code, rest) = coded(value)?;
+    match code {
+        'N' => Ok(Enqueued::New(task, state(rest.chars().next())?)),
+        'E' => Ok(Enqueued::Exists(task)),
+        'D' => Ok(Enqueued::Duplicate(id(&rest)?)),
+        code => Err(unknown_code(code)),
+    }
+}
+
+fn finished(value: Value) -> Result<Finished, QueueError> {
+    let (code, rest) = coded(value)?;
+    match code {
+        'A' => Ok(Finished::Applied(state(rest.chars().next())?)),
+        'D' => Ok(Finished::AlreadyApplied),
+        'R' => Ok(Finished::Refused),
+        'U' => Ok(Finished::Unknown),
+        code => Err(unknown_code(code)),
+    }
+}
+
+pub(super) fn cancel(value: Value) -> Result<Cancel, QueueError> {
+    let (code, rest) = coded(value)?;
+    match code {
+        'C' => Ok(Cancel::Cancelled),
+        'R' => Ok(Cancel::Requested),
+        'D' => Ok(Cancel::AlreadyDone(state(rest.chars().next())?)),
+        'U' => Ok(Cancel::Unknown),
+        code => Err(unknown_code(code)),
+    }
+}
+
+pub(super) fn requeued(value: Value) -> Result<Requeued, QueueError> {
+    let (code, rest) = coded(value)?;
+    match code {
+        'A' => Ok(Requeued::Applied(state(rest.chars().next())?)),
+        'N' => Ok(Requeued::NotDead(state(rest.chars().next())?)),
+        'T' => Ok(Requeued::Taken(id(&rest)?)),
+        'U' => Ok(Requeued::Unknown),
+        code => Err(unknown_code(code)),
+    }
+}
+
+pub(super) fn timestamp(value: &Value) -> Result<Timestamp, QueueError> {
+    let ms = u64::try_from(integer(value)?).map_err(|_| unexpected(value))?;
+    Ok(Timestamp::from_ms(ms))
+}
+
+pub(super) fn turn(value: Value, owner: &Owner) -> Result<Turn, QueueError> {
+    let parts: [Value; 6] = array(value)?
+        .try_into()
+        .map_err(|_| QueueError::Protocol("a turn without six parts".into()))?;
+    let [now, due, more, paused, reports, claims] = parts;
+    Ok(Turn {
+        finished: array(reports)?
+            .into_iter()
+            .map(finished)
+            .collect::<Result<_, _>>()?,
+        claims: self::claims(claims, owner)?,
+        now: timestamp(&now)?,
+        next_due: match integer(&due)? {
+            -1 => None,
+            _ => Some(timestamp(&due)?),
+        },
+        more: integer(&more)? == 1,
+        paused: integer(&paused)? == 1,
+    })
+}
+
+pub(super) fn claims(value: Value, owner: &Owner) -> Result<Vec<Claim>, QueueError> {
+    array(value)?
+        .into_iter()
+        .map(|value| claim(value, owner))
+        .collect()
+}
+
+fn claim(value: Value, owner: &Owner) -> Result<Claim, QueueError> {
+    let parts: [Value; 10] = array(value)?
+        .try_into()
+        .map_err(|_| QueueError::Protocol("a claim without ten parts".into()))?;
+    let [
+        id,
+        token,
+        task_type,
+        payload,
+        media,
+        attempt,
+        runs,
+        max_attempts,
+        created_at,
+        trace,
+    ] = parts;
+    let trace = string(trace)?;
+    Ok(Claim {
+        id: parsed(id)?,
+        envelope: TaskEnvelope {
+            task_type: string(task_type)?.into(),
+            payload: bytes(payload)?,
+            content_type: media_type(string(media)?),
+        },
+        token: parsed(token)?,
+        owner: owner.clone(),
+        attempt: count(&attempt)?,
+        runs: count(&runs)?,
+        max_attempts: count(&max_attempts)?,
+        created_at: timestamp(&created_at)?,
+        trace: (!trace.is_empty()).then(|| trace.into()),
+    })
+}
+
+fn count(value: &Value) -> Result<u32, QueueError> {
+    u32::try_from(integer(value)?).map_err(|_| unexpected(value))
+}
+
+pub(super) fn media_type(text: String) -> Cow<'static, str> {
+    match text.is_empty() {
+        true => Cow::Borrowed(JSON),
+        false => Cow::Owned(text),
+    }
+}
+
+/// A flat array of pairs.
+pub(super) fn pairs(value: Value) -> Result<Vec<(Value, Value)>, QueueError> {
+    if let Value::Map(pairs) = value {
+        return Ok(pairs);
+    }
+    let mut values = array(value)?.into_iter();
+    let mut pairs = Vec::new();
+    while let (Some(name), Some(value)) = (values.next(), values.next()) {
+        pairs.push((name, value));
+    }
+    Ok(pairs)
+}
+
+pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
+    if value == Value::Nil {
+        return Ok(None);
+    }
+    let mut parts = array(value)?.into_iter();
+    // A nil at the end of a script's array ends the array, so what is missing is nil.
+    let mut part = || parts.next().unwrap_or(Value::Nil);
+    let task_id: TaskId = parsed(part())?;
+    let mut fields = HashMap::new();
+    for (name, value) in pairs(part())? {
+        let value = string(value)?;
+        if !value.is_empty() {
+            fields.insert(string(name)?, value);
+        }
+    }
+    let (payload, error, result, progress) = (part(), part(), part(), part());
+    let state = state(fields.get("s").and_then(|state| state.chars().next()))?;
+    let number = |name: &str, default: u64| match fields.get(name) {
+        None => Ok(default),
+        Some(text) => {
+            let bad = |_| QueueError::Protocol(format!("the field {name} is '{text}'"));
+            text.parse::<u64>().map_err(bad)
+        }
+    };
+    let small = |name: &str, default: u64| Ok::<_, QueueError>(number(name, default)? as u32);
+    let named = |name: &str| fields.get(name).map(|text| Arc::<str>::from(text.as_str()));
+    let created_at = number("c", 0)?;
+    let is_timed = matches!(state, TaskState::Scheduled | TaskState::RetryScheduled);
+    let window = match fields.contains_key("w") {
+        true => Some(Duration::from_millis(number("w", 0)?)),
+        false => None,
+    };
+    Ok(Some(TaskRecord {
+        id: task_id,
+        envelope: TaskEnvelope {
+            task_type: named("y").unwrap_or_default(),
+            payload: bytes(payload)?,
+            content_type: media_type(fields.get("C").cloned().unwrap_or_default()),
+        },
+        state,
+        attempts: small("a", 0)?,
+        max_attempts: small("m", 5)?,
+        runs: small("r", 0)?,
+        given_back: small("g", 0)?,
+        priority: Priority::from_level(number("p", 1)? as usize).unwrap_or_default(),
+        last_error: optional(error)?.map(|error| String::from_utf8_lossy(&error).into_owned()),
+        next_run_at: match is_timed {
+            true => Some(Timestamp::from_ms(number("n", created_at)?)),
+            false => None,
+        },
+        created_at: Timestamp::from_ms(created_at),
+        updated_at: Timestamp::from_ms(number("u", created_at)?),
+        owner: match (state, fields.get("o")) {
+            (TaskState::Running, Some(owner)) => owner.parse().ok(),
+            _ => None,
+        },
+        token: fields.get("k").and_then(|token| token.parse().ok()),
+        cancel_requested: fields.contains_key("x"),
+        progress: optional(progress)?.and_then(|text| read_progress(&text)),
+        result: optional(result)?,
+        result_dropped: fields.contains_key("z"),
+        serial: named("q").map(|key| Serial {
+            key,
+            hold_on_dead: fields.contains_key("h"),
+        }),
+        unique: named("i").map(|key| Unique { key, window }),
+        trace: named("T"),
+    }))
+}
+
+/// `50 half done`.
+pub(super) fn progress_text(progress: &Progress) -> Vec<u8> {
+    text(format_args!("{} {}", progress.percent, progress.note))
+}
+
+fn read_progress(bytes: &[u8]) -> Option<Progress> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (percent, note) = text.split_once(' ')?;
+    Some(Progress {
+        percent: percent.parse().ok()?,
+        note: note.to_owned(),
+    })
+}
+
+pub(super) fn counts(value: Value) -> Result<Counts, QueueError> {
+    let parts: [Value; 3] = array(value)?
+        .try_into()
+        .map_err(|_| QueueError::Protocol("counts without three parts".into()))?;
+    let [counts, served, paused] = parts;
+    let mut by_type: BTreeMap<Arc<str>, BTreeMap<TaskState, u64>> = BTreeMap::new();
+    for (field, number) in pairs(counts)? {
+        let field = string(field)?;
+        let (letter, task_type) = field
+            .split_once(':')
+            .ok_or_else(|| QueueError::Protocol(format!("the count '{field}'")))?;
+        let number = u64::try_from(integer(&number)?).unwrap_or(0);
+        if number > 0 {
+            let states = by_type.entry(task_type.into()).or_default();
+            states.insert(state(letter.chars().next())?, number);
+        }
+    }
+    let served = array(served)?
+        .into_iter()
+        .map(|name| Ok(string(name)?.into()));
+    let mut served: Vec<Arc<str>> = served.collect::<Result<_, QueueError>>()?;
+    served.sort_unstable();
+    Ok(Counts {
+        by_type,
+        served,
+        paused: integer(&paused)? == 1,
+    })
+}

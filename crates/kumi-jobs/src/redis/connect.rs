@@ -1,0 +1,208 @@
+//! From a URL to a queue: what the URL says, and what the server must be like.
+
+use super::link::{Link, Repeat, connection_info};
+use super::{RedisQueue, Shared, codec};
+use crate::core::Settings;
+use crate::error::QueueError;
+use ::redis::{Value, cmd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// The version of the format of keys and records.
+const VERSION: i64 = 1;
+
+/// The set of all queue names of a server.
+const QUEUES: &str = "kumi:jobs:queues";
+
+/// The queue of a URL that names none.
+const DEFAULT_QUEUE: &str = "default";
+
+/// A queue on a Redis server or cluster, before it is connected.
+#[derive(Debug, Clone)]
+pub struct RedisOptions {
+    url: String,
+    queue: String,
+    settings: Settings,
+    replicas: usize,
+    clock: Option<Arc<AtomicU64>>,
+}
+
+impl RedisOptions {
+    /// Reads a URL such as `redis://localhost:6379/?queue=mail&replicas=1`. A node of a cluster is enough to find it.
+    ///
+    /// # Errors
+    /// If the URL cannot be read, or the queue's name is not `[A-Za-z0-9_.-]{1,64}`.
+    pub fn from_url(url: &str) -> Result<Self, QueueError> {
+        let bad = || QueueError::Config(format!("'{url}' is no Redis URL"));
+        let mut parsed = ::redis::parse_redis_url(url).ok_or_else(bad)?;
+        let mut options = Self {
+            url: String::new(),
+            queue: DEFAULT_QUEUE.into(),
+            settings: Settings::default(),
+            replicas: 0,
+            clock: None,
+        };
+        let mut others = Vec::new();
+        for (name, value) in parsed.query_pairs() {
+            match &*name {
+                "queue" => options.queue = value.into_owned(),
+                "replicas" => {
+                    options.replicas = value.parse().map_err(|_| {
+                        QueueError::Config(format!("replicas={value} is not a number"))
+                    })?;
+                }
+                _ => others.push(format!("{name}={value}")),
+            }
+        }
+        parsed.set_query((!others.is_empty()).then(|| others.join("&")).as_deref());
+        options.url = parsed.to_string();
+        connection_info(&options.url)?;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        match (1..=64).contains(&options.queue.len()) && options.queue.bytes().all(plain) {
+            true => Ok(options),
+            false => Err(QueueError::Config(format!(
+                "'{}' is not a queue's name ([A-Za-z0-9_.-], 1 to 64 characters)",
+                options.queue
+            ))),
+        }
+    }
+
+    /// The limits of the queue. All programs of a queue should agree on them.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// An enqueue returns only after so many replicas confirmed it; without, a failover may lose the last tasks.
+    #[must_use]
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// Takes the time from here instead of the server's clock, in milliseconds; for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn virtual_clock(mut self, clock: Arc<AtomicU64>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// If no server answers, if the queue was written by a newer version, or if a primary would evict keys.
+    pub async fn connect(self) -> Result<RedisQueue, QueueError> {
+        let info = connection_info(&self.url)?;
+        let prefix = format!("kumi:jobs:{{{}}}:", self.queue);
+        let link = Link::new(info.clone(), prefix.as_bytes());
+        check_eviction(&link).await?;
+        check_version(&link, &prefix).await?;
+        let queues = Link::new(info, QUEUES.as_bytes());
+        let mut listed = cmd("SADD");
+        listed.arg(QUEUES).arg(&self.queue);
+        queues.call(&listed, Repeat::Yes).await?;
+        Ok(RedisQueue {
+            shared: Arc::new(Shared::new(
+                link,
+                prefix,
+                self.settings,
+                self.replicas,
+                self.clock,
+            )),
+        })
+    }
+}
+
+async fn check_version(link: &Link, prefix: &str) -> Result<(), QueueError> {
+    let key = format!("{prefix}version");
+    let mut set = cmd("SET");
+    set.arg(&key).arg(VERSION).arg("NX");
+    link.call(&set, Repeat::Yes).await?;
+    let mut get = cmd("GET");
+    get.arg(&key);
+    let version = codec::integer(&link.call(&get, Repeat::Yes).await?)?;
+    match version <= VERSION {
+        true => Ok(()),
+        false => Err(QueueError::Config(format!(
+            "the queue has format {version}; this version of kumi knows formats up to {VERSION}"
+        ))),
+    }
+}
+
+/// A server that evicts keys loses tasks. `volatile-*` policies evict only keys that expire, of which a queue has none
+/// that matter.
+async fn check_eviction(link: &Link) -> Result<(), QueueError> {
+    // The first call waits for a server that is just starting.
+    link.call(&cmd("PING"), Repeat::Yes).await?;
+    let primaries = link.primaries().await.map_err(QueueError::Io)?;
+    for mut primary in primaries {
+        let mut values = Vec::new();
+        for name in ["maxmemory-policy", "maxmemory"] {
+            let value: Result<Value, _> = cmd("CONFIG")
+                .arg("GET")
+                .arg(name)
+                .query_async(&mut primary)
+                .await;
+            let value = value.ok().and_then(|value| codec::pairs(value).ok());
+            let value = value.and_then(|pairs| pairs.into_iter().next());
+            values.push(value.and_then(|(_, value)| codec::string(value).ok()));
+        }
+        match (values[0].as_deref(), values[1].as_deref()) {
+            (Some(policy), Some(memory)) if policy.starts_with("allkeys-") && memory != "0" => {
+                return Err(QueueError::Config(format!(
+                    "the server evicts any key when it is full (maxmemory-policy {policy}); a queue needs noeviction"
+                )));
+            }
+            (Some(policy), _) if policy.starts_with("allkeys-") => {
+                tracing::warn!(policy, "the server would evict tasks once maxmemory is set");
+            }
+            (Some(_), _) => {}
+            (None, _) => tracing::warn!("the server does not tell its maxmemory-policy"),
+        }
+    }
+    Ok(())
+}
+
+/// The names of all queues of a server, sorted.
+///
+/// # Errors
+/// If the server cannot be reached.
+pub async fn queue_names(url: &str) -> Result<Vec<String>, QueueError> {
+    let options = RedisOptions::from_url(url)?;
+    let link = Link::new(connection_info(&options.url)?, QUEUES.as_bytes());
+    let mut members = cmd("SMEMBERS");
+    members.arg(QUEUES);
+    let names = codec::array(link.call(&members, Repeat::Yes).await?)?;
+    let mut names: Vec<String> = names
+        .into_iter()
+        .map(codec::string)
+        .collect::<Result<_, _>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_a_queue() {
+        let read = |url: &str| RedisOptions::from_url(url).map(|o| (o.url, o.queue, o.replicas));
+        let expected = ("redis://h:1/2".to_owned(), "mail".to_owned(), 1);
+        assert_eq!(
+            read("redis://h:1/2?queue=mail&replicas=1").unwrap(),
+            expected
+        );
+        assert_eq!(read("redis://h:1").unwrap().1, "default");
+        for bad in [
+            "",
+            "http://h",
+            "redis://h/?queue=a%20b",
+            "redis://h/?replicas=x",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

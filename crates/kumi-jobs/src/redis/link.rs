@@ -1,0 +1,381 @@
+//! A connection to the server that owns one key: a standalone server, or the primary of the key's slot in a cluster.
+//!
+//! A queue is one slot, so it needs one server at a time. The link follows MOVED and ASK, finds the new primary after a
+//! failover by asking the nodes it knows, and opens a broken connection again.
+
+use crate::error::QueueError;
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
+    IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind, Value, cmd,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long to connect may take.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// How long a reply may take on a connection that does not block.
+const RESPONSE: Duration = Duration::from_secs(10);
+
+/// How long a call is repeated while the cluster sorts itself out, or the server is away.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The pause between such repetitions.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Nodes of a cluster that are remembered.
+const NODES_LIMIT: usize = 1_000;
+
+/// A host and a port.
+type Node = (String, u16);
+
+/// Whether a call whose reply was lost is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeat {
+    Yes,
+    No,
+}
+
+/// See the module. Clones are links of their own to the same server.
+pub(super) struct Link {
+    info: ConnectionInfo,
+    key: Arc<[u8]>,
+    is_blocking: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Default)]
+struct State {
+    connection: Option<MultiplexedConnection>,
+    /// Where the key was found last.
+    primary: Option<Node>,
+    /// Other nodes of the cluster; empty for a standalone server.
+    nodes: Vec<Node>,
+}
+
+impl Link {
+    pub(super) fn new(info: ConnectionInfo, key: &[u8]) -> Self {
+        Self {
+            info,
+            key: key.into(),
+            is_blocking: false,
+            state: Mutex::default(),
+        }
+    }
+
+    /// A link of its own for commands that block, which start from what this one knows.
+    pub(super) fn for_blocking(&self) -> Self {
+        let state = self.lock();
+        Self {
+            info: self.info.clone(),
+            key: self.key.clone(),
+            is_blocking: true,
+            state: Mutex::new(State {
+                connection: None,
+                primary: state.primary.clone(),
+                nodes: state.nodes.clone(),
+            }),
+        }
+    }
+
+    /// Sends a command and follows redirections.
+    pub(super) async fn call(&self, command: &Cmd, repeat: Repeat) -> Result<Value, QueueError> {
+        let mut pipeline = Pipeline::new();
+        pipeline.add_command(command.clone());
+        let mut values = self.pipeline(&pipeline, repeat).await?;
+        Ok(values.pop().unwrap_or(Value::Nil))
+    }
+
+    /// Sends commands on one connection and follows redirections. The first error is the answer.
+    pub(super) async fn pipeline(
+        &self,
+        commands: &Pipeline,
+        repeat: Repeat,
+    ) -> Result<Vec<Value>, QueueError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let error = match self.attempt(commands).await {
+                Ok(values) => return Ok(values),
+                Err(error) => error,
+            };
+            let verdict = Verdict::of(&error);
+            tracing::debug!(%error, ?verdict, "a call to Redis failed");
+            match &verdict {
+                Verdict::Moved(host, port) => self.moved(host, *port),
+                Verdict::Later | Verdict::Broken => self.disconnect(),
+                Verdict::Answer => return Err(QueueError::Server(error)),
+            }
+            let may_repeat = match verdict {
+                Verdict::Moved(..) | Verdict::Later => true,
+                _ => repeat == Repeat::Yes,
+            };
+            if !may_repeat || Instant::now() >= deadline {
+                return Err(QueueError::Io(error));
+            }
+            if !matches!(verdict, Verdict::Moved(..)) {
+                sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn attempt(&self, commands: &Pipeline) -> Result<Vec<Value>, RedisError> {
+        let mut connection = self.connection().await?;
+        let done: Result<Vec<Value>, RedisError> = commands.query_async(&mut connection).await;
+        match done.map_err(first_error) {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::Ask) => {
+                let Some((host, port)) = error.redirect_node().and_then(split_address) else {
+                    return Err(error);
+                };
+                let mut asking = Pipeline::new();
+                asking.cmd("ASKING").ignore();
+                for command in commands.cmd_iter() {
+                    asking.add_command(command.clone());
+                }
+                let mut other = self.open(&host, port).await?;
+                asking.query_async(&mut other).await.map_err(first_error)
+            }
+            done => done,
+        }
+    }
+
+    async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
+        if let Some(connection) = &self.lock().connection {
+            return Ok(connection.clone());
+        }
+        let connection = self.connect().await?;
+        self.lock().connection = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// Connects to the key's server: the one last known, or whatever a reachable node names.
+    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+        let State { primary, nodes, .. } = self.lock().clone();
+        let mut failed = None;
+        let known = primary.into_iter().chain(nodes);
+        let candidates = known.map(Some).chain(std::iter::once(None));
+        for node in candidates {
+            let opened = match &node {
+                Some((host, port)) => self.open(host, *port).await,
+                None => self.open_at(self.info.clone()).await,
+            };
+            let connection = match opened {
+                Ok(connection) => connection,
+                Err(error) => {
+                    failed = Some(error);
+                    continue;
+                }
+            };
+            match self.locate(connection, node).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| (ErrorKind::Io, "no node to connect to").into()))
+    }
+
+    /// Asks a node who owns the key, and connects there.
+    async fn locate(
+        &self,
+        mut connection: MultiplexedConnection,
+        node: Option<Node>,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        let slots: Result<Value, RedisError> = cmd("CLUSTER")
+            .arg("SLOTS")
+            .query_async(&mut connection)
+            .await;
+        let slots = match slots {
+            Ok(slots) => slots,
+            // Not a cluster, or a server that hides the command.
+            Err(error) if !error.is_io_error() => return Ok(connection),
+            Err(error) => return Err(error),
+        };
+        let slot: u16 = cmd("CLUSTER")
+            .arg("KEYSLOT")
+            .arg(&*self.key)
+            .query_async(&mut connection)
+            .await?;
+        let asked = node.unwrap_or_else(|| match self.info.addr() {
+            ConnectionAddr::Tcp(host, port) => (host.clone(), *port),
+            _ => (String::new(), 0),
+        });
+        let (owner, nodes) = read_slots(&slots, slot, &asked.0);
+        {
+            let mut state = self.lock();
+            state.nodes = nodes;
+            state.primary.clone_from(&owner);
+        }
+        match owner {
+            None => Err((ErrorKind::Io, "no node owns the queue's slot").into()),
+            Some(owner) if owner == asked => Ok(connection),
+            Some((host, port)) => self.open(&host, port).await,
+        }
+    }
+
+    async fn open(&self, host: &str, port: u16) -> Result<MultiplexedConnection, RedisError> {
+        let addr = match self.info.addr() {
+            ConnectionAddr::TcpTls { insecure, .. } => ConnectionAddr::TcpTls {
+                host: host.to_owned(),
+                port,
+                insecure: *insecure,
+                tls_params: None,
+            },
+            _ => ConnectionAddr::Tcp(host.to_owned(), port),
+        };
+        self.open_at(self.info.clone().set_addr(addr)).await
+    }
+
+    async fn open_at(&self, info: ConnectionInfo) -> Result<MultiplexedConnection, RedisError> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout((!self.is_blocking).then_some(RESPONSE));
+        let client = Client::open(info)?;
+        client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+    }
+
+    /// Addresses of all primaries, for checks that concern each of them.
+    pub(super) async fn primaries(&self) -> Result<Vec<MultiplexedConnection>, RedisError> {
+        let mut connection = self.connection().await?;
+        let slots: Result<Value, RedisError> = cmd("CLUSTER")
+            .arg("SLOTS")
+            .query_async(&mut connection)
+            .await;
+        let Ok(Value::Array(ranges)) = slots else {
+            return Ok(vec![connection]);
+        };
+        let host = match self.lock().primary.clone() {
+            Some((host, _)) => host,
+            None => String::new(),
+        };
+        let mut addresses: Vec<Node> = ranges
+            .iter()
+            .filter_map(|range| range_nodes(range, &host).into_iter().next())
+            .collect();
+        addresses.sort();
+        addresses.dedup();
+        let mut connections = Vec::new();
+        for (host, port) in addresses {
+            connections.push(self.open(&host, port).await?);
+        }
+        Ok(connections)
+    }
+
+    fn moved(&self, host: &str, port: u16) {
+        let mut state = self.lock();
+        state.connection = None;
+        state.primary = Some((host.to_owned(), port));
+    }
+
+    pub(super) fn disconnect(&self) {
+        self.lock().connection = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error of the first command that failed. A pipeline's own error hides codes and redirections.
+fn first_error(error: RedisError) -> RedisError {
+    let errors = error.clone().into_server_errors();
+    match errors.as_deref().and_then(|errors| errors.first()) {
+        Some((_, first)) => first.clone().into(),
+        None => error,
+    }
+}
+
+/// What to do about an error.
+#[derive(Debug)]
+enum Verdict {
+    /// Another node owns the key. Nothing was done.
+    Moved(String, u16),
+    /// The server cannot serve now. Nothing was done.
+    Later,
+    /// The connection broke. The call may have been carried out.
+    Broken,
+    /// The server's answer to the call.
+    Answer,
+}
+
+impl Verdict {
+    fn of(error: &RedisError) -> Self {
+        let later = [
+            "TRYAGAIN",
+            "CLUSTERDOWN",
+            "LOADING",
+            "MASTERDOWN",
+            "READONLY",
+            "BUSY",
+        ];
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::Moved) => {
+                match error.redirect_node().and_then(split_address) {
+                    Some((host, port)) => Self::Moved(host, port),
+                    None => Self::Later,
+                }
+            }
+            _ if error.code().is_some_and(|code| later.contains(&code)) => Self::Later,
+            _ if error.is_connection_refusal() => Self::Later,
+            ErrorKind::Server(_) | ErrorKind::Extension => Self::Answer,
+            ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => Self::Answer,
+            _ => Self::Broken,
+        }
+    }
+}
+
+fn split_address((address, _slot): (&str, u16)) -> Option<Node> {
+    let (host, port) = address.rsplit_once(':')?;
+    Some((host.to_owned(), port.parse().ok()?))
+}
+
+/// The owner of a slot and all nodes, from a reply to CLUSTER SLOTS.
+fn read_slots(slots: &Value, slot: u16, asked_host: &str) -> (Option<Node>, Vec<Node>) {
+    let Value::Array(ranges) = slots else {
+        return (None, Vec::new());
+    };
+    let (mut owner, mut nodes) = (None, Vec::new());
+    for range in ranges {
+        let found = range_nodes(range, asked_host);
+        if let Value::Array(parts) = range
+            && let (Some(Value::Int(first)), Some(Value::Int(last))) = (parts.first(), parts.get(1))
+            && (*first..=*last).contains(&i64::from(slot))
+        {
+            owner = found.first().cloned();
+        }
+        nodes.extend(found);
+    }
+    nodes.sort();
+    nodes.dedup();
+    nodes.truncate(NODES_LIMIT);
+    (owner, nodes)
+}
+
+/// The nodes of one range, the primary first. An empty host means the one that was asked.
+fn range_nodes(range: &Value, asked_host: &str) -> Vec<Node> {
+    let Value::Array(parts) = range else {
+        return Vec::new();
+    };
+    let node = |part: &Value| {
+        let Value::Array(node) = part else {
+            return None;
+        };
+        let host = match node.first()? {
+            Value::BulkString(host) if !host.is_empty() => String::from_utf8(host.clone()).ok()?,
+            _ => asked_host.to_owned(),
+        };
+        let Some(Value::Int(port)) = node.get(1) else {
+            return None;
+        };
+        Some((host, u16::try_from(*port).ok()?))
+    };
+    parts.iter().skip(2).filter_map(node).collect()
+}
+
+/// Reads a `redis://` URL.
+pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, QueueError> {
+    url.into_connection_info()
+        .map_err(|error| QueueError::Config(format!("'{url}' is no Redis URL: {error}")))
+}

@@ -1,0 +1,206 @@
+-- admin: everything else. ARGV: now operation arguments
+local operation = ARGV[2]
+-- Only what adds a task may fail on a full server. The first write of all else is a DEL, which a full server allows.
+local reads = { status = 1, counts = 1, list = 1, claims = 1, running = 1, schedules = 1 }
+if not reads[operation] and operation ~= 'fire' then call('DEL', P .. 'none') end
+
+local function held(id, token)
+  local r = load(id)
+  if r and r.s == 'r' and r.k == token then return r end
+end
+
+local function record(id)
+  local flat = call('HGETALL', P .. 't:' .. id)
+  if #flat == 0 then return false end
+  local function part(hash) return call('HGET', P .. hash, id) end
+  return { id, flat, part('payload') or '', part('error'), part('result'), part('progress') }
+end
+
+local operations = {}
+
+function operations.heartbeat()
+  local owner = ARGV[3]
+  if is_released(owner) then return released_error(owner) end
+  if call('EXISTS', P .. 'run:' .. owner) == 0 then return 0 end
+  call('ZADD', P .. 'owners', now + tonumber(ARGV[4]), owner)
+  call('HSET', P .. 'seen', owner, now)
+  return 1
+end
+
+function operations.running()
+  if is_released(ARGV[3]) then return released_error(ARGV[3]) end
+  local ids = call('HKEYS', P .. 'run:' .. ARGV[3])
+  table.sort(ids)
+  return ids
+end
+
+function operations.claims()
+  local claims = {}
+  for n = 4, #ARGV do
+    local r = load(ARGV[n])
+    if r and r.s == 'r' and r.o == ARGV[3] then
+      claims[#claims + 1] = claim_of(r, call('HGET', P .. 'payload', r.id))
+    end
+  end
+  return claims
+end
+
+function operations.progress()
+  if not held(ARGV[3], ARGV[4]) then return 0 end
+  call('HSET', P .. 'progress', ARGV[3], ARGV[5])
+  call('HSET', P .. 't:' .. ARGV[3], 'P', '1')
+  return 1
+end
+
+-- id token name value limit limit_bytes
+function operations.step()
+  local r = held(ARGV[3], ARGV[4])
+  if not r then return 0 end
+  local key, name, value = P .. 'steps:' .. r.id, ARGV[5], ARGV[6]
+  local before = 0
+  if call('HEXISTS', key, name) == 1 then
+    before = #name + call('HSTRLEN', key, name)
+  elseif call('HLEN', key) >= tonumber(ARGV[7]) then
+    return -1
+  end
+  local size = number(r.B, 0) - before + #name + #value
+  if size > tonumber(ARGV[8]) then return { size } end
+  call('HSET', key, name, value)
+  call('HSET', P .. 't:' .. r.id, 'S', '1', 'B', size)
+  return 1
+end
+
+function operations.status() return record(ARGV[3]) end
+
+function operations.counts()
+  local since = now - 60000
+  return { call('HGETALL', P .. 'counts'), call('ZRANGEBYSCORE', P .. 'served', '(' .. string.format('%d', since), '+inf'),
+    call('EXISTS', P .. 'paused') }
+end
+
+-- cursor limit states type
+function operations.list()
+  local reply = call('HSCAN', P .. 'payload', ARGV[3], 'COUNT', ARGV[4])
+  local found = {}
+  for n = 1, #reply[2], 2 do
+    local id = reply[2][n]
+    local seen = call('HMGET', P .. 't:' .. id, 's', 'y')
+    if seen[1] and (ARGV[5] == '' or string.find(ARGV[5], seen[1], 1, true)) and
+      (ARGV[6] == '' or ARGV[6] == seen[2]) then
+      found[#found + 1] = record(id)
+    end
+  end
+  return { reply[1], found }
+end
+
+function operations.requeue()
+  local replies = {}
+  for n = 3, #ARGV do
+    local r, reply = load(ARGV[n]), nil
+    if not r then
+      reply = 'U'
+    elseif r.s ~= 'd' then
+      reply = 'N' .. r.s
+    else
+      local taken = true
+      if r.i then taken = take_unique(r.i, r.id) end
+      if taken ~= true then
+        reply = 'T' .. taken
+      else
+        call('ZREM', P .. 'dead', r.id)
+        r.a = 0
+        call('HSET', P .. 't:' .. r.id, 'a', 0, 'g', 0)
+        admit(r)
+        reply = 'A' .. r.s
+      end
+    end
+    replies[n - 2] = reply
+  end
+  flush()
+  return replies
+end
+
+function operations.purge()
+  local count = 0
+  for n = 3, #ARGV do
+    local r = load(ARGV[n])
+    local done = r and (r.s == 'd' or r.s == 's' or r.s == 'c')
+    if done then
+      if r.s == 'd' then call('ZREM', P .. 'dead', r.id) end
+      if r.s == 's' then call('LREM', P .. 'succeeded', 1, r.id) end
+      if r.s == 'c' then call('LREM', P .. 'cancelled', 1, r.id) end
+      forget(r)
+      count = count + 1
+    end
+  end
+  flush()
+  return count
+end
+
+function operations.pause()
+  if ARGV[3] == '1' then
+    call('SET', P .. 'paused', '1')
+    return 1
+  end
+  call('DEL', P .. 'paused')
+  for _, field in ipairs(call('HKEYS', P .. 'counts')) do
+    if string.sub(field, 1, 2) == 'q:' then wakes[string.sub(field, 3)] = 'ready' end
+  end
+  flush()
+  return 1
+end
+
+function operations.limit()
+  if ARGV[4] == '' then
+    call('HDEL', P .. 'limits', ARGV[3])
+  else
+    call('HSET', P .. 'limits', ARGV[3], ARGV[4])
+  end
+  wakes[ARGV[3]] = 'ready'
+  flush()
+  return 1
+end
+
+-- id name: 0 if there is no such task, 1 if it is done, 2 if the name will be told
+function operations.watch()
+  local state = call('HGET', P .. 't:' .. ARGV[3], 's')
+  if not state then return 0 end
+  if state == 's' or state == 'd' or state == 'c' then return 1 end
+  call('SADD', P .. 'waiters:' .. ARGV[3], ARGV[4])
+  call('EXPIRE', P .. 'waiters:' .. ARGV[3], 86400)
+  call('HSET', P .. 't:' .. ARGV[3], 'W', '1')
+  return 2
+end
+
+-- name times definition: a schedule whose times are the same keeps its last slot
+function operations.schedule()
+  local old = call('HGET', P .. 'cron:times', ARGV[3])
+  call('HSET', P .. 'cron', ARGV[3], ARGV[5])
+  call('HSET', P .. 'cron:times', ARGV[3], ARGV[4])
+  if old ~= ARGV[4] then call('HSET', P .. 'cron:last', ARGV[3], now) end
+  return 1
+end
+
+function operations.unschedule()
+  call('HDEL', P .. 'cron:times', ARGV[3])
+  call('HDEL', P .. 'cron:last', ARGV[3])
+  return call('HDEL', P .. 'cron', ARGV[3])
+end
+
+function operations.schedules()
+  return { now, call('HGETALL', P .. 'cron'), call('HGETALL', P .. 'cron:last') }
+end
+
+-- name last slot and perhaps the twelve fields of a task
+function operations.fire()
+  if call('HGET', P .. 'cron:last', ARGV[3]) ~= ARGV[4] then return 0 end
+  if ARGV[6] then
+    enqueue(6)
+    flush_payloads()
+    flush()
+  end
+  call('HSET', P .. 'cron:last', ARGV[3], ARGV[5])
+  return 1
+end
+
+return operations[operation]()

@@ -1,0 +1,18 @@
+-- cancel: ARGV: now id keep keep_ms keep_dead keep_dead_ms
+call('DEL', P .. 'none')
+local r = load(ARGV[2])
+if not r then return 'U' end
+if r.s == 's' or r.s == 'd' or r.s == 'c' then return 'D' .. r.s end
+if r.s == 'r' then
+  call('HSET', P .. 't:' .. r.id, 'x', '1')
+  local key = P .. 'ctl:' .. r.o
+  call('RPUSH', key, 'c' .. r.id)
+  call('EXPIRE', key, 60)
+  return 'R'
+end
+if r.s == 'w' then call('ZREM', P .. 'scheduled', r.id) end
+if r.s == 'e' then call('ZREM', P .. 'retry', r.id) end
+finish(r, 'c')
+trim(tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))
+flush()
+return 'C'

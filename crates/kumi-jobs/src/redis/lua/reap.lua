@@ -1,0 +1,6 @@
+-- reap: what time brings, for a queue without workers. ARGV: now keep keep_ms keep_dead keep_dead_ms
+call('DEL', P .. 'none')
+local moved = reap_one() + promote()
+trim(tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]))
+flush()
+return moved

@@ -1,0 +1,588 @@
+//! A queue on any Redis from 6.2 on, or a Redis Cluster.
+//!
+//! Every move is one script, so that it is atomic; the scripts do what `core/machine` does, on keys that all begin with
+//! `kumi:jobs:{queue}:`. One queue is one slot, hence one core of one server. `link.rs` finds that server; `waits.rs` has
+//! what blocks, on connections of its own.
+
+mod codec;
+mod connect;
+mod link;
+mod script;
+mod waits;
+
+pub use connect::{RedisOptions, queue_names};
+
+use crate::check;
+use crate::core::{
+    ENQUEUE_LIMIT, NewTask, Owner, Progress, Settings, TURN_LIMIT, TaskEnvelope, TaskId,
+    TaskRecord, Timestamp,
+};
+use crate::error::QueueError;
+use crate::queue::{
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Page, Queue,
+    Released, Reply, Requeued, Schedule, Signal, Turn,
+};
+use ::redis::{Pipeline, Value};
+use bytes::Bytes;
+use codec::{Args, text};
+use link::{Link, Repeat};
+use script::Script;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Bytes of payloads in one enqueue script.
+const ENQUEUE_BYTES: usize = 1 << 20;
+
+/// Tasks in one script that removes tasks from the list of succeeded ones, which is a walk over the list for each.
+const PURGE_BATCH: usize = 50;
+
+/// Claims in one reply about what a worker runs.
+const CLAIMS_BATCH: usize = 20;
+
+/// How long an enqueue waits for replicas before it fails.
+const REPLICATION: Duration = Duration::from_secs(1);
+
+/// How long a turn with reports waits for replicas before it goes on without them. A report that a failover loses makes
+/// a task run again; the wait keeps later tasks of its serial key from starting before it is safe.
+const TURN_REPLICATION: Duration = Duration::from_millis(200);
+
+/// How many replicas have to confirm a write, and for how long they are waited for.
+#[derive(Debug, Clone, Copy)]
+struct Confirm {
+    replicas: usize,
+    within: Duration,
+}
+
+/// A queue on a Redis server or cluster. Clones share the connection.
+#[derive(Clone)]
+pub struct RedisQueue {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    link: Link,
+    prefix: String,
+    settings: Settings,
+    replicas: usize,
+    clock: Option<Arc<AtomicU64>>,
+    waits: waits::Waits,
+}
+
+impl Shared {
+    fn new(
+        link: Link,
+        prefix: String,
+        settings: Settings,
+        replicas: usize,
+        clock: Option<Arc<AtomicU64>>,
+    ) -> Self {
+        Self {
+            link,
+            prefix,
+            settings,
+            replicas,
+            clock,
+            waits: waits::Waits::default(),
+        }
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// Runs a script.
+    async fn run(&self, script: &Script, args: Args, repeat: Repeat) -> Result<Value, QueueError> {
+        let nothing = Confirm {
+            replicas: 0,
+            within: Duration::ZERO,
+        };
+        Ok(self.run_and_wait(script, args, repeat, nothing).await?.0)
+    }
+
+    /// Runs a script, and waits until replicas have what it wrote. Answers how many do.
+    async fn run_and_wait(
+        &self,
+        script: &Script,
+        mut args: Args,
+        repeat: Repeat,
+        confirm: Confirm,
+    ) -> Result<(Value, usize), QueueError> {
+        let now = match &self.clock {
+            Some(clock) => text(clock.load(Ordering::SeqCst)),
+            None => Vec::new(),
+        };
+        args.insert(0, now);
+        let build = |in_full| {
+            let mut pipeline = Pipeline::new();
+            pipeline.add_command(script.command(in_full, &self.prefix, &args));
+            if confirm.replicas > 0 {
+                pipeline
+                    .cmd("WAIT")
+                    .arg(confirm.replicas)
+                    .arg(confirm.within.as_millis() as u64);
+            }
+            pipeline
+        };
+        let done = self.link.pipeline(&build(false), repeat).await;
+        let done = match done {
+            Err(QueueError::Server(error)) if error.code() == Some("NOSCRIPT") => {
+                self.link.pipeline(&build(true), repeat).await
+            }
+            done => done,
+        };
+        let mut values = done?.into_iter();
+        let value = values.next().unwrap_or(Value::Nil);
+        let confirmed = match values.next() {
+            Some(confirmed) => usize::try_from(codec::integer(&confirmed)?).unwrap_or(0),
+            None => 0,
+        };
+        Ok((value, confirmed))
+    }
+
+    async fn admin(
+        &self,
+        operation: &str,
+        args: impl IntoIterator<Item = Vec<u8>>,
+    ) -> Result<Value, QueueError> {
+        let args = std::iter::once(text(operation)).chain(args).collect();
+        self.run(&script::ADMIN, args, Repeat::Yes).await
+    }
+}
+
+/// A refusal that a script answered for an owner.
+fn for_owner<T>(done: Result<T, QueueError>, owner: &Owner) -> Result<T, QueueError> {
+    match done {
+        Err(QueueError::Server(error)) if error.code() == Some("RELEASED") => {
+            Err(QueueError::OwnerReleased(owner.clone()))
+        }
+        done => done,
+    }
+}
+
+impl RedisQueue {
+    /// Connects to a queue, such as `redis://localhost/?queue=mail`.
+    ///
+    /// # Errors
+    /// As of [`RedisOptions::from_url`] and [`RedisOptions::connect`].
+    pub async fn connect(url: &str) -> Result<Self, QueueError> {
+        RedisOptions::from_url(url)?.connect().await
+    }
+
+    async fn enqueue_batch(
+        &self,
+        tasks: &[NewTask],
+        out: &mut Vec<Enqueued>,
+    ) -> Result<(), QueueError> {
+        let mut args = vec![text(tasks.len())];
+        tasks
+            .iter()
+            .for_each(|task| codec::task_args(task, &mut args));
+        let confirm = Confirm {
+            replicas: self.shared.replicas,
+            within: REPLICATION,
+        };
+        let shared = &self.shared;
+        let done = shared.run_and_wait(&script::ENQUEUE, args, Repeat::Yes, confirm);
+        let (reply, confirmed) = done.await?;
+        if confirmed < confirm.replicas {
+            return Err(QueueError::NotReplicated {
+                confirmed,
+                wanted: confirm.replicas,
+            });
+        }
+        for (value, task) in codec::array(reply)?.into_iter().zip(tasks) {
+            out.push(codec::enqueued(value, task.id)?);
+        }
+        Ok(())
+    }
+}
+
+/// Splits tasks so that each part fits into one script.
+fn batches(tasks: &[NewTask]) -> Vec<&[NewTask]> {
+    let mut batches = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    for (index, task) in tasks.iter().enumerate() {
+        let bytes = task.envelope.payload.len();
+        if index > start && (index - start == ENQUEUE_LIMIT || size + bytes > ENQUEUE_BYTES) {
+            batches.push(&tasks[start..index]);
+            (start, size) = (index, 0);
+        }
+        size += bytes;
+    }
+    if start < tasks.len() {
+        batches.push(&tasks[start..]);
+    }
+    batches
+}
+
+/// A schedule as it is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredSchedule {
+    expression: String,
+    zone: String,
+    task_type: String,
+    payload: String,
+    content_type: String,
+    max_attempts: u32,
+}
+
+impl Queue for RedisQueue {
+    fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    fn enqueue(&self, tasks: Vec<NewTask>) -> Reply<'_, Vec<Enqueued>> {
+        Box::pin(async move {
+            check::tasks(&tasks, &self.shared.settings)?;
+            let mut made = Vec::with_capacity(tasks.len());
+            for batch in batches(&tasks) {
+                self.enqueue_batch(batch, &mut made).await?;
+            }
+            Ok(made)
+        })
+    }
+
+    fn turn(&self, reports: Vec<Finish>, ask: Ask) -> Reply<'_, Turn> {
+        Box::pin(async move {
+            check::turn(&reports, &ask)?;
+            let args = codec::turn_args(&reports, &ask, &self.shared.settings);
+            let confirm = Confirm {
+                replicas: if reports.is_empty() {
+                    0
+                } else {
+                    self.shared.replicas
+                },
+                within: TURN_REPLICATION,
+            };
+            let shared = &self.shared;
+            let done = shared
+                .run_and_wait(&script::TURN, args, Repeat::No, confirm)
+                .await;
+            let (done, confirmed) = for_owner(done, &ask.owner)?;
+            if confirmed < confirm.replicas {
+                tracing::warn!(confirmed, wanted = confirm.replicas, "replicas are behind");
+            }
+            codec::turn(done, &ask.owner)
+        })
+    }
+
+    fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease> {
+        Box::pin(async move {
+            let args = [text(owner), text(lease.as_millis())];
+            let done = for_owner(self.shared.admin("heartbeat", args).await, owner)?;
+            Ok(match codec::integer(&done)? {
+                0 => Lease::Lost,
+                _ => Lease::Renewed,
+            })
+        })
+    }
+
+    fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>> {
+        Box::pin(async move {
+            let ids = for_owner(self.shared.admin("running", [text(owner)]).await, owner)?;
+            let ids: Vec<Bytes> = codec::array(ids)?
+                .into_iter()
+                .map(codec::bytes)
+                .collect::<Result<_, _>>()?;
+            let mut claims = Vec::with_capacity(ids.len());
+            for batch in ids.chunks(CLAIMS_BATCH) {
+                let args = std::iter::once(text(owner)).chain(batch.iter().map(|id| id.to_vec()));
+                claims.extend(codec::claims(
+                    self.shared.admin("claims", args).await?,
+                    owner,
+                )?);
+            }
+            Ok(claims)
+        })
+    }
+
+    fn release_owner<'a>(&'a self, gone: &'a Gone, silent_for: Duration) -> Reply<'a, Released> {
+        Box::pin(async move {
+            let (mode, owner) = match gone {
+                Gone::Life(owner) => ("life", owner),
+                Gone::Before(owner) => ("before", owner),
+            };
+            let (mut count, mut is_first) = (0, true);
+            loop {
+                let args = vec![
+                    text(mode),
+                    text(owner),
+                    text(silent_for.as_millis()),
+                    text(u8::from(is_first)),
+                ];
+                let reply =
+                    codec::array(self.shared.run(&script::RELEASE, args, Repeat::Yes).await?)?;
+                let [released, more] = &reply[..] else {
+                    return Err(QueueError::Protocol("a release without two parts".into()));
+                };
+                match codec::integer(released)? {
+                    -1 => return Ok(Released::Alive),
+                    released => count += usize::try_from(released).unwrap_or(0),
+                }
+                if codec::integer(more)? == 0 {
+                    return Ok(Released::Tasks(count));
+                }
+                is_first = false;
+            }
+        })
+    }
+
+    fn reap(&self) -> Reply<'_, usize> {
+        Box::pin(async move {
+            let args = codec::retention(&self.shared.settings).to_vec();
+            let moved = self.shared.run(&script::REAP, args, Repeat::Yes).await?;
+            Ok(usize::try_from(codec::integer(&moved)?).unwrap_or(0))
+        })
+    }
+
+    fn progress<'a>(&'a self, claim: &'a Claim, progress: Progress) -> Reply<'a, bool> {
+        Box::pin(async move {
+            let args = [
+                text(claim.id),
+                text(claim.token),
+                codec::progress_text(&progress),
+            ];
+            Ok(codec::integer(&self.shared.admin("progress", args).await?)? == 1)
+        })
+    }
+
+    fn save_step<'a>(&'a self, claim: &'a Claim, name: &'a str, value: Bytes) -> Reply<'a, bool> {
+        Box::pin(async move {
+            let settings = &self.shared.settings;
+            check::step(name, &value, settings)?;
+            let args = [
+                text(claim.id),
+                text(claim.token),
+                name.into(),
+                value.to_vec(),
+                text(settings.step_limit),
+                text(settings.steps_limit_bytes),
+            ];
+            match self.shared.admin("step", args).await? {
+                Value::Int(-1) => Err(QueueError::TooMany {
+                    what: "steps of one task",
+                    limit: settings.step_limit,
+                }),
+                Value::Array(size) => Err(QueueError::TooLarge {
+                    what: "the steps of one task",
+                    size: size.first().map_or(Ok(0), codec::integer)?.unsigned_abs() as usize,
+                    limit: settings.steps_limit_bytes,
+                }),
+                saved => Ok(codec::integer(&saved)? == 1),
+            }
+        })
+    }
+
+    fn steps(&self, id: TaskId) -> Reply<'_, BTreeMap<String, Bytes>> {
+        Box::pin(async move {
+            let mut command = ::redis::cmd("HGETALL");
+            command.arg(self.shared.key(&format!("steps:{id}")));
+            let steps = codec::pairs(self.shared.link.call(&command, Repeat::Yes).await?)?;
+            steps
+                .into_iter()
+                .map(|(name, value)| Ok((codec::string(name)?, codec::bytes(value)?)))
+                .collect()
+        })
+    }
+
+    fn cancel(&self, id: TaskId) -> Reply<'_, Cancel> {
+        Box::pin(async move {
+            let mut args = vec![text(id)];
+            args.extend(codec::retention(&self.shared.settings));
+            codec::cancel(self.shared.run(&script::CANCEL, args, Repeat::Yes).await?)
+        })
+    }
+
+    fn get_status(&self, id: TaskId) -> Reply<'_, Option<TaskRecord>> {
+        Box::pin(async move { codec::record(self.shared.admin("status", [text(id)]).await?) })
+    }
+
+    fn counts_by_state(&self) -> Reply<'_, Counts> {
+        Box::pin(async move { codec::counts(self.shared.admin("counts", []).await?) })
+    }
+
+    fn list<'a>(
+        &'a self,
+        filter: &'a Filter,
+        cursor: Option<&'a str>,
+        limit: usize,
+    ) -> Reply<'a, Page> {
+        Box::pin(async move {
+            let cursor = cursor.unwrap_or("0");
+            if cursor.parse::<u64>().is_err() {
+                return Err(QueueError::Invalid(format!(
+                    "'{cursor}' is not a cursor of this queue"
+                )));
+            }
+            let letters: String = filter.states.iter().map(|state| state.letter()).collect();
+            let args = [
+                text(cursor),
+                text(limit.clamp(1, TURN_LIMIT)),
+                text(letters),
+                filter.task_type.as_deref().unwrap_or_default().into(),
+            ];
+            let reply = codec::array(self.shared.admin("list", args).await?)?;
+            let [next, found]: [Value; 2] = reply
+                .try_into()
+                .map_err(|_| QueueError::Protocol("a listing without two parts".into()))?;
+            let tasks = codec::array(found)?
+                .into_iter()
+                .filter_map(|task| codec::record(task).transpose());
+            let next = codec::string(next)?;
+            Ok(Page {
+                tasks: tasks.collect::<Result<_, _>>()?,
+                cursor: (next != "0").then_some(next),
+            })
+        })
+    }
+
+    fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>> {
+        Box::pin(async move {
+            let mut replies = Vec::with_capacity(ids.len());
+            for batch in ids.chunks(TURN_LIMIT) {
+                let reply = self.shared.admin("requeue", batch.iter().map(text)).await?;
+                for value in codec::array(reply)? {
+                    replies.push(codec::requeued(value)?);
+                }
+            }
+            Ok(replies)
+        })
+    }
+
+    fn purge(&self, ids: Vec<TaskId>) -> Reply<'_, usize> {
+        Box::pin(async move {
+            let mut count = 0;
+            for batch in ids.chunks(PURGE_BATCH) {
+                let purged = self.shared.admin("purge", batch.iter().map(text)).await?;
+                count += usize::try_from(codec::integer(&purged)?).unwrap_or(0);
+            }
+            Ok(count)
+        })
+    }
+
+    fn pause(&self, paused: bool) -> Reply<'_, ()> {
+        Box::pin(async move {
+            self.shared.admin("pause", [text(u8::from(paused))]).await?;
+            Ok(())
+        })
+    }
+
+    fn limit<'a>(&'a self, task_type: &'a str, limit: Option<u32>) -> Reply<'a, ()> {
+        Box::pin(async move {
+            check::task_type(task_type)?;
+            let limit = limit.map(text).unwrap_or_default();
+            self.shared
+                .admin("limit", [task_type.into(), limit])
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn wait<'a>(
+        &'a self,
+        owner: &'a Owner,
+        types: Vec<Arc<str>>,
+        at_most: Duration,
+    ) -> Reply<'a, Vec<Signal>> {
+        Box::pin(self.shared.wait(owner, types, at_most))
+    }
+
+    fn poke<'a>(&'a self, owner: &'a Owner) -> Reply<'a, ()> {
+        Box::pin(self.shared.poke(owner))
+    }
+
+    fn done(&self, id: TaskId) -> Reply<'_, Option<TaskRecord>> {
+        Box::pin(async move {
+            waits::done(&self.shared, id).await?;
+            self.get_status(id).await
+        })
+    }
+
+    fn subscribe(&self) -> Reply<'_, Events> {
+        Box::pin(waits::subscribe(&self.shared))
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> Reply<'_, ()> {
+        Box::pin(async move {
+            let payload = String::from_utf8(schedule.envelope.payload.to_vec())
+                .map_err(|_| QueueError::Invalid("the payload of a schedule is UTF-8".into()))?;
+            let times = format!("{} {}", schedule.zone, schedule.expression);
+            let stored = StoredSchedule {
+                expression: schedule.expression,
+                zone: schedule.zone,
+                task_type: schedule.envelope.task_type.to_string(),
+                payload,
+                content_type: schedule.envelope.content_type.into_owned(),
+                max_attempts: schedule.max_attempts,
+            };
+            let stored = serde_json::to_vec(&stored).map_err(|error| {
+                QueueError::Invalid(format!("the schedule cannot be stored: {error}"))
+            })?;
+            self.shared
+                .admin("schedule", [schedule.name.into(), times.into(), stored])
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn remove_schedule<'a>(&'a self, name: &'a str) -> Reply<'a, bool> {
+        Box::pin(async move {
+            Ok(codec::integer(&self.shared.admin("unschedule", [name.into()]).await?)? == 1)
+        })
+    }
+
+    fn schedules(&self) -> Reply<'_, (Timestamp, Vec<Schedule>)> {
+        Box::pin(async move {
+            let reply = codec::array(self.shared.admin("schedules", []).await?)?;
+            let [now, stored, last]: [Value; 3] = reply
+                .try_into()
+                .map_err(|_| QueueError::Protocol("schedules without three parts".into()))?;
+            let mut last_slots = BTreeMap::new();
+            for (name, slot) in codec::pairs(last)? {
+                last_slots.insert(codec::string(name)?, codec::timestamp(&slot)?);
+            }
+            let mut schedules = Vec::new();
+            for (name, stored) in codec::pairs(stored)? {
+                let name = codec::string(name)?;
+                let stored: StoredSchedule = serde_json::from_slice(&codec::bytes(stored)?)
+                    .map_err(|error| {
+                        QueueError::Protocol(format!("the schedule '{name}': {error}"))
+                    })?;
+                schedules.push(Schedule {
+                    last_slot: last_slots.get(&name).copied().unwrap_or_default(),
+                    name,
+                    expression: stored.expression,
+                    zone: stored.zone,
+                    envelope: TaskEnvelope {
+                        task_type: stored.task_type.into(),
+                        payload: stored.payload.into(),
+                        content_type: stored.content_type.into(),
+                    },
+                    max_attempts: stored.max_attempts,
+                });
+            }
+            schedules.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok((codec::timestamp(&now)?, schedules))
+        })
+    }
+
+    fn fire<'a>(
+        &'a self,
+        name: &'a str,
+        last: Timestamp,
+        slot: Timestamp,
+        task: Option<NewTask>,
+    ) -> Reply<'a, bool> {
+        Box::pin(async move {
+            let mut args = vec![name.into(), text(last.as_ms()), text(slot.as_ms())];
+            if let Some(task) = &task {
+                check::tasks(std::slice::from_ref(task), &self.shared.settings)?;
+                codec::task_args(task, &mut args);
+            }
+            Ok(codec::integer(&self.shared.admin("fire", args).await?)? == 1)
+        })
+    }
+}

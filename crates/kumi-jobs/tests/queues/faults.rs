@@ -1,0 +1,295 @@
+//! Servers that restart, forget scripts, lose replies or fail over, while workers work.
+
+use crate::proxy::Proxy;
+use crate::servers::{Cluster, Server, queue_url};
+use crate::work::{self, Effects};
+use kumi_jobs::{
+    Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, TaskEnvelope,
+    TaskId, TaskState, Timestamp,
+};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+fn ids(tasks: &[NewTask]) -> Vec<TaskId> {
+    tasks.iter().map(|task| task.id).collect()
+}
+
+fn check_effects(effects: &Effects, count: u32) {
+    for number in 0..count {
+        assert!(effects.times(number) >= 1, "{number} took no effect");
+    }
+    assert_eq!(effects.order_violations(), 0);
+}
+
+async fn connected(url: &str) -> Jobs {
+    Jobs::connect(url).await.expect("a queue")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_that_are_lost_lose_no_task() {
+    let server = Server::start();
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let proxy = Proxy::start(server.port, seed).await;
+    let jobs = connected(&queue_url(proxy.port)).await;
+    let tasks = work::tasks(200);
+    proxy.cut(true);
+    for batch in tasks.chunks(10) {
+        jobs.queue()
+            .enqueue(batch.to_vec())
+            .await
+            .expect("repeated until it is answered");
+    }
+    let effects = Effects::default();
+    let done = async {
+        work::all_succeed(&**jobs.queue(), ids(&tasks)).await;
+        proxy.cut(false);
+    };
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    assert!(proxy.cuts.load(Ordering::SeqCst) > 5, "something was cut");
+    work::check_sums(&**jobs.queue(), tasks.len()).await;
+    check_effects(&effects, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgets_its_scripts_gets_them_again() {
+    let server = Server::start();
+    let jobs = connected(&server.url()).await;
+    let tasks = work::tasks(300);
+    let effects = Effects::default();
+    let done = async {
+        for batch in tasks.chunks(50) {
+            work::enqueue(&**jobs.queue(), batch).await;
+            assert_eq!(server.cli(&["SCRIPT", "FLUSH"]), "OK");
+        }
+        work::all_succeed(&**jobs.queue(), ids(&tasks)).await;
+    };
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    work::check_sums(&**jobs.queue(), tasks.len()).await;
+    check_effects(&effects, 300);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_restarts_with_its_data_loses_no_task() {
+    let mut server = Server::with_args(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let jobs = connected(&server.url()).await;
+    let tasks = work::tasks(300);
+    let effects = Effects::default();
+    let done = async {
+        for batch in tasks.chunks(100) {
+            work::enqueue(&**jobs.queue(), batch).await;
+            tokio::task::block_in_place(|| server.restart());
+        }
+        work::all_succeed(&**jobs.queue(), ids(&tasks)).await;
+    };
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    work::check_sums(&**jobs.queue(), tasks.len()).await;
+    check_effects(&effects, 300);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_restarts_without_its_data_accepts_no_stale_report() {
+    let mut server = Server::start();
+    let jobs = connected(&server.url()).await;
+    let queue = jobs.queue();
+    let ask = Ask {
+        owner: Owner::random(),
+        nonce: 1,
+        lease: Duration::from_secs(15),
+        types: vec![Room {
+            task_type: "step".into(),
+            room: 9,
+        }],
+        max: 9,
+    };
+    work::enqueue(&**queue, &work::tasks(1)).await;
+    let old = queue
+        .dequeue_ready(ask.clone())
+        .await
+        .expect("claims")
+        .remove(0);
+    tokio::task::block_in_place(|| server.restart());
+    // The counter starts again: the same task, claimed again, gets the same count but not the same nonce.
+    let mut again = NewTask::new(old.envelope.clone());
+    again.id = old.id;
+    queue.enqueue(vec![again]).await.expect("enqueued");
+    let nonce = 2;
+    let mut claims = queue
+        .dequeue_ready(Ask {
+            nonce,
+            ..ask.clone()
+        })
+        .await;
+    if claims.is_err() {
+        // The first call after the restart found its connection broken.
+        claims = queue.dequeue_ready(Ask { nonce, ..ask }).await;
+    }
+    let new = claims.expect("claims").remove(0);
+    assert_eq!((old.id, old.token.count), (new.id, new.token.count));
+    let stale = queue.mark_succeeded(&old, None).await.expect("a reply");
+    assert_eq!(stale, Finished::Refused);
+    let good = queue.mark_succeeded(&new, None).await.expect("a reply");
+    assert_eq!(good, Finished::Applied(TaskState::Succeeded));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failover_loses_nothing_that_a_replica_confirmed() {
+    let mut cluster = tokio::task::spawn_blocking(Cluster::start)
+        .await
+        .expect("a cluster");
+    let url = cluster.url();
+    let queue = url.split("queue=").nth(1).expect("a name").to_owned();
+    let options = RedisOptions::from_url(&url).expect("a URL").replicas(1);
+    let queue_on_cluster = options.connect().await.expect("a queue");
+    let jobs = Jobs::with_queue(Arc::new(queue_on_cluster));
+    let tasks = work::tasks(400);
+    let effects = Effects::default();
+    let (mut kept, mut unsure) = (Vec::new(), 0);
+    let done = async {
+        for (index, batch) in tasks.chunks(40).enumerate() {
+            if index == 4 {
+                let primary = cluster.primary_of(&format!("kumi:jobs:{{{queue}}}:"));
+                cluster.kill(primary);
+            }
+            // An enqueue that was not confirmed is repeated by its producer until it is; the ids are the same.
+            loop {
+                match jobs.queue().enqueue(batch.to_vec()).await {
+                    Ok(_) => break,
+                    // The new primary has no replica: from here on nothing can be confirmed twice.
+                    Err(QueueError::NotReplicated { .. }) => {
+                        unsure += batch.len();
+                        break;
+                    }
+                    Err(QueueError::Io(_)) => {}
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            kept.extend(ids(batch));
+        }
+        work::all_succeed(&**jobs.queue(), kept).await;
+    };
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    println!(
+        "{unsure} of {} tasks were enqueued without a replica's word",
+        tasks.len()
+    );
+    work::check_sums(&**jobs.queue(), tasks.len()).await;
+    check_effects(&effects, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_tasks_due_at_one_instant_all_run() {
+    let count = match std::env::var_os("KUMI_JOBS_LONG") {
+        Some(_) => 50_000,
+        None => 2_000,
+    };
+    let server = Server::start();
+    let settings = kumi_jobs::Settings {
+        keep_succeeded: count,
+        ..kumi_jobs::Settings::default()
+    };
+    let options = RedisOptions::from_url(&server.url())
+        .expect("a URL")
+        .settings(settings);
+    let queue = Arc::new(options.connect().await.expect("a queue"));
+    let jobs = Jobs::with_queue(queue.clone());
+    let mut tasks = work::tasks(count as u32);
+    for task in &mut tasks {
+        task.serial = None;
+    }
+    // All of one batch are due in the same millisecond; the worker starts when all are.
+    for batch in tasks.chunks_mut(500) {
+        batch
+            .iter_mut()
+            .for_each(|task| task.delay = Duration::from_millis(1));
+        queue.enqueue(batch.to_vec()).await.expect("enqueued");
+    }
+    let effects = Effects::default();
+    let done = work::all_succeed(&*queue, ids(&tasks));
+    work::worker(&jobs, &effects)
+        .concurrency(200)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    work::check_sums(&*queue, tasks.len()).await;
+}
+
+#[tokio::test]
+async fn a_producer_whose_clock_is_wrong_changes_nothing() {
+    let server = Server::start();
+    let jobs = connected(&server.url()).await;
+    let queue = jobs.queue();
+    let real = {
+        let task = NewTask::new(TaskEnvelope::json("step", "{}"));
+        queue.enqueue(vec![task.clone()]).await.expect("enqueued");
+        queue
+            .get_status(task.id)
+            .await
+            .expect("a reply")
+            .expect("known")
+            .created_at
+    };
+    let hour = 3_600_000;
+    for wrong in [real.as_ms() - hour, real.as_ms() + hour] {
+        let mut task = NewTask::new(TaskEnvelope::json("step", "{}"));
+        task.id = TaskId::from_parts(Timestamp::from_ms(wrong), fastrand::u128(..));
+        task.delay = Duration::from_secs(60);
+        queue.enqueue(vec![task.clone()]).await.expect("enqueued");
+        let record = queue
+            .get_status(task.id)
+            .await
+            .expect("a reply")
+            .expect("known");
+        assert!(record.created_at.since(real) < Duration::from_secs(60));
+        let due = record
+            .next_run_at
+            .expect("it waits")
+            .since(record.created_at);
+        assert_eq!(due, Duration::from_secs(60));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_evicts_is_refused() {
+    let server = Server::start();
+    server.cli(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    connected(&server.url()).await;
+    server.cli(&["CONFIG", "SET", "maxmemory", "100mb"]);
+    let error = Jobs::connect(&server.url()).await.expect_err("it evicts");
+    assert!(error.to_string().contains("noeviction"), "{error}");
+}
+
+#[tokio::test]
+async fn a_full_server_finishes_what_it_holds() {
+    let server = Server::start();
+    let jobs = connected(&server.url()).await;
+    let tasks = work::tasks(50);
+    work::enqueue(&**jobs.queue(), &tasks).await;
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    let error = jobs
+        .queue()
+        .enqueue(work::tasks(1))
+        .await
+        .expect_err("it is full");
+    assert!(matches!(error, QueueError::Server(_)), "{error:?}");
+    let effects = Effects::default();
+    let done = work::all_succeed(&**jobs.queue(), ids(&tasks));
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    work::check_sums(&**jobs.queue(), tasks.len()).await;
+}

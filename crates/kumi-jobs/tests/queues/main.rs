@@ -1,0 +1,10 @@
+//! Queues against real servers: the conformance suite, random histories beside the memory queue, and faults.
+
+mod children;
+mod conformance;
+mod crashes;
+mod faults;
+mod histories;
+mod proxy;
+mod servers;
+mod work;

@@ -1,0 +1,111 @@
+//! The task that the fault tests run, and the sums they check.
+
+use kumi_jobs::{
+    Context, Filter, Jobs, NewTask, Options, Queue, Serial, Task, TaskError, TaskId, TaskState,
+    Worker,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A numbered task, perhaps of a serial key.
+#[derive(Serialize, Deserialize, Clone)]
+pub(crate) struct Step {
+    pub(crate) number: u32,
+    pub(crate) key: Option<u32>,
+}
+
+impl Task for Step {
+    const TYPE: &'static str = "step";
+    type Output = u32;
+    fn options() -> Options {
+        Options::new().retry(kumi_jobs::Fixed(Duration::from_millis(50)))
+    }
+}
+
+/// The effects of handlers in this process, in their order.
+#[derive(Clone, Default)]
+pub(crate) struct Effects(Arc<Mutex<Vec<Step>>>);
+
+impl Effects {
+    pub(crate) fn times(&self, number: u32) -> usize {
+        let effects = self.0.lock().expect("no panic");
+        effects.iter().filter(|step| step.number == number).count()
+    }
+
+    /// How often a task of a serial key took effect after a later one.
+    pub(crate) fn order_violations(&self) -> usize {
+        let effects = self.0.lock().expect("no panic");
+        let mut last: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut violations = 0;
+        for step in effects.iter() {
+            if let Some(key) = step.key {
+                let before = last.insert(key, step.number);
+                violations += usize::from(before.is_some_and(|before| before > step.number));
+            }
+        }
+        violations
+    }
+}
+
+async fn step(step: Step, cx: Context<Effects>) -> Result<u32, TaskError> {
+    let number = step.number;
+    cx.state().0.lock().expect("no panic").push(step);
+    tokio::task::yield_now().await;
+    Ok(number)
+}
+
+pub(crate) fn worker(jobs: &Jobs, effects: &Effects) -> Worker<Effects> {
+    Worker::new(jobs, effects.clone())
+        .handle(step)
+        .concurrency(20)
+        .lease(Duration::from_secs(3))
+}
+
+/// Tasks `0..count`, every second one in one of four serial lines.
+pub(crate) fn tasks(count: u32) -> Vec<NewTask> {
+    let task = |number: u32| {
+        let key = number.is_multiple_of(2).then_some(number % 8);
+        let payload = serde_json::to_vec(&Step { number, key }).expect("JSON");
+        let mut task = NewTask::new(kumi_jobs::TaskEnvelope::json(Step::TYPE, payload));
+        task.serial = key.map(|key| Serial {
+            key: format!("key-{key}").into(),
+            hold_on_dead: false,
+        });
+        task
+    };
+    (0..count).map(task).collect()
+}
+
+pub(crate) async fn enqueue(queue: &dyn Queue, tasks: &[NewTask]) {
+    for batch in tasks.chunks(200) {
+        queue.enqueue(batch.to_vec()).await.expect("enqueued");
+    }
+}
+
+/// Waits until all tasks succeeded.
+pub(crate) async fn all_succeed(queue: &dyn Queue, ids: Vec<TaskId>) {
+    for id in ids {
+        let done = tokio::time::timeout(Duration::from_secs(90), queue.done(id)).await;
+        let record = done.expect("no hang").expect("a reply").expect("known");
+        assert_eq!(record.state, TaskState::Succeeded, "{record:?}");
+    }
+}
+
+/// enqueued = succeeded, and nothing is left anywhere else.
+pub(crate) async fn check_sums(queue: &dyn Queue, enqueued: usize) {
+    let counts = queue.counts_by_state().await.expect("counts");
+    assert_eq!(
+        counts.of(TaskState::Succeeded),
+        enqueued as u64,
+        "{counts:?}"
+    );
+    assert_eq!(counts.total(), enqueued as u64, "{counts:?}");
+    let running = Filter {
+        states: vec![TaskState::Running, TaskState::Queued],
+        task_type: None,
+    };
+    let page = queue.list(&running, None, 100).await.expect("a page");
+    assert!(page.tasks.is_empty());
+}
