@@ -63,7 +63,8 @@ impl ClientHandler {
     /// en: 4. `Err(error)`: write `resp::encode_error(&error.to_string())`, then return the error.
     /// en:
     /// en: Step 6 replaces it again, with a session and two parts that run side by side in `tokio::join!`:
-    /// en: 1. `ClientSession::new(id)` gives a session and the receiving end of its message queue;
+    /// en: 1. `ClientSession::new(id)` gives a session and the receiving end of its message queue; the id is
+    /// en:    `self.next_id.fetch_add(1, Ordering::Relaxed)`;
     /// en: 2. one part takes bytes from the queue (`recv().await`) and writes them, until there is `None`;
     /// en: 3. the other awaits `self.handle_commands(...)`, then calls `self.commands.forget(&mut session)`. It owns the
     /// en:    session (`async move`), so that the queue ends with it.
@@ -80,7 +81,8 @@ impl ClientHandler {
     /// ja: 4. `Err(error)` なら `resp::encode_error(&error.to_string())` を書き込んでから、エラーを返す。
     /// ja:
     /// ja: ステップ 6 ではもう一度置き換え、セッションと、`tokio::join!` で並行に動く 2 つの処理にします。
-    /// ja: 1. `ClientSession::new(id)` は、セッションとメッセージキューの受信側を返す。
+    /// ja: 1. `ClientSession::new(id)` は、セッションとメッセージキューの受信側を返す。id は
+    /// ja:    `self.next_id.fetch_add(1, Ordering::Relaxed)` で得る。
     /// ja: 2. 片方は、キューからバイト列を取り出して（`recv().await`）書き込む。`None` になったら終わる。
     /// ja: 3. もう片方は `self.handle_commands(...)` を await し、そのあと `self.commands.forget(&mut session)` を呼ぶ。
     /// ja:    セッションを所有する（`async move`）ので、この処理が終わるとキューも終わる。

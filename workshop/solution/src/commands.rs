@@ -195,12 +195,14 @@ impl CommandHandler {
     }
 
     /// en: Step 6. A command of a connection that may be subscribed. It can have several replies, one per channel.
-    /// en: 1. `(un)subscribe` for SUBSCRIBE, UNSUBSCRIBE, PSUBSCRIBE and PUNSUBSCRIBE (given below);
+    /// en: 1. SUBSCRIBE, PSUBSCRIBE, UNSUBSCRIBE and PUNSUBSCRIBE: `self.subscribe` and `self.unsubscribe` below. The first two
+    /// en:    need at least one name; without one they fall to point 3, which answers the error;
     /// en: 2. while `session.is_subscribed()`: PING answers `pubsub_pong(arguments)`, QUIT is executed, and everything else is
     /// en:    `CommandError::PubSubMode`;
     /// en: 3. all other commands: `self.execute(command)`.
     /// ja: ステップ 6。購読中かもしれない接続のコマンドです。応答はチャンネルごとに 1 つずつ、複数になることがあります。
-    /// ja: 1. SUBSCRIBE、UNSUBSCRIBE、PSUBSCRIBE、PUNSUBSCRIBE は `(un)subscribe`（下に実装済み）。
+    /// ja: 1. SUBSCRIBE、PSUBSCRIBE、UNSUBSCRIBE、PUNSUBSCRIBE は、下の `self.subscribe` と `self.unsubscribe`。最初の 2 つには
+    /// ja:    名前が 1 つ以上必要。なければ 3 に進み、エラーを返す。
     /// ja: 2. `session.is_subscribed()` のあいだは、PING には `pubsub_pong(arguments)` を返し、QUIT は実行し、それ以外は
     /// ja:    `CommandError::PubSubMode`。
     /// ja: 3. それ以外のコマンドは `self.execute(command)`。

@@ -19,11 +19,11 @@ fn filled(expired: usize, live: usize) -> (ExpiryManager, DataStore, Arc<Stats>)
     let mut store = DataStore::new();
     for number in 0..expired {
         let key = format!("expired{number}");
-        store.set(key.as_bytes(), Vec::new()).unwrap();
+        store.set(key.as_bytes(), Vec::new()).expect("below the limits");
         store.set_expiry(key.as_bytes(), 5_000);
     }
     for number in 0..live {
-        store.set(format!("live{number}").as_bytes(), Vec::new()).unwrap();
+        store.set(format!("live{number}").as_bytes(), Vec::new()).expect("below the limits");
     }
     (manager, store, stats)
 }

@@ -52,11 +52,12 @@ pub(super) fn setup(mini: &Mini, arguments: &mut Arguments) -> Result<bool, Stri
         },
     );
     let scratch = scratch_package()?;
-    for arguments in [&["fetch"][..], &["build", "--quiet"], &["test", "--quiet", "--no-run"]] {
+    let host = host().ok_or("rustc -vV names no host")?;
+    for arguments in [&["fetch", "--target", &host][..], &["build", "--quiet"], &["test", "--quiet", "--no-run"]] {
         let mut command = cargo(&scratch);
         // A fetch may use the network; everything after it must work without.
         command.args(arguments).arg("--locked").stdout(Stdio::null()).stderr(Stdio::inherit());
-        if arguments != ["fetch"] {
+        if arguments[0] != "fetch" {
             command.arg("--offline");
         }
         if !command.status().map_err(|error| format!("cargo: {error}"))?.success() {
@@ -88,6 +89,13 @@ fn scratch_package() -> Result<PathBuf, String> {
 fn version_of(program: &str) -> Option<String> {
     let output = Command::new(program).arg("--version").output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// The platform that is built for: only its crates are fetched.
+fn host() -> Option<String> {
+    let output = Command::new("rustc").arg("-vV").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().find_map(|line| Some(line.strip_prefix("host: ")?.to_string()))
 }
 
 /// The 90 of `rustc 1.90.0 (...)`; a later major version counts as new enough.

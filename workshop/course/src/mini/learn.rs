@@ -208,5 +208,17 @@ pub(super) fn run(mini: &Mini, arguments: &mut Arguments) -> Result<bool, String
     let Some(binary) = mini.build()? else { return Ok(false) };
     let mut command = std::process::Command::new(binary);
     command.args(["--port", &port]).env("RUST_BACKTRACE", "0");
+    replace_by(command)
+}
+
+/// The server takes this process's place, so that Ctrl+C and `kill` reach it.
+#[cfg(unix)]
+fn replace_by(mut command: std::process::Command) -> Result<bool, String> {
+    use std::os::unix::process::CommandExt;
+    Err(command.exec().to_string())
+}
+
+#[cfg(not(unix))]
+fn replace_by(mut command: std::process::Command) -> Result<bool, String> {
     command.status().map(|status| status.success()).map_err(|error| error.to_string())
 }

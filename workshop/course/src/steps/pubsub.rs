@@ -74,7 +74,8 @@ pub(super) const TESTS: &[Test] = &[
                 &[b"SUBSCRIBE", &a, &b],
                 &[event(&[b"subscribe", &a], Some(1)), event(&[b"subscribe", &b], Some(2))].concat(),
             )?;
-            client.call(&[b"UNSUBSCRIBE", &a], &event(&[b"unsubscribe", &a], Some(1)))
+            client.call(&[b"UNSUBSCRIBE", &a], &event(&[b"unsubscribe", &a], Some(1)))?;
+            context.client()?.call_line(&[b"SUBSCRIBE"], b"-ERR wrong number of arguments").map(|_| ())
         },
     },
     Test {

@@ -1,5 +1,6 @@
 //! The course as a whole, through its commands, its stages and its guide.
 
+mod commands;
 mod common;
 mod faults;
 mod guide;

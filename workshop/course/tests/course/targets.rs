@@ -19,11 +19,31 @@ fn the_targets_of_the_course_hold() {
     one_client_is_fast(server.address);
     garbage_does_not_end_it(server.address);
     ten_thousand_keys_need_little_memory(&server);
+    health_figures(server.address);
     let mut client = connect(server.address);
     client.call_line(&[b"SET", b"one-more", b"x"], b"-ERR").expect("the limit of keys");
     client.call_line(&[b"SET", b"key0", &vec![b'x'; 512 * 1024 + 1]], b"-ERR").expect("the limit of a value");
     client.send(b"*1\r\n$1048577\r\n");
     client.expect_closed().expect("the limit of a message");
+}
+
+/// INFO shows connections, commands and keys.
+fn health_figures(address: SocketAddr) {
+    let (mut client, _other) = (connect(address), connect(address));
+    client.call(&[b"DBSIZE"], b":10000\r\n").expect("full");
+    let expected = b"connected_clients:2\r\n";
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        client.send(&command(&[b"INFO"]));
+        let report = client.read_reply().0;
+        let shows = |figure: &[u8]| report.windows(figure.len()).any(|window| window == figure);
+        assert!(shows(b"keys:10000\r\n") && shows(b"total_commands_processed:") && shows(b"active_expired_keys:0"));
+        // The connections of the tests before this one are on their way out.
+        if shows(expected) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{}", String::from_utf8_lossy(&report));
+    }
 }
 
 /// Each client writes and reads its own key, all at the same time.

@@ -54,7 +54,8 @@ impl ClientHandler {
     /// 4. `Err(error)`: write `resp::encode_error(&error.to_string())`, then return the error.
     ///
     /// Step 6 replaces it again, with a session and two parts that run side by side in `tokio::join!`:
-    /// 1. `ClientSession::new(id)` gives a session and the receiving end of its message queue;
+    /// 1. `ClientSession::new(id)` gives a session and the receiving end of its message queue; the id is
+    ///    `self.next_id.fetch_add(1, Ordering::Relaxed)`;
     /// 2. one part takes bytes from the queue (`recv().await`) and writes them, until there is `None`;
     /// 3. the other awaits `self.handle_commands(...)`, then calls `self.commands.forget(&mut session)`. It owns the
     ///    session (`async move`), so that the queue ends with it.

@@ -113,7 +113,8 @@ impl CommandHandler {
     }
 
     /// Step 6. A command of a connection that may be subscribed. It can have several replies, one per channel.
-    /// 1. `(un)subscribe` for SUBSCRIBE, UNSUBSCRIBE, PSUBSCRIBE and PUNSUBSCRIBE (given below);
+    /// 1. SUBSCRIBE, PSUBSCRIBE, UNSUBSCRIBE and PUNSUBSCRIBE: `self.subscribe` and `self.unsubscribe` below. The first two
+    ///    need at least one name; without one they fall to point 3, which answers the error;
     /// 2. while `session.is_subscribed()`: PING answers `pubsub_pong(arguments)`, QUIT is executed, and everything else is
     ///    `CommandError::PubSubMode`;
     /// 3. all other commands: `self.execute(command)`.

@@ -54,7 +54,8 @@ impl ClientHandler {
     /// 4. `Err(error)` なら `resp::encode_error(&error.to_string())` を書き込んでから、エラーを返す。
     ///
     /// ステップ 6 ではもう一度置き換え、セッションと、`tokio::join!` で並行に動く 2 つの処理にします。
-    /// 1. `ClientSession::new(id)` は、セッションとメッセージキューの受信側を返す。
+    /// 1. `ClientSession::new(id)` は、セッションとメッセージキューの受信側を返す。id は
+    ///    `self.next_id.fetch_add(1, Ordering::Relaxed)` で得る。
     /// 2. 片方は、キューからバイト列を取り出して（`recv().await`）書き込む。`None` になったら終わる。
     /// 3. もう片方は `self.handle_commands(...)` を await し、そのあと `self.commands.forget(&mut session)` を呼ぶ。
     ///    セッションを所有する（`async move`）ので、この処理が終わるとキューも終わる。

@@ -113,7 +113,8 @@ impl CommandHandler {
     }
 
     /// ステップ 6。購読中かもしれない接続のコマンドです。応答はチャンネルごとに 1 つずつ、複数になることがあります。
-    /// 1. SUBSCRIBE、UNSUBSCRIBE、PSUBSCRIBE、PUNSUBSCRIBE は `(un)subscribe`（下に実装済み）。
+    /// 1. SUBSCRIBE、PSUBSCRIBE、UNSUBSCRIBE、PUNSUBSCRIBE は、下の `self.subscribe` と `self.unsubscribe`。最初の 2 つには
+    ///    名前が 1 つ以上必要。なければ 3 に進み、エラーを返す。
     /// 2. `session.is_subscribed()` のあいだは、PING には `pubsub_pong(arguments)` を返し、QUIT は実行し、それ以外は
     ///    `CommandError::PubSubMode`。
     /// 3. それ以外のコマンドは `self.execute(command)`。
