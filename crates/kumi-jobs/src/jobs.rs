@@ -1,11 +1,14 @@
 //! The producer's side: a queue with types.
 
+use crate::check;
 use crate::core::{
-    ENQUEUE_LIMIT, NewTask, Priority, Serial, TaskEnvelope, TaskId, TaskRecord, TaskState, Unique,
+    ENQUEUE_LIMIT, NewTask, Priority, Serial, TaskEnvelope, TaskId, TaskRecord, TaskState,
+    Timestamp, Unique,
 };
+use crate::cron::Cron;
 use crate::error::{QueueError, ResultError};
 use crate::memory::InMemoryQueue;
-use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued};
+use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued, Schedule};
 use crate::redis::RedisQueue;
 use crate::task::Task;
 use serde::de::DeserializeOwned;
@@ -107,6 +110,41 @@ impl Jobs {
         let made = first(self.queue.enqueue(vec![task]).await?)?;
         tell(made, &task_type);
         Ok(made)
+    }
+
+    /// Stores a schedule: in each slot of `expression` (minute, hour, day of month, month, day of week) in a time zone, a
+    /// running worker enqueues the task, once, whatever the number of workers. `docs/jobs.md` has the rules.
+    ///
+    /// # Errors
+    /// If the expression or the zone is not valid, or the queue fails.
+    pub async fn cron<T: Task>(
+        &self,
+        name: &str,
+        expression: &str,
+        zone: &str,
+        task: T,
+    ) -> Result<(), QueueError> {
+        let task = encode(&task)?;
+        let schedule = Schedule {
+            name: name.into(),
+            expression: expression.into(),
+            zone: zone.into(),
+            envelope: task.envelope,
+            max_attempts: task.max_attempts,
+            last_slot: Timestamp::default(),
+        };
+        self.put_schedule(schedule).await
+    }
+
+    /// Stores a schedule whose task is data.
+    ///
+    /// # Errors
+    /// As of `cron`.
+    pub async fn put_schedule(&self, schedule: Schedule) -> Result<(), QueueError> {
+        check::key("the schedule's name", &schedule.name)?;
+        check::task_type(&schedule.envelope.task_type)?;
+        Cron::parse(&schedule.expression, &schedule.zone)?;
+        self.queue.put_schedule(schedule).await
     }
 
     /// A handle on a task that was enqueued before, perhaps by another program.

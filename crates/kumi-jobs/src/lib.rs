@@ -38,6 +38,7 @@ mod check;
 pub mod conformance;
 mod context;
 mod core;
+mod cron;
 mod error;
 mod jobs;
 mod memory;

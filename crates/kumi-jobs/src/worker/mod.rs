@@ -88,6 +88,7 @@ struct WorkerSettings {
     limits: HashMap<Arc<str>, usize>,
     lease: Duration,
     shutdown: Duration,
+    schedules: bool,
 }
 
 impl<S: Send + Sync + 'static> Worker<S> {
@@ -103,6 +104,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
                 limits: HashMap::new(),
                 lease: LEASE,
                 shutdown: Duration::from_secs(30),
+                schedules: true,
             },
             problem: None,
         }
@@ -186,6 +188,12 @@ impl<S: Send + Sync + 'static> Worker<S> {
         self
     }
 
+    /// Whether this worker also enqueues the tasks of schedules; it does unless told otherwise. Any number of workers may.
+    pub fn schedules(mut self, run: bool) -> Self {
+        self.settings.schedules = run;
+        self
+    }
+
     /// Works until `stop` resolves; then claims no more, lets running tasks finish, and gives back what does not finish
     /// in time. Dropping the future cancels running tasks and gives them back in a task of its own.
     ///
@@ -202,8 +210,21 @@ impl<S: Send + Sync + 'static> Worker<S> {
         for task_type in &types {
             crate::check::task_type(task_type)?;
         }
+        let _scheduler = self.settings.schedules.then(|| {
+            let scheduler = tokio::spawn(crate::cron::run(self.queue.clone()));
+            Scheduler(scheduler.abort_handle())
+        });
         run::Run::new(self.queue, self.state, self.registry, self.settings, types)
             .until(stop)
             .await
+    }
+}
+
+/// Ends the scheduler together with its worker.
+struct Scheduler(tokio::task::AbortHandle);
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
