@@ -1,4 +1,4 @@
-//! Letting clients in: the limits and checks a connection passes before it gets a session.
+//! Accepts connections: the limits and checks that a connection passes before it gets a session.
 
 use crate::conn::Stream;
 use crate::front::EngineIo;
@@ -11,16 +11,16 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Clients taken from one listener per turn.
+/// Connections accepted from one listener per turn of the loop.
 const ACCEPTS_PER_TURN: usize = 1000;
 
-/// How long a listener rests after the system could not give a descriptor. Turns are no further
-/// apart than that even when nothing happens.
+/// A listener is not tried again for this long after the system had no file descriptor left. Turns
+/// of the loop are at most this far apart, even when nothing happens.
 const RETRY_MS: u64 = 100;
 
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 
-/// Client libraries recognise the first words, so those are Redis's; the advice is kumi's.
+/// The first words are Redis's, because client libraries look for them; the advice is kumi's.
 const PROTECTED: &[u8] =
     b"-DENIED Redis is running in protected mode because protected mode is enabled and \
 no password is set for the default user. In this mode connections are only accepted from the \
@@ -28,7 +28,7 @@ loopback interface. To let this client in, set a password (requirepass), or have
 listen on addresses that only trusted machines can reach and turn protected-mode off.\r\n";
 
 impl Front {
-    /// Accepts what waits at a listener.
+    /// Accepts the connections that wait at a listener.
     pub(crate) fn accept(&mut self, engine: &mut EngineIo<'_>, index: usize) {
         for _ in 0..ACCEPTS_PER_TURN {
             match self.accept_one(engine, index) {
@@ -38,8 +38,8 @@ impl Front {
                 Err(error) if is_about_one_client(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "Accepting client connection failed");
-                    // Most likely no descriptor is left. The system does not tell again that
-                    // somebody waits.
+                    // Most likely no file descriptor is left. The system reports a waiting
+                    // connection once, so the listener is tried again later.
                     let retry_ms = self.clock.last().unix_ms() + RETRY_MS;
                     self.starved.push((retry_ms, index));
                     return;
@@ -49,14 +49,14 @@ impl Front {
         self.unaccepted.push(index);
     }
 
-    /// Takes up listeners again that had to wait.
+    /// Tries the listeners again whose wait for a file descriptor has ended.
     pub(crate) fn accept_starved(&mut self) {
         let now_ms = self.clock.last().unix_ms();
         let due = self.starved.extract_if(.., |(at_ms, _)| *at_ms <= now_ms);
         self.unaccepted.extend(due.map(|(_, index)| index));
     }
 
-    /// Answers false when there is no such listener any more.
+    /// Returns false when the listener no longer exists.
     fn accept_one(&mut self, engine: &mut EngineIo<'_>, index: usize) -> io::Result<bool> {
         let Some(Some(listener)) = self.listeners.get(index) else {
             return Ok(false);
@@ -110,7 +110,7 @@ impl Front {
         if let Some(refusal) = refusal {
             self.rejected_connections += 1;
             tracing::debug!(client = %peer.addr, "refusing a client");
-            // A fresh socket takes this much; if it does not, the close says enough.
+            // The send buffer of a new socket has room for this. If the write fails, the client sees the close.
             let _ = stream.write(refusal);
             stream.drain();
             return;
@@ -130,7 +130,7 @@ impl Front {
     }
 }
 
-/// Errors of a client that gave up before it was accepted: the next one may be fine.
+/// Errors of a connection that its client closed before it was accepted; the next one may succeed.
 fn is_about_one_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -140,7 +140,7 @@ fn is_about_one_client(error: &io::Error) -> bool {
     )
 }
 
-/// Sets a TCP socket's options. A client is served even when they cannot be set.
+/// Sets a TCP socket's options. The connection is served even if they cannot be set.
 fn prepare(stream: &Stream, settings: &Settings) {
     let Stream::Tcp(stream) = stream else {
         return;

@@ -1,8 +1,8 @@
-//! The two clocks of the engine, read as one.
+//! The engine's wall clock and monotonic clock, from one reading.
 //!
-//! A command is timed by one reading of the monotonic clock; the wall clock follows from it. The
-//! two are brought together again at every turn of the loop, so a stepped system clock shows
-//! within a turn, and a duration never sees the step.
+//! A command is timed by one reading of the monotonic clock, and the wall clock is derived from it.
+//! The offset between the two is read again at every turn of the loop: a step of the system clock
+//! takes effect within one turn, and durations are not affected by it.
 
 use kumi_store::Now;
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Reads the monotonic clock and derives the wall clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// Where monotonic time counts from.
+    /// The origin of monotonic time.
     origin: Instant,
     /// The wall clock at `origin`, as of the last `rebase`.
     origin_unix_us: u64,
@@ -50,7 +50,7 @@ impl Clock {
         std::mem::replace(&mut self.coarse, coarse) != coarse
     }
 
-    /// Asks the system for the time of day again.
+    /// Reads the system's wall clock again.
     pub(crate) fn rebase(&mut self) -> Now {
         let unix_us = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -63,7 +63,7 @@ impl Clock {
         self.last
     }
 
-    /// The last reading, free of cost.
+    /// The last reading; no system call.
     pub(crate) fn last(&self) -> Now {
         self.last
     }

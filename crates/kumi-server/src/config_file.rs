@@ -1,4 +1,4 @@
-//! The configuration file: read with what it includes, and written back by CONFIG REWRITE.
+//! The configuration file: reads it with the files it includes, and writes it for CONFIG REWRITE.
 
 use kumi_store::Config;
 use kumi_store::config::{CommandLine, Source, rewrite};
@@ -9,24 +9,25 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// A configuration that cannot be used: the operator's mistake. Nothing was started.
+/// The operator's configuration cannot be used. Nothing was started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadConfigError {
     /// The file is missing or unreadable.
     #[error("Fatal error, can't open config file '{path}'")]
     Unreadable {
-        /// As it was given.
+        /// The path, as the operator wrote it.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line is wrong; the text says which one and why.
+    /// A line is wrong; the message names the line and the reason.
     #[error(transparent)]
     Line(#[from] kumi_store::config::LoadError),
 }
 
-/// Loads what a command line names: the file, then standard input, then the flags; later ones win.
+/// Loads the configuration a command line names: the file, then standard input, then the flags. A later value
+/// replaces an earlier one.
 ///
 /// # Errors
 /// A file could not be read or a line is wrong.
@@ -49,7 +50,7 @@ pub(crate) fn load(command_line: &CommandLine) -> Result<Config, LoadConfigError
     Ok(config)
 }
 
-/// Loads a file in redis.conf syntax and the files it includes, over what the configuration holds already.
+/// Loads a file in redis.conf syntax and the files it includes. Its values replace those already in `config`.
 ///
 /// # Errors
 /// A file could not be read or a line is wrong; lines before it stay loaded.
@@ -62,7 +63,7 @@ pub fn load_file(config: &mut Config, path: &Path) -> Result<(), LoadConfigError
     Ok(config.load_text(&text, &Source::File(name), &mut read_include)?)
 }
 
-/// Reads what an `include` names. A glob may match nothing; a plain name must be there.
+/// Reads the files an `include` names. A glob may match no file; a plain name must exist.
 fn read_include(pattern: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
     let path = Path::new(OsStr::from_bytes(pattern));
     let paths = if has_wildcard(pattern) {
@@ -82,7 +83,7 @@ fn has_wildcard(pattern: &[u8]) -> bool {
     pattern.iter().any(|byte| b"*?[".contains(byte))
 }
 
-/// The existing paths that a path with wildcards stands for, sorted.
+/// The existing paths that match a path with wildcards, sorted.
 fn expand(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -116,7 +117,7 @@ fn children(parent: &Path, pattern: &OsStr) -> Vec<PathBuf> {
     let mut names: Vec<OsString> = entries
         .filter_map(|entry| Some(entry.ok()?.file_name()))
         .filter(|name| {
-            // As in a shell, hidden files are matched only by a pattern that says so.
+            // As in a shell, a hidden file matches only a pattern that starts with a dot.
             let hidden = name.as_bytes().starts_with(b".");
             let wanted = !hidden || pattern.as_bytes().starts_with(b".");
             wanted && glob_matches(pattern.as_bytes(), name.as_bytes(), false)
@@ -126,11 +127,11 @@ fn children(parent: &Path, pattern: &OsStr) -> Vec<PathBuf> {
     names.into_iter().map(|name| parent.join(name)).collect()
 }
 
-/// Writes the configuration over its file, in one step: a reader finds the old text or the new.
+/// Replaces the configuration file atomically: a reader sees either the old text or the new.
 pub(crate) fn write_back(path: &Path, config: &Config) -> io::Result<()> {
-    // A link stays a link; what it leads to is replaced.
+    // The target of a symbolic link is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    // A device or a pipe would be replaced by a file.
+    // A device or a pipe must not be replaced by a regular file.
     if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::other("it is not a regular file"));
     }

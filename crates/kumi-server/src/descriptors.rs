@@ -1,22 +1,22 @@
-//! How many clients the process has file descriptors for.
+//! The limit of open files, and the number of clients that fit into it.
 
 use kumi_store::Config;
 use kumi_store::config::Origin;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that are not clients: listeners, the poll, the log, a file being rewritten.
+/// Descriptors reserved for other uses than clients: listeners, the poll, the log, a file being rewritten.
 const RESERVED: u64 = 32;
 
-/// Raises the process's limit so that `clients` fit. Answers how many do.
+/// Raises the process's limit of open files for `clients` connections. Returns how many fit.
 pub(crate) fn make_room(clients: usize) -> usize {
     let wanted = clients as u64 + RESERVED;
     let limit = getrlimit(Resource::Nofile);
-    // No limit is shown as none.
+    // `None` means that there is no limit.
     let current = limit.current.unwrap_or(u64::MAX);
     if current >= wanted {
         return clients;
     }
-    // First what is wanted, hard limit and all (only root may raise that), then what is allowed.
+    // First with a raised hard limit, which only root may do; then within the hard limit.
     let hard = limit.maximum.unwrap_or(u64::MAX);
     let attempts = [(wanted, hard.max(wanted)), (hard.min(wanted), hard)];
     for (current, maximum) in attempts {
@@ -33,7 +33,7 @@ pub(crate) fn make_room(clients: usize) -> usize {
     clients.min(usize::try_from(fit).unwrap_or(usize::MAX))
 }
 
-/// Makes room for `maxclients`, or lowers it to what fits, as Redis does.
+/// Raises the limit of open files for `maxclients`, or lowers `maxclients` to what fits, as Redis does.
 pub(crate) fn fit_maxclients(config: &mut Config) {
     let wanted = config.settings().maxclients;
     let fit = make_room(wanted);

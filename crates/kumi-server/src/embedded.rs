@@ -1,4 +1,4 @@
-//! A server inside another program, on a socket that nobody else can reach.
+//! A server inside another program, on a Unix socket in a directory that only its user may enter.
 
 use crate::listen::{ListenError, Listeners};
 use crate::server::{ServerError, run};
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 use tempfile::TempDir;
 
-/// Why an embedded server could not start. Nothing is left behind.
+/// Why an embedded server could not start. Its directory, socket and thread have been removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// No temporary directory, or no thread.
+    /// The temporary directory or the thread could not be created.
     #[error("the system has no room for an embedded server")]
     System(#[from] io::Error),
     /// The socket could not be opened.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The socket's path does not fit the configuration.
+    /// The configuration does not accept the socket's path.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
@@ -35,14 +35,14 @@ pub struct Embedded {
     path: PathBuf,
     shutdown: Shutdown,
     thread: Option<JoinHandle<Result<(), ServerError>>>,
-    /// Holds the socket; only this user may enter.
+    /// The directory of the socket; only this user may enter it.
     _directory: TempDir,
 }
 
 /// Starts a server with default settings on a Unix socket in a private temporary directory.
 ///
 /// # Errors
-/// There was no room for the directory, the socket or the thread.
+/// The directory, the socket or the thread could not be created.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -60,8 +60,8 @@ pub fn embedded() -> Result<Embedded, EmbedError> {
     embedded_with(Config::new())
 }
 
-/// As [`embedded`], with settings of the caller. Where to listen is not the caller's to say: `port`
-/// and `unixsocket` are replaced.
+/// Like [`embedded`], with the caller's settings. `port` and `unixsocket` are replaced, because an
+/// embedded server listens on its own socket only.
 ///
 /// # Errors
 /// As [`embedded`].
@@ -93,22 +93,22 @@ pub fn embedded_with(mut config: Config) -> Result<Embedded, EmbedError> {
 }
 
 impl Embedded {
-    /// Where clients find the server, as `redis+unix:///path`.
+    /// The server's URL, as `redis+unix:///path`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The socket.
+    /// The path of the Unix socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Stops the server and tells how it ended.
+    /// Stops the server and returns how it ended.
     ///
     /// # Errors
-    /// The loop had failed before.
+    /// The server's loop had failed before.
     pub fn stop(mut self) -> Result<(), ServerError> {
         self.end()
     }

@@ -1,5 +1,5 @@
-//! What INFO and its relatives want to know about the process. Zero or empty where the system does
-//! not tell.
+//! Figures about the process for INFO and MEMORY: resident memory, CPU time, listeners. Zero or empty
+//! where the system does not provide them.
 
 use crate::front::Front;
 use crate::listen::Listener;
@@ -81,8 +81,8 @@ impl CpuTimes {
         Self::parse(&text, rustix::param::clock_ticks_per_second()).unwrap_or_default()
     }
 
-    /// The name in parentheses may hold blanks and parentheses itself, so fields are counted from
-    /// its end. User and system ticks are the 12th and 13th of them.
+    /// The name in parentheses may itself contain blanks and parentheses, so fields are counted from
+    /// its end. User and system ticks are the 12th and 13th field after it.
     fn parse(text: &str, ticks_per_second: u64) -> Option<Self> {
         let (_, fields) = text.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace().skip(11);

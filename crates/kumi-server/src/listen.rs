@@ -1,6 +1,6 @@
-//! Sockets that clients connect to: opened as the configuration asks, or handed in by the caller.
+//! The listening sockets: opened from the configuration, or passed in by the caller.
 //!
-//! Nothing is accepted here; the front does that once the listeners are registered with its poll.
+//! Connections are accepted by the front, once the listeners are registered with its poll.
 
 use kumi_store::config::{BindAddress, Settings};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -12,14 +12,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// An address that cannot be listened on: it is taken, or the machine does not have it. Listeners
-/// opened before it are closed again.
+/// An address that cannot be listened on: another program has it, or the machine does not. The
+/// listeners opened before it have been closed.
 #[derive(Debug, thiserror::Error)]
 #[error("Could not listen on {address}")]
 pub struct ListenError {
     /// The address or path.
     pub address: String,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
@@ -45,16 +45,16 @@ impl ListenError {
 pub struct Listeners(pub(crate) Vec<Listener>);
 
 impl Listeners {
-    /// Not one. Add some, or nobody can connect.
+    /// An empty set of listeners; the server needs at least one.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Opens what `port`, `bind` and `unixsocket` name.
+    /// Opens the listeners that `port`, `bind` and `unixsocket` configure.
     ///
     /// # Errors
-    /// Names the first address that could not be opened.
+    /// The first address that could not be opened.
     pub fn open(settings: &Settings) -> Result<Self, ListenError> {
         let mut listeners = Self(open_tcp(settings, &[])?.new);
         if let Some(path) = &settings.unixsocket {
@@ -78,7 +78,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Adds a Unix listener that the caller bound. The file stays the caller's to remove.
+    /// Adds a Unix listener that the caller bound. The caller removes the socket file.
     ///
     /// # Errors
     /// The socket could not be made non-blocking, or has no address.
@@ -95,20 +95,20 @@ impl Listeners {
         Ok(())
     }
 
-    /// The TCP addresses really bound.
+    /// The TCP addresses that are bound, with the port the system chose where it was 0.
     #[must_use]
     pub fn tcp_addresses(&self) -> Vec<SocketAddr> {
         self.0.iter().filter_map(Listener::tcp_address).collect()
     }
 
-    /// Whether there is nothing to listen on.
+    /// Whether there is no listener.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// One of them.
+/// One listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp {
@@ -118,7 +118,7 @@ pub(crate) enum Listener {
     Unix {
         socket: mio::net::UnixListener,
         path: PathBuf,
-        /// Removes the file at the end, if it is ours.
+        /// Removes the socket file on drop. `None` if the caller bound the socket.
         _file: Option<SocketFile>,
     },
 }
@@ -139,7 +139,7 @@ impl Listener {
     }
 }
 
-/// A socket file that goes away with its listener.
+/// A socket file that is removed with its listener.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 
@@ -151,7 +151,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// What [`open_tcp`] found open already, and what it opened.
+/// The result of [`open_tcp`]: listeners that were already open, and those it opened.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
     pub(crate) kept: Vec<SocketAddr>,
@@ -195,7 +195,8 @@ pub(crate) fn backlog(settings: &Settings) -> i32 {
     i32::try_from(settings.tcp_backlog).unwrap_or(i32::MAX)
 }
 
-/// An address marked optional may be missing, and a machine may have no IPv6 at all.
+/// Whether an address may be skipped: it is marked optional and the machine does not have it, or the machine has no
+/// IPv6.
 fn is_passed_over(bind: &BindAddress, error: &io::Error) -> bool {
     use rustix::io::Errno;
     let Some(errno) = Errno::from_io_error(error) else {
@@ -256,7 +257,7 @@ fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    // Absolute, because the working directory may be another one when the file is removed.
+    // Absolute, because the working directory may have changed when the file is removed.
     let file = SocketFile(std::path::absolute(path)?);
     if permissions != 0 {
         fs::set_permissions(path, fs::Permissions::from_mode(permissions))?;

@@ -1,14 +1,14 @@
-//! The log, in the shape operators and scripts know from Redis:
+//! The log, in Redis's format:
 //!
 //! ```text
 //! 1234:M 15 Nov 2026 02:11:08.123 * Ready to accept connections tcp
 //! ```
 //!
-//! The marks are `.` debug, `-` verbose, `*` notice and `#` warning; tracing's five levels fall on
-//! them from trace to warn and error. Times are UTC: the local time zone would take a database of
-//! zones, and logs of several machines are compared more often than a wall clock is.
+//! The marks are `.` debug, `-` verbose, `*` notice and `#` warning, for tracing's levels trace,
+//! debug, info, and warn or error. Times are UTC: local time would need a time zone database, and
+//! UTC makes logs of several machines comparable.
 //!
-//! A log file is opened for every line, as Redis does, so a rotation that renames it just works.
+//! As in Redis, the log file is opened for every line, so it can be rotated by renaming it.
 
 use kumi_store::config::LogLevel;
 use std::fmt;
@@ -26,26 +26,26 @@ use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-/// Changes how much the log tells while the server runs.
+/// Changes the log level while the server runs.
 #[derive(Clone, Debug)]
 pub struct LogControl(reload::Handle<LevelFilter, Registry>);
 
 impl LogControl {
     /// Sets the level.
     pub fn set(&self, level: LogLevel) {
-        // Fails only when the subscriber is gone, and then there is no log.
+        // Fails only if the subscriber no longer exists, and then there is no log.
         let _ = self.0.reload(filter(level));
     }
 }
 
-/// Where lines go.
+/// The destination of log lines.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     Stdout,
     File(PathBuf),
 }
 
-/// Makes the log the process's subscriber. None when there is one already, which then stays.
+/// Installs the log as the process's tracing subscriber. `None` if there already is one, which is kept.
 pub(crate) fn install(target: Target, level: LogLevel) -> Option<LogControl> {
     let (filter, handle) = reload::Layer::new(filter(level));
     let lines = tracing_subscriber::fmt::layer()
@@ -69,8 +69,8 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// Logs panics with their backtrace. A command's panic is caught and answered; this is how its
-/// place is known afterwards.
+/// Logs panics with their backtrace. A panic in a command is caught and replied to with an error, so
+/// the log is the only place that shows where it happened.
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         let backtrace = std::backtrace::Backtrace::force_capture();
@@ -88,7 +88,7 @@ impl<'a> MakeWriter<'a> for Target {
             Target::Stdout => Box::new(io::stdout()),
             Target::File(path) => match File::options().append(true).create(true).open(path) {
                 Ok(file) => Box::new(file),
-                // It could be opened when the server started; there is no better place to say so.
+                // The file could be opened when the server started. Standard error is the only place left.
                 Err(_) => Box::new(io::stderr()),
             },
         }
@@ -128,7 +128,7 @@ fn mark(level: &Level) -> char {
     }
 }
 
-/// A moment in Unix milliseconds, shown as `15 Nov 2026 02:11:08.123`.
+/// A time in Unix milliseconds, formatted as `15 Nov 2026 02:11:08.123`.
 struct Time(u64);
 
 impl fmt::Display for Time {
@@ -149,8 +149,8 @@ impl fmt::Display for Time {
 
 /// Year, month from 0 and day from 1 of a day since 1970.
 ///
-/// Years are counted from March, so that the leap day is the last one of its year; then the
-/// lengths of months follow a straight line.
+/// Years are counted from March, so that the leap day is the last day of its year; the first day of a
+/// month is then a linear function of the month's number, rounded down.
 fn date(days_since_1970: u64) -> (u64, usize, u64) {
     /// Days from 1 March of year 0 to 1 January 1970.
     const EPOCH: u64 = 719_468;

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT stop the server, a second one ends the process; SIGHUP means nothing.
+//! Signals: SIGTERM and SIGINT stop the server, a second one ends the process at once; SIGHUP is ignored.
 
 use crate::shutdown::Shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -6,7 +6,7 @@ use signal_hook::iterator::{Handle, Signals};
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-/// Listens to signals until it is dropped.
+/// Handles signals until it is dropped.
 #[derive(Debug)]
 pub(crate) struct SignalWatch {
     handle: Handle,

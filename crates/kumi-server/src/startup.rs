@@ -1,4 +1,4 @@
-//! `kumi-server` as its users call it: from arguments to an exit code.
+//! The `kumi-server` command: parses the arguments, runs the server and returns the exit code.
 
 use crate::config_file;
 use crate::program::Program;
@@ -25,10 +25,10 @@ Every directive of redis.conf may be given as a flag, and wins over the file:
 Without a file, defaults hold: port 6379 on the loopback addresses. Log lines are in UTC.
 ";
 
-/// Runs `kumi-server` with these arguments, the program's name not included, and tells how it
-/// ended: 0 after an orderly stop, 1 when it could not start or go on.
+/// Runs `kumi-server` with these arguments, without the program's name, and returns the exit code: 0
+/// after an orderly stop, 1 when it could not start or failed later.
 ///
-/// The program is expected to use mimalloc, which is what INFO and `--version` say.
+/// The program must use mimalloc, because INFO and `--version` name it as the allocator.
 pub fn main_from_args(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_vec).collect();
     match args.first().map(Vec::as_slice) {
@@ -53,7 +53,7 @@ pub fn main_from_args(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The line that tools read a version from.
+/// The line of `--version`, in redis-server's format.
 fn version_line() -> String {
     format!(
         "Redis server v={REDIS_VERSION} sha=00000000:0 malloc=mimalloc bits={} build=0 kumi={KUMI_VERSION}",
@@ -61,7 +61,7 @@ fn version_line() -> String {
     )
 }
 
-/// Errors up to here go to the terminal: there is no log yet.
+/// Errors before this point go to standard error, because there is no log yet.
 fn start(args: &[Vec<u8>]) -> Result<()> {
     refuse_other_modes(args)?;
     let command_line = parse_command_line(args);
@@ -74,7 +74,7 @@ fn start(args: &[Vec<u8>]) -> Result<()> {
         Err(error) => {
             let error = anyhow::Error::new(error);
             tracing::error!("{error:#}");
-            // Whoever started the program sees the log only if it is on the terminal.
+            // With a log file, the terminal would otherwise show nothing.
             if logs_to_file {
                 Err(error)
             } else {
@@ -84,7 +84,7 @@ fn start(args: &[Vec<u8>]) -> Result<()> {
     }
 }
 
-/// An error that was told already.
+/// An error that has already been reported to the user.
 #[derive(Debug, thiserror::Error)]
 #[error("told already")]
 struct Logged;

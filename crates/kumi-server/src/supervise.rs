@@ -1,7 +1,7 @@
-//! Telling the program that supervises this process that it is up.
+//! Notifies the service manager that the server is ready or stopping.
 //!
-//! systemd's part only: one datagram to the socket it names in the environment. Upstart, which wants the process to
-//! stop itself, has no users left; asking for it gets a warning.
+//! Only systemd is supported: one datagram to the socket that `NOTIFY_SOCKET` names. `supervised upstart` logs a
+//! warning.
 
 use kumi_store::config::Supervision;
 use std::ffi::{OsStr, OsString};
@@ -9,17 +9,17 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Names the socket of a service of `Type=notify`.
+/// The environment variable with the socket of a service of `Type=notify`.
 const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
-/// The supervisor, where there is one to be told.
+/// The service manager's notification socket.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     address: SocketAddr,
 }
 
 impl Supervisor {
-    /// Finds the supervisor that `supervised` asks for. Not finding it is no reason not to start.
+    /// Finds the service manager that `supervised` asks for. The server starts without one, too.
     pub(crate) fn find(wanted: Supervision) -> Option<Self> {
         let socket = std::env::var_os(NOTIFY_SOCKET).filter(|socket| !socket.is_empty());
         match (wanted, socket) {
@@ -52,12 +52,12 @@ impl Supervisor {
         Ok(Self { address })
     }
 
-    /// Clients are served from now on.
+    /// Reports that clients can connect.
     pub(crate) fn ready(&self) {
         self.tell("READY=1\nSTATUS=Ready to accept connections\n");
     }
 
-    /// The server has stopped; the process ends.
+    /// Reports that the server has stopped.
     pub(crate) fn stopping(&self) {
         self.tell("STOPPING=1\n");
     }
