@@ -173,7 +173,8 @@ fn introduce(config: &Config, file: Option<&Path>) {
     }
     let port = config.settings().port;
     tracing::info!("Running mode=standalone, port={port}.");
-    tracing::warn!(
+    // A notice, because `kumi up` shows warnings and its banner says the same.
+    tracing::info!(
         "Nothing is saved to disk: the data is in memory only and is lost when the server stops."
     );
 }

@@ -162,7 +162,7 @@ fn log_lines_have_redis_shape() {
         server
             .log
             .iter()
-            .any(|line| line.contains("# Nothing is saved to disk"))
+            .any(|line| line.contains("* Nothing is saved to disk"))
     );
 }
 
