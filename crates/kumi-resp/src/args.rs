@@ -1,22 +1,22 @@
-//! A request's arguments, borrowed from the input or kept for later.
+//! The arguments of a request, borrowed from the query buffer or owned.
 //!
-//! Arguments are bytes and stay bytes: nothing here interprets them.
+//! Arguments are bytes; this module does not interpret them.
 
 use crate::SharedBytes;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Index;
 
-/// Where one argument lies: in the buffer, or among the large arguments.
+/// The place of one argument: in the buffer, or among the large arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     /// The first byte, or the index of a large argument.
     pub(crate) start: usize,
-    /// Behind the last byte; [`LARGE`] for a large argument.
+    /// The position after the last byte; [`LARGE`] for a large argument.
     pub(crate) end: usize,
 }
 
-/// No buffer is that long.
+/// Marks a large argument; no buffer has this length.
 const LARGE: usize = usize::MAX;
 
 impl Span {
@@ -80,13 +80,13 @@ impl<'a> Args<'a> {
         self.spans.len()
     }
 
-    /// Whether there are none. A decoded request always has at least one.
+    /// Whether there are no arguments. A decoded request always has at least one.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.spans.is_empty()
     }
 
-    /// One argument, if there are that many. Unlike indexing, the slice outlives this view.
+    /// The argument at `index`, or `None` past the end. Unlike indexing, the slice outlives this view.
     #[inline]
     pub fn get(self, index: usize) -> Option<&'a [u8]> {
         self.spans
@@ -102,7 +102,7 @@ impl<'a> Args<'a> {
         self.large.get(span.start)
     }
 
-    /// The arguments from first to last.
+    /// Iterates over the arguments in order.
     #[inline]
     pub fn iter(self) -> ArgsIter<'a> {
         ArgsIter {
@@ -112,7 +112,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The arguments without the first `from`; empty when there are not that many.
+    /// The arguments without the first `from`; empty if there are fewer.
     #[inline]
     pub fn tail(self, from: usize) -> Args<'a> {
         Args {
@@ -148,7 +148,7 @@ impl<'a> Args<'a> {
 impl Index<usize> for Args<'_> {
     type Output = [u8];
 
-    /// One argument. Panics when there are not that many, as a slice does.
+    /// The argument at this index. Panics past the end, as a slice does.
     #[inline]
     fn index(&self, index: usize) -> &[u8] {
         self.spans[index].slice(self.bytes, self.large)
@@ -179,7 +179,7 @@ impl fmt::Debug for Args<'_> {
     }
 }
 
-/// The arguments of a request one after the other, as [`Args::iter`] gives them.
+/// The iterator of [`Args::iter`].
 ///
 /// ```
 /// use kumi_resp::OwnedArgs;
@@ -253,7 +253,7 @@ impl PartialEq for OwnedArgs {
 impl Eq for OwnedArgs {}
 
 impl OwnedArgs {
-    /// Packs the slices together, in their order.
+    /// Copies the slices, in their order.
     pub fn from_slices<I>(slices: I) -> Self
     where
         I: IntoIterator<Item: AsRef<[u8]>>,
@@ -283,7 +283,7 @@ impl OwnedArgs {
         Args::new(&self.bytes, &self.spans, &self.large)
     }
 
-    /// The memory this uses, itself included; large arguments count whoever else shares them.
+    /// The memory this uses in bytes, itself included. A large argument counts in full even if it is shared.
     pub fn bytes(&self) -> usize {
         let large: usize = self.large.iter().map(SharedBytes::heap_bytes).sum();
         size_of::<Self>() + self.bytes.len() + size_of_val(&*self.spans) + large

@@ -1,4 +1,4 @@
-//! Requests, decoded step by step from a buffer the caller fills.
+//! The incremental decoder of requests, over a buffer that the caller owns and fills.
 //!
 //! ```text
 //! *3\r\n  $3\r\n SET \r\n  $3\r\n key \r\n  $5\r\n value \r\n      a multibulk request
@@ -6,12 +6,13 @@
 //! ```
 //!
 //! The decoder keeps positions, and no bytes but those of large arguments: its caller owns the
-//! buffer, drops what was consumed, and shows it again with more bytes at its end. Whatever was parsed once is not looked at again,
-//! so a request that arrives in a thousand pieces costs what it costs in one.
+//! buffer, drops what was consumed, and passes it again with more bytes at its end. Bytes that were
+//! parsed once are not parsed again, so the cost of a request does not depend on the number of reads
+//! it arrives in.
 //!
 //! It is as lenient as Redis where Redis is lenient (the byte after a `\r`, and the two after an
 //! argument, may be anything) and as strict where it is strict (lengths have no sign, blanks or
-//! leading zeros). A claimed length never allocates: memory grows with the bytes that came.
+//! leading zeros). A claimed length allocates nothing: memory grows with the bytes received.
 
 use crate::ProtocolError;
 use crate::args::{Args, Span};
@@ -20,14 +21,13 @@ use crate::large::{LARGE_ARG_BYTES, Large};
 use crate::number;
 use crate::shared::SharedBytes;
 
-/// The longest line that may carry a length. Far more than any number needs, but it is the length
-/// at which Redis gives up waiting for the line's end.
+/// The longest line with a length, in bytes. Redis closes the connection at the same limit.
 const MAX_LENGTH_LINE: usize = 64 * 1024;
 
-/// Before authentication a request has at most this many arguments ...
+/// The most arguments of a request before authentication.
 const MAX_UNAUTHENTICATED_ARGS: usize = 10;
 
-/// ... of at most this many bytes each.
+/// The longest argument before authentication, in bytes.
 const MAX_UNAUTHENTICATED_BULK: usize = 16 * 1024;
 
 /// The most arguments a count of one digit can announce.
@@ -57,8 +57,7 @@ pub struct Limits {
     pub max_args: usize,
     /// The longest inline request, in bytes without its line feed.
     pub max_inline_len: usize,
-    /// Whether the client may use all of that. A client that still has to authenticate gets no
-    /// further than 10 arguments of 16 KiB.
+    /// Whether the client has authenticated. Before that, a request has at most 10 arguments of 16 KiB.
     pub authenticated: bool,
 }
 
@@ -74,7 +73,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The longest argument the client may send in the state it is in.
+    /// The longest argument the client may send now, in bytes.
     #[inline]
     pub(crate) fn max_bulk_len_now(&self) -> usize {
         if self.authenticated {
@@ -84,7 +83,7 @@ impl Limits {
         }
     }
 
-    /// The most arguments the client may send in the state it is in.
+    /// The most arguments the client may send now.
     #[inline]
     pub(crate) fn max_args_now(&self) -> usize {
         if self.authenticated {
@@ -95,7 +94,7 @@ impl Limits {
     }
 }
 
-/// What a look at the buffer gave.
+/// The result of one call of [`Decoder::decode`].
 ///
 /// ```
 /// use kumi_resp::{Decoder, Limits, Step};
@@ -107,7 +106,7 @@ impl Limits {
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// One whole request.
+    /// A complete request.
     Request {
         /// Its arguments, at least one.
         args: Args<'a>,
@@ -115,22 +114,22 @@ pub enum Step<'a> {
         /// included. The next call's buffer starts after them.
         consumed: usize,
     },
-    /// The buffer ends before the request does.
+    /// The request is not complete in the buffer.
     Incomplete {
         /// Bytes of empty requests at the start of the buffer. They must be dropped before the
         /// next call.
         consumed: usize,
-        /// How many more bytes are missing at least: 1 when unknown, all the rest of an argument
-        /// whose length is known. A caller who reserves that much trusts a stranger's number, so
-        /// it should not reserve more at once than it can spare.
+        /// The least number of bytes that are missing: 1 when unknown, else the rest of an argument
+        /// whose length is known. The client chose this number, so a caller must bound what it
+        /// reserves at once.
         need: usize,
     },
 }
 
-/// The state of one connection's request in the making.
+/// The decoder of one connection, with the state of its incomplete request.
 ///
-/// Call [`decode`](Self::decode) again and again: after a request with what follows it, after
-/// [`Step::Incomplete`] with the same bytes and more behind them.
+/// Call [`decode`](Self::decode) in a loop: after a request with the bytes that follow it, after
+/// [`Step::Incomplete`] with the same bytes and more at their end.
 ///
 /// ```
 /// use kumi_resp::{Decoder, Limits, Step};
@@ -151,14 +150,13 @@ pub enum Step<'a> {
 pub struct Decoder {
     /// The arguments found so far. All positions count from the buffer's first byte.
     spans: Vec<Span>,
-    /// The arguments of a request that came whole and has no more than these. A place of their own
-    /// spares such requests everything a vector has to check.
+    /// The arguments of a complete request of at most this many. A fixed array has no capacity checks.
     few_spans: [Span; FEW_ARGS],
     /// Inline words with their quotes resolved; unused by everything else.
     scratch: Vec<u8>,
-    /// Where the line or argument begins that is decoded next.
+    /// The position of the line or argument that is decoded next.
     pos: usize,
-    /// Up to where the line at `pos` is known to have no end. Never before `pos` when it matters.
+    /// The line at `pos` has no end before this position. Not before `pos` while a line is incomplete.
     scanned: usize,
     /// How many arguments are still to come; 0 between requests.
     args_left: usize,
@@ -175,7 +173,7 @@ enum Progress {
 }
 
 impl Decoder {
-    /// A decoder for a fresh connection. Allocates nothing before the first request.
+    /// A decoder for a new connection. It allocates nothing before the first request.
     pub fn new() -> Self {
         Self::default()
     }
@@ -183,7 +181,7 @@ impl Decoder {
     /// Looks for the next request in `buf`, which starts at the first byte not yet consumed.
     ///
     /// Empty requests (`*0`, `*-1`, blank lines) are skipped and counted as consumed. After an
-    /// error the stream cannot be followed any further; the decoder itself is as new.
+    /// error the rest of the stream cannot be decoded; the decoder is in its initial state.
     #[inline]
     pub fn decode<'a>(
         &'a mut self,
@@ -211,13 +209,13 @@ impl Decoder {
         }
     }
 
-    /// Whether no request has been begun: the next byte is the first of one.
+    /// Whether no request is incomplete: the next byte is the first of a request.
     #[inline]
     pub fn is_between_requests(&self) -> bool {
         self.args_left == 0 && self.scanned == 0
     }
 
-    /// Forgets a request that was begun, so that the next call starts a new one.
+    /// Discards an incomplete request, so that the next call starts a new one.
     pub fn reset(&mut self) {
         self.begin(0);
         self.scanned = 0;
@@ -225,7 +223,7 @@ impl Decoder {
         self.bulk_len = None;
     }
 
-    /// The memory the decoder holds on the heap, as far as it is filled.
+    /// The heap memory of the decoder that is in use, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.spans.capacity() * size_of::<Span>() + self.scratch.capacity() + self.large.len()
     }
@@ -291,9 +289,9 @@ impl Decoder {
         self.pos = start;
     }
 
-    /// The road most requests take: nothing was begun, and one to nine arguments are all there
-    /// with plain lengths. Gives back how many, and where the request ends. `None` means that [`Self::advance`]
-    /// has to look, which then reads at most nine short lines a second time, once.
+    /// The fast path: no request is incomplete, and one to nine arguments with plain lengths are all in
+    /// the buffer. Returns their number and where the request ends. `None` means that
+    /// [`Self::advance`] has to decode, which reads at most nine short lines a second time.
     #[inline]
     fn whole_request(&mut self, buf: &[u8], limits: &Limits) -> Option<(usize, usize)> {
         let is_ready = self.is_between_requests() && self.large.done().is_empty();
@@ -326,11 +324,11 @@ impl Decoder {
     fn advance(&mut self, buf: &[u8], limits: &Limits) -> Result<Progress, ProtocolError> {
         let seen = self.pos.max(self.scanned);
         if buf.len() < seen {
-            // The caller took bytes away. Waiting for them keeps every position inside the buffer.
+            // The caller removed bytes it should have kept. Waiting for them keeps every position inside the buffer.
             let need = seen - buf.len();
             return Ok(Progress::Incomplete { consumed: 0, need });
         }
-        // Where this request starts: past 0 only when empty requests stood before it.
+        // The start of this request: above 0 only after empty requests.
         let mut start = 0;
         if self.args_left == 0 {
             loop {
@@ -368,7 +366,7 @@ impl Decoder {
         Progress::Request { consumed, words }
     }
 
-    /// Makes all positions count from `consumed`, where the next call's buffer will start.
+    /// Makes all positions relative to `consumed`, the start of the next call's buffer.
     #[cold]
     fn incomplete(&mut self, consumed: usize, need: usize) -> Progress {
         if consumed > 0 {
@@ -382,7 +380,7 @@ impl Decoder {
         Progress::Incomplete { consumed, need }
     }
 
-    /// Reads `*<count>` at `self.pos` into `args_left` and gives back where the arguments start;
+    /// Reads `*<count>` at `self.pos` into `args_left` and returns where the arguments start;
     /// `None` when the line has not ended yet. A count below 1 leaves `args_left` at 0.
     #[inline]
     fn multibulk_header(
@@ -414,8 +412,8 @@ impl Decoder {
     }
 
     /// Reads arguments until none is left (`None`) or the buffer ends (how many bytes are
-    /// missing at least). The positions live in locals while it runs: this loop is where most of
-    /// a busy connection's decoding happens.
+    /// missing at least). Positions are kept in local variables: this loop takes most of the time of
+    /// decoding.
     #[inline]
     fn bulks(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         let mut pos = self.pos;
@@ -473,14 +471,14 @@ impl Decoder {
         Ok(need)
     }
 
-    /// Reads the line at `self.pos`, whatever it holds: a length and where the argument begins;
+    /// Reads any line at `self.pos`: a length and where the argument begins;
     /// `None` when the line has not ended yet.
     #[inline(never)]
     fn any_bulk_header(&mut self, buf: &[u8]) -> Result<Option<(usize, usize)>, ProtocolError> {
         let Some((line, next)) = self.length_line(buf, ProtocolError::BulkLineTooLong)? else {
             return Ok(None);
         };
-        // The line runs up to the first `\r`, which may be the very byte that should be a `$`.
+        // The line ends at the first `\r`, which may be in the place of the `$`.
         let (first, digits) = line.split_first().unwrap_or((&b'\r', &[]));
         if *first != b'$' {
             return Err(ProtocolError::ExpectedDollar(*first));
@@ -520,7 +518,7 @@ impl Decoder {
         }
     }
 
-    /// Splits the line at `self.pos` into words and gives back where it ends; `None` when it has
+    /// Splits the line at `self.pos` into words and returns where it ends; `None` when it has
     /// not ended yet.
     fn inline_request(
         &mut self,
@@ -548,10 +546,10 @@ impl Decoder {
 }
 
 /// Reads a well-formed `$<length>\r\n` of at most 8 digits at the start of `rest`: the length, and
-/// how long the line is. `None` means that the general way has to look at it, nothing more.
+/// the length of the line. `None` means that the slow path has to decode the line.
 #[inline]
 pub(crate) fn short_bulk_header(rest: &[u8]) -> Option<(usize, usize)> {
-    // The shortest argument there is, `$0\r\n\r\n`, is longer than this.
+    // The shortest argument, `$0\r\n\r\n`, is longer than this.
     let [kind, first, second, third, _] = *rest.first_chunk()?;
     let first = first.wrapping_sub(b'0');
     if kind != b'$' || first > 9 {

@@ -1,9 +1,9 @@
 //! Replies, appended to a byte vector one element at a time.
 //!
-//! Nothing is checked across calls: a caller that announces an array of three writes three
-//! elements after it. Types that RESP2 lacks are written as what Redis sends there instead, so a
-//! command need not know which protocol its client speaks. No function allocates beyond growing
-//! `out`.
+//! Calls are not checked against each other: a caller that writes the header of an array of three
+//! writes three elements after it. Types that RESP2 lacks are written as Redis writes them in RESP2,
+//! so a command does not depend on its client's protocol. No function allocates, except that `out`
+//! grows.
 
 mod double;
 
@@ -23,7 +23,7 @@ pub fn simple(out: &mut Vec<u8>, text: impl AsRef<[u8]>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The most frequent reply of all.
+/// The reply `+OK`.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -65,7 +65,7 @@ pub fn error(out: &mut Vec<u8>, text: impl AsRef<[u8]>) {
 pub fn protocol_error(out: &mut Vec<u8>, error: &ProtocolError) {
     out.extend_from_slice(b"-ERR ");
     match *error {
-        // Redis sends the byte as it came, and a `Display` text could not hold all of them.
+        // Redis sends the byte unchanged, and a `Display` text cannot contain every byte.
         ProtocolError::ExpectedDollar(byte) => {
             out.extend_from_slice(b"Protocol error: expected '$', got '");
             one_line(out, &[byte]);
@@ -108,7 +108,7 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
     header(out, b':', value);
 }
 
-/// A string of bytes.
+/// A bulk string.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -120,7 +120,7 @@ pub fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     payload(out, b'$', bytes);
 }
 
-/// The head of a string of bytes; its `len` bytes and a line end follow, which the caller appends.
+/// The header of a bulk string; the caller appends its `len` bytes and a line end.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -145,7 +145,7 @@ pub fn bulk_integer(out: &mut Vec<u8>, value: i64) {
     payload(out, b'$', &buf[..end]);
 }
 
-/// The absence of a value.
+/// Null in place of a value.
 ///
 /// ```
 /// use kumi_resp::{Protocol, encode};
@@ -163,7 +163,7 @@ pub fn null(out: &mut Vec<u8>, protocol: Protocol) {
     });
 }
 
-/// The absence of an array. RESP3 has only one kind of absence.
+/// Null in place of an array. RESP3 has only one null.
 ///
 /// ```
 /// use kumi_resp::{Protocol, encode};
@@ -181,7 +181,7 @@ pub fn null_array(out: &mut Vec<u8>, protocol: Protocol) {
     });
 }
 
-/// The head of an array; its `len` elements follow.
+/// The header of an array; its `len` elements follow.
 ///
 /// ```
 /// use kumi_resp::encode;
@@ -196,7 +196,7 @@ pub fn array(out: &mut Vec<u8>, len: usize) {
     length(out, b'*', len);
 }
 
-/// The head of a map; `len` keys follow, each with its value. In RESP2 it is a flat array.
+/// The header of a map; `len` keys follow, each with its value. In RESP2 it is a flat array.
 ///
 /// ```
 /// use kumi_resp::{Protocol, encode};
@@ -214,7 +214,7 @@ pub fn map(out: &mut Vec<u8>, protocol: Protocol, len: usize) {
     }
 }
 
-/// The head of a set; its `len` elements follow. In RESP2 it is an array.
+/// The header of a set; its `len` elements follow. In RESP2 it is an array.
 ///
 /// ```
 /// use kumi_resp::{Protocol, encode};
@@ -232,8 +232,8 @@ pub fn set(out: &mut Vec<u8>, protocol: Protocol, len: usize) {
     }
 }
 
-/// The head of a message nobody asked for, such as a published one; its `len` elements follow. In
-/// RESP2 it is an array.
+/// The header of a push, such as a published message; its `len` elements follow. In RESP2 it is an
+/// array.
 ///
 /// ```
 /// use kumi_resp::{Protocol, encode};
@@ -251,8 +251,8 @@ pub fn push(out: &mut Vec<u8>, protocol: Protocol, len: usize) {
     }
 }
 
-/// The head of attributes: `len` keys with their values follow, then the reply they belong to.
-/// RESP2 has no place for them, so a caller writes neither the head nor the pairs there.
+/// The header of attributes: `len` keys with their values follow, then the reply they belong to.
+/// RESP2 has no attributes, so a caller writes neither the header nor the pairs there.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -326,8 +326,8 @@ pub fn big_number(out: &mut Vec<u8>, protocol: Protocol, digits: &str) {
     }
 }
 
-/// A text for people, with its three-letter format, such as `txt`. In RESP2 it is a string of
-/// bytes without the format.
+/// A verbatim string with its format of three letters, such as `txt`. In RESP2 it is a bulk string,
+/// without the format.
 ///
 /// ```
 /// use kumi_resp::{Protocol, encode};
@@ -349,7 +349,7 @@ pub fn verbatim(out: &mut Vec<u8>, protocol: Protocol, format: &[u8; 3], text: &
     }
 }
 
-/// The bare decimal digits of an integer, which are no reply by themselves.
+/// The decimal digits of an integer, without the type byte and line end of a reply.
 ///
 /// ```
 /// let mut out = b"db".to_vec();
@@ -371,7 +371,7 @@ fn payload(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The kind, the longest integer, and the line end.
+/// The length of a type byte, the longest integer and the line end.
 const MAX_HEADER: usize = 1 + MAX_DIGITS + 2;
 
 #[inline]
@@ -380,8 +380,8 @@ fn length(out: &mut Vec<u8>, kind: u8, len: usize) {
     header(out, kind, i64::try_from(len).unwrap_or(i64::MAX));
 }
 
-/// One line: a byte for the kind, and a number. One and two digits are most of all lines ever
-/// sent, so they are written at their fixed size.
+/// One line: a type byte and a number. Most numbers have one or two digits, so these lines are
+/// written with a fixed size.
 #[inline]
 fn header(out: &mut Vec<u8>, kind: u8, value: i64) {
     match value {
@@ -423,7 +423,7 @@ fn one_line(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Lets `Display` texts be written into the reply without a string between.
+/// Writes `Display` texts into the reply without an intermediate string.
 struct Text<'a>(&'a mut Vec<u8>);
 
 impl std::fmt::Write for Text<'_> {

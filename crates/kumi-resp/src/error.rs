@@ -1,4 +1,4 @@
-//! What can be wrong with bytes from the other side.
+//! Protocol errors in requests and replies.
 //!
 //! The texts of the request errors are what Redis sends for the same bytes, without the leading
 //! `-ERR `. No error here is recoverable: once the framing is lost, the connection has to close
@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Bytes that break the protocol. Always the sender's fault; nothing was executed for them.
+/// Bytes that violate the protocol: the sender's fault. Nothing was executed for them.
 ///
 /// [`Display`](fmt::Display) gives the text for a log line.
 /// [`encode::protocol_error`](crate::encode::protocol_error) writes the reply for the client.

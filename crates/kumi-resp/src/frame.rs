@@ -1,8 +1,8 @@
 //! Replies, decoded into owned values for tools and tests.
 //!
-//! This is the reading side of [`encode`](crate::encode). It is not on a server's road: it
-//! allocates freely and starts over when a reply was incomplete. Streamed strings and aggregates
-//! (`$?`, `*?`), which no server sends, are refused.
+//! This decodes what [`encode`](crate::encode) writes. Servers do not use it: it allocates for every
+//! element and starts over when a reply was incomplete. Streamed strings and aggregates (`$?`,
+//! `*?`), which no server sends, are errors.
 
 use crate::ProtocolError;
 use crate::number;
@@ -27,13 +27,13 @@ pub enum Frame {
     Integer(i64),
     /// `$3`, then three bytes.
     Bulk(Vec<u8>),
-    /// `$-1`, RESP2's absent string.
+    /// `$-1`, RESP2's null string.
     NullBulk,
     /// `*2`, then two frames.
     Array(Vec<Frame>),
-    /// `*-1`, RESP2's absent array.
+    /// `*-1`, RESP2's null array.
     NullArray,
-    /// `_`, RESP3's absence of anything.
+    /// `_`, RESP3's null.
     Null,
     /// `#t` or `#f`
     Boolean(bool),
@@ -58,7 +58,7 @@ pub enum Frame {
     Push(Vec<Frame>),
     /// `|1`, then a key and a value, then the reply they belong to.
     Attribute {
-        /// What is said about the reply.
+        /// The attributes of the reply.
         pairs: Vec<(Frame, Frame)>,
         /// The reply itself.
         reply: Box<Frame>,
@@ -66,7 +66,7 @@ pub enum Frame {
 }
 
 impl Frame {
-    /// Whether this is one of the three ways to say that there is nothing.
+    /// Whether this is one of the three nulls.
     ///
     /// ```
     /// use kumi_resp::Frame;
@@ -109,8 +109,8 @@ impl Default for ReplyLimits {
     }
 }
 
-/// Decodes the reply at the start of `buf` and says how many bytes it took; `None` when it is not
-/// all there yet.
+/// Decodes the reply at the start of `buf` and returns it with its length in bytes; `None` if it is
+/// incomplete.
 ///
 /// ```
 /// use kumi_resp::{Frame, ReplyLimits, decode_reply};
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
         Ok((len, inner))
     }
 
-    /// No more room than the bytes at hand can fill, whatever length was claimed.
+    /// A capacity for `claimed` elements, bounded by the number of bytes received.
     fn room_for(&self, claimed: usize) -> usize {
         const SHORTEST_FRAME: usize = b"_\r\n".len();
         claimed.min((self.buf.len() - self.pos) / SHORTEST_FRAME)

@@ -1,16 +1,16 @@
-//! Inline requests: one line of words, for people with a telnet client.
+//! Inline requests: one line of words, as typed into a telnet client.
 //!
 //! Words are separated by blanks. `"..."` understands `\n \r \t \b \a`, `\xHH` and takes any
 //! other escaped byte as itself; `'...'` understands only `\'`. A quote may open in the middle of
 //! a word, but the byte after its end must be a blank or the end of the line.
 //!
-//! One thing differs from Redis on purpose: there a NUL byte hides the rest of the buffer, line
-//! end included, and the client waits in vain. Here it is a byte like any other.
+//! One difference from Redis is deliberate: Redis stops reading the buffer at a NUL byte, so the client
+//! gets no reply. Here NUL is an ordinary byte.
 
 use crate::ProtocolError;
 use crate::args::Span;
 
-/// Where the spans of a split line point.
+/// The buffer that the spans of a split line refer to.
 pub(crate) enum Words {
     /// Into the buffer that holds the line: no word had a quote.
     InPlace,
@@ -61,7 +61,7 @@ fn split_plain(line: &[u8], offset: usize, spans: &mut Vec<Span>) {
     }
 }
 
-/// Appends the word `rest` starts with to `scratch` and gives back what follows it.
+/// Appends the word at the start of `rest` to `scratch` and returns the bytes after it.
 fn unquote_word<'a>(mut rest: &'a [u8], scratch: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
     loop {
         match rest {
@@ -145,8 +145,8 @@ fn skip_blanks(line: &[u8]) -> &[u8] {
     &line[blanks..]
 }
 
-/// What may stand between words. Vertical tab and form feed are skipped there, but do not end a
-/// word: the two sets differ in Redis, and so here.
+/// Whether a byte may separate words. As in Redis, vertical tab and form feed are skipped between words but do not
+/// end a word.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
 }

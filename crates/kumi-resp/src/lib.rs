@@ -1,9 +1,8 @@
 //! The RESP2 and RESP3 wire: bytes in, requests out; replies in, bytes out.
 //!
-//! This crate opens no socket, keeps no input and knows no command. A [`Decoder`] looks at a
-//! buffer its caller owns and says which bytes of it are the next request's arguments; the
-//! functions of [`encode`] append one reply element each to a byte vector; [`decode_reply`] reads
-//! replies back for tools and tests.
+//! This crate opens no socket, keeps no input and knows no command. A [`Decoder`] finds the arguments
+//! of the next request in a buffer that its caller owns; the functions of [`encode`] append one reply
+//! element each to a byte vector; [`decode_reply`] decodes replies for tools and tests.
 //!
 //! ```
 //! use kumi_resp::{Decoder, Limits, Step, encode};
@@ -37,7 +36,7 @@ pub use frame::{Frame, ReplyLimits, decode_reply};
 pub use large::LARGE_ARG_BYTES;
 pub use shared::SharedBytes;
 
-/// Which of the two wire languages a connection speaks; HELLO changes it.
+/// The protocol version of a connection; HELLO changes it.
 ///
 /// ```
 /// use kumi_resp::Protocol;
@@ -46,9 +45,9 @@ pub use shared::SharedBytes;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// The language every connection starts in.
+    /// The version every connection starts with.
     #[default]
     Resp2,
-    /// The language with maps, sets, doubles, booleans and pushes of its own.
+    /// The version with maps, sets, doubles, booleans and pushes.
     Resp3,
 }
