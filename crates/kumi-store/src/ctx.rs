@@ -6,7 +6,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::host::{Host, Now};
 use crate::keyspace::Keys;
 use crate::reply::Reply;
-use crate::session::{Blocked, Session, SessionKey};
+use crate::session::{Blocked, BlockedOn, Session, SessionKey};
 use crate::store::{Flow, Store};
 use kumi_resp::{Args, OwnedArgs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +24,8 @@ pub(crate) struct Ctx<'a> {
     clock_ns: u64,
     /// Inside EXEC: nothing may block.
     pub(crate) in_exec: bool,
+    /// The command waited for a key and is executed again.
+    pub(crate) resumed: bool,
     pub(crate) flow: Flow,
     /// The command wrote its own propagation record.
     propagated: bool,
@@ -50,6 +52,7 @@ impl<'a> Ctx<'a> {
             now,
             clock_ns: now.mono_ns,
             in_exec: false,
+            resumed: false,
             flow: Flow::Done,
             propagated: false,
             touch,
@@ -158,6 +161,9 @@ impl<'a> Ctx<'a> {
         start_ns: u64,
         result: &CommandResult,
     ) {
+        if self.flow == Flow::Blocked && self.waits_for_keys() {
+            return self.finish_blocked(id, flags, args);
+        }
         if result.is_ok()
             && !self.in_exec
             && self.store.shares_reading(flags)
@@ -184,8 +190,7 @@ impl<'a> Ctx<'a> {
                 .latency
                 .record(event, self.now, duration_ns / 1_000_000);
         }
-        let monitored =
-            flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0 && !self.store.monitors.is_empty();
+        let monitored = !self.resumed && self.is_monitored(flags);
         let slow = duration_ns >= self.store.slow_ns && flags & flag::SKIP_SLOWLOG == 0;
         if monitored || slow {
             let shown = redact(&self.store.index.get(id).full_name, args);
@@ -200,6 +205,28 @@ impl<'a> Ctx<'a> {
             }
         }
         self.store.settle(self.reply.outputs());
+    }
+
+    /// A command that waits is shown to MONITOR when it first runs, and counted when it ends.
+    fn finish_blocked(&mut self, id: CommandId, flags: u32, args: Args<'_>) {
+        if !self.resumed && self.is_monitored(flags) {
+            let shown = redact(&self.store.index.get(id).full_name, args);
+            let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
+            let outputs = self.reply.outputs();
+            self.store
+                .feed_monitors(outputs, self.session, self.db, shown);
+        }
+        self.store.settle(self.reply.outputs());
+    }
+
+    fn waits_for_keys(&mut self) -> bool {
+        let resumed = self.resumed;
+        let blocked = self.session().blocked.as_ref();
+        resumed || blocked.is_some_and(|blocked| matches!(blocked.on, BlockedOn::Keys(_)))
+    }
+
+    fn is_monitored(&self, flags: u32) -> bool {
+        flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0 && !self.store.monitors.is_empty()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::output::Outputs;
 use crate::reply::Reply;
 use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
 use crate::store::{Effect, Flow, Store};
+use crate::waiting::KeyWait;
 use kumi_resp::Args;
 
 impl Store {
@@ -73,6 +74,39 @@ impl Store {
         let flow = ctx.flow;
         let overflow = outputs.end(slot);
         self.end_reply(outputs, key, overflow);
+        if self.keyspace.waiters.has_ready() {
+            self.serve_ready(outputs, host);
+        }
+        flow
+    }
+
+    /// Executes the command of a session that waited for a key.
+    pub(crate) fn execute_resumed(
+        &mut self,
+        key: SessionKey,
+        wait: &KeyWait,
+        outputs: &mut Outputs,
+        host: &mut dyn Host,
+    ) -> Flow {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return Flow::Close;
+        };
+        let (touch, protocol) = (!session.no_touch, session.protocol);
+        let wanted = !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis);
+        let slot = outputs.begin(key, self.output_budget(key));
+        let mut reply = Reply::new(outputs, slot, protocol);
+        if !wanted {
+            reply.discard();
+        }
+        let mut ctx = Ctx::new(self, host, key, reply, wait.db, touch);
+        ctx.resumed = true;
+        ctx.call(wait.id, wait.args.as_args());
+        let flow = ctx.flow;
+        let overflow = outputs.end(slot);
+        if flow == Flow::Blocked {
+            return flow;
+        }
+        self.end_reply(outputs, key, overflow);
         flow
     }
 
@@ -130,7 +164,7 @@ impl Ctx<'_> {
         if self.must_wait_for_pause(id) {
             return self.block(Blocked {
                 on: BlockedOn::Pause(args.to_owned()),
-                deadline_ms: None,
+                until_ns: None,
             });
         }
         if let Some(multi) = &mut self.session().multi

@@ -66,6 +66,7 @@ mod support;
 mod testing;
 #[allow(dead_code, reason = "the commands of these types come next")]
 mod types;
+mod waiting;
 
 pub use batch::MAX_BATCH_REQUESTS;
 pub use config::Config;

@@ -3,6 +3,7 @@
 //! Sockets and output buffers are the front's; `output.rs` has the latter.
 
 use crate::command::CommandId;
+use crate::waiting::KeyWait;
 use kumi_resp::{OwnedArgs, Protocol};
 use std::collections::BTreeSet;
 
@@ -60,13 +61,15 @@ pub(crate) enum BlockedOn {
     Replicas,
     /// CLIENT PAUSE: the command runs when the pause ends.
     Pause(OwnedArgs),
+    /// A blocking command: it is executed again when one of its keys is ready.
+    Keys(Box<KeyWait>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Blocked {
     pub(crate) on: BlockedOn,
-    /// Unix milliseconds; none waits for ever.
-    pub(crate) deadline_ms: Option<u64>,
+    /// The end of the wait in nanoseconds of the steady clock; none waits for ever.
+    pub(crate) until_ns: Option<u64>,
 }
 
 /// A transaction being queued.
@@ -204,6 +207,10 @@ impl Session {
                 on: BlockedOn::Pause(args),
                 ..
             }) => args.bytes(),
+            Some(Blocked {
+                on: BlockedOn::Keys(wait),
+                ..
+            }) => wait.args.bytes() + wait.keys.iter().map(|key| key.len()).sum::<usize>(),
             _ => 0,
         };
         let texts = self.name.capacity() + self.lib_name.capacity() + self.lib_version.capacity();

@@ -15,7 +15,7 @@ use crate::latency::LatencyMonitor;
 use crate::measure::Meter;
 use crate::output::Outputs;
 use crate::pubsub::{Kind, Pubsub};
-use crate::session::{Blocked, BlockedOn, InputUse, Peer, Session, SessionKey, Sessions};
+use crate::session::{InputUse, Peer, Session, SessionKey, Sessions};
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 use kumi_resp::{Limits, ProtocolError, encode};
@@ -93,6 +93,8 @@ pub struct Store {
     pub(crate) run_id: String,
     /// A long command is running and others are being served meanwhile.
     pub(crate) busy: bool,
+    /// Waiting commands are being executed again.
+    pub(crate) serving_ready: bool,
     /// Requests that are decoded and not executed yet.
     pub(crate) plan: Vec<Planned>,
     /// A run of requests is being executed.
@@ -106,8 +108,8 @@ pub struct Store {
     /// No session with less output waiting is over a limit.
     least_output_limit: usize,
     effects: Vec<Effect>,
-    /// Blocked sessions by the time their wait ends.
-    wait_deadlines: BTreeSet<(u64, SessionKey)>,
+    /// Blocked sessions by the time their wait ends, in nanoseconds of the steady clock.
+    pub(crate) wait_deadlines: BTreeSet<(u64, SessionKey)>,
     next_housekeeping_ms: u64,
     /// DEBUG PAUSE-CRON: neither housekeeping nor active expiry.
     pub(crate) cron_paused: bool,
@@ -138,6 +140,7 @@ impl Store {
             now,
             started: now,
             busy: false,
+            serving_ready: false,
             plan: Vec::new(),
             in_batch: false,
             meter: Meter::default(),
@@ -346,7 +349,7 @@ impl Store {
     /// When `poll` has something to do, in Unix milliseconds.
     #[must_use]
     pub fn next_deadline(&self) -> u64 {
-        let wait = self.wait_deadlines.first().map(|&(deadline, _)| deadline);
+        let wait = self.next_wait_end_ms();
         let pause = self.pause.map(|pause| pause.until_ms);
         let expiry = self.keyspace.next_deadline();
         [wait, pause, expiry.filter(|_| !self.cron_paused)]
@@ -362,7 +365,7 @@ impl Store {
     pub fn poll(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         self.now = host.now();
         let now_ms = self.now.unix_ms();
-        self.end_waits(outputs, now_ms);
+        self.end_waits(outputs);
         if self.pause.is_some_and(|pause| now_ms >= pause.until_ms) {
             self.end_pause(outputs, host);
         }
@@ -377,6 +380,9 @@ impl Store {
             }
         }
         self.settle(outputs);
+        if self.keyspace.waiters.has_ready() {
+            self.serve_ready(outputs, host);
+        }
     }
 
     /// The period of housekeeping, from `hz`.
@@ -592,68 +598,6 @@ impl Store {
         stats.record(duration_ns, track);
         stats.failed += u64::from(failed);
         self.stats.total_commands += 1;
-    }
-
-    /// Leaves a session waiting.
-    pub(crate) fn block(&mut self, key: SessionKey, blocked: Blocked) {
-        if matches!(blocked.on, BlockedOn::Pause(_)) {
-            self.held.push_back(key);
-        }
-        if let Some(deadline) = blocked.deadline_ms {
-            self.wait_deadlines.insert((deadline, key));
-        }
-        if let Some(session) = self.sessions.get_mut(key) {
-            session.blocked = Some(blocked);
-            self.blocked += 1;
-        }
-    }
-
-    /// Ends a session's wait, and has its input decoded again; the caller writes the answer.
-    pub(crate) fn unblock(&mut self, key: SessionKey) -> Option<Blocked> {
-        let blocked = self.end_wait(key)?;
-        self.effects.push(Effect::Resume(key));
-        Some(blocked)
-    }
-
-    /// Ends a session's wait, and leaves its input alone.
-    pub(crate) fn end_wait(&mut self, key: SessionKey) -> Option<Blocked> {
-        let blocked = self.sessions.get_mut(key)?.blocked.take()?;
-        self.blocked -= 1;
-        self.forget_wait(key, &blocked);
-        Some(blocked)
-    }
-
-    fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
-        if let Some(deadline) = blocked.deadline_ms {
-            self.wait_deadlines.remove(&(deadline, key));
-        }
-    }
-
-    fn end_waits(&mut self, outputs: &mut Outputs, now_ms: u64) {
-        while let Some(&(deadline, key)) = self.wait_deadlines.first() {
-            if deadline > now_ms {
-                break;
-            }
-            self.wait_deadlines.pop_first();
-            if let Some(blocked) = self.unblock(key) {
-                self.answer_timeout(outputs, key, &blocked.on);
-            }
-        }
-    }
-
-    /// The answer of a wait that ended by time.
-    pub(crate) fn answer_timeout(
-        &mut self,
-        outputs: &mut Outputs,
-        key: SessionKey,
-        on: &BlockedOn,
-    ) {
-        if let (BlockedOn::Replicas, Some(session)) = (on, self.sessions.get_mut(key))
-            && session.takes_late_answer()
-        {
-            outputs.push(key, b":0\r\n");
-            self.list_output(outputs, key);
-        }
     }
 }
 

@@ -454,7 +454,7 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             session
                 .blocked
                 .as_ref()
-                .is_some_and(|blocked| matches!(blocked.on, BlockedOn::Replicas))
+                .is_some_and(|blocked| !matches!(blocked.on, BlockedOn::Pause(_)))
         });
     let target = target.map(|session| session.key);
     let ended = target.and_then(|key| Some((key, ctx.store.unblock(key)?)));

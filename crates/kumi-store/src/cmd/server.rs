@@ -229,7 +229,11 @@ fn wait(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     ctx.block(Blocked {
         on: BlockedOn::Replicas,
-        deadline_ms: (timeout_ms > 0).then(|| now_ms + timeout_ms),
+        until_ns: (timeout_ms > 0).then(|| {
+            ctx.now
+                .mono_ns
+                .saturating_add(timeout_ms.saturating_mul(1_000_000))
+        }),
     });
     Ok(())
 }

@@ -13,6 +13,7 @@ mod hints;
 mod segment;
 mod table;
 mod value;
+mod waiters;
 mod watch;
 
 #[allow(unused_imports, reason = "the commands of collections come next")]
@@ -24,6 +25,7 @@ pub(crate) use self::{
 pub(crate) use door::{Expiry, Keys, Look, When, access_clock};
 pub(crate) use entry::Entry;
 pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
+pub(crate) use waiters::Waiters;
 pub(crate) use watch::Watchers;
 
 use crate::config::NotifyFlags;
@@ -174,6 +176,7 @@ pub(crate) struct Keyspace {
     pub(crate) limits: DataLimits,
     events: Vec<KeyEvent>,
     pub(crate) watchers: Watchers,
+    pub(crate) waiters: Waiters,
     pub(crate) propagation: Propagation,
     /// Writes so far, as `rdb_changes_since_last_save` counts them.
     pub(crate) dirty: u64,
@@ -204,6 +207,7 @@ impl Keyspace {
             limits: DataLimits::default(),
             events: Vec::new(),
             watchers: Watchers::default(),
+            waiters: Waiters::default(),
             propagation: Propagation::default(),
             dirty: 0,
             stats: KeyspaceStats::default(),
@@ -269,14 +273,17 @@ impl Keyspace {
         }
     }
 
-    /// A key changed, appeared or is gone: the one place where totals and watchers are brought up
-    /// to date.
+    /// A key changed, appeared or is gone: the one place where totals, watchers and waiters learn
+    /// of it.
     fn signal_modified(&mut self, db: usize, key: &[u8]) {
         self.recount(db);
         if !self.watchers.is_empty() {
             let table = &self.dbs[db].table;
             self.watchers
                 .touch(db, key, || table.find(table.hash(key), key).is_some());
+        }
+        if !self.waiters.is_empty() {
+            self.waiters.touch(db, key);
         }
     }
 
@@ -373,6 +380,7 @@ impl Keyspace {
         empty.counted = self.dbs[db].counted;
         let old = std::mem::replace(&mut self.dbs[db], empty);
         self.recount(db);
+        self.waiters.touch_db(db);
         let removed = old.table.len();
         if removed > 0 {
             self.garbage
@@ -394,6 +402,8 @@ impl Keyspace {
         (self.dbs[first].counted, self.dbs[second].counted) = (was_first, was_second);
         self.recount(first);
         self.recount(second);
+        self.waiters.touch_db(first);
+        self.waiters.touch_db(second);
     }
 
     /// Breaks the watches on keys of `db` that change when another database, or none, takes its

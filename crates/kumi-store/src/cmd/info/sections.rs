@@ -6,7 +6,9 @@ use crate::host::{EventLoop, HostFacts, Now};
 use crate::pubsub::Kind;
 use crate::session::BlockedOn;
 use crate::store::Store;
+use crate::waiting::Wake;
 use crate::{KUMI_VERSION, REDIS_VERSION};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
 
@@ -122,18 +124,24 @@ impl<'a> Page<'a> {
         let input = self.store.stats.recent_input_bytes.largest(now_s);
         let output = self.store.stats.recent_output_bytes.largest(now_s);
         let (mut blocked, mut with_timeout) = (0, 0);
+        let mut keys_on_nokey = BTreeSet::new();
         for waiting in self
             .store
             .sessions
             .iter()
             .filter_map(|s| s.blocked.as_ref())
         {
-            // A command held back by CLIENT PAUSE has not begun to block.
-            if matches!(waiting.on, BlockedOn::Replicas) {
-                blocked += 1;
-                with_timeout += usize::from(waiting.deadline_ms.is_some());
+            blocked += 1;
+            with_timeout += usize::from(waiting.until_ns.is_some());
+            if let BlockedOn::Keys(wait) = &waiting.on {
+                let on_no_key = wait.wake == Wake::Any;
+                let keys = wait.keys.iter().map(|key| (wait.db, &**key));
+                if on_no_key {
+                    keys_on_nokey.extend(keys);
+                }
             }
         }
+        let on_nokey = keys_on_nokey.len();
         self.field("connected_clients", self.store.sessions.len());
         self.field("cluster_connections", 0);
         self.field("maxclients", maxclients);
@@ -142,7 +150,11 @@ impl<'a> Page<'a> {
         self.field("blocked_clients", blocked);
         self.field("tracking_clients", 0);
         self.field("clients_in_timeout_table", with_timeout);
-        self.zeros(&["total_blocking_keys", "total_blocking_keys_on_nokey"]);
+        self.field(
+            "total_blocking_keys",
+            self.store.keyspace.waiters.key_count(),
+        );
+        self.field("total_blocking_keys_on_nokey", on_nokey);
     }
 
     fn memory(&mut self) {
