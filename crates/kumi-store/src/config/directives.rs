@@ -1,12 +1,13 @@
-//! The table of directives: one row each, with name, kind, default, who may change it, and what kumi does with it.
+//! The table of directives: one row each, with its name, kind, default, whether CONFIG SET may change it, and what kumi
+//! does with it.
 //!
-//! Every directive of Redis 7.2 is here, because a `redis.conf` that loads there must load here, or be turned down
-//! with a reason. A row is live (it writes a field of [`Settings`]), inert (kept and shown, with one warning at start
-//! when it asks for something), or refused for the values that would promise what kumi does not do. Directives that
-//! only a file may hold (`include`, `user`, `loadmodule`, `rename-command`) have no value and live in `file.rs`.
+//! Every directive of Redis 7.2 is here, because a `redis.conf` of Redis must load or be rejected with a reason. A row
+//! is live (it writes a field of [`Settings`]), inert (stored and shown, with one warning at start if it was given a
+//! value other than its default), or refused for the values that kumi cannot honour. Directives that only a file may
+//! contain (`include`, `user`, `loadmodule`, `rename-command`) have no value and are in `file.rs`.
 //!
-//! Defaults are Redis's, with two exceptions: `bind` is the loopback, so that a server started without a thought is
-//! not open to the world, and `save` is empty, because there are no snapshots to promise.
+//! Defaults are Redis's, with two exceptions: `bind` is the loopback addresses, so that a server without configuration
+//! is not reachable from other machines, and `save` is empty, because there are no snapshots.
 
 use super::settings::{Access, BindAddress, LogLevel, Settings, Supervision};
 use super::special::{
@@ -22,9 +23,9 @@ pub struct Directive {
     pub name: &'static str,
     /// An older name for it, which CONFIG GET lists as well.
     pub alias: Option<&'static str>,
-    /// What its words must look like.
+    /// The syntax of its value.
     pub kind: Kind,
-    /// The default, as it would stand in a file.
+    /// The default, in the syntax of a file.
     pub default: &'static str,
     /// Whether CONFIG SET may change it.
     pub mutability: Mutability,
@@ -34,7 +35,7 @@ pub struct Directive {
     pub hidden: bool,
     /// May hold a secret: its value stays out of the log.
     pub sensitive: bool,
-    /// A last look at a parsed value: turns it down, or brings it into the form that is kept.
+    /// Checks a parsed value: rejects it, or returns the form that is stored.
     settle: fn(Value) -> Result<Value, &'static str>,
 }
 
@@ -54,13 +55,13 @@ pub enum Mutability {
 pub enum Standing {
     /// Acts on it: the function writes its field.
     Live(fn(&mut Settings, &Value)),
-    /// Keeps and shows it, for the reason given.
+    /// Stores and shows it; the text is why it has no effect.
     Inert(&'static str),
-    /// Turns down the values for which ignoring it would be a lie; the others are as good as the default.
+    /// Rejects values that kumi cannot honour; other values have the default's meaning.
     Refused {
-        /// Whether a value is one of those.
+        /// Whether a value is rejected.
         when: fn(&Value) -> bool,
-        /// What the operator is told.
+        /// The reason shown to the operator.
         why: &'static str,
     },
 }
@@ -71,7 +72,7 @@ impl Directive {
         [Some(self.name), self.alias].into_iter().flatten()
     }
 
-    /// The value before anybody sets one.
+    /// The default value.
     pub(super) fn default_value(&self) -> Value {
         let words = self.kind.split(self.default.as_bytes());
         self.parse(&words, &Value::Bool(false))
@@ -194,11 +195,11 @@ const NO_SNAPSHOTS: &str = "kumi has no snapshots on disk yet: a save point woul
 const NO_SAVE_ON_SIGNAL: &str =
     "kumi has no snapshots on disk yet, so nothing could be saved on a signal";
 
-// One line per row keeps this a table; the formatter would break every row into six.
+// One line per row keeps this a table; the formatter would use six lines per row.
 /// All directives that have a value, grouped by what they are about.
 #[rustfmt::skip]
 pub const TABLE: &[Directive] = &[
-    // Where clients come in.
+    // Listeners.
     row("bind", Kind::Special(Special::Bind), "127.0.0.1 -::1", SET, Live(|s, v| if let Value::Addresses(words) = v { s.bind = BindAddress::all(words) })),
     row("port", int(0, PORT), "6379", SET, Live(|s, v| s.port = v.number())),
     row("unixsocket", TEXT, "", FIXED, Live(|s, v| s.unixsocket = v.optional_bytes())),
@@ -212,7 +213,7 @@ pub const TABLE: &[Directive] = &[
     row("socket-mark-id", int(0, U32), "0", FIXED, Inert("sockets are not marked")),
     row("bind-source-addr", TEXT, "", SET, Inert(REPLICATION)),
 
-    // What a client may take.
+    // Limits of clients.
     row("client-output-buffer-limit", Kind::Special(Special::OutputLimits), "normal 0 0 0 replica 256mb 64mb 60 pubsub 32mb 8mb 60", SET, Live(|s, v| if let Value::OutputLimits(limits) = v { s.output_limits = *limits })),
     row("client-query-buffer-limit", memory(MIB, I64), "1gb", SET, Live(|s, v| s.query_buffer_limit_bytes = v.number())),
     row("proto-max-bulk-len", memory(MIB, I64), "512mb", SET, Live(|s, v| s.proto_max_bulk_len = v.number())),
@@ -258,7 +259,7 @@ pub const TABLE: &[Directive] = &[
     row("sanitize-dump-payload", Kind::Choice(&["no", "yes", "clients"]), "no", SET, Inert("there is no RESTORE yet")),
     row("locale-collate", TEXT, "", SET, Inert("there is no SORT yet")),
 
-    // Watching the server.
+    // Observability.
     row("slowlog-log-slower-than", int(-1, I64), "10000", SET, Live(|s, v| s.slowlog_log_slower_than_us = v.number())),
     row("slowlog-max-len", int(0, I64), "128", SET, Live(|s, v| s.slowlog_max_len = v.number())),
     row("latency-monitor-threshold", int(0, I64), "0", SET, Live(|s, v| s.latency_monitor_threshold_ms = v.number())),
@@ -430,7 +431,7 @@ pub const TABLE: &[Directive] = &[
     row("tls-session-cache-timeout", int(0, I32), "300", SET, Inert(TLS)),
 ];
 
-/// A limit that no request fits in could not be lifted again by CONFIG SET.
+/// A limit below the size of any request could not be raised again by CONFIG SET.
 fn room_for_a_request(value: Value) -> Result<Value, &'static str> {
     const SHORTEST: u64 = 512;
     match value.number::<u64>() {

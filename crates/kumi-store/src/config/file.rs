@@ -1,14 +1,15 @@
-//! The syntax of `redis.conf` and of `redis-server`'s command line: text in, lines out, and lines into a [`Config`].
+//! The syntax of `redis.conf` and of `redis-server`'s command line: parses text into lines, and loads lines into a
+//! [`Config`].
 //!
-//! It opens nothing. What an `include` names is asked of the host, which resolves globs and reads the files; it is
-//! loaded before the next line, because later lines win.
+//! It opens no file. The host resolves the globs of an `include` and reads the files, which are loaded before the next
+//! line, because a later line replaces an earlier one.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use super::{Changes, Config, TABLE, find, words};
 
-/// How deep files may include one another. A file that includes itself ends here instead of in a full stack.
+/// The deepest nesting of included files. It ends a file that includes itself.
 pub const INCLUDE_DEPTH_LIMIT: usize = 16;
 
 /// Where configuration text came from, for messages.
@@ -22,18 +23,18 @@ pub enum Source {
     CommandLine,
 }
 
-/// A line that says something: neither blank nor a comment.
+/// A line that is neither blank nor a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// From 1.
+    /// The line's number, from 1.
     pub number: usize,
-    /// As it stands in the text, without the spaces around it.
+    /// The text of the line, without spaces at its ends.
     pub text: Vec<u8>,
     /// Its words, quotes resolved. There is at least one.
     pub words: Vec<Vec<u8>>,
 }
 
-/// What became of a line.
+/// The result of loading a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loaded {
@@ -41,12 +42,12 @@ pub enum Loaded {
     Set,
     /// Another file is to be loaded now. The path may hold glob characters.
     Include(Vec<u8>),
-    /// The line asks for what is so anyway.
+    /// The line has no effect: it asks for the state that is given.
     Nothing,
 }
 
-/// A line that cannot be loaded: the operator's mistake, or something kumi refuses. The line changed nothing; lines
-/// before it stay loaded.
+/// A line that cannot be loaded: the operator's mistake, or a directive that kumi rejects. The line changed nothing;
+/// the lines before it stay loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct LoadError {
     /// Where the line stands.
@@ -99,7 +100,8 @@ impl Line {
     }
 }
 
-/// The lines of a text that say something, one by one, so that a mistake in one is not reported before one above it.
+/// The lines of a text without blank lines and comments, parsed one by one, so that the first mistake is the one
+/// reported.
 pub fn parse_text<'t>(
     text: &'t [u8],
     source: &'t Source,
@@ -122,7 +124,7 @@ pub fn parse_text<'t>(
     })
 }
 
-/// What the arguments of the server ask for.
+/// The parsed arguments of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// The configuration file, when the first argument is not a flag.
@@ -168,7 +170,7 @@ pub fn parse_command_line(args: &[impl AsRef<[u8]>]) -> CommandLine {
             .get(index + 1)
             .is_none_or(|next| next.starts_with(b"--"));
         if alone && followed_by_flag && flag.trim_ascii().eq_ignore_ascii_case(b"save") {
-            // A script that builds the list of save points from an empty list means none.
+            // `--save` without a value means no save points.
             parsed.options.extend(b"\"\"");
         } else {
             wants_value = alone;
@@ -177,14 +179,14 @@ pub fn parse_command_line(args: &[impl AsRef<[u8]>]) -> CommandLine {
     parsed
 }
 
-/// Reads what an `include` names: the files a glob matches, in order, each with its name and text; or why it cannot.
+/// Reads the files an `include` names, in order, each with its name and text, or returns why it cannot.
 pub type ReadInclude<'r> = dyn FnMut(&[u8]) -> Result<Vec<(String, Vec<u8>)>, String> + 'r;
 
 impl Config {
-    /// Loads a whole text, and what it includes, in the order in which the lines stand.
+    /// Loads a text and the files it includes, in the order of the lines.
     ///
-    /// `read` is asked for each `include`. Lines before the wrong one stay loaded, so a host that goes on after an
-    /// error does it with a fresh [`Config`].
+    /// `read` is called for each `include`. After an error, the lines before the wrong one stay loaded, so a host that
+    /// continues uses a new [`Config`].
     ///
     /// ```
     /// use kumi_store::config::{Config, Source};
@@ -232,7 +234,7 @@ impl Config {
         Ok(())
     }
 
-    /// Loads one line. The order of lines matters: the last one of a directive wins.
+    /// Loads one line. The last line of a directive is the one that counts.
     pub fn load(&mut self, line: &Line, source: &Source) -> Result<Loaded, LoadError> {
         let wrong = |reason: Cow<'static, str>| line.error(source, reason);
         let Some((name, values)) = line.words.split_first() else {
@@ -257,7 +259,7 @@ impl Config {
 fn load_valueless(name: &[u8], values: &[&[u8]]) -> Result<Loaded, &'static str> {
     match (name.to_ascii_lowercase().as_slice(), values) {
         (b"include", [path]) => Ok(Loaded::Include(path.to_vec())),
-        // Redis dropped these and still takes them in silence.
+        // Redis has removed these directives and ignores them.
         (b"list-max-ziplist-entries" | b"list-max-ziplist-value", [_]) => Ok(Loaded::Nothing),
         (b"user", [user, rules @ ..]) if gives_the_default_user_everything(user, rules) => {
             Ok(Loaded::Nothing)

@@ -1,7 +1,7 @@
-//! The configuration: every directive a Redis 7.2 `redis.conf` may hold, its value, and what kumi does with it.
+//! The configuration: every directive of Redis 7.2's `redis.conf`, its value, and what kumi does with it.
 //!
-//! Text comes in, text goes out. Nothing here opens a file, binds a port or touches the keyspace: the host reads
-//! files and hands their text over, and after a change it applies the effects and reverts the change if it could not.
+//! This module parses and prints text. It opens no file, binds no port and does not touch the keyspace: the host reads
+//! files and passes their text in, applies the effects of a change, and reverts a change that it could not apply.
 //!
 //! One row of [`TABLE`] defines a directive. `CONFIG GET`, `CONFIG SET`, the file, the command line and
 //! `CONFIG REWRITE` all read that row, so that they cannot disagree about a name, a range or a default.
@@ -39,22 +39,22 @@ pub use settings::{Access, BindAddress, LogLevel, Settings, Supervision};
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
 pub use value::{Kind, Unit, Value};
 
-/// Who asks for a change, which decides what may be changed.
+/// The source of a change, which decides what may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The configuration file or the command line, before the server runs: everything may be set, and an inert
-    /// directive set to something else than its default earns a warning.
+    /// directive set to a value other than its default causes a warning.
     Startup,
     /// `CONFIG SET`: immutable directives are refused, protected ones depend on `enable-protected-configs`.
     Client {
         /// The connection comes over a Unix socket or a loopback address.
         local: bool,
     },
-    /// The host itself, noting what it found (the absolute `dir`, a `maxclients` that file descriptors allow).
+    /// The host, which stores what it found out: the absolute `dir`, or the `maxclients` that file descriptors allow.
     Host,
 }
 
-/// Why a change was turned down. Nothing was changed. The text is what a client gets after `-ERR `.
+/// Why a change was rejected. Nothing was changed. The text is what a client gets after `-ERR `.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -64,7 +64,7 @@ pub enum ConfigError {
     /// The directive exists, but may not be changed, or not to this value; or the host failed to apply it.
     #[error("CONFIG SET failed (possibly related to argument '{name}') - {reason}")]
     Failed {
-        /// The directive, as the client wrote it or by its own name, whichever Redis would print.
+        /// The directive, spelled as Redis prints it: as the client wrote it, or by its name in the table.
         name: String,
         /// What is wrong, without the name.
         reason: Cow<'static, str>,
@@ -81,7 +81,7 @@ impl ConfigError {
     }
 }
 
-/// What a successful [`Config::set_many`] changed: enough to apply it and enough to take it back.
+/// What a successful [`Config::set_many`] changed, to apply it or to revert it.
 #[must_use = "the host has to apply the changes, or revert them"]
 #[derive(Debug, Default)]
 pub struct Changes {
@@ -101,13 +101,13 @@ impl Changes {
         self.names().any(|changed| changed == name)
     }
 
-    /// Nothing changed: every value was already there.
+    /// Whether no value changed.
     pub fn is_empty(&self) -> bool {
         self.before.is_empty()
     }
 }
 
-/// An inert directive that was set to something else than its default at startup.
+/// An inert directive that was set to a value other than its default at startup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InertWarning {
     /// The directive.
@@ -151,7 +151,7 @@ pub struct Config {
     values: Vec<Value>,
     /// Whether the row was named by the file or on the command line.
     given: Vec<bool>,
-    /// What live rows wrote from their values; follows `values` at every change.
+    /// The typed values of live rows; updated with `values` at every change.
     settings: Settings,
 }
 
@@ -197,7 +197,7 @@ impl Config {
         find(name).is_some_and(|(row, _)| TABLE[row].sensitive)
     }
 
-    /// What `CONFIG GET` answers: names and canonical values, in the table's order, each name once.
+    /// The reply of `CONFIG GET`: names and canonical values, in the table's order, each name once.
     ///
     /// A pattern without glob characters is a name: it finds hidden directives too, and is echoed as it was written.
     pub fn get<'p>(
@@ -240,7 +240,7 @@ impl Config {
 
     /// Sets all of the pairs or none of them.
     ///
-    /// The first wrong name wins over wrong values, as in Redis: names are checked before any value is read.
+    /// As in Redis, all names are checked before any value, so the first unknown name is the error that is reported.
     pub fn set_many(
         &mut self,
         pairs: &[(&[u8], &[u8])],
@@ -285,16 +285,16 @@ impl Config {
         Ok(changes)
     }
 
-    /// Takes back what a `set_many` changed, for a host that could not apply it.
+    /// Reverts what a `set_many` changed, for a host that could not apply it.
     pub fn revert(&mut self, changes: Changes) {
-        // Backwards, because a name and its alias may both have been set in one request.
+        // In reverse order, because a name and its alias may both have been set in one request.
         for (row, value) in changes.before.into_iter().rev() {
             TABLE[row].write(&mut self.settings, &value);
             self.values[row] = value;
         }
     }
 
-    /// Inert directives that were set at startup to something else than their default, in the table's order.
+    /// Inert directives that were set to a value other than their default at startup, in the table's order.
     pub fn warnings(&self) -> impl Iterator<Item = InertWarning> + '_ {
         TABLE.iter().enumerate().filter_map(|(row, directive)| {
             let Standing::Inert(reason) = directive.standing else {

@@ -1,7 +1,6 @@
 //! The classes of keyspace events, as the letters of `notify-keyspace-events`.
 //!
-//! Only the set and its text live here. Whether an event goes out is decided by the keyspace, which asks
-//! [`NotifyFlags::contains`] before it builds a channel name.
+//! This file holds the set and its text. The keyspace calls [`NotifyFlags::contains`] before it builds a channel name.
 
 /// A set of event classes and of the two kinds of channel they may go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,7 +21,7 @@ const CLASSES: [(u8, NotifyFlags); 11] = [
     (b'n', NotifyFlags::NEW),
 ];
 
-/// What follows the classes, also behind `A`.
+/// The letters that follow the classes, after `A` too.
 const BESIDES: [(u8, NotifyFlags); 3] = [
     (b'K', NotifyFlags::KEYSPACE),
     (b'E', NotifyFlags::KEYEVENT),
@@ -58,7 +57,7 @@ impl NotifyFlags {
     pub const KEY_MISS: Self = Self(1 << 11);
     /// `d`: key types of modules.
     pub const MODULE: Self = Self(1 << 13);
-    /// `n`: a key came into being. Not part of `A`.
+    /// `n`: a key was created. Not part of `A`.
     pub const NEW: Self = Self(1 << 14);
     /// `A`: every class but `m` and `n`.
     pub const ALL: Self = Self(
@@ -80,7 +79,7 @@ impl NotifyFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Whether this set and `other` share anything.
+    /// Whether this set and `other` have a class in common.
     #[inline]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -92,13 +91,13 @@ impl NotifyFlags {
         Self(self.0 | other.0)
     }
 
-    /// Whether an event of `class` goes to anyone: the class is on, and at least one kind of channel is.
+    /// Whether an event of `class` is published: the class and at least one kind of channel are on.
     #[inline]
     pub const fn publishes(self, class: Self) -> bool {
         self.intersects(class) && self.intersects(Self(Self::KEYSPACE.0 | Self::KEYEVENT.0))
     }
 
-    /// Reads the letters in any order, or returns `None` when one of them means nothing.
+    /// Parses the letters in any order; `None` if one of them is unknown.
     pub fn parse(letters: &[u8]) -> Option<Self> {
         letters.iter().try_fold(Self::NONE, |flags, &letter| {
             let one = if letter == b'A' {

@@ -1,6 +1,6 @@
-//! The values kumi acts on, each in the type its reader wants, so that nobody looks up a name while serving.
+//! The values kumi acts on, typed, so that serving a request needs no lookup by name.
 //!
-//! A field here is written by exactly one row of the directive table, its live one. Units are part of the name.
+//! Each field is written by exactly one live row of the directive table. Units are part of the name.
 
 use super::{NotifyFlags, OutputLimits};
 
@@ -14,7 +14,7 @@ pub struct Settings {
     pub port: u16,
     /// Path of the Unix socket.
     pub unixsocket: Option<Vec<u8>>,
-    /// Permission bits of the Unix socket; 0 leaves what the umask gives.
+    /// Permission bits of the Unix socket; 0 leaves them to the umask.
     pub unixsocketperm: u32,
     /// Length of the queue of connections the kernel has accepted and kumi has not.
     pub tcp_backlog: u32,
@@ -32,7 +32,7 @@ pub struct Settings {
     pub databases: usize,
     /// Output buffer limits per class of client.
     pub output_limits: OutputLimits,
-    /// Most bytes of undecoded input a client may pile up.
+    /// The largest query buffer of a client, in bytes.
     pub query_buffer_limit_bytes: usize,
     /// Longest bulk string in a request.
     pub proto_max_bulk_len: usize,
@@ -58,11 +58,11 @@ pub struct Settings {
     pub latency_percentiles: Vec<f64>,
     /// Runs of the periodic work per second, 1 to 500.
     pub hz: u32,
-    /// A script or long command may run this long before others are told BUSY.
+    /// Other clients get BUSY errors after a script or long command has run for this long.
     pub busy_reply_threshold_ms: u64,
-    /// Who may use DEBUG.
+    /// The connections that may use DEBUG.
     pub enable_debug_command: Access,
-    /// Who may CONFIG SET a protected directive.
+    /// The connections that may CONFIG SET a protected directive.
     pub enable_protected_configs: Access,
     /// A key that GETEX or SET removes by a past deadline is propagated as UNLINK instead of DEL.
     pub lazyfree_user_del: bool,
@@ -70,7 +70,7 @@ pub struct Settings {
     pub lazyfree_expire: bool,
     /// Transparent huge pages are turned off for the process.
     pub disable_huge_pages: bool,
-    /// What the log tells.
+    /// The log level.
     pub loglevel: LogLevel,
     /// Path of the log; none means standard output.
     pub logfile: Option<Vec<u8>>,
@@ -78,7 +78,7 @@ pub struct Settings {
     pub pidfile: Option<Vec<u8>>,
     /// Working directory.
     pub dir: Vec<u8>,
-    /// Who is told when the server is ready.
+    /// The service manager that is notified when the server is ready.
     pub supervised: Supervision,
 }
 
@@ -87,24 +87,24 @@ pub struct Settings {
 pub struct BindAddress {
     /// Address or host name; `*` is every IPv4 and `::*` every IPv6 address.
     pub host: Vec<u8>,
-    /// Written with a `-`: not having this address is no error.
+    /// Written with a `-`: the address may be missing.
     pub optional: bool,
 }
 
-/// Who is let in where Redis has `no`, `yes` and `local`.
+/// The connections that may use a command: Redis's `no`, `yes` and `local`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Nobody.
+    /// No connection.
     #[default]
     No,
-    /// Everybody.
+    /// Every connection.
     Yes,
     /// Connections from this machine.
     Local,
 }
 
 impl Access {
-    /// Whether a connection is let in.
+    /// Whether a connection is allowed.
     pub fn allows(self, local: bool) -> bool {
         self == Access::Yes || (self == Access::Local && local)
     }
@@ -117,16 +117,16 @@ impl Access {
     }
 }
 
-/// Who supervises the process.
+/// The service manager of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Supervision {
     /// Upstart.
     Upstart,
     /// systemd, with a service of `Type=notify`.
     Systemd,
-    /// Whoever is found.
+    /// The one that is found in the environment.
     Auto,
-    /// Nobody.
+    /// None.
     #[default]
     No,
 }
@@ -140,19 +140,19 @@ impl Supervision {
     }
 }
 
-/// How much the log tells, from most to least.
+/// Log levels, from most to least lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// Everything.
     Debug,
-    /// Much that is seldom useful.
+    /// Details that are rarely useful.
     Verbose,
-    /// What an operator wants.
+    /// Life-cycle events; the default.
     #[default]
     Notice,
-    /// Trouble only.
+    /// Warnings and errors only.
     Warning,
-    /// Silence.
+    /// No lines.
     Nothing,
 }
 
@@ -185,7 +185,7 @@ impl BindAddress {
 }
 
 impl Settings {
-    /// Fields before the table's defaults are written into them. Nobody sees these.
+    /// Initial values; the table's defaults replace all of them.
     pub(super) fn blank() -> Self {
         Self {
             bind: Vec::new(),

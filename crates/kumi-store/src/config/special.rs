@@ -1,7 +1,7 @@
 //! The directives with a syntax of their own: `bind`, `save`, `client-output-buffer-limit`, `oom-score-adj-values`,
 //! `notify-keyspace-events`, `latency-tracking-info-percentiles`, `replicaof`, and the checks of particular texts.
 //!
-//! It reads and prints them. It resolves no host name and looks at no file.
+//! It parses and prints them, and does not resolve host names or read files.
 
 use super::value::{Reason, Value, memory_text, parse_decimal, parse_memory};
 use super::{NotifyFlags, words};
@@ -10,7 +10,7 @@ use crate::session::Class;
 /// How many addresses `bind` takes.
 pub(super) const MAX_BIND_ADDRESSES: usize = 16;
 
-/// Which of the syntaxes.
+/// A directive with a syntax of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
     /// Addresses to listen on; `-` before one makes it optional.
@@ -29,14 +29,14 @@ pub enum Special {
     ReplicaOf,
 }
 
-/// When a client that does not read its replies is dropped. Zero means never.
+/// When a client that does not read its replies is closed. Zero means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// Dropped at once above this.
+    /// Closed at once above this many bytes.
     pub hard_bytes: u64,
-    /// Dropped after `soft_seconds` above this.
+    /// Closed after `soft_seconds` above this many bytes.
     pub soft_bytes: u64,
-    /// How long the soft limit may be exceeded without a pause.
+    /// How long the soft limit may be exceeded continuously.
     pub soft_seconds: u64,
 }
 
@@ -293,7 +293,7 @@ fn percentile_text(percentile: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Any text will do.
+/// Accepts any text.
 pub(super) fn any_text(_: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }

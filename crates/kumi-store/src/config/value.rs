@@ -1,14 +1,14 @@
-//! The kinds of value a directive may have: how its words are read, and the one text each value is shown as.
+//! The kinds of value a directive may have: how its words are parsed, and its canonical text.
 //!
-//! Error texts are Redis's, because clients and scripts match on them. Whether kumi acts on a value is not decided
-//! here, nor whether a client may change it.
+//! Error texts are Redis's, because clients and scripts match on them. The table decides whether kumi acts on a value
+//! and whether a client may change it.
 
 use std::borrow::Cow;
 
 use super::special::{self, OutputLimits, ReplicaOf, Special};
 use super::{NotifyFlags, words};
 
-/// Why words were turned down, in Redis's words.
+/// Why words were rejected, in Redis's words.
 pub(super) type Reason = Cow<'static, str>;
 
 /// What a directive's words must look like.
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// The words of a value that came as one text. Several spaces make empty words, which most kinds turn down.
+    /// Splits a value given as one text. Consecutive spaces make empty words, which most kinds reject.
     pub(super) fn split<'t>(&self, text: &'t [u8]) -> Vec<&'t [u8]> {
         if !self.takes_many_words() {
             vec![text]
@@ -99,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// The words of a value that came as the words of a line: `save "900 1"` says the same as `save 900 1`. `None`
+    /// The words of a value given as the words of a line: `save "900 1"` equals `save 900 1`. `None`
     /// when there are more or fewer than this kind takes.
     pub(super) fn words<'t>(&self, words: Vec<&'t [u8]>) -> Option<Vec<&'t [u8]>> {
         match words.as_slice() {
@@ -108,7 +108,7 @@ impl Kind {
         }
     }
 
-    /// Reads the words. `current` is the value so far, because some directives change a part of it.
+    /// Parses the words. `current` is the present value, because some directives change a part of it.
     pub(super) fn parse(&self, words: &[&[u8]], current: &Value) -> Result<Value, Reason> {
         if let Kind::Special(special) = self {
             return special.parse(words, current);
@@ -175,12 +175,12 @@ impl Kind {
 }
 
 impl Value {
-    /// The truth of a [`Kind::Bool`]; `false` for anything else.
+    /// The value of a [`Kind::Bool`]; `false` for any other kind.
     pub(super) fn is_yes(&self) -> bool {
         *self == Value::Bool(true)
     }
 
-    /// The number, squeezed into the type a setting has. The row's range keeps it from being squeezed in practice.
+    /// The number, clamped to the type of its setting. The row's range makes clamping unnecessary.
     pub(super) fn number<T: TryFrom<i128> + Limits>(&self) -> T {
         let number = if let Value::Integer(number) = self {
             *number
@@ -235,7 +235,7 @@ pub(super) fn parse_decimal(word: &[u8]) -> Option<i64> {
 
 /// Bytes, with a unit or without. No digits at all are zero, and too many are the largest number, as in Redis.
 pub(super) fn parse_memory(word: &[u8]) -> Option<u64> {
-    // Redis reads a C string here: what follows a zero byte does not exist.
+    // Redis reads a C string here, which ends at a zero byte.
     let word = word.split(|&byte| byte == 0).next().unwrap_or(word);
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, unit) = word.split_at(digits);
@@ -348,7 +348,7 @@ fn integer_text(number: i128, unit: Unit) -> String {
     }
 }
 
-/// Bytes in the largest unit that divides them, for a file that people read.
+/// Bytes in the largest unit that divides them.
 pub(super) fn memory_text(bytes: i128) -> String {
     match bytes {
         ..0 => format!("{}%", -bytes),

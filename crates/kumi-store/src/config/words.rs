@@ -1,7 +1,7 @@
 //! Splitting a configuration line into words, with the quoting Redis uses for inline commands and `redis.conf`.
 //!
-//! The wire has the same rules in `kumi-resp`, tuned there for spans over a network buffer and private to it. Lines
-//! here are few and small, so this one returns owned words. It knows nothing of directives.
+//! `kumi-resp` has the same rules for inline commands, as spans over a query buffer, and keeps them private. Lines of a
+//! configuration are few and short, so this function returns owned words.
 
 /// Splits a line, or returns `None` when a quote is left open or a closing quote is not followed by a space.
 ///
