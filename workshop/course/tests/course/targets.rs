@@ -25,6 +25,22 @@ fn the_targets_of_the_course_hold() {
     client.call_line(&[b"SET", b"key0", &vec![b'x'; 512 * 1024 + 1]], b"-ERR").expect("the limit of a value");
     client.send(b"*1\r\n$1048577\r\n");
     client.expect_closed().expect("the limit of a message");
+    // The log goes its own way; give each line a while.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let logged =
+        |level: &str, text: &str| server.log().iter().any(|line| line.starts_with(level) && line.contains(text));
+    for (level, text) in [
+        ("INFO", "listening on 127.0.0.1:"),
+        ("INFO", " connected"),
+        ("INFO", " disconnected"),
+        ("WARNING", "command failed: the limit of 10000 keys"),
+        ("WARNING", "closed: Protocol error: message is too long"),
+    ] {
+        while !logged(level, text) {
+            assert!(Instant::now() < deadline, "no {level} {text}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }
 
 /// INFO shows connections, commands and keys.
