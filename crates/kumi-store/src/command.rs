@@ -72,6 +72,8 @@ pub(crate) mod category {
     pub(crate) const SCRIPTING: u32 = 1 << 5;
     /// For commands that tell of the server without the flag that keeps them out of MONITOR.
     pub(crate) const ADMIN: u32 = 1 << 6;
+    pub(crate) const SET: u32 = 1 << 7;
+    pub(crate) const HASH: u32 = 1 << 8;
 }
 
 /// The part of COMMAND DOCS a command is filed under.
@@ -79,20 +81,24 @@ pub(crate) mod category {
 pub(crate) enum Group {
     Connection,
     Generic,
+    Hash,
     Pubsub,
     Scripting,
     Server,
+    Set,
     String,
     Transactions,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Connection,
         Self::Generic,
+        Self::Hash,
         Self::Pubsub,
         Self::Scripting,
         Self::Server,
+        Self::Set,
         Self::String,
         Self::Transactions,
     ];
@@ -101,9 +107,11 @@ impl Group {
         match self {
             Self::Connection => "connection",
             Self::Generic => "generic",
+            Self::Hash => "hash",
             Self::Pubsub => "pubsub",
             Self::Scripting => "scripting",
             Self::Server => "server",
+            Self::Set => "set",
             Self::String => "string",
             Self::Transactions => "transactions",
         }
@@ -181,6 +189,8 @@ impl Command {
                 "read",
             ),
             (self.has(flag::WRITE), "write"),
+            (self.categories & category::SET != 0, "set"),
+            (self.categories & category::HASH != 0, "hash"),
             (self.categories & category::STRING != 0, "string"),
             (self.has(flag::PUBSUB), "pubsub"),
             (admin, "admin"),

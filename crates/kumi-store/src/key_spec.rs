@@ -74,10 +74,6 @@ pub(crate) enum Find {
     Range { last: i32, step: i32, limit: i32 },
     /// The argument `number` holds how many keys follow from `first` on, both counted from the
     /// first argument of the spec.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the commands with a number of keys follow")
-    )]
     KeyNumber { number: i32, first: i32, step: i32 },
 }
 
@@ -112,6 +108,20 @@ impl KeySpec {
                 last,
                 step,
                 limit: 0,
+            },
+        }
+    }
+
+    /// As many keys as the argument at position `number` says, right behind it.
+    pub(crate) const fn counted(number: i32, flags: u16) -> Self {
+        Self {
+            flags,
+            notes: None,
+            begin: Begin::Index(number),
+            find: Find::KeyNumber {
+                number: 0,
+                first: 1,
+                step: 1,
             },
         }
     }

@@ -5,7 +5,9 @@ mod client;
 mod config;
 mod connection;
 mod debug;
+mod elements;
 mod expire;
+mod hashes;
 mod help;
 mod info;
 mod introspect;
@@ -17,6 +19,7 @@ mod parse;
 mod pubsub;
 mod scan;
 mod server;
+mod sets;
 mod slowlog;
 mod strings;
 mod transactions;
@@ -28,6 +31,8 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     connection::COMMANDS,
     client::COMMANDS,
     strings::COMMANDS,
+    hashes::COMMANDS,
+    sets::COMMANDS,
     keys::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

@@ -108,23 +108,23 @@ fn randomkey(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 
 /// A glob, or none where it would match everything.
 #[derive(Debug)]
-struct Pattern<'a>(Option<&'a [u8]>);
+pub(super) struct Pattern<'a>(Option<&'a [u8]>);
 
 impl<'a> Pattern<'a> {
     fn new(text: &'a [u8]) -> Self {
         Self((text != b"*").then_some(text))
     }
 
-    fn matches(&self, key: &[u8]) -> bool {
+    pub(super) fn matches(&self, key: &[u8]) -> bool {
         self.0
             .is_none_or(|pattern| glob::matches(pattern, key, false))
     }
 }
 
 #[derive(Debug)]
-struct Options<'a> {
-    pattern: Pattern<'a>,
-    count: u64,
+pub(super) struct Options<'a> {
+    pub(super) pattern: Pattern<'a>,
+    pub(super) count: u64,
     type_name: Option<&'a [u8]>,
 }
 
@@ -146,6 +146,15 @@ impl<'a> Options<'a> {
             }
         }
         Ok(options)
+    }
+
+    /// The options of a scan through one collection, which has no TYPE.
+    pub(super) fn parse_of_elements(args: Args<'a>) -> Result<Self, CommandError> {
+        let options = Self::parse(args)?;
+        match options.type_name {
+            None => Ok(options),
+            Some(_) => Err(CommandError::SYNTAX),
+        }
     }
 
     fn wants_type(&self, type_name: &str) -> bool {

@@ -244,13 +244,13 @@ pub const TABLE: &[Directive] = &[
     row("activerehashing", BOOL, "yes", SET, Inert("the keyspace grows a segment at a time and never rehashes")),
 
     // Encodings of values.
-    row("hash-max-listpack-entries", int(0, I64), "512", SET, Inert(TYPES)).alias("hash-max-ziplist-entries"),
-    row("hash-max-listpack-value", memory(0, I64), "64", SET, Inert(TYPES)).alias("hash-max-ziplist-value"),
+    row("hash-max-listpack-entries", int(0, I64), "512", SET, Live(|s, v| s.hash_max_listpack_entries = v.number())).alias("hash-max-ziplist-entries"),
+    row("hash-max-listpack-value", memory(0, I64), "64", SET, Live(|s, v| s.hash_max_listpack_value_bytes = v.number())).alias("hash-max-ziplist-value"),
     row("list-max-listpack-size", int(I32_MIN, I32), "-2", SET, Inert(TYPES)).alias("list-max-ziplist-size"),
     row("list-compress-depth", int(0, I32), "0", SET, Inert(TYPES)),
-    row("set-max-intset-entries", int(0, I64), "512", SET, Inert(TYPES)),
-    row("set-max-listpack-entries", int(0, I64), "128", SET, Inert(TYPES)),
-    row("set-max-listpack-value", int(0, I64), "64", SET, Inert(TYPES)),
+    row("set-max-intset-entries", int(0, I64), "512", SET, Live(|s, v| s.set_max_intset_entries = v.number())),
+    row("set-max-listpack-entries", int(0, I64), "128", SET, Live(|s, v| s.set_max_listpack_entries = v.number())),
+    row("set-max-listpack-value", int(0, I64), "64", SET, Live(|s, v| s.set_max_listpack_value_bytes = v.number())),
     row("zset-max-listpack-entries", int(0, I64), "128", SET, Inert(TYPES)).alias("zset-max-ziplist-entries"),
     row("zset-max-listpack-value", memory(0, I64), "64", SET, Inert(TYPES)).alias("zset-max-ziplist-value"),
     row("stream-node-max-bytes", memory(0, I64), "4096", SET, Inert(TYPES)),

@@ -44,6 +44,16 @@ pub struct Settings {
     pub max_value_size: usize,
     /// Memory above which writes are refused.
     pub maxmemory_bytes: u64,
+    /// A hash with more fields than this is a `hashtable` by encoding.
+    pub hash_max_listpack_entries: usize,
+    /// A hash with a longer field or value is a `hashtable` by encoding.
+    pub hash_max_listpack_value_bytes: usize,
+    /// A set with more integers than this is no `intset` by encoding.
+    pub set_max_intset_entries: usize,
+    /// A set with more members than this is no `listpack` by encoding.
+    pub set_max_listpack_entries: usize,
+    /// A set with a longer member is no `listpack` by encoding.
+    pub set_max_listpack_value_bytes: usize,
     /// Which keyspace events go out.
     pub notify: NotifyFlags,
     /// Commands at least this slow enter the slow log; 0 logs all, negative none.
@@ -205,6 +215,11 @@ impl Settings {
             max_message_size: 0,
             max_keys: 0,
             max_value_size: 0,
+            hash_max_listpack_entries: 512,
+            hash_max_listpack_value_bytes: 64,
+            set_max_intset_entries: 512,
+            set_max_listpack_entries: 128,
+            set_max_listpack_value_bytes: 64,
             maxmemory_bytes: 0,
             notify: NotifyFlags::NONE,
             slowlog_log_slower_than_us: 0,

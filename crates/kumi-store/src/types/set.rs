@@ -229,6 +229,27 @@ impl Set {
         set
     }
 
+    /// An empty set with an encoding that a command has chosen.
+    pub(crate) fn with_encoding(encoding: SetEncoding) -> Self {
+        let form = match encoding {
+            SetEncoding::Intset => Form::Ints(IntSet::default()),
+            SetEncoding::Listpack | SetEncoding::Hashtable => Form::Packed(Packed::new()),
+        };
+        Set { form, encoding }
+    }
+
+    /// Gives a set that a command has just computed the encoding `intset` if it has integers only,
+    /// and not too many.
+    pub(crate) fn become_intset(&mut self, limits: SetLimits) {
+        let fits = self.view().len() <= limits.intset_entries;
+        if fits && self.view().iter().all(|member| member.int().is_some()) {
+            self.encoding = SetEncoding::Intset;
+            if self.view().len() <= INTSET_ENTRIES {
+                self.become_ints();
+            }
+        }
+    }
+
     /// Takes over a small set that was kept elsewhere, as [`Set::small`] gave it out.
     pub(crate) fn from_small(kind: SmallSet, bytes: Vec<u8>) -> Self {
         let form = if kind.ints {
