@@ -84,7 +84,7 @@ pub(crate) struct UpOptions {
     /// Port of the store; 0 for none [default: 6379]
     #[arg(short, long, value_name = "N")]
     pub(crate) port: Option<u16>,
-    /// Address to listen on; may be given several times [default: 127.0.0.1 and, where there is IPv6, ::1]
+    /// Address to listen on; may be repeated [default: 127.0.0.1 and ::1]
     ///
     /// '*' is every IPv4 address of the machine. As long as no password is set, clients from other machines are
     /// turned away, whatever the address.
