@@ -1,5 +1,6 @@
 //! What the engine may ask of the front: clocks, live configuration, facts, a turn for others.
 
+use crate::allocator;
 use crate::config_file::write_back;
 use crate::descriptors;
 use crate::front::{EngineIo, Front};
@@ -75,6 +76,10 @@ impl Host for Front {
             cycles: self.turns,
             busy_us: self.busy_us,
         }
+    }
+
+    fn purge_memory(&mut self) {
+        allocator::collect(true);
     }
 
     fn sleep(&mut self, time: Duration) {

@@ -3,8 +3,11 @@
 //! [`run`] serves on the calling thread until a [`Shutdown`] asks it to stop; [`embedded`] does
 //! that on a thread of its own and a private socket; [`main_from_args`] is the whole program.
 //! The data and the commands are the engine's: nothing here knows what a key is.
+//!
+//! One call of the allocator is `unsafe`; `allocator.rs` has it and says why.
 
 mod accept;
+mod allocator;
 mod clock;
 mod config_file;
 mod conn;

@@ -72,6 +72,7 @@ impl Program {
             log,
             allocator: "mimalloc".into(),
             supervised: false,
+            ends_process: true,
         };
         Ok(Self {
             server,

@@ -35,6 +35,8 @@ pub struct ServerConfig {
     pub allocator: String,
     /// Whether a supervisor was told that the server is ready, as INFO shows.
     pub supervised: bool,
+    /// Whether the process ends with the server, so that nothing has to be freed.
+    pub ends_process: bool,
 }
 
 impl From<Config> for ServerConfig {
@@ -45,6 +47,7 @@ impl From<Config> for ServerConfig {
             log: None,
             allocator: "libc".into(),
             supervised: false,
+            ends_process: false,
         }
     }
 }
@@ -102,6 +105,7 @@ pub fn run(
     let mut config = config.into();
     descriptors::fit_maxclients(&mut config.config);
     let engine = config.config.clone();
+    let ends_process = config.ends_process;
     let mut front = Front::new(config, listeners, shutdown.clone())?;
     let now = front.clock.read();
     let mut store = Store::new(engine, fastrand::Rng::new(), now);
@@ -113,6 +117,11 @@ pub fn run(
     let served = serve(&mut front, &mut engine);
     let stopped = served.and_then(|()| stop(&mut front, &mut engine));
     shutdown.attach(None);
+    if ends_process {
+        std::mem::forget(store);
+    } else {
+        front.discarder.discard_store(store);
+    }
     Ok(stopped?)
 }
 

@@ -119,6 +119,9 @@ pub trait Host {
         EventLoop::default()
     }
 
+    /// Has the allocator give free memory back to the system (MEMORY PURGE).
+    fn purge_memory(&mut self) {}
+
     /// Stops the engine's thread (DEBUG SLEEP).
     fn sleep(&mut self, time: Duration);
 

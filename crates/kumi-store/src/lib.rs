@@ -56,6 +56,7 @@ mod rdb;
 mod reference;
 mod reply;
 mod session;
+mod size_class;
 mod slowlog;
 mod stats;
 mod store;

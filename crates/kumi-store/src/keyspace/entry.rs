@@ -31,6 +31,7 @@ use self::header::{
 };
 use super::collection::Collection;
 use super::value::{NewValue, StringRef, Type, Value, ValueRef};
+use crate::size_class::block_bytes;
 use crate::types::hash::Hash;
 use crate::types::set::Set;
 
@@ -334,19 +335,19 @@ impl Entry {
         }
     }
 
-    /// What this entry takes from the heap, its out-of-line parts included. The entry itself counts
-    /// in the multiples of 16 bytes that allocators hand out.
+    /// What this entry takes from the heap, its out-of-line parts included, in the sizes that
+    /// allocators hand out.
     pub(crate) fn heap_bytes(&self) -> usize {
         let header = self.header();
         let key = if header.has(BIG_KEY) {
-            self.key().len()
+            block_bytes(self.key().len())
         } else {
             0
         };
-        let value = self
-            .boxed()
-            .map_or(0, |value| size_of::<Value>() + value.heap_bytes());
-        header.layout().size().next_multiple_of(16) + key + value
+        let value = self.boxed().map_or(0, |value| {
+            block_bytes(size_of::<Value>()) + value.heap_bytes()
+        });
+        block_bytes(header.layout().size()) + key + value
     }
 
     /// A pointer `offset` bytes into the allocation.

@@ -76,6 +76,16 @@ enum Discarded {
 }
 
 impl Garbage {
+    /// Drops a part of it, some thousand allocations at most unless it is a single value; answers
+    /// whether there is more.
+    pub fn drop_slice(&mut self) -> bool {
+        const SEGMENTS: usize = 24;
+        match &mut self.0 {
+            Discarded::Database(db) => db.table.drop_segments(SEGMENTS),
+            Discarded::Entry(_) | Discarded::Value(_) => false,
+        }
+    }
+
     /// Memory that dropping this gives back.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {

@@ -126,6 +126,18 @@ impl Table {
         self.slots.capacity() * size_of::<Slot>() + self.segments * Segment::HEAP_BYTES
     }
 
+    /// Drops up to `count` segments with their entries; answers whether there are more. The table
+    /// holds no data any more, so only its drop may follow.
+    pub(super) fn drop_segments(&mut self, count: usize) -> bool {
+        let mut dropped = 0;
+        while dropped < count
+            && let Some(slot) = self.slots.pop()
+        {
+            dropped += usize::from(slot.segment.is_some());
+        }
+        !self.slots.is_empty()
+    }
+
     /// The entry of a key.
     #[inline]
     pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<&Entry> {

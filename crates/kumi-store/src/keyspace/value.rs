@@ -6,6 +6,7 @@
 //! key, its deadline or its type's commands.
 
 use crate::number;
+use crate::size_class::block_bytes;
 use crate::types::hash::{Hash, HashRef};
 use crate::types::set::{Set, SetRef};
 use crate::types::stream::Stream;
@@ -70,8 +71,8 @@ impl Value {
     /// The bytes this value keeps on the heap, besides its own size.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
-            Value::Bytes(bytes) => bytes.capacity(),
-            Value::Shared(bytes) => bytes.heap_bytes(),
+            Value::Bytes(bytes) => block_bytes(bytes.capacity()),
+            Value::Shared(bytes) => block_bytes(bytes.heap_bytes()),
             Value::Set(set) => set.heap_bytes(),
             Value::Hash(hash) => hash.heap_bytes(),
             Value::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),

@@ -332,3 +332,28 @@ mod budget {
         check_closed(&mut lab, client);
     }
 }
+
+#[test]
+fn a_flushed_database_is_dropped_in_slices() {
+    let mut lab = crate::testing::Lab::new();
+    for key in 0..60_000 {
+        lab.run(&format!("SET key:{key} value"));
+    }
+    lab.effects();
+    lab.run("FLUSHALL");
+    let mut garbage: Vec<_> = lab
+        .effects()
+        .into_iter()
+        .filter_map(|effect| match effect {
+            crate::Effect::Discard(garbage) => Some(garbage),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(garbage.len(), 1);
+    assert!(garbage[0].heap_bytes() > 60_000 * 32);
+    let mut slices = 1;
+    while garbage[0].drop_slice() {
+        slices += 1;
+    }
+    assert!(slices > 2, "{slices} slices");
+}
