@@ -205,7 +205,7 @@ fn host_functions_take_strings_and_raise_tables() {
         run_in(&mut lua, &mut host, "return redis.join('a', 'b', 'c')"),
         "abc"
     );
-    let source = "local ok, e = pcall(redis.fail) return e.err";
+    let source = "local ok, e = pcall(redis.fail) return e";
     assert_eq!(run_in(&mut lua, &mut host, source), "ERR from the host");
     assert_eq!(
         run_in(&mut lua, &mut host, "\nredis.bad()"),

@@ -141,7 +141,8 @@ impl<'a> Lexer<'a> {
         text.extend_from_slice(format!(":{}: ", self.line).as_bytes());
         text.extend_from_slice(message.as_bytes());
         let near = match near {
-            Near::Nothing => None,
+            // A zero byte counts as no token.
+            Near::Nothing | Near::Token(Token::Byte(0)) => None,
             Near::Buffer => Some(self.buffer.clone()),
             Near::Token(token) => Some(match token {
                 Token::Name(_) | Token::Text(_) | Token::Number(_) => self.buffer.clone(),
@@ -340,12 +341,6 @@ impl<'a> Lexer<'a> {
                         self.buffer = [&*opening, &self.buffer, &closing].concat();
                     }
                     return Ok(Token::Text(text));
-                }
-                Some(b'[') if level == 0 && self.input[self.at..].starts_with(b"[[") => {
-                    return Err(self.error(
-                        "nesting of [[...]] is deprecated",
-                        Near::Token(Token::Byte(b'[')),
-                    ));
                 }
                 Some(b'\n' | b'\r') => {
                     self.buffer.push(b'\n');

@@ -13,7 +13,7 @@ use crate::heap::Heap;
 use crate::value::Str;
 
 /// Longest chunk name shown in a message, its end included.
-const ID_SIZE: usize = 60;
+const ID_SIZE: usize = 80;
 
 /// Why a chunk was not compiled.
 #[derive(Debug)]

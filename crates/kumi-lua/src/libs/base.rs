@@ -188,7 +188,12 @@ fn load(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
                     break;
                 }
                 source.extend_from_slice(bytes);
-                vm.reserve_memory(source.len())?;
+                if let Err(error) = vm.reserve_memory(source.len()) {
+                    let value = vm.error_value(error);
+                    vm.push(Value::Nil);
+                    vm.push(value);
+                    return Ok(2);
+                }
             }
             None if piece.is_nil() => break,
             None => {
@@ -317,6 +322,32 @@ fn pcall(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
             Ok(2)
         }
     }
+}
+
+/// Redis's own `pcall`: an error that is a table with `err` is returned as that text. Without a text in `err`, what is
+/// there follows the table.
+pub(crate) fn redis_pcall(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
+    if args.count == 0 {
+        // The original calls its own place holder.
+        vm.push(Value::Bool(false));
+        return vm
+            .give_bytes(b"attempt to call a boolean value")
+            .map(|count| count + 1);
+    }
+    let count = pcall(vm, host, args)?;
+    let first = vm.top - count;
+    let (Value::Bool(false), table @ Value::Table(_)) = (vm.stack[first], vm.stack[first + 1])
+    else {
+        return Ok(count);
+    };
+    let key = vm.str(b"err");
+    let err = vm.index(host, table, key)?;
+    if matches!(err, Value::Str(_) | Value::Number(_)) {
+        vm.stack[first + 1] = err;
+        return Ok(count);
+    }
+    vm.push(err);
+    Ok(count + 1)
 }
 
 fn xpcall(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {

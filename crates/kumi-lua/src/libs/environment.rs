@@ -6,7 +6,13 @@ use crate::vm::{Args, Native, Result, Vm};
 
 pub(crate) fn open(vm: &mut Vm) {
     let globals = vm.globals;
-    vm.register(globals, &[("__redis__err__handler", error_handler)]);
+    vm.register(
+        globals,
+        &[
+            ("__redis__err__handler", error_handler),
+            ("pcall", super::base::redis_pcall),
+        ],
+    );
 }
 
 /// Makes the globals, every table they reach and their metatables read-only.

@@ -95,12 +95,16 @@ fn convert(
     match conversion {
         b'c' => {
             let code = vm.check_number(args, next)? as i64 as u8;
-            // C's formatting of a character pads it like a string; a zero byte ends it.
+            // C formats it like a string and Lua takes what stands before the first zero byte.
             let spec = Spec {
                 precision: None,
                 ..spec
             };
+            let from = out.len();
             spec.text(out, &[code]);
+            if let Some(zero) = out[from..].iter().position(|b| *b == 0) {
+                out.truncate(from + zero);
+            }
         }
         b'd' | b'i' => spec.signed(out, to_integer(vm.check_number(args, next)?)),
         b'o' | b'u' | b'x' | b'X' => {

@@ -120,6 +120,12 @@ fn pack(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let mut format = Format::read(vm, args)?;
     let mut out = Vec::new();
     let mut arg = 1;
+    // The original keeps a nil after its arguments: the first missing one is reported as that.
+    let args = Args {
+        base: args.base,
+        count: args.count + 1,
+    };
+    vm.push(Value::Nil);
     while let Some((option, mut size)) = format.next(vm)? {
         let padding = format.padding(out.len(), option, size);
         out.resize(out.len() + padding, 0);
@@ -193,10 +199,11 @@ fn unpack(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let data = vm.check_str(args, 1)?;
     let len = vm.heap.bytes_of(data).len();
     let start = vm.opt_int(args, 2, 1)?;
-    if start <= 0 {
+    if start == 0 {
         return Err(vm.bad_argument(2, "offset must be 1 or greater"));
     }
-    let mut position = start as usize - 1;
+    // A negative place is beyond any data.
+    let mut position = start.wrapping_sub(1) as usize;
     let first = vm.top;
     while let Some((option, mut size)) = format.next(vm)? {
         position = position.saturating_add(format.padding(position, option, size));
@@ -247,9 +254,9 @@ fn unpack(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
             }
             _ => format.control(vm, option)?,
         }
-        position += size;
+        position = position.wrapping_add(size);
     }
-    vm.push(Value::Number((position + 1) as f64));
+    vm.push(Value::Number(position.wrapping_add(1) as i64 as f64));
     Ok(vm.top - first)
 }
 

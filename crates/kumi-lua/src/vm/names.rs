@@ -107,9 +107,6 @@ fn last_setter(body: &Body, register: usize, end: usize) -> Option<Instr> {
             Op::TForLoop => register >= a + 2,
             Op::Call | Op::TailCall => register >= a,
             Op::SelfCall => register == a || register == a + 1,
-            Op::Vararg if instr.b == 0 => register >= a,
-            Op::Vararg => register >= a && register + 1 < a + instr.b as usize,
-            Op::ForLoop | Op::ForPrep => register == a || register == a + 3,
             Op::Move
             | Op::LoadK
             | Op::LoadBool
@@ -127,7 +124,11 @@ fn last_setter(body: &Body, register: usize, end: usize) -> Option<Instr> {
             | Op::Not
             | Op::Len
             | Op::Concat
+            | Op::Test
             | Op::TestSet
+            | Op::ForLoop
+            | Op::ForPrep
+            | Op::Vararg
             | Op::Closure => register == a,
             _ => false,
         };
