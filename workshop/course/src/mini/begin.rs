@@ -51,6 +51,10 @@ pub(super) fn setup(mini: &Mini, arguments: &mut Arguments) -> Result<bool, Stri
             "redis-cli がありません。代わりに `cargo mini cli` を使ってください"
         },
     );
+    println!(
+        "- {}",
+        lang.pick("fetching and building: about a minute the first time", "取得とビルド: 初回は 1 分ほどかかります")
+    );
     let scratch = scratch_package()?;
     let host = host().ok_or("rustc -vV names no host")?;
     for arguments in [&["fetch", "--target", &host][..], &["build", "--quiet"], &["test", "--quiet", "--no-run"]] {

@@ -1,12 +1,26 @@
 //! Step 4: EXPIRE and TTL, checked when a key is used. Step 5: unused keys are deleted too.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Test;
 use crate::bytes::command;
+use crate::wire::{Client, Ending, Expected, Failure};
 
 /// How long a key of one second may take to leave. The servers under test are seldom late by more than a moment.
 const SOON: Duration = Duration::from_secs(8);
+
+/// Expects a TTL of `seconds`, or a little less if the computer was busy.
+pub(super) fn ttl_about(client: &mut Client, key: &[u8], seconds: i64) -> Result<(), Failure> {
+    let reply = client.call_line(&[b"TTL", key], b":")?;
+    let left: Option<i64> = String::from_utf8_lossy(&reply[1..]).parse().ok();
+    match left {
+        Some(left) if (seconds - 8..=seconds).contains(&left) => Ok(()),
+        _ => {
+            let expected = Expected::Bytes(format!(":{seconds}\r\n").into_bytes());
+            Err(client.failure(expected, [&reply[..], b"\r\n"].concat(), Ending::Different))
+        }
+    }
+}
 
 pub(super) const PASSIVE: &[Test] = &[
     Test {
@@ -56,11 +70,18 @@ pub(super) const PASSIVE: &[Test] = &[
         ),
         run: |context| {
             let (key, mut client) = (context.key("a"), context.client()?);
-            client.call(&[b"SET", &key, b"v"], b"+OK\r\n")?;
-            client.call(&[b"EXPIRE", &key, b"100"], b":1\r\n")?;
-            // A few milliseconds, so that rounding down cannot pass by luck.
-            std::thread::sleep(Duration::from_millis(5));
-            client.call(&[b"TTL", &key], b":100\r\n")
+            loop {
+                client.call(&[b"SET", &key, b"v"], b"+OK\r\n")?;
+                let asked = Instant::now();
+                client.call(&[b"EXPIRE", &key, b"100"], b":1\r\n")?;
+                // A few milliseconds, so that rounding down cannot pass by luck.
+                std::thread::sleep(Duration::from_millis(5));
+                let result = client.call(&[b"TTL", &key], b":100\r\n");
+                // On a computer so busy that a second went by, 99 is right: ask again.
+                if result.is_ok() || asked.elapsed() < Duration::from_secs(1) {
+                    return result;
+                }
+            }
         },
     },
     Test {
@@ -116,7 +137,7 @@ pub(super) const PASSIVE: &[Test] = &[
             client.call(&[b"INCR", &key], b":1\r\n")?;
             client.call(&[b"EXPIRE", &key, b"100"], b":1\r\n")?;
             client.call(&[b"INCR", &key], b":2\r\n")?;
-            client.call(&[b"TTL", &key], b":100\r\n")
+            ttl_about(&mut client, &key, 100)
         },
     },
     Test {
@@ -226,7 +247,7 @@ pub(super) const ACTIVE: &[Test] = &[
             match digit {
                 Some(b'1'..=b'9') => Ok(()),
                 _ => Err(client.failure(
-                    crate::wire::Expected::Bytes(b"... active_expired_keys:(more than 0)".to_vec()),
+                    Expected::Bytes(b"... active_expired_keys:(more than 0)".to_vec()),
                     report,
                     ending,
                 )),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Test;
+use super::expiry::ttl_about;
 use crate::bytes::{bulk, command};
 use crate::wire::{Client, Failure};
 
@@ -59,7 +60,7 @@ pub(super) const TESTS: &[Test] = &[
             client.call(&[b"SET", b"MUF/me/RES/hello", b"an answer", b"EX", b"30"], b"+OK\r\n")?;
             pushed(&mut watcher, b"MUF/me/RES/hello", b"set")?;
             client.call(&[b"GET", b"MUF/me/RES/hello"], b"$9\r\nan answer\r\n")?;
-            client.call(&[b"TTL", b"MUF/me/RES/hello"], b":30\r\n")
+            ttl_about(&mut client, b"MUF/me/RES/hello", 30)
         },
     },
     Test {
