@@ -24,6 +24,7 @@ mod coverage;
 mod grammar;
 mod known_differences;
 mod one_sided;
+mod propagation;
 mod report;
 mod rng;
 mod run;

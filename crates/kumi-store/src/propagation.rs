@@ -111,7 +111,7 @@ impl Propagation {
             self.select(self.first_db);
             self.buffer.append(&mut self.first);
         } else {
-            self.select(self.first_db);
+            // In whichever database the last request was: EXEC itself needs none.
             self.buffer.extend_from_slice(EXEC);
         }
         self.requests = 0;
@@ -176,7 +176,7 @@ mod tests {
         propagation.end();
         propagation.push(1, words("DEL c"));
         let expected = [
-            "SELECT 1", "MULTI", "DEL a", "SELECT 2", "SET b 1", "SELECT 1", "EXEC", "DEL c",
+            "SELECT 1", "MULTI", "DEL a", "SELECT 2", "SET b 1", "EXEC", "SELECT 1", "DEL c",
         ];
         assert_eq!(requests(&propagation.take()), expected);
     }
