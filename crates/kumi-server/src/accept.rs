@@ -16,7 +16,7 @@ const ACCEPTS_PER_TURN: usize = 1000;
 
 /// A listener is not tried again for this long after the system had no file descriptor left. Turns
 /// of the loop are at most this far apart, even when nothing happens.
-const RETRY_MS: u64 = 100;
+const RETRY_NS: u64 = 100_000_000;
 
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 
@@ -40,8 +40,8 @@ impl Front {
                     tracing::warn!(%error, "Accepting client connection failed");
                     // Most likely no file descriptor is left. The system reports a waiting
                     // connection once, so the listener is tried again later.
-                    let retry_ms = self.clock.last().unix_ms() + RETRY_MS;
-                    self.starved.push((retry_ms, index));
+                    let retry_ns = self.clock.last().mono_ns + RETRY_NS;
+                    self.starved.push((retry_ns, index));
                     return;
                 }
             }
@@ -51,8 +51,8 @@ impl Front {
 
     /// Tries the listeners again whose wait for a file descriptor has ended.
     pub(crate) fn accept_starved(&mut self) {
-        let now_ms = self.clock.last().unix_ms();
-        let due = self.starved.extract_if(.., |(at_ms, _)| *at_ms <= now_ms);
+        let now_ns = self.clock.last().mono_ns;
+        let due = self.starved.extract_if(.., |(at_ns, _)| *at_ns <= now_ns);
         self.unaccepted.extend(due.map(|(_, index)| index));
     }
 

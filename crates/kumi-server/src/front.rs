@@ -59,7 +59,8 @@ pub(crate) struct Front {
     pub(crate) listeners: Vec<Option<Listener>>,
     /// Listeners that may have more clients waiting than were accepted.
     pub(crate) unaccepted: Vec<usize>,
-    /// Listeners to try again, at this time: the system had no more descriptors.
+    /// Listeners to try again at this reading of the steady clock: the system had no more
+    /// descriptors.
     pub(crate) starved: Vec<(u64, usize)>,
     pub(crate) config: ServerConfig,
     pub(crate) rejected_connections: u64,
