@@ -109,7 +109,7 @@ fn gcinfo(vm: &mut Vm, _: &mut dyn Host, _: Args) -> Result<usize> {
 }
 
 fn error(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
-    let level = vm.opt_int(args, 1, 1)?;
+    let level = vm.opt_int(args, 1, 1)? as i32;
     let value = vm.arg(args, 0);
     let value = match value {
         Value::Str(_) | Value::Number(_) if level > 0 => {
@@ -542,6 +542,7 @@ fn function_at(vm: &mut Vm, args: Args, optional: bool) -> Result<Option<FuncId>
     } else {
         vm.check_int(args, 0)?
     };
+    let level = level as i32;
     if level < 0 {
         return Err(vm.bad_argument(0, "level must be non-negative"));
     }

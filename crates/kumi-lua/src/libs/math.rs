@@ -88,8 +88,9 @@ fn unary(vm: &mut Vm, args: Args, function: fn(f64) -> f64) -> Result<usize> {
 }
 
 fn binary(vm: &mut Vm, args: Args, function: fn(f64, f64) -> f64) -> Result<usize> {
-    let x = vm.check_number(args, 0)?;
+    // Compilers for x86-64 evaluate the original's arguments from the last to the first.
     let y = vm.check_number(args, 1)?;
+    let x = vm.check_number(args, 0)?;
     vm.give(Value::Number(function(x, y)))
 }
 
@@ -126,8 +127,8 @@ fn frexp(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
 }
 
 fn ldexp(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
-    let x = vm.check_number(args, 0)?;
     let power = vm.check_int32(args, 1)?;
+    let x = vm.check_number(args, 0)?;
     let result = crate::number::scale_by_two(x, power.clamp(-5000, 5000));
     vm.give(Value::Number(result))
 }
