@@ -1,7 +1,7 @@
 //! CONFIG: reading and changing directives while the server runs.
 //!
-//! What a directive means and accepts is the configuration's own business; here a change is put
-//! into effect, all of it or nothing.
+//! `config/` defines the directives and their values. This file applies a change, all of it or
+//! nothing.
 
 use super::help;
 use crate::command::{Command, flag};

@@ -237,7 +237,7 @@ fn authenticate(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> CommandResul
     Ok(())
 }
 
-/// Takes as long for a wrong first byte as for a wrong last one, so that timing tells nothing.
+/// Compares in constant time, so that the time it takes does not reveal the password.
 fn equal_in_constant_time(expected: &[u8], given: &[u8]) -> bool {
     let mut difference = expected.len() ^ given.len();
     for (position, &byte) in given.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! DEBUG: hooks for tests. Off unless `enable-debug-command` says otherwise.
+//! DEBUG: hooks for tests. Off by default; `enable-debug-command` turns it on.
 //!
-//! Redis's own subcommands that crash the server, reload it from disk or look into its memory are
-//! named and refused: a test that relies on one should learn so from the answer.
+//! Subcommands of Redis that crash the server, reload it from disk or inspect its memory get an error
+//! that names them, so that a test that needs one fails with the reason.
 
 use super::object::encoding_name;
 use super::{help, parse};
@@ -107,7 +107,7 @@ const HOOKS: &[Hook] = &[
     ),
 ];
 
-/// What Redis has under DEBUG and kumi does not.
+/// Subcommands of Redis that kumi does not have.
 const REFUSED: &[&str] = &[
     "AOF-FLUSH-SLEEP",
     "ASSERT",
@@ -167,7 +167,7 @@ fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let time = seconds(&args[2]);
     let threshold_ms = ctx.store.config.settings().busy_reply_threshold_ms;
     let end_ns = ctx.now.mono_ns.saturating_add(time.as_nanos() as u64);
-    // Nobody is served before the threshold, as with a script in Redis.
+    // As during a script in Redis, no client is served before the threshold.
     ctx.host
         .sleep(time.min(Duration::from_millis(threshold_ms)));
     ctx.store.busy = true;
@@ -218,10 +218,10 @@ fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The line of DEBUG OBJECT. The address is that of the reference, not of the value: nothing
-/// outside the entry knows where its value lies.
+/// The line of DEBUG OBJECT. The address is that of the reference, because the address of the value is
+/// private to the entry.
 fn describe(entry: &Entry, now_ms: u64) -> String {
-    /// Longer strings have an allocation of their own in Redis, and clients look for the word.
+    /// The longest string that Redis embeds; clients look for the word `embstr`.
     const EMBEDDED_BYTES: usize = 44;
     let (encoding, serialized) = match entry.string() {
         None => (encoding_name(entry), entry.heap_bytes()),
@@ -388,7 +388,7 @@ fn sleep(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A time in seconds, fractions allowed; none for what is not a number.
+/// A time in seconds, with fractions; zero for text that is not a number.
 fn seconds(arg: &[u8]) -> Duration {
     let text = std::str::from_utf8(arg).unwrap_or_default();
     let seconds: f64 = text.trim().parse().unwrap_or(0.0);

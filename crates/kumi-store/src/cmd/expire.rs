@@ -1,8 +1,7 @@
 //! Times to live: setting, reading and removing deadlines.
 //!
-//! Deadlines are Unix milliseconds throughout. Seconds and relative times are only ways to say them, and
-//! records of writes carry the absolute form. That a key is gone once its deadline has passed is the
-//! keyspace's work, not that of these commands.
+//! Deadlines are Unix milliseconds. Seconds and relative times are converted, and writes are propagated with the
+//! absolute time. The keyspace removes keys whose deadline has passed.
 
 use super::parse;
 use crate::command::{Command, Group, category, flag};
@@ -170,17 +169,17 @@ fn persist(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// How a command says a moment.
+/// How a command expresses a time.
 struct Time {
     command: &'static str,
     /// Milliseconds in its unit.
     scale: i64,
-    /// What it counts from.
+    /// The time it counts from: 0 or now.
     base_ms: u64,
 }
 
 impl Time {
-    /// The moment in Unix milliseconds. It may lie in the past, and even before the epoch.
+    /// The time in Unix milliseconds. It may be in the past, and even negative.
     fn moment_ms(&self, text: &[u8]) -> Result<i64, CommandError> {
         let time = parse::integer(text)?;
         time.checked_mul(self.scale)
@@ -189,33 +188,33 @@ impl Time {
     }
 }
 
-/// The refusal of a time that is not positive where it must be, or beyond 64 bits.
+/// The error for a time that must be positive and is not, or that exceeds 64 bits.
 pub(super) fn invalid_expire_time(command: &str) -> CommandError {
     CommandError::new(format!("ERR invalid expire time in '{command}' command"))
 }
 
-/// Conditions on the deadline a key has. Several hold together.
+/// The options NX, XX, GT and LT of EXPIRE. All that are given must hold.
 #[derive(Clone, Copy, Debug, Default)]
-struct Conditions {
-    /// There is none yet.
-    none: bool,
-    /// There is one.
-    some: bool,
-    /// The new one is later.
-    later: bool,
-    /// The new one is earlier.
-    earlier: bool,
+struct ExpireFlags {
+    /// The key has no deadline.
+    nx: bool,
+    /// The key has a deadline.
+    xx: bool,
+    /// The new deadline is later. A key without a deadline counts as infinite.
+    gt: bool,
+    /// The new deadline is earlier.
+    lt: bool,
 }
 
-impl Conditions {
+impl ExpireFlags {
     fn parse(args: Args<'_>) -> Result<Self, CommandError> {
-        let mut conditions = Self::default();
+        let mut flags = Self::default();
         for word in args.iter() {
             match word.to_ascii_lowercase().as_slice() {
-                b"nx" => conditions.none = true,
-                b"xx" => conditions.some = true,
-                b"gt" => conditions.later = true,
-                b"lt" => conditions.earlier = true,
+                b"nx" => flags.nx = true,
+                b"xx" => flags.xx = true,
+                b"gt" => flags.gt = true,
+                b"lt" => flags.lt = true,
                 _ => {
                     return Err(CommandError::new(
                         [b"ERR Unsupported option ", word].concat(),
@@ -223,59 +222,52 @@ impl Conditions {
                 }
             }
         }
-        let Self {
-            none,
-            some,
-            later,
-            earlier,
-        } = conditions;
-        if none && (some || later || earlier) {
+        let Self { nx, xx, gt, lt } = flags;
+        if nx && (xx || gt || lt) {
             return Err(CommandError::fixed(
                 "ERR NX and XX, GT or LT options at the same time are not compatible",
             ));
         }
-        if later && earlier {
+        if gt && lt {
             return Err(CommandError::fixed(
                 "ERR GT and LT options at the same time are not compatible",
             ));
         }
-        Ok(conditions)
+        Ok(flags)
     }
 
-    /// A key without a deadline lives for ever, so nothing is later than that.
-    fn hold(self, old: Option<u64>, new_ms: i64) -> bool {
+    /// Whether a deadline may change from `old` to `new_ms`.
+    fn allow(self, old: Option<u64>, new_ms: i64) -> bool {
         let old = old.map(|deadline| i64::try_from(deadline).unwrap_or(i64::MAX));
-        let refused = self.none && old.is_some()
-            || self.some && old.is_none()
-            || self.later && old.is_none_or(|old| new_ms <= old)
-            || self.earlier && old.is_some_and(|old| new_ms >= old);
-        !refused
+        let rejected = self.nx && old.is_some()
+            || self.xx && old.is_none()
+            || self.gt && old.is_none_or(|old| new_ms <= old)
+            || self.lt && old.is_some_and(|old| new_ms >= old);
+        !rejected
     }
 }
 
 fn set_deadline(ctx: &mut Ctx<'_>, args: Args<'_>, time: Time) -> CommandResult {
-    let conditions = Conditions::parse(args.tail(3))?;
+    let flags = ExpireFlags::parse(args.tail(3))?;
     let moment_ms = time.moment_ms(&args[2])?;
     let key = &args[1];
     let future = u64::try_from(moment_ms)
         .ok()
         .filter(|&deadline| deadline > ctx.now.unix_ms());
     let done = match future {
-        Some(deadline) => expire_later(ctx, key, deadline, conditions),
-        None => expire_now(ctx, key, moment_ms, conditions),
+        Some(deadline) => expire_later(ctx, key, deadline, flags),
+        None => expire_now(ctx, key, moment_ms, flags),
     };
     ctx.dirty(usize::from(done));
     ctx.reply.integer(i64::from(done));
     Ok(())
 }
 
-fn expire_later(ctx: &mut Ctx<'_>, key: &[u8], deadline: u64, conditions: Conditions) -> bool {
+fn expire_later(ctx: &mut Ctx<'_>, key: &[u8], deadline: u64, flags: ExpireFlags) -> bool {
     let mut keys = ctx.keys();
     let done = keys.change_deadline(key, |old| {
         let moment_ms = i64::try_from(deadline).unwrap_or(i64::MAX);
-        conditions
-            .hold(old, moment_ms)
-            .then_some(Expiry::At(deadline))
+        flags.allow(old, moment_ms).then_some(Expiry::At(deadline))
     });
     if done {
         keys.notify(NotifyFlags::GENERIC, "expire", key);
@@ -286,12 +278,12 @@ fn expire_later(ctx: &mut Ctx<'_>, key: &[u8], deadline: u64, conditions: Condit
     done
 }
 
-/// A deadline in the past deletes at once, and says so with `del` instead of `expired`.
-fn expire_now(ctx: &mut Ctx<'_>, key: &[u8], moment_ms: i64, conditions: Conditions) -> bool {
+/// A deadline in the past deletes the key at once, with the event `del` instead of `expired`.
+fn expire_now(ctx: &mut Ctx<'_>, key: &[u8], moment_ms: i64, flags: ExpireFlags) -> bool {
     let lazy = ctx.store.keyspace.lazy_expire;
     let mut keys = ctx.keys();
     let old = keys.look(key, Look::Write).map(Entry::deadline);
-    let done = old.is_some_and(|old| conditions.hold(old, moment_ms)) && keys.remove(key);
+    let done = old.is_some_and(|old| flags.allow(old, moment_ms)) && keys.remove(key);
     if done {
         keys.notify(NotifyFlags::GENERIC, "del", key);
         let verb: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };

@@ -4,7 +4,7 @@ use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use kumi_resp::Args;
 
-/// Answers HELP for the container the request names.
+/// The HELP subcommand of the container command in the request.
 pub(super) fn from_rows(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let Some(container) = ctx.store.index.find(&args[0]) else {
         return Err(CommandError::SYNTAX);
@@ -27,7 +27,7 @@ pub(super) fn from_rows(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// For a subcommand that takes fewer arguments than its row admits.
+/// The error for a subcommand that takes fewer arguments than its row allows.
 pub(super) fn wrong_subcommand_arity(args: Args<'_>) -> CommandError {
     let mut text = b"ERR unknown subcommand or wrong number of arguments for '".to_vec();
     text.extend_from_slice(&args[1]);

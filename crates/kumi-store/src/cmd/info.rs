@@ -1,4 +1,4 @@
-//! INFO: what the server knows of itself, in sections of `field:value` lines.
+//! INFO: the server's state, in sections of `field:value` lines.
 //!
 //! Field names and their order are Redis's, so that dashboards find them. A field for something
 //! that does not exist here (replicas, forks, eviction, Lua) is shown with the value Redis has
@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[Command {
     ..Command::BASE
 }];
 
-/// Parts of the answer, in the order they are shown.
+/// Sections of the reply, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Section {
     Server,
@@ -80,7 +80,7 @@ impl Section {
         }
     }
 
-    /// Shown when nobody asks for anything in particular.
+    /// Part of the default reply.
     fn is_default(self) -> bool {
         !matches!(self, Self::CommandStats | Self::LatencyStats)
     }

@@ -1,4 +1,4 @@
-//! COMMAND: what the table of commands says of itself.
+//! COMMAND: the command table, as data for clients.
 
 mod usage;
 
@@ -179,9 +179,9 @@ fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What COMMAND LIST FILTERBY asks for.
+/// The filter of COMMAND LIST FILTERBY.
 enum Filter<'a> {
-    /// There are no modules, so nothing belongs to one.
+    /// Matches no command, because there are no modules.
     Module,
     Category(&'a [u8]),
     Pattern(&'a [u8]),

@@ -318,8 +318,8 @@ fn unsubscribe_from(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandRes
     Ok(())
 }
 
-/// Writes a confirmation where it belongs: in the command's answer, or past it when the client
-/// turned answers off.
+/// Writes a confirmation: into the command's reply, or as a push when the client has turned replies
+/// off.
 fn confirm(ctx: &mut Ctx<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
     let session = ctx.session();
     let count = match kind {

@@ -6,7 +6,7 @@ use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use kumi_resp::Args;
 
-/// Entries GET shows unless told otherwise.
+/// Entries that SLOWLOG GET shows by default.
 const SHOWN: usize = 10;
 
 pub(super) const COMMANDS: &[Command] = &[Command {

@@ -1,7 +1,7 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! Queueing itself happens in dispatch, after the checks every command passes: what could not run
-//! outside a transaction is refused at once and dooms the transaction.
+//! Dispatch queues commands, after the checks that every command passes: a command that fails them
+//! gets an error at once, and EXEC then fails with EXECABORT.
 
 use crate::command::{Command, CommandId, Group, category, flag};
 use crate::ctx::Ctx;
@@ -173,7 +173,7 @@ impl Ctx<'_> {
 }
 
 impl Store {
-    /// Forgets a session's queued commands and its watches.
+    /// Clears a session's queued commands and its watches.
     pub(crate) fn discard_transaction(&mut self, key: SessionKey) {
         if let Some(session) = self.sessions.get_mut(key) {
             session.multi = None;
@@ -181,7 +181,7 @@ impl Store {
         self.unwatch_all(key);
     }
 
-    /// Forgets a session's watches.
+    /// Clears a session's watches.
     pub(crate) fn unwatch_all(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.get_mut(key) else {
             return;

@@ -1,11 +1,11 @@
-//! The two LATENCY reports meant for people: a drawing and a diagnosis. Nothing parses them.
+//! The LATENCY reports for people: GRAPH and DOCTOR.
 
 use crate::latency::{EventHistory, LatencyMonitor};
 use std::fmt::Write;
 
 /// Height of a drawing in lines.
 const LINES: u64 = 4;
-/// What the top of a column looks like, from low to high within a line.
+/// The character at the top of a column, from low to high within a line.
 const TOPS: [char; 3] = ['_', 'o', '#'];
 
 /// The header and the drawing, to follow the event's name: a column per sample, and under each
