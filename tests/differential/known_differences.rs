@@ -127,7 +127,37 @@ pub(crate) const CLIENT_FIELDS_SINCE_7_2: &[&str] = &["lib-name", "lib-ver"];
 pub(crate) const NEW_COMMANDS: &[&str] = &["client|setinfo", "client|no-touch", "quit"];
 
 /// Commands of 7.0 that exist although no row of the grammar sends them.
-pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[];
+pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
+    "setbit",
+    "getbit",
+    "bitcount",
+    "bitpos",
+    "bitop",
+    "bitfield",
+    "bitfield_ro",
+    "pfadd",
+    "pfcount",
+    "pfmerge",
+    "pfdebug",
+    "pfselftest",
+    "lpush",
+    "rpush",
+    "lpushx",
+    "rpushx",
+    "lpop",
+    "rpop",
+    "llen",
+    "lrange",
+    "lindex",
+    "lset",
+    "linsert",
+    "lrem",
+    "ltrim",
+    "lpos",
+    "lmove",
+    "rpoplpush",
+    "lmpop",
+];
 
 /// Columns of COMMAND's rows that 7.2 changed: the command, the column, and what is there now.
 pub(crate) const CHANGED_COLUMNS: &[(&str, &str, &str)] = &[

@@ -74,14 +74,21 @@ pub(crate) mod category {
     pub(crate) const ADMIN: u32 = 1 << 6;
     pub(crate) const SET: u32 = 1 << 7;
     pub(crate) const HASH: u32 = 1 << 8;
+    pub(crate) const BITMAP: u32 = 1 << 9;
+    pub(crate) const HYPERLOGLOG: u32 = 1 << 10;
+    pub(crate) const LIST: u32 = 1 << 11;
+    pub(crate) const STREAM: u32 = 1 << 12;
 }
 
 /// The part of COMMAND DOCS a command is filed under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
+    Bitmap,
     Connection,
     Generic,
     Hash,
+    Hyperloglog,
+    List,
     Pubsub,
     Scripting,
     Server,
@@ -91,10 +98,13 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Bitmap,
         Self::Connection,
         Self::Generic,
         Self::Hash,
+        Self::Hyperloglog,
+        Self::List,
         Self::Pubsub,
         Self::Scripting,
         Self::Server,
@@ -105,9 +115,12 @@ impl Group {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Bitmap => "bitmap",
             Self::Connection => "connection",
             Self::Generic => "generic",
             Self::Hash => "hash",
+            Self::Hyperloglog => "hyperloglog",
+            Self::List => "list",
             Self::Pubsub => "pubsub",
             Self::Scripting => "scripting",
             Self::Server => "server",
@@ -190,8 +203,12 @@ impl Command {
             ),
             (self.has(flag::WRITE), "write"),
             (self.categories & category::SET != 0, "set"),
+            (self.categories & category::LIST != 0, "list"),
             (self.categories & category::HASH != 0, "hash"),
             (self.categories & category::STRING != 0, "string"),
+            (self.categories & category::BITMAP != 0, "bitmap"),
+            (self.categories & category::HYPERLOGLOG != 0, "hyperloglog"),
+            (self.categories & category::STREAM != 0, "stream"),
             (self.has(flag::PUBSUB), "pubsub"),
             (admin, "admin"),
             (fast, "fast"),

@@ -267,6 +267,36 @@ pub(crate) fn decode(hll: &[u8]) -> Result<Option<String>, HllError> {
     Ok(Some(words.join(" ")))
 }
 
+/// Checks that dense registers keep what is stored in them, and that estimates are near the truth in both layouts.
+pub(crate) fn self_test() -> Result<(), String> {
+    let mut registers = vec![0; DENSE_BYTES - HEADER_BYTES];
+    for round in 0..64u8 {
+        let value = |register: usize| ((register * 31) as u8 ^ round) & 63;
+        (0..REGISTERS).for_each(|at| dense_set(&mut registers, at, value(at)));
+        if let Some(at) = (0..REGISTERS).find(|&at| dense_get(&registers, at) != value(at)) {
+            return Err(format!("register {at} does not keep its value"));
+        }
+    }
+    let (mut sparse, mut dense) = (empty(), empty());
+    to_dense(&mut dense).map_err(|error| error.to_string())?;
+    for element in 1..=100_000u32 {
+        for string in [&mut sparse, &mut dense] {
+            add(string, &element.to_le_bytes(), 3000).map_err(|error| error.to_string())?;
+        }
+        // Five times the standard error of so many registers.
+        if element.is_power_of_two() || element == 100_000 {
+            let counts = [count(&sparse), count(&dense)];
+            let near = |count| {
+                f64::abs(count as f64 - f64::from(element)) <= 1.0 + f64::from(element) * 0.041
+            };
+            if counts[0] != counts[1] || !counts[0].is_ok_and(near) {
+                return Err(format!("{element} elements are estimated as {counts:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Calls `visit` for every run of a sparse string, once it is known that they cover exactly all registers.
 fn for_each_run(hll: &[u8], visit: impl FnMut(Run)) -> Result<(), HllError> {
     let runs = Runs::new(&hll[HEADER_BYTES..]);

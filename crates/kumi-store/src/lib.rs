@@ -4,10 +4,6 @@
 //! in requests and clock readings, writes the output and carries out the effects it asks for.
 
 mod batch;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for the bitmap commands, which are not there yet")
-)]
 mod bits;
 mod cmd;
 mod command;
@@ -29,10 +25,6 @@ mod geo;
 mod glob;
 mod histogram;
 mod host;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for the PF commands, which are not there yet")
-)]
 mod hyperloglog;
 mod key_spec;
 mod keyspace;

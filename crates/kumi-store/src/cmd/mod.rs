@@ -1,6 +1,7 @@
 //! The commands, a file per family. Each file opens with its rows; the functions follow in the
 //! same order. To find a command, open its family; to add one, write a row and a function.
 
+mod bitmaps;
 mod client;
 mod config;
 mod connection;
@@ -9,10 +10,12 @@ mod elements;
 mod expire;
 mod hashes;
 mod help;
+mod hyperloglog;
 mod info;
 mod introspect;
 mod keys;
 mod latency;
+mod lists;
 mod memory;
 mod object;
 mod parse;
@@ -33,6 +36,9 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     strings::COMMANDS,
     hashes::COMMANDS,
     sets::COMMANDS,
+    bitmaps::COMMANDS,
+    hyperloglog::COMMANDS,
+    lists::COMMANDS,
     keys::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

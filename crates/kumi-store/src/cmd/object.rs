@@ -124,6 +124,7 @@ pub(super) fn encoding_name(entry: &Entry) -> &'static str {
             bytes, raw: false, ..
         }) if bytes.len() <= EMBEDDED_MAX => "embstr",
         ValueRef::String(StringRef::Bytes { .. }) => "raw",
+        ValueRef::List(list) => list.encoding().name(),
         ValueRef::Set(set) => set.encoding().name(),
         ValueRef::Hash(hash) => hash.encoding().name(),
         ValueRef::Stream(_) => "stream",

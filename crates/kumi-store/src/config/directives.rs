@@ -246,7 +246,7 @@ pub const TABLE: &[Directive] = &[
     // Encodings of values.
     row("hash-max-listpack-entries", int(0, I64), "512", SET, Live(|s, v| s.hash_max_listpack_entries = v.number())).alias("hash-max-ziplist-entries"),
     row("hash-max-listpack-value", memory(0, I64), "64", SET, Live(|s, v| s.hash_max_listpack_value_bytes = v.number())).alias("hash-max-ziplist-value"),
-    row("list-max-listpack-size", int(I32_MIN, I32), "-2", SET, Inert(TYPES)).alias("list-max-ziplist-size"),
+    row("list-max-listpack-size", int(I32_MIN, I32), "-2", SET, Live(|s, v| s.list_max_listpack_size = v.number())).alias("list-max-ziplist-size"),
     row("list-compress-depth", int(0, I32), "0", SET, Inert(TYPES)),
     row("set-max-intset-entries", int(0, I64), "512", SET, Live(|s, v| s.set_max_intset_entries = v.number())),
     row("set-max-listpack-entries", int(0, I64), "128", SET, Live(|s, v| s.set_max_listpack_entries = v.number())),
@@ -255,7 +255,7 @@ pub const TABLE: &[Directive] = &[
     row("zset-max-listpack-value", memory(0, I64), "64", SET, Inert(TYPES)).alias("zset-max-ziplist-value"),
     row("stream-node-max-bytes", memory(0, I64), "4096", SET, Inert(TYPES)),
     row("stream-node-max-entries", int(0, I64), "100", SET, Inert(TYPES)),
-    row("hll-sparse-max-bytes", memory(0, I64), "3000", SET, Inert(TYPES)),
+    row("hll-sparse-max-bytes", memory(0, I64), "3000", SET, Live(|s, v| s.hll_sparse_max_bytes = v.number())),
     row("sanitize-dump-payload", Kind::Choice(&["no", "yes", "clients"]), "no", SET, Inert("there is no RESTORE yet")),
     row("locale-collate", TEXT, "", SET, Inert("there is no SORT yet")),
 

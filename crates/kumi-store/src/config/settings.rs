@@ -78,6 +78,11 @@ pub struct Settings {
     pub lazyfree_user_del: bool,
     /// An expired key is propagated as UNLINK instead of DEL.
     pub lazyfree_expire: bool,
+    /// A HyperLogLog stays sparse up to this many bytes.
+    pub hll_sparse_max_bytes: usize,
+    /// When a list is called a quicklist, and how large its nodes are: -1 to -5 for 4 to 64 KiB, or a number of
+    /// elements.
+    pub list_max_listpack_size: i64,
     /// Transparent huge pages are turned off for the process.
     pub disable_huge_pages: bool,
     /// The log level.
@@ -233,6 +238,8 @@ impl Settings {
             enable_protected_configs: Access::No,
             lazyfree_user_del: false,
             lazyfree_expire: false,
+            hll_sparse_max_bytes: 0,
+            list_max_listpack_size: 0,
             disable_huge_pages: true,
             loglevel: LogLevel::Notice,
             supervised: Supervision::No,

@@ -38,6 +38,11 @@ fn estimates_are_near_the_truth_in_both_layouts() {
 }
 
 #[test]
+fn the_self_test_passes() {
+    assert_eq!(self_test(), Ok(()));
+}
+
+#[test]
 fn strings_that_are_none_are_refused() {
     let dense = {
         let mut hll = empty();

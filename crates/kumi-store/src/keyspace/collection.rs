@@ -3,6 +3,7 @@
 
 use super::value::{Type, Value};
 use crate::types::hash::{Hash, HashEncoding, HashRef};
+use crate::types::list::{List, ListEncoding, ListRef};
 use crate::types::set::{Set, SetEncoding, SetRef, SmallSet};
 use crate::types::stream::Stream;
 
@@ -165,6 +166,66 @@ fn small_set(form: u8) -> SmallSet {
     SmallSet {
         ints: form & 4 != 0,
         encoding,
+    }
+}
+
+impl Collection for List {
+    const TYPE: Type = Type::List;
+    type View<'a> = ListRef<'a>;
+
+    fn new() -> Self {
+        List::new()
+    }
+
+    fn view(&self) -> ListRef<'_> {
+        List::view(self)
+    }
+
+    fn is_empty(&self) -> bool {
+        List::is_empty(self)
+    }
+
+    #[inline]
+    fn view_small(form: u8, bytes: &[u8]) -> ListRef<'_> {
+        ListRef::from_small(list_encoding(form), bytes)
+    }
+
+    fn from_small(form: u8, bytes: Vec<u8>) -> Self {
+        List::from_small(list_encoding(form), bytes)
+    }
+
+    fn small(&self) -> Option<(u8, &[u8])> {
+        let (encoding, bytes) = List::small(self)?;
+        Some((u8::from(encoding == ListEncoding::Quicklist), bytes))
+    }
+
+    fn into_buffer(self) -> Option<Vec<u8>> {
+        List::into_buffer(self)
+    }
+
+    fn into_value(self) -> Value {
+        Value::List(self)
+    }
+
+    fn of(value: &Value) -> Option<&Self> {
+        match value {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+        match value {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+}
+
+fn list_encoding(form: u8) -> ListEncoding {
+    match form {
+        0 => ListEncoding::Listpack,
+        _ => ListEncoding::Quicklist,
     }
 }
 

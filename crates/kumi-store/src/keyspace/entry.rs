@@ -33,6 +33,7 @@ use super::collection::Collection;
 use super::value::{NewValue, StringRef, Type, Value, ValueRef};
 use crate::size_class::block_bytes;
 use crate::types::hash::Hash;
+use crate::types::list::List;
 use crate::types::set::Set;
 
 mod header;
@@ -121,11 +122,14 @@ impl Entry {
         let header = self.header();
         match (self.boxed(), header.type_of()) {
             (Some(value), _) => value.view(),
+            (None, Type::List) => {
+                ValueRef::List(List::view_small(header.form(), self.inline(header)))
+            }
             (None, Type::Set) => ValueRef::Set(Set::view_small(header.form(), self.inline(header))),
             (None, Type::Hash) => {
                 ValueRef::Hash(Hash::view_small(header.form(), self.inline(header)))
             }
-            (None, Type::String | Type::List | Type::SortedSet | Type::Stream) => {
+            (None, Type::String | Type::SortedSet | Type::Stream) => {
                 unreachable!("no entry is written like this")
             }
         }

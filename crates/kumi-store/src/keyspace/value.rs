@@ -8,6 +8,7 @@
 use crate::number;
 use crate::size_class::block_bytes;
 use crate::types::hash::{Hash, HashRef};
+use crate::types::list::{List, ListRef};
 use crate::types::set::{Set, SetRef};
 use crate::types::stream::Stream;
 use kumi_resp::{Args, SharedBytes};
@@ -53,6 +54,7 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
     /// A long string that output buffers and the propagation may refer to as well.
     Shared(SharedBytes),
+    List(List),
     Set(Set),
     Hash(Hash),
     Stream(Box<Stream>),
@@ -62,6 +64,7 @@ impl Value {
     pub(crate) fn type_of(&self) -> Type {
         match self {
             Value::Bytes(_) | Value::Shared(_) => Type::String,
+            Value::List(_) => Type::List,
             Value::Set(_) => Type::Set,
             Value::Hash(_) => Type::Hash,
             Value::Stream(_) => Type::Stream,
@@ -73,6 +76,7 @@ impl Value {
         match self {
             Value::Bytes(bytes) => block_bytes(bytes.capacity()),
             Value::Shared(bytes) => block_bytes(bytes.heap_bytes()),
+            Value::List(list) => list.heap_bytes(),
             Value::Set(set) => set.heap_bytes(),
             Value::Hash(hash) => hash.heap_bytes(),
             Value::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),
@@ -91,6 +95,7 @@ impl Value {
                 raw: true,
                 shared: Some(bytes),
             }),
+            Value::List(list) => ValueRef::List(list.view()),
             Value::Set(set) => ValueRef::Set(set.view()),
             Value::Hash(hash) => ValueRef::Hash(hash.view()),
             Value::Stream(stream) => ValueRef::Stream(stream),
@@ -120,6 +125,7 @@ pub(crate) enum StringRef<'a> {
 #[allow(dead_code, reason = "the commands of streams come next")]
 pub(crate) enum ValueRef<'a> {
     String(StringRef<'a>),
+    List(ListRef<'a>),
     Set(SetRef<'a>),
     Hash(HashRef<'a>),
     Stream(&'a Stream),

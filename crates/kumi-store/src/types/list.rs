@@ -90,7 +90,7 @@ impl ListEncoding {
 }
 
 /// A list that owns its nodes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct List {
     encoding: ListEncoding,
     nodes: Nodes,
@@ -156,6 +156,22 @@ impl Node {
                 !limits.exceeded(bytes, self.count as usize + 1)
             }
             _ => false,
+        }
+    }
+}
+
+impl Clone for List {
+    /// A copy takes less from the heap: it has no room to spare.
+    fn clone(&self) -> Self {
+        let nodes = self.nodes.clone();
+        List {
+            encoding: self.encoding,
+            len: self.len,
+            node_bytes: match &nodes {
+                Nodes::One(block) => block.heap_bytes(),
+                Nodes::Many(nodes) => nodes.iter().map(Node::heap_bytes).sum(),
+            },
+            nodes,
         }
     }
 }

@@ -47,7 +47,8 @@ impl Argument {
             Shape::Block(_) => "block",
             Shape::Token => "pure-token",
             Shape::Value => match self.name.as_str() {
-                "key" | "key1" | "key2" | "newkey" | "source" | "destination" => "key",
+                "key" | "key1" | "key2" | "newkey" | "source" | "destination" | "destkey"
+                | "sourcekey" => "key",
                 "pattern" => "pattern",
                 "unix-time-seconds" | "unix-time-milliseconds" => "unix-time",
                 "client-id" | "count" | "cursor" | "db" | "decrement" | "destination-db"

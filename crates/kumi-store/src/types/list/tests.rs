@@ -160,6 +160,24 @@ fn a_long_list_is_dropped_in_slices() {
 }
 
 #[test]
+fn a_copy_counts_its_own_bytes() {
+    let mut list = List::new();
+    for index in 0..2000 {
+        rpush(
+            &mut list,
+            &[format!("element:{index}").as_bytes()],
+            limits(-2),
+        );
+    }
+    let mut copy = list.clone();
+    assert_eq!(texts(&copy), texts(&list));
+    copy.remove_range(0, 1999);
+    copy.settle(true, limits(-2));
+    let (_, bytes) = copy.small().unwrap();
+    assert!(copy.heap_bytes() >= bytes.len() && copy.heap_bytes() < 20_000);
+}
+
+#[test]
 fn a_long_list_costs_little_more_than_its_elements() {
     let mut list = List::new();
     for index in 0..100_000 {

@@ -1,0 +1,126 @@
+//! LMOVE, RPOPLPUSH and LMPOP.
+
+use super::{answer, end, limits, pop_event, push_event, take};
+use crate::cmd::parse::integer;
+use crate::config::NotifyFlags;
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::{Edit, Look, Missing};
+use crate::number::format_i64;
+use crate::types::list::{List, Side};
+use crate::types::packed::Elem;
+use kumi_resp::Args;
+
+pub(super) fn lmove(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (from, to) = (end(&args[3])?, end(&args[4])?);
+    move_element(ctx, &args[1], &args[2], from, to)
+}
+
+pub(super) fn rpoplpush(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    move_element(ctx, &args[1], &args[2], Side::Back, Side::Front)
+}
+
+/// Moves one element. Source and destination may be one list.
+fn move_element(
+    ctx: &mut Ctx<'_>,
+    source: &[u8],
+    destination: &[u8],
+    from: Side,
+    to: Side,
+) -> CommandResult {
+    let limits = limits(ctx);
+    let (mut keys, reply) = ctx.keys_and_reply();
+    let Some(list) = keys.view::<List>(source, Look::Write)? else {
+        reply.null();
+        return Ok(());
+    };
+    let elem = match from {
+        Side::Front => list.first(),
+        Side::Back => list.last(),
+    };
+    let element = elem.map(|elem| elem.text().to_vec()).unwrap_or_default();
+    keys.view::<List>(destination, Look::Write)?;
+    let push = |list: &mut List| {
+        list.prepare(1, element.len(), limits);
+        list.push(to, &element, limits);
+    };
+    let pop = |list: &mut List| {
+        let index = match from {
+            Side::Front => 0,
+            Side::Back => list.len() - 1,
+        };
+        list.remove_range(index, 1);
+    };
+    let removed = if source == destination {
+        keys.edit(source, Missing::Skip, |list: &mut List| {
+            pop(list);
+            push(list);
+            list.settle(true, limits);
+            Ok(Edit::Changed(()))
+        })?;
+        false
+    } else {
+        // The destination first: it is the one that may be refused.
+        keys.edit(destination, Missing::Create, |list: &mut List| {
+            push(list);
+            Ok(Edit::Changed(()))
+        })?;
+        let edited = keys.edit(source, Missing::Skip, |list: &mut List| {
+            pop(list);
+            list.settle(true, limits);
+            Ok(Edit::Changed(()))
+        })?;
+        edited.is_some_and(|edited| edited.removed)
+    };
+    keys.notify(NotifyFlags::LIST, push_event(to), destination);
+    keys.notify(NotifyFlags::LIST, pop_event(from), source);
+    if removed {
+        keys.notify(NotifyFlags::GENERIC, "del", source);
+    }
+    answer(reply, Elem::parse(&element));
+    ctx.dirty(1);
+    Ok(())
+}
+
+pub(super) fn lmpop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    const NUMKEYS: CommandError = CommandError::fixed("ERR numkeys should be greater than 0");
+    const COUNT: CommandError = CommandError::fixed("ERR count should be greater than 0");
+    let above_zero = |arg: &[u8], error: CommandError| {
+        let number = integer(arg).map_err(|_| error.clone())?;
+        usize::try_from(number)
+            .ok()
+            .filter(|&number| number > 0)
+            .ok_or(error)
+    };
+    let names = above_zero(&args[1], NUMKEYS)?;
+    let direction = names
+        .checked_add(2)
+        .and_then(|at| args.get(at))
+        .ok_or(CommandError::SYNTAX)?;
+    let side = end(direction)?;
+    let options = names + 3;
+    let count = match args.len() - options {
+        0 => 1,
+        2 if args[options].eq_ignore_ascii_case(b"count") => above_zero(&args[options + 1], COUNT)?,
+        _ => return Err(CommandError::SYNTAX),
+    };
+    let limits = limits(ctx);
+    let (mut keys, reply) = ctx.keys_and_reply();
+    for key in args.iter().skip(2).take(names) {
+        if keys.view::<List>(key, Look::Write)?.is_none() {
+            continue;
+        }
+        reply.array(2);
+        reply.bulk(key);
+        let popped = take(&mut keys, reply, key, side, Some(count), limits)?.unwrap_or(0);
+        ctx.dirty(popped);
+        let verb: &[u8] = match side {
+            Side::Front => b"LPOP",
+            Side::Back => b"RPOP",
+        };
+        ctx.propagate_as([verb, key, &*format_i64(popped as i64)]);
+        return Ok(());
+    }
+    reply.null_array();
+    Ok(())
+}
