@@ -76,6 +76,12 @@ impl Store {
                 self.pubsub.remove(kind, &name, key);
             }
         }
+        self.note_listeners();
+    }
+
+    /// Tells the keyspace whether notifications have any listener: without one none is made.
+    pub(crate) fn note_listeners(&mut self) {
+        self.keyspace.has_listeners = !self.pubsub.is_silent();
     }
 
     /// Shows a command that ran to every MONITOR client.
@@ -158,6 +164,29 @@ pub(crate) fn quote(out: &mut Vec<u8>, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::NotifyFlags;
+    use crate::testing::Lab;
+
+    #[test]
+    fn an_event_is_made_only_for_a_listener() {
+        let mut lab = Lab::new();
+        lab.configure("notify-keyspace-events", "KEA");
+        let put = |lab: &mut Lab| {
+            let mut keys = lab.store.keyspace.keys(0, 0, true);
+            keys.notify(NotifyFlags::STRING, "set", b"a");
+            lab.store.keyspace.take_events().len()
+        };
+        assert_eq!(put(&mut lab), 0);
+        let listener = lab.connect();
+        lab.run_as(listener, "SUBSCRIBE c");
+        assert_eq!(put(&mut lab), 1);
+        lab.run_as(listener, "UNSUBSCRIBE c");
+        assert_eq!(put(&mut lab), 0);
+        lab.run_as(listener, "PSUBSCRIBE c*");
+        assert_eq!(put(&mut lab), 1);
+        lab.store.disconnect(listener);
+        assert_eq!(put(&mut lab), 0);
+    }
 
     #[test]
     fn quoting_escapes_what_a_terminal_would_not_show() {

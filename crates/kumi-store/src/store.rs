@@ -577,9 +577,6 @@ impl Store {
     fn deliver_events(&mut self, outputs: &mut Outputs) {
         let flags = self.keyspace.notify;
         for event in self.keyspace.take_events() {
-            if self.pubsub.is_silent() {
-                continue;
-            }
             if flags.contains(NotifyFlags::KEYSPACE) {
                 let channel =
                     [format!("__keyspace@{}__:", event.db).as_bytes(), &event.key].concat();

@@ -289,6 +289,7 @@ fn subscribe_to(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandResult 
         if names_of(&mut ctx.session().subscriptions, kind).insert(name.into()) {
             ctx.session().count_name(name);
             ctx.store.pubsub.add(kind, name, key);
+            ctx.store.note_listeners();
         }
         confirm(ctx, kind, words(kind).0, Some(name));
     }
@@ -312,6 +313,7 @@ fn unsubscribe_from(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandRes
         if names_of(&mut ctx.session().subscriptions, kind).remove(&name) {
             ctx.session().uncount_name(&name);
             ctx.store.pubsub.remove(kind, &name, key);
+            ctx.store.note_listeners();
         }
         confirm(ctx, kind, words(kind).1, Some(&name));
     }

@@ -184,6 +184,8 @@ pub(crate) struct Keyspace {
     first_deadlines: BTreeSet<(u64, usize)>,
     pub(crate) notify: NotifyFlags,
     pub(crate) limits: DataLimits,
+    /// Some session is subscribed to a channel or a pattern, so that events may be heard.
+    pub(crate) has_listeners: bool,
     events: Vec<KeyEvent>,
     pub(crate) watchers: Watchers,
     pub(crate) waiters: Waiters,
@@ -215,6 +217,7 @@ impl Keyspace {
             first_deadlines: BTreeSet::new(),
             notify: NotifyFlags::default(),
             limits: DataLimits::default(),
+            has_listeners: false,
             events: Vec::new(),
             watchers: Watchers::default(),
             waiters: Waiters::default(),
@@ -359,9 +362,9 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Queues a notification if its class is on.
+    /// Queues a notification if its class is on and somebody may hear it.
     pub(crate) fn notify(&mut self, db: usize, class: NotifyFlags, name: &'static str, key: &[u8]) {
-        if self.notify.publishes(class) {
+        if self.has_listeners && self.notify.publishes(class) {
             self.events.push(KeyEvent {
                 db,
                 name,
