@@ -78,6 +78,7 @@ pub(crate) mod category {
     pub(crate) const HYPERLOGLOG: u32 = 1 << 10;
     pub(crate) const LIST: u32 = 1 << 11;
     pub(crate) const STREAM: u32 = 1 << 12;
+    pub(crate) const SORTED_SET: u32 = 1 << 13;
 }
 
 /// The part of COMMAND DOCS a command is filed under.
@@ -93,12 +94,13 @@ pub(crate) enum Group {
     Scripting,
     Server,
     Set,
+    SortedSet,
     String,
     Transactions,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Bitmap,
         Self::Connection,
         Self::Generic,
@@ -109,6 +111,7 @@ impl Group {
         Self::Scripting,
         Self::Server,
         Self::Set,
+        Self::SortedSet,
         Self::String,
         Self::Transactions,
     ];
@@ -125,6 +128,7 @@ impl Group {
             Self::Scripting => "scripting",
             Self::Server => "server",
             Self::Set => "set",
+            Self::SortedSet => "sorted-set",
             Self::String => "string",
             Self::Transactions => "transactions",
         }
@@ -203,6 +207,7 @@ impl Command {
             ),
             (self.has(flag::WRITE), "write"),
             (self.categories & category::SET != 0, "set"),
+            (self.categories & category::SORTED_SET != 0, "sortedset"),
             (self.categories & category::LIST != 0, "list"),
             (self.categories & category::HASH != 0, "hash"),
             (self.categories & category::STRING != 0, "string"),

@@ -24,6 +24,7 @@ mod scan;
 mod server;
 mod sets;
 mod slowlog;
+mod sorted_sets;
 mod strings;
 mod transactions;
 
@@ -36,6 +37,7 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     strings::COMMANDS,
     hashes::COMMANDS,
     sets::COMMANDS,
+    sorted_sets::COMMANDS,
     bitmaps::COMMANDS,
     hyperloglog::COMMANDS,
     lists::COMMANDS,

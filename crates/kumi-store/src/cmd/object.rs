@@ -126,6 +126,7 @@ pub(super) fn encoding_name(entry: &Entry) -> &'static str {
         ValueRef::String(StringRef::Bytes { .. }) => "raw",
         ValueRef::List(list) => list.encoding().name(),
         ValueRef::Set(set) => set.encoding().name(),
+        ValueRef::SortedSet(zset) => zset.encoding().name(),
         ValueRef::Hash(hash) => hash.encoding().name(),
         ValueRef::Stream(_) => "stream",
     }

@@ -54,6 +54,10 @@ pub struct Settings {
     pub set_max_listpack_entries: usize,
     /// A set with a longer member is no `listpack` by encoding.
     pub set_max_listpack_value_bytes: usize,
+    /// A sorted set with more members than this is a `skiplist` by encoding.
+    pub zset_max_listpack_entries: usize,
+    /// A sorted set with a longer member is a `skiplist` by encoding.
+    pub zset_max_listpack_value_bytes: usize,
     /// Which keyspace events go out.
     pub notify: NotifyFlags,
     /// Commands at least this slow enter the slow log; 0 logs all, negative none.
@@ -225,6 +229,8 @@ impl Settings {
             set_max_intset_entries: 512,
             set_max_listpack_entries: 128,
             set_max_listpack_value_bytes: 64,
+            zset_max_listpack_entries: 128,
+            zset_max_listpack_value_bytes: 64,
             maxmemory_bytes: 0,
             notify: NotifyFlags::NONE,
             slowlog_log_slower_than_us: 0,

@@ -6,6 +6,7 @@ use crate::types::hash::{Hash, HashEncoding, HashRef};
 use crate::types::list::{List, ListEncoding, ListRef};
 use crate::types::set::{Set, SetEncoding, SetRef, SmallSet};
 use crate::types::stream::Stream;
+use crate::types::zset::{Zset, ZsetEncoding, ZsetRef};
 
 /// A list, hash, set, sorted set or stream.
 ///
@@ -226,6 +227,66 @@ fn list_encoding(form: u8) -> ListEncoding {
     match form {
         0 => ListEncoding::Listpack,
         _ => ListEncoding::Quicklist,
+    }
+}
+
+impl Collection for Zset {
+    const TYPE: Type = Type::SortedSet;
+    type View<'a> = ZsetRef<'a>;
+
+    fn new() -> Self {
+        Zset::new()
+    }
+
+    fn view(&self) -> ZsetRef<'_> {
+        Zset::view(self)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.view().is_empty()
+    }
+
+    #[inline]
+    fn view_small(form: u8, bytes: &[u8]) -> ZsetRef<'_> {
+        ZsetRef::from_small(zset_encoding(form), bytes)
+    }
+
+    fn from_small(form: u8, bytes: Vec<u8>) -> Self {
+        Zset::from_small(zset_encoding(form), bytes)
+    }
+
+    fn small(&self) -> Option<(u8, &[u8])> {
+        let (encoding, bytes) = Zset::small(self)?;
+        Some((u8::from(encoding == ZsetEncoding::Skiplist), bytes))
+    }
+
+    fn into_buffer(self) -> Option<Vec<u8>> {
+        Zset::into_buffer(self)
+    }
+
+    fn into_value(self) -> Value {
+        Value::SortedSet(self)
+    }
+
+    fn of(value: &Value) -> Option<&Self> {
+        match value {
+            Value::SortedSet(zset) => Some(zset),
+            _ => None,
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+        match value {
+            Value::SortedSet(zset) => Some(zset),
+            _ => None,
+        }
+    }
+}
+
+fn zset_encoding(form: u8) -> ZsetEncoding {
+    match form {
+        0 => ZsetEncoding::Listpack,
+        _ => ZsetEncoding::Skiplist,
     }
 }
 

@@ -35,6 +35,7 @@ use crate::size_class::block_bytes;
 use crate::types::hash::Hash;
 use crate::types::list::List;
 use crate::types::set::Set;
+use crate::types::zset::Zset;
 
 mod header;
 
@@ -126,10 +127,13 @@ impl Entry {
                 ValueRef::List(List::view_small(header.form(), self.inline(header)))
             }
             (None, Type::Set) => ValueRef::Set(Set::view_small(header.form(), self.inline(header))),
+            (None, Type::SortedSet) => {
+                ValueRef::SortedSet(Zset::view_small(header.form(), self.inline(header)))
+            }
             (None, Type::Hash) => {
                 ValueRef::Hash(Hash::view_small(header.form(), self.inline(header)))
             }
-            (None, Type::String | Type::SortedSet | Type::Stream) => {
+            (None, Type::String | Type::Stream) => {
                 unreachable!("no entry is written like this")
             }
         }

@@ -11,6 +11,7 @@ use crate::types::hash::{Hash, HashRef};
 use crate::types::list::{List, ListRef};
 use crate::types::set::{Set, SetRef};
 use crate::types::stream::Stream;
+use crate::types::zset::{Zset, ZsetRef};
 use kumi_resp::{Args, SharedBytes};
 
 /// The type of a value, as TYPE names it.
@@ -56,6 +57,7 @@ pub(crate) enum Value {
     Shared(SharedBytes),
     List(List),
     Set(Set),
+    SortedSet(Zset),
     Hash(Hash),
     Stream(Box<Stream>),
 }
@@ -66,6 +68,7 @@ impl Value {
             Value::Bytes(_) | Value::Shared(_) => Type::String,
             Value::List(_) => Type::List,
             Value::Set(_) => Type::Set,
+            Value::SortedSet(_) => Type::SortedSet,
             Value::Hash(_) => Type::Hash,
             Value::Stream(_) => Type::Stream,
         }
@@ -78,6 +81,7 @@ impl Value {
             Value::Shared(bytes) => block_bytes(bytes.heap_bytes()),
             Value::List(list) => list.heap_bytes(),
             Value::Set(set) => set.heap_bytes(),
+            Value::SortedSet(zset) => zset.heap_bytes(),
             Value::Hash(hash) => hash.heap_bytes(),
             Value::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),
         }
@@ -97,6 +101,7 @@ impl Value {
             }),
             Value::List(list) => ValueRef::List(list.view()),
             Value::Set(set) => ValueRef::Set(set.view()),
+            Value::SortedSet(zset) => ValueRef::SortedSet(zset.view()),
             Value::Hash(hash) => ValueRef::Hash(hash.view()),
             Value::Stream(stream) => ValueRef::Stream(stream),
         }
@@ -127,6 +132,7 @@ pub(crate) enum ValueRef<'a> {
     String(StringRef<'a>),
     List(ListRef<'a>),
     Set(SetRef<'a>),
+    SortedSet(ZsetRef<'a>),
     Hash(HashRef<'a>),
     Stream(&'a Stream),
 }
