@@ -73,6 +73,21 @@ fn a_missing_command_is_an_internal_error_and_the_connection_stays() {
     client.call(&[b"PING"], b"+PONG\r\n").expect("still there");
 }
 
+/// The unit tests of the skeleton compile without a warning, fail, and name the missing piece.
+#[test]
+fn unit_tests_of_the_skeleton_name_the_missing_piece() {
+    let folder = scratch("unit").join("mini");
+    let _alone = build_lock();
+    succeeded(mini(&folder, &["start", "--lang", "ja"]));
+    let tested = mini(&folder, &["test", "2", "--unit"]);
+    let said = text_of(&tested);
+    assert_eq!(tested.status.code(), Some(1), "{said}");
+    for expected in ["not yet implemented: step 1: server.rs", "not yet implemented: step 2: resp.rs"] {
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(!said.contains("warning:") && !said.contains("stack backtrace"), "{said}");
+}
+
 /// The Japanese skeleton is red in Japanese, and the commands around it work.
 #[test]
 fn the_commands_speak_the_learners_language() {

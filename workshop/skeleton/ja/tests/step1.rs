@@ -1,11 +1,13 @@
 //! TcpServer: `stop` はすべての接続をクローズします。
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mini_redis::App;
 use mini_redis::server::TcpServer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 #[tokio::test]
 async fn stop_closes_every_connection() {
@@ -21,13 +23,15 @@ async fn stop_closes_every_connection() {
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"*1\r\n$4\r\nPING\r\n").await.unwrap();
         let mut reply = [0; 7];
-        client.read_exact(&mut reply).await.unwrap();
+        let reading = timeout(Duration::from_secs(5), client.read_exact(&mut reply)).await;
+        reading.expect("the server answers within 5 s").unwrap();
         assert_eq!(&reply, b"+PONG\r\n");
         clients.push(client);
     }
     server.stop().await;
     running.await.unwrap().unwrap();
     for client in &mut clients {
-        assert!(matches!(client.read(&mut [0; 1]).await, Ok(0) | Err(_)));
+        let reading = timeout(Duration::from_secs(5), client.read(&mut [0; 1])).await;
+        assert!(matches!(reading.expect("the connection is closed within 5 s"), Ok(0) | Err(_)));
     }
 }
