@@ -63,6 +63,31 @@ const DUMPS: &[&str] = &[
     include_str!("../../../tests/fixtures/redis-7.2/dumps.jsonl"),
 ];
 
+const LUA: &[&str] = &[
+    "local t = {} for i = 1, 10 do t[i] = i * 2 end table.sort(t, function(a, b) return a > b end) return #t, t[1]",
+    "local f = loadstring('return ...') return pcall(f, 1, nil, ('x'):rep(3)), select('#', unpack({1, 2}))",
+    "local co = coroutine.wrap(function(a) while true do a = coroutine.yield(a .. 'x') end end) return co('a'), co('b')",
+    "return setmetatable({}, {__index = function(t, k) return k end, __call = function(s, ...) return ... end})(1, 2)",
+    "return ('a,b,c'):gsub('(%w),?', '%1-'), string.format('%5.2f %q %d', 1.5, 'x', 3), ('x'):find('%f[%w]()')",
+    "return cjson.encode(cjson.decode('[1,{\"a\":null}]')), cmsgpack.unpack(cmsgpack.pack({1, 'x'})), struct.pack('>I4s', 7, 'y')",
+    "local a = {} a.b = {c = 1} repeat local x = a.b.c a.b.c = x + 1 until x > 5 return a.b.c % 3 ^ 2 .. [[t]]",
+];
+
+const LUA_INPUTS: &[&str] = &[
+    "0{\"a\":[1,2.5e3,true,null,\"\\u00e9\"]}",
+    "1\u{1}a\u{7f}",
+    "2>i4<h!4sc0bdf 0123456789abcdef",
+    "3(%a+)=(.-);%d*$%5.2f%s a=1;b=22;",
+];
+
+fn lua_words() -> Vec<Vec<u8>> {
+    "and break do else elseif end false for function if in local nil not or repeat return then true until while string table math \
+     cjson cmsgpack struct bit coroutine pcall error select unpack setmetatable __index loadstring tostring .. == ~= <= >= ... %a %b() %f["
+        .split_whitespace()
+        .map(|word| word.as_bytes().to_vec())
+        .collect()
+}
+
 fn main() -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [target, corpus, dictionary] = &*args else {
@@ -79,6 +104,8 @@ fn main() -> io::Result<()> {
         "unison_message" => (unison::archives(), unison::words()),
         "cluster_envelope" => (envelopes(), cluster_words()),
         "schema_parser" => (bytes(SCHEMAS), schema_words()),
+        "lua_script" => (bytes(LUA), lua_words()),
+        "lua_libraries" => (bytes(LUA_INPUTS), lua_words()),
         "dump_payload" => (dumped_values(), Vec::new()),
         "lzf" => (dumped_values(), Vec::new()),
         other => {

@@ -10,6 +10,8 @@ use crate::host::Host;
 use crate::proto::Varargs;
 use crate::value::{FuncId, Value};
 
+/// Stack slots of one coroutine: enough for the most frames with the most registers.
+const MAX_SLOTS: usize = 1 << 22;
 /// Levels beyond the limit that error handlers may use.
 const HANDLER_DEPTH: u32 = MAX_NATIVE_DEPTH / 8;
 
@@ -140,7 +142,7 @@ impl Vm {
         let max_stack = proto.max_stack as usize;
         let varargs = proto.varargs;
         if self.stack.len() < self.top + FRAME_ROOM * 2 + params {
-            self.ensure_stack(self.top + FRAME_ROOM * 2 + params);
+            self.grow_stack(self.top + FRAME_ROOM * 2 + params)?;
         }
         let base = if varargs == Varargs::No {
             // Surplus arguments are covered by registers.
@@ -164,6 +166,15 @@ impl Vm {
             tail_calls: 0,
         });
         Ok(())
+    }
+
+    #[cold]
+    fn grow_stack(&mut self, len: usize) -> Result<()> {
+        if len > MAX_SLOTS {
+            return Err(Error::message("stack overflow"));
+        }
+        self.ensure_stack(len);
+        self.reserve_memory(0)
     }
 
     /// Copies the named parameters above the arguments, which stay below for `...`.

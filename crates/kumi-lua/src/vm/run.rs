@@ -428,6 +428,7 @@ impl Vm {
                         let first = frame.func as usize + 1;
                         let params = self.heap.protos.items[frame.proto as usize].params as usize;
                         let given = (base - first).saturating_sub(params);
+                        burn!(given / 4);
                         self.copy_varargs(
                             base + i.a as usize,
                             first + params,
