@@ -265,6 +265,41 @@ fn the_memory_limit_raises_an_error_and_garbage_does_not_count() {
     assert_eq!(run_in(&mut lua, &mut (), garbage), "400000");
 }
 
+/// Objects of every kind come and go while the collector works in small steps; what is reachable keeps its contents.
+#[test]
+fn the_collector_frees_garbage_and_nothing_else() {
+    let source = r"
+        local live, bad = {}, 0
+        local function make(i)
+            local up = i .. 'u'
+            return {
+                id = i, s = 'str' .. i, f = function() return up .. i end, sub = {tostring(i), {i}},
+                co = coroutine.wrap(function() local x = i while true do x = x + 1 coroutine.yield(x .. '') end end),
+            }
+        end
+        local function check(o)
+            if o.s ~= 'str' .. o.id or o.f() ~= o.id .. 'u' .. o.id or o.sub[1] ~= tostring(o.id) or o.sub[2][1] ~= o.id
+                or tonumber(o.co()) <= o.id then bad = bad + 1 end
+        end
+        for r = 1, 20 do
+            for i = 1, 400 do
+                local k = (i * 7 + r * 13) % 500
+                live[k] = make(k)
+                if i % 3 == 0 then live[(k * 3) % 500] = nil end
+                if i % 5 == 0 then collectgarbage('step') end
+                if live[(i * 11) % 500] then check(live[(i * 11) % 500]) end
+            end
+            if r % 5 == 0 then collectgarbage() end
+        end
+        for _, o in pairs(live) do check(o) end
+        collectgarbage()
+        local before = collectgarbage('count')
+        live = nil
+        collectgarbage()
+        return bad .. (collectgarbage('count') < before / 4 and ' freed' or ' kept')";
+    check(source, "0 freed");
+}
+
 #[test]
 fn a_state_moves_between_threads_and_works_on_a_small_stack() {
     let lua = Lua::redis(Limits::default());
