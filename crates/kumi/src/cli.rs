@@ -57,6 +57,12 @@ pub(crate) enum Task {
     /// describes the protocol. 'kumi muf help COMMAND' says more about each command.
     #[command(after_long_help = crate::muf::EXIT_CODES)]
     Muf(crate::muf::MufOptions),
+    /// Enqueue tasks, look at them, and work on them with any program
+    ///
+    /// docs/jobs.md describes tasks, their states and the protocol. 'kumi jobs help COMMAND' says more about each
+    /// command.
+    #[command(after_long_help = crate::jobs::EXIT_CODES)]
+    Jobs(crate::jobs::JobsOptions),
     /// Check, format and compare schemas, and write code from them
     ///
     /// A schema describes the channels of a Unison protocol and what travels on them. docs/schema.md is a tour of the

@@ -7,7 +7,9 @@ mod cli;
 mod cluster;
 mod duration;
 mod exit;
+mod jobs;
 mod muf;
+mod process;
 mod schema;
 mod terminal;
 mod up;
@@ -43,6 +45,7 @@ fn perform(cli: Cli) -> Result<ExitCode, Failure> {
         None => up::run(&cli.up),
         Some(Task::Up(options)) => up::run(&options),
         Some(Task::Muf(options)) => return Ok(muf::run(options)),
+        Some(Task::Jobs(options)) => return Ok(jobs::run(options)),
         Some(Task::Schema(options)) => return Ok(schema::run(options)),
         Some(Task::Cluster(options)) => return Ok(cluster::run(options)),
         Some(Task::Server { args }) => Err(Failure::usage(format!(

@@ -105,6 +105,34 @@ mod tests {
     }
 
     #[test]
+    fn the_document_shows_this_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/jobs.md");
+        let document = std::fs::read_to_string(path).unwrap();
+        let (_, after) = document.split_once("| from | cause | to |\n").unwrap();
+        let mut shown = Vec::new();
+        for line in after
+            .lines()
+            .skip(1)
+            .take_while(|line| line.starts_with('|'))
+        {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            for to in cells[2].split(", ") {
+                shown.push(format!("{} {} {to}", cells[0], cells[1]));
+            }
+        }
+        let mut table: Vec<String> = TABLE
+            .iter()
+            .map(|row| {
+                let from = row.from.map_or("(none)".into(), |from| format!("{from:?}"));
+                format!("{from} {:?} {:?}", row.cause, row.to)
+            })
+            .collect();
+        shown.sort_unstable();
+        table.sort_unstable();
+        assert_eq!(shown, table);
+    }
+
+    #[test]
     fn every_state_is_reached_and_every_unfinished_one_is_left() {
         for state in TaskState::ALL {
             assert!(TABLE.iter().any(|row| row.to == state), "{state}");

@@ -7,7 +7,6 @@ mod base64;
 mod call;
 mod exec;
 mod failure;
-mod group;
 mod keep;
 mod options;
 mod pipe;

@@ -9,8 +9,8 @@
 //! standard error and skipped; the request it was meant for ends with its time. JSON is passed on as it is written.
 
 use super::failure::Failure;
-use super::group::Group;
-use super::{base64, exec, shown};
+use super::{base64, shown};
+use crate::process::{self, Group};
 use crate::terminal;
 use kumi_muf::{Outcome, Request};
 use serde_json::value::RawValue;
@@ -46,7 +46,7 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn start(command: &str) -> Result<Self, Failure> {
-        let mut child = exec::shell(command)
+        let mut child = process::shell(command)
             .spawn()
             .map_err(|error| Failure::io("starting sh", error))?;
         let (lines, queue) = mpsc::channel(QUEUE_LIMIT);
@@ -81,7 +81,7 @@ impl Program {
             _ = self.child.wait() => {
                 self.group.leave();
                 // Its last words are on their way, unless it left something behind that keeps its output open.
-                if timeout(exec::LEFTOVER, &mut self.reader).await.is_err() {
+                if timeout(process::LEFTOVER, &mut self.reader).await.is_err() {
                     self.reader.abort();
                 }
             }

@@ -1,0 +1,114 @@
+//! Programs that commands run for a request or a task: a shell, its input and output, and its end with everything it
+//! started.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// Largest output of a command.
+const OUTPUT_LIMIT: u64 = 1 << 20;
+
+/// How long after a command's end its output may stay open. What the command wrote is there by then; only what it left
+/// in the background is cut off.
+pub(crate) const LEFTOVER: Duration = Duration::from_millis(200);
+
+/// `sh` with a command, whose input and output are ours. It is a process group of its own: it does not see a ctrl-c of
+/// our terminal, so that it can end its work while we drain, and what it starts can be ended with it.
+pub(crate) fn shell(command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", command])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    shell
+}
+
+/// Feeds a command its input and waits for its end. Answers how it ended, what it printed, and what it wrote to standard
+/// error. Dropping the future kills it.
+pub(crate) async fn finish(
+    mut child: Child,
+    input: &[u8],
+) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
+    let mut group = Group::of(&child);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (mut output, mut complaint) = (Vec::new(), Vec::new());
+    let status = {
+        let talk = async {
+            let feed = async {
+                if let Some(mut stdin) = stdin {
+                    // A command need not read its input to the end, or at all.
+                    let _ = stdin.write_all(input).await;
+                }
+                Ok(())
+            };
+            tokio::try_join!(
+                feed,
+                read(stdout, &mut output),
+                read(stderr, &mut complaint)
+            )
+        };
+        tokio::pin!(talk);
+        let mut talking = true;
+        let status = loop {
+            tokio::select! {
+                status = child.wait() => break status?,
+                talked = &mut talk, if talking => {
+                    talked?;
+                    talking = false;
+                }
+            }
+        };
+        group.leave();
+        if talking && let Ok(talked) = timeout(LEFTOVER, &mut talk).await {
+            talked?;
+        }
+        status
+    };
+    Ok((status, output, complaint))
+}
+
+async fn read(stream: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> io::Result<()> {
+    if let Some(stream) = stream {
+        stream.take(OUTPUT_LIMIT + 1).read_to_end(bytes).await?;
+    }
+    match bytes.len() as u64 > OUTPUT_LIMIT {
+        true => Err(io::Error::other(format!(
+            "it printed more than {OUTPUT_LIMIT} bytes"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The process group of a child that leads one. Dropping it kills the group, unless the child was seen to end.
+pub(crate) struct Group {
+    leader: Option<Pid>,
+}
+
+impl Group {
+    pub(crate) fn of(child: &Child) -> Self {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok());
+        Self {
+            leader: leader.and_then(Pid::from_raw),
+        }
+    }
+
+    /// The child has ended: its number may soon be another's. What it left in the background is left alone.
+    pub(crate) fn leave(&mut self) {
+        self.leader = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.leader {
+            // It fails only if nobody is left in the group.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}

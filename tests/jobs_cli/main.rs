@@ -1,0 +1,242 @@
+//! `kumi jobs` through the built binary, on a redis-server.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+
+/// A redis-server on loopback. Dropping it ends it.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start() -> Self {
+        // The port may be taken in between; then another one is tried.
+        for _ in 0..20 {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = listener.local_addr().expect("an address").port();
+            drop(listener);
+            let mut child = Command::new("redis-server")
+                .args([
+                    "--port",
+                    &port.to_string(),
+                    "--bind",
+                    "127.0.0.1",
+                    "--save",
+                    "",
+                ])
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("redis-server is installed");
+            let url = format!("redis://127.0.0.1:{port}");
+            if said(&mut child, "Ready to accept connections") {
+                return Self { child, url };
+            }
+            end(&mut child);
+        }
+        panic!("no port for a redis-server");
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut kumi = Command::new(env!("CARGO_BIN_EXE_kumi"));
+        kumi.args(["jobs", "--url", &self.url, "--queue", "test"])
+            .args(arguments);
+        kumi.stdin(Stdio::null());
+        kumi
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("kumi runs")
+    }
+
+    /// What a command that succeeds prints.
+    fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {complaint}");
+        String::from_utf8(output.stdout)
+            .expect("text")
+            .trim_end()
+            .to_owned()
+    }
+
+    fn field(&self, id: &str, name: &str) -> serde_json::Value {
+        let status: serde_json::Value =
+            serde_json::from_str(&self.ok(&["status", id])).expect("JSON");
+        status[name].clone()
+    }
+
+    /// A worker that says when it works. Dropping it ends it.
+    fn work(&self, arguments: &[&str]) -> Worker {
+        let mut command = self.command(&["work"]);
+        let mut child = command
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kumi runs");
+        let mut lines = BufReader::new(child.stderr.take().expect("its standard error"));
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("text");
+        assert!(line.contains("working on"), "{line}");
+        std::thread::spawn(move || lines.read_to_end(&mut Vec::new()));
+        Worker(child)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+struct Worker(Child);
+
+impl Worker {
+    /// Asks it to stop and waits for its end.
+    fn stop(mut self) {
+        let pid = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.expect("kill runs").success());
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        end(&mut self.0);
+    }
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Reads a child's output until it says this; false if it ends first.
+fn said(child: &mut Child, word: &str) -> bool {
+    let mut lines = BufReader::new(child.stdout.take().expect("its output"));
+    let mut line = String::new();
+    while lines.read_line(&mut line).expect("text") > 0 {
+        if line.contains(word) {
+            std::thread::spawn(move || lines.read_to_end(&mut Vec::new()));
+            return true;
+        }
+        line.clear();
+    }
+    false
+}
+
+#[test]
+fn any_program_is_a_worker() {
+    let server = Server::start();
+    let program = r#"read n; case $n in 65) echo bad >&2; exit 65;; esac; echo "$KUMI_TASK_TYPE $n $KUMI_ATTEMPT""#;
+    let worker = server.work(&[
+        "--type",
+        "echo,other",
+        "--exec",
+        program,
+        "--concurrency",
+        "4",
+    ]);
+    assert_eq!(
+        server.ok(&["enqueue", "echo", "7", "--wait"]),
+        r#""echo 7 1""#
+    );
+    let failed = server.run(&["enqueue", "other", "65", "--wait"]);
+    assert_eq!(failed.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("is dead: bad"));
+    worker.stop();
+    let counts: serde_json::Value = serde_json::from_str(&server.ok(&["counts"])).expect("JSON");
+    assert_eq!(
+        (&counts["states"]["succeeded"], &counts["states"]["dead"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(server.ok(&["retry", "--all"]), "1 requeued");
+    let listed = server.ok(&["list", "--state", "queued"]);
+    assert!(
+        listed.contains(r#""type":"other""#) && listed.lines().count() == 1,
+        "{listed}"
+    );
+}
+
+#[test]
+fn an_operator_sees_and_steers_tasks() {
+    let server = Server::start();
+    let id = server.ok(&["enqueue", "mail", r#"{"to":"a"}"#, "--unique", "k"]);
+    assert_eq!(server.ok(&["enqueue", "mail", "--unique", "k"]), id);
+    assert_eq!(server.field(&id, "state"), "queued");
+    assert_eq!(server.field(&id, "payload")["to"], "a");
+    let text = server.ok(&["counts", "--output", "text"]);
+    assert!(text.contains("no worker asks for mail"), "{text}");
+    let metrics = server.ok(&["counts", "--prometheus"]);
+    assert!(
+        metrics.contains(r#"kumi_jobs_tasks{type="mail",state="queued"} 1"#),
+        "{metrics}"
+    );
+    server.ok(&["pause"]);
+    assert!(server.ok(&["counts"]).contains(r#""paused":true"#));
+    server.ok(&["resume"]);
+    assert!(server.ok(&["cancel", &id]).ends_with("cancelled"));
+    assert_eq!(server.field(&id, "state"), "cancelled");
+    let later = server.ok(&["enqueue", "mail", "--delay", "1h", "--priority", "high"]);
+    assert_eq!(server.field(&later, "state"), "scheduled");
+    assert_eq!(server.ok(&["purge"]), "1 purged");
+    assert_eq!(server.run(&["status", &id]).status.code(), Some(8));
+    assert_eq!(server.run(&["enqueue", "mail", "{"]).status.code(), Some(2));
+    server.ok(&[
+        "cron",
+        "set",
+        "digest",
+        "0 9 * * MON-FRI",
+        "digest",
+        "--zone",
+        "Asia/Tokyo",
+    ]);
+    assert!(
+        server
+            .ok(&["cron", "list"])
+            .contains(r#""zone":"Asia/Tokyo""#)
+    );
+    assert_eq!(
+        server
+            .run(&["cron", "set", "x", "61 * * * *", "digest"])
+            .status
+            .code(),
+        Some(2)
+    );
+    server.ok(&["cron", "remove", "digest"]);
+    assert_eq!(
+        server.run(&["cron", "remove", "digest"]).status.code(),
+        Some(8)
+    );
+}
+
+#[test]
+fn every_move_can_be_watched() {
+    let server = Server::start();
+    let mut tail = server.command(&["tail"]);
+    let mut tail = tail
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("kumi runs");
+    let mut notes = BufReader::new(tail.stderr.take().expect("its standard error"));
+    let mut line = String::new();
+    notes.read_line(&mut line).expect("text");
+    assert!(line.contains("watching"), "{line}");
+    let id = server.ok(&["enqueue", "mail"]);
+    server.ok(&["cancel", &id]);
+    let lines = BufReader::new(tail.stdout.take().expect("its output")).lines();
+    let states: Vec<String> = lines
+        .take(2)
+        .map(|line| {
+            let event: serde_json::Value =
+                serde_json::from_str(&line.expect("text")).expect("JSON");
+            assert_eq!(event["id"], id);
+            event["to"].as_str().expect("a state").to_owned()
+        })
+        .collect();
+    end(&mut tail);
+    assert_eq!(states, ["queued", "cancelled"]);
+}
