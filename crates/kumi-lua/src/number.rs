@@ -3,6 +3,9 @@
 /// Reads a whole string as Lua 5.1 does through C's `strtod`: spaces around it, a sign, decimal, hexadecimal with
 /// fraction and exponent, `inf` and `nan`.
 pub(crate) fn parse(bytes: &[u8]) -> Option<f64> {
+    // C reads up to the first zero byte.
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    let bytes = &bytes[..end];
     let (value, used) = prefix(bytes)?;
     if bytes[used..].iter().all(|&b| is_space(b)) {
         Some(value)

@@ -49,6 +49,8 @@ pub(crate) enum Captured {
     Position(usize),
     /// A range of the subject.
     Range(usize, usize),
+    /// Opened and not closed; an error if it is used.
+    Unfinished,
 }
 
 /// What to try, or to undo, when the match fails from here on.
@@ -74,7 +76,7 @@ enum Choice {
 }
 
 /// Why a pattern is invalid; the text of the error.
-fn invalid(text: &str) -> Error {
+pub(crate) fn invalid(text: &str) -> Error {
     Error::from(ErrorKind::PatternError(text.to_owned()))
 }
 
@@ -393,7 +395,7 @@ impl<'a, 'm> Matcher<'a, 'm> {
         match capture.len {
             Length::Bytes(len) => Ok(Captured::Range(capture.start, capture.start + len)),
             Length::Position => Ok(Captured::Position(capture.start + 1)),
-            Length::Unfinished => Err(invalid("unfinished capture")),
+            Length::Unfinished => Ok(Captured::Unfinished),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::string::relative;
 use crate::heap::Closure;
 use crate::host::Host;
-use crate::pattern::{Captured, MAX_CAPTURES, Matcher, Meter};
+use crate::pattern::{Captured, MAX_CAPTURES, Matcher, Meter, invalid};
 use crate::value::{Str, Value};
 use crate::vm::{Args, Native, Result, Vm};
 
@@ -58,8 +58,9 @@ fn search(
     Ok(None)
 }
 
-fn captured(vm: &mut Vm, src: Str, capture: Captured) -> Value {
-    match capture {
+fn captured(vm: &mut Vm, src: Str, capture: Captured) -> Result<Value> {
+    Ok(match capture {
+        Captured::Unfinished => return Err(invalid("unfinished capture")),
         Captured::Position(at) => Value::Number(at as f64),
         Captured::Range(start, end) => {
             let mut text = std::mem::take(&mut vm.scratch);
@@ -69,21 +70,21 @@ fn captured(vm: &mut Vm, src: Str, capture: Captured) -> Value {
             vm.scratch = text;
             value
         }
-    }
+    })
 }
 
 /// Pushes the captures, or the whole match if there are none and it is wanted.
-fn push_captures(vm: &mut Vm, src: Str, found: &Found, whole: bool) -> usize {
+fn push_captures(vm: &mut Vm, src: Str, found: &Found, whole: bool) -> Result<usize> {
     if found.captures.is_empty() && whole {
-        let value = captured(vm, src, Captured::Range(found.start, found.end));
+        let value = captured(vm, src, Captured::Range(found.start, found.end))?;
         vm.push(value);
-        return 1;
+        return Ok(1);
     }
     for capture in &found.captures {
-        let value = captured(vm, src, *capture);
+        let value = captured(vm, src, *capture)?;
         vm.push(value);
     }
-    found.captures.len()
+    Ok(found.captures.len())
 }
 
 pub(crate) fn find(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
@@ -117,9 +118,9 @@ fn find_or_match(vm: &mut Vm, host: &mut dyn Host, args: Args, find: bool) -> Re
         Some(found) if find => {
             vm.push(Value::Number((found.start + 1) as f64));
             vm.push(Value::Number(found.end as f64));
-            Ok(2 + push_captures(vm, src, &found, false))
+            Ok(2 + push_captures(vm, src, &found, false)?)
         }
-        Some(found) => Ok(push_captures(vm, src, &found, true)),
+        Some(found) => push_captures(vm, src, &found, true),
         None => vm.give(Value::Nil),
     }
 }
@@ -174,7 +175,7 @@ fn gmatch_step(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     if let Closure::Native(native) = &mut vm.heap.funcs.items[id.index()].closure {
         native.upvals[2] = Value::Number(next as f64);
     }
-    Ok(push_captures(vm, src, &found, true))
+    push_captures(vm, src, &found, true)
 }
 
 pub(crate) fn gsub(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
@@ -273,18 +274,18 @@ fn append_replacement(
     let value = match replacement {
         Value::Str(template) => return append_template(vm, out, src, found, template),
         Value::Table(_) => {
-            let key = captured(vm, src, first);
+            let key = captured(vm, src, first)?;
             vm.index(host, replacement, key)?
         }
         _ => {
             let args: Vec<Value> = if found.captures.is_empty() {
-                vec![captured(vm, src, whole)]
+                vec![captured(vm, src, whole)?]
             } else {
                 found
                     .captures
                     .iter()
                     .map(|capture| captured(vm, src, *capture))
-                    .collect()
+                    .collect::<Result<_>>()?
             };
             vm.call_value(host, replacement, &args)?
         }
@@ -348,6 +349,7 @@ fn append_template(
         match capture {
             Captured::Range(start, end) => out.extend_from_slice(&source[start..end]),
             Captured::Position(at) => crate::number::write(out, at as f64),
+            Captured::Unfinished => return Err(invalid("unfinished capture")),
         }
     }
     Ok(())
