@@ -7,6 +7,7 @@ use crate::log::LogControl;
 use crate::shutdown::Shutdown;
 use kumi_store::{Config, Outputs, Store};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,6 +66,10 @@ pub enum ServerError {
     /// The system refused something the loop cannot do without.
     #[error("the event loop failed")]
     Loop(#[from] io::Error),
+    /// A defect in the engine: it panicked in the middle of a change, so that its data cannot be
+    /// trusted any more. The log has the panic with its backtrace.
+    #[error("the engine panicked in the middle of a change; its data cannot be trusted")]
+    Engine,
 }
 
 /// Serves clients on the calling thread until it is asked to stop.
@@ -114,9 +119,17 @@ pub fn run(
         outputs: &mut Outputs::new(),
     };
     announce(&front);
-    let served = serve(&mut front, &mut engine);
-    let stopped = served.and_then(|()| stop(&mut front, &mut engine));
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let served = serve(&mut front, &mut engine);
+        served.and_then(|()| stop(&mut front, &mut engine))
+    }));
     shutdown.attach(None);
+    let Ok(stopped) = outcome else {
+        tracing::error!("the engine panicked in the middle of a change: the server stops");
+        // Not dropped: a drop would walk data that may be inconsistent.
+        std::mem::forget(store);
+        return Err(ServerError::Engine);
+    };
     if ends_process {
         std::mem::forget(store);
     } else {

@@ -126,6 +126,22 @@ fn a_server_that_listens_nowhere_does_not_start() {
 }
 
 #[test]
+fn a_panic_inside_a_change_stops_the_server_and_says_so() {
+    let mut server = Process::start(&["--enable-debug-command", "yes"]);
+    let mut client = server.connect();
+    client.send("DEBUG PANIC\r\n");
+    client.expect("-ERR internal error\r\n");
+    client.send("DEBUG PANIC IN-CHANGE\r\n");
+    assert_eq!(server.wait().code(), Some(1));
+    let said = "the engine panicked in the middle of a change";
+    assert!(
+        server.log.iter().any(|line| line.contains(said)),
+        "{:#?}",
+        server.log
+    );
+}
+
+#[test]
 fn log_lines_have_redis_shape() {
     let server = Process::start(&["--daemonize", "yes", "--activerehashing", "yes"]);
     let pid = server.child.id();

@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use crate::session::{Blocked, BlockedOn, Session, SessionKey};
 use crate::store::{Flow, Store};
 use kumi_resp::{Args, OwnedArgs};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 pub(crate) struct Ctx<'a> {
     pub(crate) store: &'a mut Store,
@@ -134,7 +134,11 @@ impl<'a> Ctx<'a> {
         self.propagated = false;
         self.store.keyspace.propagation.begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| (row.run)(self, args)));
-        let result = outcome.unwrap_or_else(|_| {
+        let result = outcome.unwrap_or_else(|panic| {
+            if self.store.keyspace.changing {
+                // Its accounts may be wrong: the server stops instead of going on with them.
+                resume_unwind(panic);
+            }
             tracing::error!(
                 cmd = row.name,
                 "a command panicked; its client got an internal error"

@@ -65,9 +65,9 @@ const HOOKS: &[Hook] = &[
     ),
     (
         "PANIC",
-        0..=0,
-        "",
-        "Panics inside of a command; the client gets an internal error.",
+        0..=1,
+        "[IN-CHANGE]",
+        "Panics inside of a command; the client gets an internal error. IN-CHANGE panics in the middle of a change of the data, which stops the server.",
         panic,
     ),
     (
@@ -264,7 +264,12 @@ fn serialized_integer(number: i64) -> usize {
     }
 }
 
-fn panic(_: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+fn panic(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    match args.get(2) {
+        None => {}
+        Some(word) if word.eq_ignore_ascii_case(b"IN-CHANGE") => ctx.store.keyspace.changing = true,
+        Some(_) => return Err(CommandError::SYNTAX),
+    }
     panic!("DEBUG PANIC was called");
 }
 
@@ -464,7 +469,42 @@ mod tests {
         lab().check(&[
             ("DEBUG PANIC", "-ERR internal error\r\n"),
             ("PING", "+PONG\r\n"),
+            ("DEBUG PANIC NOW", "-ERR syntax error\r\n"),
         ]);
+    }
+
+    #[test]
+    fn a_panic_inside_a_change_is_not_caught() {
+        let mut lab = lab();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            lab.run("DEBUG PANIC IN-CHANGE")
+        }));
+        assert!(outcome.is_err());
+    }
+
+    #[test]
+    fn a_change_that_ended_leaves_no_mark() {
+        let mut lab = lab();
+        let lines = [
+            "SET a 1",
+            "INCR a",
+            "APPEND a 2",
+            "EXPIRE a 100",
+            "PERSIST a",
+            "RENAME a b",
+            "COPY b c",
+            "DEL b",
+            "HSET h f v",
+            "HINCRBY h f 1",
+            "HDEL h f",
+            "SADD s 1 2",
+            "SREM s 1",
+            "FLUSHALL",
+        ];
+        for line in lines {
+            lab.run(line);
+            assert!(!lab.store.keyspace.changing, "after {line}");
+        }
     }
 
     #[test]

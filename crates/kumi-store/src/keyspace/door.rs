@@ -229,6 +229,7 @@ impl<'a> Keys<'a> {
                 return Err(CommandError::WRONG_TYPE);
             }
             let before_bytes = entry.heap_bytes();
+            self.keyspace.changing = true;
             entry.edit_bytes(edit);
             let after_bytes = entry.heap_bytes();
             if self.touch {
@@ -261,6 +262,7 @@ impl<'a> Keys<'a> {
     /// Takes a key out with its value and deadline.
     pub(crate) fn take(&mut self, key: &[u8]) -> Option<Entry> {
         let (hash, position) = self.find(key)?;
+        self.keyspace.changing = true;
         let entry = self.keyspace.dbs[self.db].take(hash, position);
         self.signal_modified(key);
         Some(entry)
@@ -297,6 +299,7 @@ impl<'a> Keys<'a> {
         if before != after {
             let entry = db.table.at_mut(position);
             let before_bytes = entry.heap_bytes();
+            self.keyspace.changing = true;
             entry.set_deadline(after);
             db.entry_bytes = db.entry_bytes - before_bytes + entry.heap_bytes();
             db.unindex_deadline(hash, before);
@@ -365,6 +368,7 @@ impl<'a> Keys<'a> {
     /// Replaces the value of a live entry.
     #[inline]
     fn replace(&mut self, hash: u64, position: Position, value: NewValue<'_>, expiry: Expiry) {
+        self.keyspace.changing = true;
         let db = &mut self.keyspace.dbs[self.db];
         let entry = db.table.at_mut(position);
         let before_bytes = entry.heap_bytes();
@@ -404,6 +408,7 @@ impl<'a> Keys<'a> {
 
     /// Adds an entry where a search for its key came upon no live one.
     fn add(&mut self, hash: u64, found: Found, entry: Entry) {
+        self.keyspace.changing = true;
         self.notify(NotifyFlags::NEW, "new", entry.key());
         let db = &mut self.keyspace.dbs[self.db];
         if let Found::Live(position) | Found::Frozen(position) = found {

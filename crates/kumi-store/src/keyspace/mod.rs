@@ -200,6 +200,9 @@ pub(crate) struct Keyspace {
     /// `lazyfree-lazy-expire`: the record of an expired key is UNLINK instead of DEL.
     pub(crate) lazy_expire: bool,
     garbage: Vec<Garbage>,
+    /// A change has begun and its accounts are not brought up to date yet. A panic now leaves data
+    /// that cannot be trusted.
+    pub(crate) changing: bool,
     /// The buffer in which small collections are edited.
     scratch: Vec<u8>,
     /// Hashes of the keys of the run of requests that is being executed.
@@ -228,6 +231,7 @@ impl Keyspace {
             expiry_frozen: false,
             lazy_expire: false,
             garbage: Vec::new(),
+            changing: false,
             scratch: Vec::new(),
             hints: Hints::default(),
             due: Vec::new(),
@@ -290,6 +294,7 @@ impl Keyspace {
     /// of it.
     fn signal_modified(&mut self, db: usize, key: &[u8]) {
         self.recount(db);
+        self.changing = false;
         if !self.watchers.is_empty() {
             let table = &self.dbs[db].table;
             self.watchers
@@ -485,6 +490,7 @@ impl Keyspace {
 
     /// Removes a key that was found expired.
     fn expire_at(&mut self, db: usize, hash: u64, position: Position) {
+        self.changing = true;
         let entry = self.dbs[db].take(hash, position);
         self.after_expiry(db, entry);
     }

@@ -141,12 +141,16 @@ impl Keys<'_> {
             self.keyspace.scratch = scratch;
             let collection = entry.boxed_mut().and_then(T::of_mut);
             let collection = collection.ok_or(CommandError::WRONG_TYPE)?;
-            (result, changed) = match edit(collection)? {
+            self.keyspace.changing = true;
+            let outcome = edit(collection);
+            self.keyspace.changing = false;
+            (result, changed) = match outcome? {
                 Edit::Changed(result) => (result, true),
                 Edit::Unchanged(result) => (result, false),
             };
             is_empty = collection.is_empty();
         }
+        self.keyspace.changing = changed;
         let db = &mut self.keyspace.dbs[self.db];
         let after_bytes = db.table.at(position).heap_bytes();
         db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
