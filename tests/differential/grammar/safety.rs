@@ -62,8 +62,18 @@ pub(crate) fn is_safe(request: &Request) -> bool {
             !(1_000_000..=536_870_912).contains(&offset)
                 || (length > 0 && offset + length > 536_870_912)
         }
+        // The same for bits: what is too far is refused, what is near is small.
+        "setbit" => bit_is_near(&word(2)),
+        "bitfield" => words
+            .iter()
+            .all(|word| bit_is_near(word.trim_start_matches('#'))),
         _ => true,
     }
+}
+
+fn bit_is_near(offset: &str) -> bool {
+    let offset = offset.parse::<i64>().unwrap_or(0);
+    !(100_000..=4_294_967_296).contains(&offset)
 }
 
 fn client_is_safe(request: &Request, words: &[String]) -> bool {

@@ -1,6 +1,6 @@
-//! The rows of the string commands.
+//! The rows of the string commands, bitmaps and HyperLogLogs among them.
 
-use super::{Generator, Row, row};
+use super::{Generator, Row, bitmaps, hyperloglog, row};
 use crate::command::Arg;
 
 pub(super) const ROWS: &[Row] = &[
@@ -31,6 +31,27 @@ pub(super) const ROWS: &[Row] = &[
     row("DECRBY", &[], key_integer),
     row("INCRBYFLOAT", &[], incrbyfloat).weight(20),
     row("LCS", &["LEN", "IDX", "MINMATCHLEN", "WITHMATCHLEN"], lcs).weight(15),
+    row("SETBIT", &[], bitmaps::setbit).weight(20),
+    row("GETBIT", &[], bitmaps::getbit),
+    row("BITCOUNT", &["BYTE", "BIT"], bitmaps::bitcount),
+    row("BITPOS", &["BYTE", "BIT"], bitmaps::bitpos).weight(12),
+    row("BITOP", &["AND", "OR", "XOR", "NOT"], bitmaps::bitop),
+    row(
+        "BITFIELD",
+        &["GET", "SET", "INCRBY", "OVERFLOW", "WRAP", "SAT", "FAIL"],
+        bitmaps::bitfield,
+    )
+    .weight(15),
+    row("BITFIELD_RO", &["GET"], bitmaps::bitfield_ro),
+    row("PFADD", &[], hyperloglog::pfadd).weight(20),
+    row("PFCOUNT", &[], hyperloglog::keys),
+    row("PFMERGE", &[], hyperloglog::keys),
+    row(
+        "PFDEBUG",
+        &["DECODE", "ENCODING", "TODENSE"],
+        hyperloglog::pfdebug,
+    )
+    .weight(4),
 ];
 
 fn one_key(generator: &mut Generator<'_>) -> Vec<Arg> {
