@@ -179,6 +179,8 @@ pub(crate) const CHANGED_COLUMNS: &[(&str, &str, &str)] = &[
         "[nondeterministic_output request_policy:special response_policy:special]",
     ),
     ("wait", "flags", "[]"),
+    ("zrank", "arity", "-3"),
+    ("zrevrank", "arity", "-3"),
 ];
 
 /// INFO fields of 7.0 that are not there.
