@@ -147,6 +147,11 @@ pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     "lmove",
     "rpoplpush",
     "lmpop",
+    "blpop",
+    "brpop",
+    "blmove",
+    "brpoplpush",
+    "blmpop",
 ];
 
 /// Columns of COMMAND's rows that 7.2 changed: the command, the column, and what is there now.

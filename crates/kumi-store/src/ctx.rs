@@ -22,6 +22,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) now: Now,
     /// The last reading of the steady clock, from which durations are told.
     clock_ns: u64,
+    /// The command that runs.
+    pub(crate) running: Option<CommandId>,
     /// Inside EXEC: nothing may block.
     pub(crate) in_exec: bool,
     /// The command waited for a key and is executed again.
@@ -51,6 +53,7 @@ impl<'a> Ctx<'a> {
             db,
             now,
             clock_ns: now.mono_ns,
+            running: None,
             in_exec: false,
             resumed: false,
             flow: Flow::Done,
@@ -121,6 +124,7 @@ impl<'a> Ctx<'a> {
     /// Runs one resolved command: the only caller of a row's function.
     pub(crate) fn call(&mut self, id: CommandId, args: Args<'_>) {
         let row = self.store.index.get(id).row;
+        self.running = Some(id);
         if !row.has(flag::FAST) {
             self.store.end_measuring(self.host);
             self.clock_ns = self.clock_ns.max(self.store.now.mono_ns);

@@ -87,6 +87,40 @@ impl Extended {
         }
     }
 
+    /// The product with a factor, rounded to the format and then up to a whole number. Numbers beyond `i128` become
+    /// its ends.
+    pub(crate) fn scale_up(self, factor: u32) -> i128 {
+        let end = if self.negative { i128::MIN } else { i128::MAX };
+        let Magnitude::Finite { mantissa, exponent } = self.magnitude else {
+            return end;
+        };
+        let product = Significand {
+            bits: u128::from(mantissa) * u128::from(factor),
+            exponent,
+            sticky: false,
+        };
+        let Magnitude::Finite { mantissa, exponent } =
+            Self::round(self.negative, &product).magnitude
+        else {
+            return end;
+        };
+        let mantissa = i128::from(mantissa);
+        match exponent {
+            0..=62 => (mantissa << exponent) * if self.negative { -1 } else { 1 },
+            63.. if mantissa != 0 => end,
+            63.. => 0,
+            _ => {
+                // Shifting an integer rounds down.
+                let shift = exponent.unsigned_abs().min(127) as u32;
+                if self.negative {
+                    -(mantissa >> shift)
+                } else {
+                    -(-mantissa >> shift)
+                }
+            }
+        }
+    }
+
     /// The sum, unless it is infinite or not a number.
     pub(crate) fn checked_add(self, other: Self) -> Option<Self> {
         use Magnitude::Finite;

@@ -12,7 +12,7 @@
 use crate::command::CommandId;
 use crate::ctx::Ctx;
 use crate::host::Host;
-use crate::keyspace::{Look, Type};
+use crate::keyspace::{Entry, Look, Type};
 use crate::output::Outputs;
 use crate::session::{Blocked, BlockedOn, SessionKey};
 use crate::store::{Effect, Flow, Store};
@@ -30,7 +30,6 @@ pub(crate) struct KeyWait {
 
 /// Which changes of a key end the wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "the blocking commands come next")]
 pub(crate) enum Wake {
     /// The key holds this type. Deletion and other types leave the session waiting.
     Holds(Type),
@@ -40,17 +39,14 @@ pub(crate) enum Wake {
 
 impl Ctx<'_> {
     /// Whether a command that finds nothing may wait. Inside a transaction it answers at once.
-    #[allow(dead_code, reason = "the blocking commands come next")]
     pub(crate) fn may_block(&self) -> bool {
         !self.in_exec
     }
 
     /// Leaves the session waiting until one of `keys` is ready or `timeout_ms` have passed, 0 for
     /// no limit. The command is executed again then.
-    #[allow(dead_code, reason = "the blocking commands come next")]
     pub(crate) fn block_on_keys<'k>(
         &mut self,
-        id: CommandId,
         args: Args<'_>,
         keys: impl IntoIterator<Item = &'k [u8]>,
         wake: Wake,
@@ -61,6 +57,9 @@ impl Ctx<'_> {
             self.flow = Flow::Blocked;
             return;
         }
+        let Some(id) = self.running else {
+            return;
+        };
         let until_ns = (timeout_ms > 0).then(|| {
             self.now
                 .mono_ns
@@ -156,21 +155,37 @@ impl Store {
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
-        if !session.takes_late_answer() {
+        if matches!(on, BlockedOn::Pause(_)) {
+            // A held command has not begun; it runs when the pause ends.
             return;
         }
         let reply: &[u8] = match (on, session.protocol) {
-            (BlockedOn::Replicas, _) => b":0\r\n",
             (BlockedOn::Keys(_), Protocol::Resp2) => b"*-1\r\n",
             (BlockedOn::Keys(_), Protocol::Resp3) => b"_\r\n",
-            // A held command has not begun; it runs when the pause ends.
-            (BlockedOn::Pause(_), _) => return,
+            (BlockedOn::Replicas | BlockedOn::Pause(_), _) => b":0\r\n",
         };
-        outputs.push(key, reply);
+        self.answer_late(outputs, key, on, reply, false);
+    }
+
+    /// Counts a command that waited in vain, and writes its reply if the client wants one.
+    pub(crate) fn answer_late(
+        &mut self,
+        outputs: &mut Outputs,
+        key: SessionKey,
+        on: &BlockedOn,
+        reply: &[u8],
+        failed: bool,
+    ) {
         if let BlockedOn::Keys(wait) = on {
-            self.record_call(wait.id, 0, false);
+            self.record_call(wait.id, 0, failed);
         }
-        self.list_output(outputs, key);
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        if session.takes_late_answer() {
+            outputs.push(key, reply);
+            self.list_output(outputs, key);
+        }
     }
 
     /// Executes the commands of sessions whose keys are ready. A served command may make further
@@ -183,9 +198,11 @@ impl Store {
         self.serving_ready = true;
         while self.keyspace.waiters.has_ready() {
             for (db, name) in self.keyspace.waiters.take_ready() {
+                let mut held = self.type_held(db, &name);
                 for key in self.keyspace.waiters.sessions(db, &name) {
-                    if self.is_woken(key, db, &name) {
+                    if self.is_woken(key, db, held) {
                         self.execute_again(key, outputs, host);
+                        held = self.type_held(db, &name);
                     }
                 }
             }
@@ -193,22 +210,25 @@ impl Store {
         self.serving_ready = false;
     }
 
-    /// Whether a session still waits for this key, and the key is what it waits for.
-    fn is_woken(&mut self, key: SessionKey, db: usize, name: &[u8]) -> bool {
-        let session = self.sessions.get(key);
+    fn type_held(&mut self, db: usize, name: &[u8]) -> Option<Type> {
+        let mut keys = self.keyspace.keys(db, self.now.unix_ms(), false);
+        keys.look(name, Look::Quiet).map(Entry::type_of)
+    }
+
+    /// Whether a session still waits for a key of this database, and what the key holds now is what
+    /// it waits for.
+    fn is_woken(&self, key: SessionKey, db: usize, held: Option<Type>) -> bool {
+        let session = self.sessions.get(key).filter(|session| !session.closing);
         let Some(BlockedOn::Keys(wait)) = session
             .and_then(|session| session.blocked.as_ref())
             .map(|blocked| &blocked.on)
         else {
             return false;
         };
+        debug_assert_eq!(wait.db, db, "waiters are listed under their database");
         match wait.wake {
             Wake::Any => true,
-            Wake::Holds(wanted) => {
-                let mut keys = self.keyspace.keys(db, self.now.unix_ms(), false);
-                let entry = keys.look(name, Look::Quiet);
-                entry.is_some_and(|entry| entry.type_of() == wanted)
-            }
+            Wake::Holds(wanted) => held == Some(wanted),
         }
     }
 

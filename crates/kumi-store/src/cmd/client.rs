@@ -460,7 +460,8 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let ended = target.and_then(|key| Some((key, ctx.store.unblock(key)?)));
     if let Some((key, blocked)) = &ended {
         if with_error {
-            ctx.store.answer_unblocked(ctx.reply.outputs(), *key);
+            let outputs = ctx.reply.outputs();
+            ctx.store.answer_unblocked(outputs, *key, &blocked.on);
         } else {
             let outputs = ctx.reply.outputs();
             ctx.store.answer_timeout(outputs, *key, &blocked.on);
@@ -578,15 +579,10 @@ impl Store {
         }
     }
 
-    fn answer_unblocked(&mut self, outputs: &mut Outputs, key: SessionKey) {
-        let Some(session) = self.sessions.get_mut(key) else {
-            return;
-        };
+    fn answer_unblocked(&mut self, outputs: &mut Outputs, key: SessionKey, on: &BlockedOn) {
+        const REPLY: &[u8] = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n";
         self.stats.count_error(b"UNBLOCKED");
-        if session.takes_late_answer() {
-            outputs.push(key, b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
-            self.list_output(outputs, key);
-        }
+        self.answer_late(outputs, key, on, REPLY, true);
     }
 }
 

@@ -1,10 +1,13 @@
-//! Lists: pushing, popping, reading and changing. Moves between lists and LMPOP are in `lists/moving.rs`, LPOS in
-//! `lists/search.rs`. The structure is `types/list.rs`.
+//! Lists: pushing, popping, reading and changing. Moves between lists and LMPOP are in `lists/moving.rs`, the
+//! commands that wait in `lists/blocking.rs`, LPOS in `lists/search.rs`. The structure is `types/list.rs`.
 
+mod blocking;
 mod moving;
 mod search;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting_tests;
 
 use super::parse::integer;
 use crate::command::{Command, Group, category, flag};
@@ -16,6 +19,7 @@ use crate::keyspace::{Edit, Keys, Look, Missing};
 use crate::reply::Reply;
 use crate::types::list::{List, ListLimits, ListRef, Side};
 use crate::types::packed::Elem;
+use blocking::{blmove, blmpop, blpop, brpop, brpoplpush};
 use kumi_resp::Args;
 use moving::{lmove, lmpop, rpoplpush};
 use search::lpos;
@@ -32,6 +36,12 @@ const MOVE: &[KeySpec] = &[
     KeySpec::one(1, key::RW | key::ACCESS | key::DELETE),
     KeySpec::one(2, key::RW | key::INSERT),
 ];
+const WAIT: &[KeySpec] = &[KeySpec::range(
+    1,
+    -2,
+    1,
+    key::RW | key::ACCESS | key::DELETE,
+)];
 
 pub(super) const COMMANDS: &[Command] = &[
     Command {
@@ -233,6 +243,65 @@ pub(super) const COMMANDS: &[Command] = &[
         summary: "Takes elements off the first of several lists that is not empty.",
         usage: "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
         run: lmpop,
+        ..BASE
+    },
+    Command {
+        name: "blpop",
+        arity: -3,
+        flags: flag::WRITE | flag::NOSCRIPT | flag::BLOCKING,
+        keys: WAIT,
+        since: "2.0.0",
+        complexity: "O(N), N being the number of keys.",
+        summary: "Takes the first element off the first of several lists that is not empty, and waits for one if none is.",
+        usage: "key [key ...] timeout",
+        run: blpop,
+        ..BASE
+    },
+    Command {
+        name: "brpop",
+        arity: -3,
+        flags: flag::WRITE | flag::NOSCRIPT | flag::BLOCKING,
+        keys: WAIT,
+        since: "2.0.0",
+        complexity: "O(N), N being the number of keys.",
+        summary: "Takes the last element off the first of several lists that is not empty, and waits for one if none is.",
+        usage: "key [key ...] timeout",
+        run: brpop,
+        ..BASE
+    },
+    Command {
+        name: "blmove",
+        arity: 6,
+        flags: flag::WRITE | flag::DENYOOM | flag::NOSCRIPT | flag::BLOCKING,
+        keys: MOVE,
+        since: "6.2.0",
+        summary: "Moves an element from a list to another as `LMOVE` does, and waits for one if there is none.",
+        usage: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
+        run: blmove,
+        ..BASE
+    },
+    Command {
+        name: "brpoplpush",
+        arity: 4,
+        flags: flag::WRITE | flag::DENYOOM | flag::NOSCRIPT | flag::BLOCKING,
+        keys: MOVE,
+        since: "2.2.0",
+        summary: "Moves the last element of a list before the first of another, and waits for one if there is none.",
+        usage: "source destination timeout",
+        deprecated: Some(("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments")),
+        run: brpoplpush,
+        ..BASE
+    },
+    Command {
+        name: "blmpop",
+        arity: -5,
+        flags: flag::WRITE | flag::BLOCKING | flag::MOVABLE_KEYS,
+        keys: &[KeySpec::counted(2, key::RW | key::ACCESS | key::DELETE)],
+        since: "7.0.0",
+        complexity: "O(N+M), N being the number of keys and M the number of elements answered.",
+        summary: "Takes elements off the first of several lists that is not empty, and waits for one if none is.",
+        usage: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+        run: blmpop,
         ..BASE
     },
 ];
@@ -561,6 +630,14 @@ fn pop_event(side: Side) -> &'static str {
     match side {
         Side::Front => "lpop",
         Side::Back => "rpop",
+    }
+}
+
+/// The command that takes elements off an end, as it is recorded.
+fn pop_verb(side: Side) -> &'static [u8] {
+    match side {
+        Side::Front => b"LPOP",
+        Side::Back => b"RPOP",
     }
 }
 

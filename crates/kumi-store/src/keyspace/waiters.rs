@@ -31,7 +31,8 @@ impl Waiters {
     pub(crate) fn add(&mut self, db: usize, key: &[u8], session: SessionKey) {
         let keys = self.dbs.entry(db).or_default();
         let sessions = keys.entry(key.into()).or_default();
-        if !sessions.contains(&session) {
+        // All keys of a session are added together, so a repeated one finds it at the end.
+        if sessions.back() != Some(&session) {
             sessions.push_back(session);
         }
     }

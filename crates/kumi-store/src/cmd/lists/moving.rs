@@ -1,6 +1,6 @@
 //! LMOVE, RPOPLPUSH and LMPOP.
 
-use super::{answer, end, limits, pop_event, push_event, take};
+use super::{answer, end, limits, pop_event, pop_verb, push_event, take};
 use crate::cmd::parse::integer;
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
@@ -10,29 +10,39 @@ use crate::number::format_i64;
 use crate::types::list::{List, Side};
 use crate::types::packed::Elem;
 use kumi_resp::Args;
+use std::ops::Range;
 
 pub(super) fn lmove(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (from, to) = (end(&args[3])?, end(&args[4])?);
-    move_element(ctx, &args[1], &args[2], from, to)
+    let moved = move_element(ctx, &args[1], &args[2], from, to)?;
+    answer_unless(ctx, moved)
 }
 
 pub(super) fn rpoplpush(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    move_element(ctx, &args[1], &args[2], Side::Back, Side::Front)
+    let moved = move_element(ctx, &args[1], &args[2], Side::Back, Side::Front)?;
+    answer_unless(ctx, moved)
 }
 
-/// Moves one element. Source and destination may be one list.
-fn move_element(
+fn answer_unless(ctx: &mut Ctx<'_>, moved: bool) -> CommandResult {
+    if !moved {
+        ctx.reply.null();
+    }
+    Ok(())
+}
+
+/// Moves one element and answers it. Source and destination may be one list. Returns whether there is a source; if not,
+/// nothing is answered.
+pub(super) fn move_element(
     ctx: &mut Ctx<'_>,
     source: &[u8],
     destination: &[u8],
     from: Side,
     to: Side,
-) -> CommandResult {
+) -> Result<bool, CommandError> {
     let limits = limits(ctx);
     let (mut keys, reply) = ctx.keys_and_reply();
     let Some(list) = keys.view::<List>(source, Look::Write)? else {
-        reply.null();
-        return Ok(());
+        return Ok(false);
     };
     let elem = match from {
         Side::Front => list.first(),
@@ -79,10 +89,26 @@ fn move_element(
     }
     answer(reply, Elem::parse(&element));
     ctx.dirty(1);
-    Ok(())
+    Ok(true)
 }
 
 pub(super) fn lmpop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if !pop_many(ctx, args, &parse_pop(args, 1)?)? {
+        ctx.reply.null_array();
+    }
+    Ok(())
+}
+
+/// What LMPOP and BLMPOP take.
+pub(super) struct Pop {
+    /// The positions of the keys.
+    pub(super) keys: Range<usize>,
+    side: Side,
+    count: usize,
+}
+
+/// Reads the arguments from the number of keys on, which stands at `at`.
+pub(super) fn parse_pop(args: Args<'_>, at: usize) -> Result<Pop, CommandError> {
     const NUMKEYS: CommandError = CommandError::fixed("ERR numkeys should be greater than 0");
     const COUNT: CommandError = CommandError::fixed("ERR count should be greater than 0");
     let above_zero = |arg: &[u8], error: CommandError| {
@@ -92,35 +118,39 @@ pub(super) fn lmpop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             .filter(|&number| number > 0)
             .ok_or(error)
     };
-    let names = above_zero(&args[1], NUMKEYS)?;
+    let names = above_zero(&args[at], NUMKEYS)?;
     let direction = names
-        .checked_add(2)
+        .checked_add(at + 1)
         .and_then(|at| args.get(at))
         .ok_or(CommandError::SYNTAX)?;
     let side = end(direction)?;
-    let options = names + 3;
+    let options = at + names + 2;
     let count = match args.len() - options {
         0 => 1,
         2 if args[options].eq_ignore_ascii_case(b"count") => above_zero(&args[options + 1], COUNT)?,
         _ => return Err(CommandError::SYNTAX),
     };
+    Ok(Pop {
+        keys: at + 1..at + 1 + names,
+        side,
+        count,
+    })
+}
+
+/// Takes elements off the first list there is. Returns whether there is one; if not, nothing is answered.
+pub(super) fn pop_many(ctx: &mut Ctx<'_>, args: Args<'_>, pop: &Pop) -> Result<bool, CommandError> {
     let limits = limits(ctx);
     let (mut keys, reply) = ctx.keys_and_reply();
-    for key in args.iter().skip(2).take(names) {
+    for key in pop.keys.clone().map(|at| &args[at]) {
         if keys.view::<List>(key, Look::Write)?.is_none() {
             continue;
         }
         reply.array(2);
         reply.bulk(key);
-        let popped = take(&mut keys, reply, key, side, Some(count), limits)?.unwrap_or(0);
+        let popped = take(&mut keys, reply, key, pop.side, Some(pop.count), limits)?.unwrap_or(0);
         ctx.dirty(popped);
-        let verb: &[u8] = match side {
-            Side::Front => b"LPOP",
-            Side::Back => b"RPOP",
-        };
-        ctx.propagate_as([verb, key, &*format_i64(popped as i64)]);
-        return Ok(());
+        ctx.propagate_as([pop_verb(pop.side), key, &*format_i64(popped as i64)]);
+        return Ok(true);
     }
-    reply.null_array();
-    Ok(())
+    Ok(false)
 }
