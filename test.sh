@@ -2,10 +2,10 @@
 # The one test command: ./test.sh [--quick]
 #
 # Installs what it needs (Debian packages), then checks format, lints, every test, the unsafe module under
-# AddressSanitizer, the fuzz targets for a bounded time, the core that has no standard library, and the documentation.
-# Stops at the first failure. Servers that tests start listen on loopback and Unix sockets only, and none is left
-# behind. --quick leaves out what needs another build (the sanitizer, the fuzz targets, the documentation) and takes a
-# sample of the seeds of simulations and of the differential test.
+# AddressSanitizer, the fuzz targets for a bounded time, the core that has no standard library, the workshop, and the
+# documentation. Stops at the first failure. Servers that tests start listen on loopback and Unix sockets only, and none
+# is left behind. --quick leaves out what needs another build (the sanitizer, the fuzz targets, the documentation) and
+# takes a sample of the seeds of simulations and of the differential test.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

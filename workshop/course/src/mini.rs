@@ -24,9 +24,10 @@ pub fn main(arguments: &[String]) -> Result<bool, String> {
     let folder = files::learner();
     let state = State::load(&folder);
     let mut arguments = Arguments::new(arguments);
-    let lang = match arguments.option("--lang")? {
-        Some(code) => Lang::from_code(&code).ok_or("--lang en | ja")?,
-        None => state.lang(),
+    let lang = match arguments.option("--lang") {
+        Ok(Some(code)) => Lang::from_code(&code).ok_or("--lang en | ja")?,
+        Ok(None) => state.lang(),
+        Err(_) => return Err("--lang en | ja".to_string()),
     };
     let mut mini = Mini { folder, state, lang };
     let Some(command) = arguments.word() else {

@@ -34,6 +34,8 @@ pub struct Red {
     pub failure: Failure,
     /// The missing piece that the server's log named: step and file.
     pub todo: Option<(u8, String)>,
+    /// The log line of a panic that is not a `todo!`: its text, file and line.
+    pub panic: Option<String>,
     /// The last log line, if the server ended.
     pub ended: Option<String>,
 }
@@ -63,7 +65,7 @@ pub fn run(target: &Target, options: &Options, mut say: impl FnMut(&str)) -> Res
         let mut server = match target {
             Target::Binary(binary, arguments) => {
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                Some(Server::start(binary, &arguments)?)
+                Some(Server::start(binary, &arguments).map_err(|last_line| not_started(&last_line, options.lang))?)
             }
             Target::Running(_) => None,
         };
@@ -93,9 +95,10 @@ pub fn run(target: &Target, options: &Options, mut say: impl FnMut(&str)) -> Res
                 Err(failure) => {
                     let todo =
                         server.as_ref().and_then(|server| server.todo_since(log_start.saturating_sub(2), test.step));
+                    let panic = server.as_ref().and_then(|server| panic_in(&server.log()[log_start..]));
                     let ended = server.as_mut().and_then(|server| (!server.is_running()).then_some(server));
                     let ended = ended.map(|server| server.log().last().cloned().unwrap_or_default());
-                    let red = Red { test, failure, todo, ended };
+                    let red = Red { test, failure, todo, panic, ended };
                     explain(&red, options.lang).iter().for_each(|line| say(line));
                     outcome.red = Some(red);
                     break;
@@ -118,6 +121,11 @@ pub fn explain(red: &Red, lang: Lang) -> Vec<String> {
             Lang::En => format!("      a todo! was reached: step {step}, src/{file} is not written yet"),
             Lang::Ja => format!("      todo! に到達しました: ステップ {step} の src/{file} が未実装です"),
         });
+    } else if let Some(line) = &red.panic {
+        lines.push(match lang {
+            Lang::En => format!("      the server's code panicked: {line}"),
+            Lang::Ja => format!("      サーバのコードがパニックしました: {line}"),
+        });
     } else if let Some(line) = &red.ended {
         lines.push(match lang {
             Lang::En => format!("      the server ended; the last line of its log: {line}"),
@@ -127,4 +135,45 @@ pub fn explain(red: &Red, lang: Lang) -> Vec<String> {
     lines.extend(red.failure.lines(lang).into_iter().map(|line| format!("      {line}")));
     lines.push(format!("      → {}", red.test.nudge(lang)));
     lines
+}
+
+/// The first panic in a learner's file: `ERROR text (src/FILE:LINE)`, as log.rs writes it, without `ERROR`. A `todo!` is
+/// told in another way.
+fn panic_in(log: &[String]) -> Option<String> {
+    let mut lines = log.iter().filter_map(|line| line.strip_prefix("ERROR "));
+    let panic = lines.find(|line| line.contains(" (src") && !line.contains("not yet implemented"))?;
+    Some(panic.to_string())
+}
+
+/// The error if the server under test ended, or did not listen in time.
+fn not_started(last_line: &str, lang: Lang) -> String {
+    match lang {
+        Lang::En => format!("the server did not start to listen; the last line of its log: {last_line}"),
+        Lang::Ja => format!("サーバが待ち受けを開始しませんでした。ログの最後の行: {last_line}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_told_with_its_file_and_line() {
+        let log = ["INFO listening on 127.0.0.1:1", "ERROR not yet implemented: step 5: expiry.rs (src/expiry.rs:64)"];
+        let mut log = log.map(str::to_string).to_vec();
+        assert_eq!(panic_in(&log), None);
+        log.push("ERROR index out of bounds (src/commands.rs:85)".to_string());
+        let panic = panic_in(&log);
+        assert_eq!(panic.as_deref(), Some("index out of bounds (src/commands.rs:85)"));
+        let failure = Failure {
+            sent: Vec::new(),
+            expected: crate::wire::Expected::Bytes(b"+OK\r\n".to_vec()),
+            got: b"-ERR internal error\r\n".to_vec(),
+            ending: crate::wire::Ending::Different,
+        };
+        let red = Red { test: &steps::of(3)[0], failure, todo: None, panic, ended: None };
+        for (lang, start) in [(Lang::En, "panicked: index"), (Lang::Ja, "パニックしました: index")] {
+            assert!(explain(&red, lang)[1].contains(start), "{:?}", explain(&red, lang));
+        }
+    }
 }

@@ -19,7 +19,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a binary with `--port 0` and waits until its log says where it listens.
+    /// Starts a binary with `--port 0` and waits until its log says where it listens. The error is the last log line.
     pub fn start(binary: &Path, arguments: &[&str]) -> Result<Server, String> {
         let mut child = Command::new(binary)
             .args(arguments)
@@ -50,7 +50,9 @@ impl Server {
                 return Ok(server);
             }
             if !running || Instant::now() > deadline {
-                return Err(server.log().last().cloned().unwrap_or_default());
+                // The standard library's advice on backtraces comes after the panic's own line.
+                let log = server.log();
+                return Err(log.iter().rfind(|line| !line.contains("RUST_BACKTRACE")).cloned().unwrap_or_default());
             }
             std::thread::sleep(Duration::from_millis(5));
         }

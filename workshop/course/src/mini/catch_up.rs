@@ -8,6 +8,7 @@ use super::{Mini, step_argument};
 use crate::files;
 use crate::generate::Stage;
 use crate::lang::Lang;
+use crate::steps;
 
 pub(super) fn catch_up(mini: &Mini, arguments: &mut Arguments) -> Result<bool, String> {
     let yes = arguments.flag("--yes");
@@ -44,15 +45,13 @@ pub(super) fn catch_up(mini: &Mini, arguments: &mut Arguments) -> Result<bool, S
     println!(
         "{}",
         match mini.lang {
-            Lang::En => format!(
-                "✓ src/ now has steps 1 to {step}; your files are in {old_name}/. Go on with step {}.",
-                step + 1
-            ),
-            Lang::Ja => format!(
-                "✓ src/ はステップ 1〜{step} の模範解答になりました。元のファイルは {old_name}/ にあります。ステップ {} に進みましょう。",
-                step + 1
-            ),
+            Lang::En => format!("✓ src/ now has steps 1 to {step}; your files are in {old_name}/."),
+            Lang::Ja =>
+                format!("✓ src/ はステップ 1〜{step} の模範解答になりました。元のファイルは {old_name}/ にあります。"),
         }
     );
+    if step < steps::LAST {
+        println!("{} cargo mini test {}", mini.lang.pick("Next:", "次は:"), step + 1);
+    }
     Ok(true)
 }

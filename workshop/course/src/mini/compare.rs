@@ -119,12 +119,16 @@ fn shown(rows: &[Row]) -> Vec<Option<usize>> {
     shown
 }
 
-/// Cut or filled to the width of a side. Wide characters count as two columns.
+/// Cut, with `…` at the cut, or filled to the width of a side. Wide characters count as two columns.
 fn pad(text: &str) -> String {
+    let width_of = |character: char| if character > '\u{2e80}' { 2 } else { 1 };
+    let fits = text.chars().map(width_of).sum::<usize>() <= WIDTH;
     let (mut padded, mut columns) = (String::new(), 0);
     for character in text.chars() {
-        let width = if character > '\u{2e80}' { 2 } else { 1 };
-        if columns + width > WIDTH {
+        let width = width_of(character);
+        if !fits && columns + width >= WIDTH {
+            padded.push('…');
+            columns += 1;
             break;
         }
         padded.push(character);
@@ -154,5 +158,7 @@ mod tests {
         let rows = side_by_side(&lines("a b c d e f g"), &lines("a b c d e f h"));
         assert_eq!(shown(&rows).first(), Some(&Some(4)));
         assert_eq!(pad("あ").chars().count(), WIDTH - 1);
+        assert_eq!(pad(&"x".repeat(WIDTH)), "x".repeat(WIDTH));
+        assert_eq!(pad(&"x".repeat(WIDTH + 1)), format!("{}…", "x".repeat(WIDTH - 1)));
     }
 }

@@ -117,6 +117,10 @@ fn the_commands_speak_the_learners_language() {
     let asked = mini(&folder, &["catch-up", "1"]);
     assert!(!asked.status.success() && text_of(&asked).contains("何も変更していません"));
     assert!(!folder.join("src.old-1").exists());
+    let last = succeeded(mini(&folder, &["catch-up", "7", "--yes"]));
+    assert!(last.contains("src.old-1") && !last.contains("次は"), "{last}");
+    let unfinished = mini(&folder, &["test", "--lang"]);
+    assert!(!unfinished.status.success() && text_of(&unfinished).contains("--lang en | ja"));
     // A mistake of the learner's: cargo's error, and a line that says where to begin.
     std::fs::write(folder.join("src/server.rs"), "fn broken( {}").expect("written");
     let broken = text_of(&mini(&folder, &["test", "1"]));
