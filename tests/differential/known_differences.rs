@@ -152,6 +152,18 @@ pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     "blmove",
     "brpoplpush",
     "blmpop",
+    "zmpop",
+    "bzpopmin",
+    "bzpopmax",
+    "bzmpop",
+    "zrangestore",
+    "zunion",
+    "zunionstore",
+    "zinter",
+    "zinterstore",
+    "zdiff",
+    "zdiffstore",
+    "zintercard",
 ];
 
 /// Columns of COMMAND's rows that 7.2 changed: the command, the column, and what is there now.

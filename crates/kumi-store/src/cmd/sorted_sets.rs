@@ -1,14 +1,19 @@
 //! Sorted sets: members with scores, in the order of their scores. Ranges are in
-//! `sorted_sets/range.rs`, popped and random members in `sorted_sets/pick.rs`.
+//! `sorted_sets/range.rs`, popped and random members in `sorted_sets/pick.rs`, unions, intersections
+//! and differences in `sorted_sets/algebra.rs`, the commands that wait in `sorted_sets/waiting.rs`.
 //!
 //! A command looks at a sorted set or edits it through the door; how it is stored is not seen here.
 //! The encoding OBJECT ENCODING shows follows the limits of the configuration.
 
 mod add;
+mod algebra;
+#[cfg(test)]
+mod combined_tests;
 mod pick;
 mod range;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use super::elements::scan_elements;
 use crate::command::{Command, Group, category, flag};
@@ -19,12 +24,14 @@ use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Edit, Look, Missing};
 use crate::types::zset::{Zset, ZsetLimits, ZsetRef};
 use add::{zadd, zincrby};
+use algebra::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
 use kumi_resp::{Args, Protocol, encode};
 use pick::{zpopmax, zpopmin, zrandmember};
 use range::{
-    zcount, zlexcount, zrange, zrangebylex, zrangebyscore, zremrangebylex, zremrangebyrank,
-    zremrangebyscore, zrevrange, zrevrangebylex, zrevrangebyscore,
+    zcount, zlexcount, zrange, zrangebylex, zrangebyscore, zrangestore, zremrangebylex,
+    zremrangebyrank, zremrangebyscore, zrevrange, zrevrangebylex, zrevrangebyscore,
 };
+use waiting::{bzmpop, bzpopmax, bzpopmin, zmpop};
 
 const BASE: Command = Command {
     categories: category::SORTED_SET,
@@ -37,6 +44,16 @@ const UPDATE: &[KeySpec] = &[KeySpec::one(1, key::RW | key::UPDATE)];
 const CHANGE: &[KeySpec] = &[KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE)];
 const DELETE: &[KeySpec] = &[KeySpec::one(1, key::RW | key::DELETE)];
 const POP: &[KeySpec] = &[KeySpec::one(1, key::RW | key::ACCESS | key::DELETE)];
+const WAIT: &[KeySpec] = &[KeySpec::range(
+    1,
+    -2,
+    1,
+    key::RW | key::ACCESS | key::DELETE,
+)];
+const STORE: &[KeySpec] = &[
+    KeySpec::one(1, key::OW | key::UPDATE),
+    KeySpec::counted(2, key::RO | key::ACCESS),
+];
 const LOG_N_PLUS_M: &str =
     "O(log(N)+M), N being the size of the set and M the number of members in question.";
 
@@ -338,6 +355,153 @@ pub(super) const COMMANDS: &[Command] = &[
         usage: "key cursor [MATCH pattern] [COUNT count]",
         tips: &["nondeterministic_output"],
         run: zscan,
+        ..BASE
+    },
+    Command {
+        name: "zmpop",
+        arity: -4,
+        flags: flag::WRITE | flag::MOVABLE_KEYS,
+        keys: &[KeySpec::counted(1, key::RW | key::ACCESS | key::DELETE)],
+        since: "7.0.0",
+        complexity: "O(K+M*log(N)), K being the number of keys, M the number of members taken and N the size of the set.",
+        summary: "Takes members with the lowest or highest scores off the first of several sorted sets that is not empty.",
+        usage: "numkeys key [key ...] <MIN | MAX> [COUNT count]",
+        run: zmpop,
+        ..BASE
+    },
+    Command {
+        name: "bzpopmin",
+        arity: -3,
+        flags: flag::WRITE | flag::NOSCRIPT | flag::BLOCKING | flag::FAST,
+        keys: WAIT,
+        since: "5.0.0",
+        complexity: "O(log(N)), N being the size of the set.",
+        summary: "Takes the member with the lowest score off the first of several sorted sets that is not empty, and waits for one if none is.",
+        usage: "key [key ...] timeout",
+        run: bzpopmin,
+        ..BASE
+    },
+    Command {
+        name: "bzpopmax",
+        arity: -3,
+        flags: flag::WRITE | flag::NOSCRIPT | flag::BLOCKING | flag::FAST,
+        keys: WAIT,
+        since: "5.0.0",
+        complexity: "O(log(N)), N being the size of the set.",
+        summary: "Takes the member with the highest score off the first of several sorted sets that is not empty, and waits for one if none is.",
+        usage: "key [key ...] timeout",
+        run: bzpopmax,
+        ..BASE
+    },
+    Command {
+        name: "bzmpop",
+        arity: -5,
+        flags: flag::WRITE | flag::BLOCKING | flag::MOVABLE_KEYS,
+        keys: &[KeySpec::counted(2, key::RW | key::ACCESS | key::DELETE)],
+        since: "7.0.0",
+        complexity: "O(K+M*log(N)), K being the number of keys, M the number of members taken and N the size of the set.",
+        summary: "Takes members off the first of several sorted sets that is not empty, and waits for one if none is.",
+        usage: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+        run: bzmpop,
+        ..BASE
+    },
+    Command {
+        name: "zrangestore",
+        arity: -5,
+        flags: flag::WRITE | flag::DENYOOM,
+        keys: &[
+            KeySpec::one(1, key::OW | key::UPDATE),
+            KeySpec::one(2, key::RO | key::ACCESS),
+        ],
+        since: "6.2.0",
+        complexity: "O(log(N)+M), N being the size of the set and M the number of members stored.",
+        summary: "Stores a range of a sorted set under another key.",
+        usage: "destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
+        run: zrangestore,
+        ..BASE
+    },
+    Command {
+        name: "zunion",
+        arity: -3,
+        flags: flag::READONLY | flag::MOVABLE_KEYS,
+        keys: &[KeySpec::counted(1, key::RO | key::ACCESS)],
+        since: "6.2.0",
+        complexity: "O(N)+O(M*log(M)), N being the sum of the sizes of the inputs and M the size of the result.",
+        summary: "Returns the members of several sorted sets together.",
+        usage: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
+        run: zunion,
+        ..BASE
+    },
+    Command {
+        name: "zunionstore",
+        arity: -4,
+        flags: flag::WRITE | flag::DENYOOM | flag::MOVABLE_KEYS,
+        keys: STORE,
+        since: "2.0.0",
+        complexity: "O(N)+O(M*log(M)), N being the sum of the sizes of the inputs and M the size of the result.",
+        summary: "Stores the members of several sorted sets together.",
+        usage: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
+        run: zunionstore,
+        ..BASE
+    },
+    Command {
+        name: "zinter",
+        arity: -3,
+        flags: flag::READONLY | flag::MOVABLE_KEYS,
+        keys: &[KeySpec::counted(1, key::RO | key::ACCESS)],
+        since: "6.2.0",
+        complexity: "O(N*K)+O(M*log(M)), N being the size of the smallest input, K the number of inputs and M the size of the result.",
+        summary: "Returns the members that several sorted sets have in common.",
+        usage: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
+        run: zinter,
+        ..BASE
+    },
+    Command {
+        name: "zinterstore",
+        arity: -4,
+        flags: flag::WRITE | flag::DENYOOM | flag::MOVABLE_KEYS,
+        keys: STORE,
+        since: "2.0.0",
+        complexity: "O(N*K)+O(M*log(M)), N being the size of the smallest input, K the number of inputs and M the size of the result.",
+        summary: "Stores the members that several sorted sets have in common.",
+        usage: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
+        run: zinterstore,
+        ..BASE
+    },
+    Command {
+        name: "zdiff",
+        arity: -3,
+        flags: flag::READONLY | flag::MOVABLE_KEYS,
+        keys: &[KeySpec::counted(1, key::RO | key::ACCESS)],
+        since: "6.2.0",
+        complexity: "O(N*K)+O(M*log(M)), N being the size of the first input, K the number of inputs and M the size of the result.",
+        summary: "Returns the members of the first sorted set that the others do not have.",
+        usage: "numkeys key [key ...] [WITHSCORES]",
+        run: zdiff,
+        ..BASE
+    },
+    Command {
+        name: "zdiffstore",
+        arity: -4,
+        flags: flag::WRITE | flag::DENYOOM | flag::MOVABLE_KEYS,
+        keys: STORE,
+        since: "6.2.0",
+        complexity: "O(N*K)+O(M*log(M)), N being the size of the first input, K the number of inputs and M the size of the result.",
+        summary: "Stores the members of the first sorted set that the others do not have.",
+        usage: "destination numkeys key [key ...]",
+        run: zdiffstore,
+        ..BASE
+    },
+    Command {
+        name: "zintercard",
+        arity: -3,
+        flags: flag::READONLY | flag::MOVABLE_KEYS,
+        keys: &[KeySpec::counted(1, key::RO | key::ACCESS)],
+        since: "7.0.0",
+        complexity: "O(N*K), N being the size of the smallest input and K the number of inputs.",
+        summary: "Tells how many members several sorted sets have in common.",
+        usage: "numkeys key [key ...] [LIMIT limit]",
+        run: zintercard,
         ..BASE
     },
 ];

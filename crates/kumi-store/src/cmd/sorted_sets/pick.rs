@@ -5,7 +5,7 @@ use crate::cmd::parse::integer;
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Edit, Look, Missing};
+use crate::keyspace::{Edit, Keys, Look, Missing};
 use crate::reply::Reply;
 use crate::types::zset::Zset;
 use kumi_resp::Args;
@@ -89,7 +89,33 @@ fn pop(ctx: &mut Ctx<'_>, args: Args<'_>, highest: bool) -> CommandResult {
         }
     };
     let (mut keys, reply) = ctx.keys_and_reply();
-    let wanted = count.unwrap_or(1);
+    let Some(members) = take(&mut keys, key, highest, count.unwrap_or(1))? else {
+        reply.array(0);
+        return Ok(());
+    };
+    let nested = count.is_some() && reply.is_resp3();
+    reply.array(if nested {
+        members.len()
+    } else {
+        members.len() * 2
+    });
+    for (member, score) in &members {
+        pair(reply, member, Some(*score), nested);
+    }
+    ctx.dirty(members.len());
+    Ok(())
+}
+
+/// Members with their scores.
+type Popped = Vec<(Vec<u8>, f64)>;
+
+/// Removes members from an end, the outermost first, and notifies. `None` if there is no such set, or none is wanted.
+pub(super) fn take(
+    keys: &mut Keys<'_>,
+    key: &[u8],
+    highest: bool,
+    wanted: usize,
+) -> Result<Option<Popped>, CommandError> {
     let edited = keys.edit(key, Missing::Skip, |zset: &mut Zset| {
         let len = zset.view().len();
         let popped = wanted.min(len);
@@ -112,29 +138,17 @@ fn pop(ctx: &mut Ctx<'_>, args: Args<'_>, highest: bool) -> CommandResult {
         })
     })?;
     let Some(edited) = edited.filter(|edited| edited.changed) else {
-        reply.array(0);
-        return Ok(());
+        return Ok(None);
     };
-    let members = edited.result;
-    let nested = count.is_some() && reply.is_resp3();
-    reply.array(if nested {
-        members.len()
-    } else {
-        members.len() * 2
-    });
-    for (member, score) in &members {
-        pair(reply, member, Some(*score), nested);
-    }
     let event = if highest { "zpopmax" } else { "zpopmin" };
     keys.notify(NotifyFlags::ZSET, event, key);
     if edited.removed {
         keys.notify(NotifyFlags::GENERIC, "del", key);
     }
-    ctx.dirty(members.len());
-    Ok(())
+    Ok(Some(edited.result))
 }
 
-fn pair(reply: &mut Reply<'_>, member: &[u8], score: Option<f64>, nested: bool) {
+pub(super) fn pair(reply: &mut Reply<'_>, member: &[u8], score: Option<f64>, nested: bool) {
     if nested {
         reply.array(2);
     }

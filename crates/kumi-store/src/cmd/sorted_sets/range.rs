@@ -3,6 +3,8 @@
 //! Whatever a range is given by, it becomes a range of ranks first.
 
 use super::add::parse_score;
+use super::algebra::store;
+use super::limits;
 use crate::cmd::parse::integer;
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
@@ -246,6 +248,27 @@ fn list(ctx: &mut Ctx<'_>, args: Args<'_>, by: Option<By>, reverse: Option<bool>
             .for_each(|(member, score)| show(&member, score));
     }
     Ok(())
+}
+
+pub(super) fn zrangestore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let options = Options::parse(args.tail(5), None, None)?;
+    if options.with_scores {
+        return Err(CommandError::SYNTAX);
+    }
+    let swapped = options.reverse && options.by != By::Rank;
+    let (min, max) = if swapped { (4, 3) } else { (3, 4) };
+    let bounds = Bounds::parse(options.by, &args[min], &args[max])?;
+    let limits = limits(ctx);
+    let mut keys = ctx.keys();
+    let seed = keys.seed();
+    let mut result = Zset::new();
+    if let Some(zset) = keys.view::<Zset>(&args[2], Look::Read)? {
+        let ranks = options.limited(bounds.ranks(zset, options.reverse));
+        for (member, score) in zset.range(ranks) {
+            result.insert(&member, score, limits, seed);
+        }
+    }
+    store(ctx, &args[1], result, "zrangestore")
 }
 
 fn remove(ctx: &mut Ctx<'_>, args: Args<'_>, by: By, event: &'static str) -> CommandResult {
