@@ -80,11 +80,11 @@ const LUA_INPUTS: &[&str] = &[
     "3(%a+)=(.-);%d*$%5.2f%s a=1;b=22;",
 ];
 
-fn lua_words() -> Vec<Vec<u8>> {
+fn lua_words() -> Vec<String> {
     "and break do else elseif end false for function if in local nil not or repeat return then true until while string table math \
      cjson cmsgpack struct bit coroutine pcall error select unpack setmetatable __index loadstring tostring .. == ~= <= >= ... %a %b() %f["
         .split_whitespace()
-        .map(|word| word.as_bytes().to_vec())
+        .map(str::to_owned)
         .collect()
 }
 

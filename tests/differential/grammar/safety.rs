@@ -63,7 +63,7 @@ pub(crate) fn is_safe(request: &Request) -> bool {
                 || (length > 0 && offset + length > 536_870_912)
         }
         // The same for bits: what is too far is refused, what is near is small.
-        "setbit" => bit_is_near(&word(2)),
+        "setbit" => bit_is_near(word(2)),
         "bitfield" => words
             .iter()
             .all(|word| bit_is_near(word.trim_start_matches('#'))),
