@@ -40,7 +40,13 @@ pub(super) fn catch_up(mini: &Mini, arguments: &mut Arguments) -> Result<bool, S
     let stage = Stage { step, lang: mini.lang, short: mini.state.short() };
     let sources = files::sources(stage)?;
     let new: Vec<_> = sources.into_iter().filter(|(name, _)| name.starts_with("src/")).collect();
-    fs::rename(mini.folder.join("src"), &old).map_err(|error| format!("src: {error}"))?;
+    let src = mini.folder.join("src");
+    if src.exists() {
+        fs::rename(&src, &old).map_err(|error| format!("src: {error}"))?;
+    } else {
+        // A learner whose files are gone begins again from here.
+        fs::create_dir(&old).map_err(|error| format!("{old_name}: {error}"))?;
+    }
     files::write(&mini.folder, &new)?;
     println!(
         "{}",

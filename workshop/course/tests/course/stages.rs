@@ -119,6 +119,9 @@ fn the_commands_speak_the_learners_language() {
     assert!(!folder.join("src.old-1").exists());
     let last = succeeded(mini(&folder, &["catch-up", "7", "--yes"]));
     assert!(last.contains("src.old-1") && !last.contains("次は"), "{last}");
+    std::fs::remove_dir_all(folder.join("src")).expect("removed");
+    succeeded(mini(&folder, &["catch-up", "1", "--yes"]));
+    assert!(folder.join("src/main.rs").is_file());
     let unfinished = mini(&folder, &["test", "--lang"]);
     assert!(!unfinished.status.success() && text_of(&unfinished).contains("--lang en | ja"));
     // A mistake of the learner's: cargo's error, and a line that says where to begin.
