@@ -69,8 +69,8 @@ impl ClientHandler {
     /// en: 3. the other awaits `self.handle_commands(...)`, then calls `self.commands.forget(&mut session)`. It owns the
     /// en:    session (`async move`), so that the queue ends with it.
     /// ja: ステップ 1。何が届いても `+PONG\r\n` と応答します。
-    /// ja: 1. `let mut stream = stream;` と、バッファ `let mut buffer = [0; 1024];` を用意する。そのあとループの中で、
-    /// ja:    `stream.read(&mut buffer).await?` はバイト数を返す。
+    /// ja: 1. `let mut stream = stream;` と、バッファ `let mut buffer = [0; 1024];` を用意する。ループの中で
+    /// ja:    `stream.read(&mut buffer).await?` を呼ぶと、読み取ったバイト数が返る。
     /// ja: 2. 0 バイトはクライアントの切断を意味する: `Ok(())` を返す。
     /// ja: 3. それ以外なら `stream.write_all(b"+PONG\r\n").await?` を実行し、最初に戻る。
     /// ja:

@@ -2,9 +2,12 @@
 //! ja: RespParser: バイト列をコマンドに、応答をバイト列に変換します。
 //!
 //! ```text
-//! *2\r\n          an array of 2
-//! $3\r\nGET\r\n   a bulk string of 3 bytes
-//! $3\r\nfoo\r\n   a bulk string of 3 bytes
+//! en: *2\r\n          an array of 2
+//! en: $3\r\nGET\r\n   a bulk string of 3 bytes
+//! en: $3\r\nfoo\r\n   a bulk string of 3 bytes
+//! ja: *2\r\n          2 語の配列
+//! ja: $3\r\nGET\r\n   3 バイトの Bulk String
+//! ja: $3\r\nfoo\r\n   3 バイトの Bulk String
 //! ```
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};

@@ -11,8 +11,8 @@ pub(super) const TESTS: &[Test] = &[
         course_only: false,
         title: ("ECHO gives its argument back", "ECHO が引数をそのまま返す"),
         nudge: (
-            "parse_command has to return the name and all arguments; the reply is a bulk string: $5\\r\\nhello\\r\\n.",
-            "parse_command はコマンド名とすべての引数を返す必要があります。応答は Bulk String（$5\\r\\nhello\\r\\n）です。",
+            "+PONG means that handle is still that of step 1. Otherwise: parse_command has to return the name and all arguments.",
+            "+PONG が返るなら、handle がまだステップ 1 のままです。それ以外なら、parse_command がコマンド名とすべての引数を返しているか確認してください。",
         ),
         run: |context| {
             let mut client = context.client()?;

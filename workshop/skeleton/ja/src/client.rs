@@ -42,8 +42,8 @@ impl ClientHandler {
     }
 
     /// ステップ 1。何が届いても `+PONG\r\n` と応答します。
-    /// 1. `let mut stream = stream;` と、バッファ `let mut buffer = [0; 1024];` を用意する。そのあとループの中で、
-    ///    `stream.read(&mut buffer).await?` はバイト数を返す。
+    /// 1. `let mut stream = stream;` と、バッファ `let mut buffer = [0; 1024];` を用意する。ループの中で
+    ///    `stream.read(&mut buffer).await?` を呼ぶと、読み取ったバイト数が返る。
     /// 2. 0 バイトはクライアントの切断を意味する: `Ok(())` を返す。
     /// 3. それ以外なら `stream.write_all(b"+PONG\r\n").await?` を実行し、最初に戻る。
     ///

@@ -1,9 +1,9 @@
 //! RespParser: バイト列をコマンドに、応答をバイト列に変換します。
 //!
 //! ```text
-//! *2\r\n          an array of 2
-//! $3\r\nGET\r\n   a bulk string of 3 bytes
-//! $3\r\nfoo\r\n   a bulk string of 3 bytes
+//! *2\r\n          2 語の配列
+//! $3\r\nGET\r\n   3 バイトの Bulk String
+//! $3\r\nfoo\r\n   3 バイトの Bulk String
 //! ```
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
