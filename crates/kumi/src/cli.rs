@@ -21,7 +21,6 @@ Examples:
     about = "A Redis-compatible store, started with one word",
     long_about = "A Redis-compatible store, started with one word.\n\n\
                   Without a command, kumi does what 'kumi up' does: it starts a node and runs until ctrl-c.",
-    after_help = "'kumi --help' says more, with examples and exit codes.",
     after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}\n\n'kumi server' has the exit codes of redis-server: 0 and 1."),
     args_conflicts_with_subcommands = true,
     max_term_width = 100,
