@@ -91,6 +91,15 @@ pub(crate) const SINCE_7_2: &[(&[&str], &[u8])] = &[
         &["CLIENT", "NO-TOUCH"],
         b"-ERR wrong number of arguments for 'client|no-touch' command\r\n",
     ),
+    // WITHSCORE came with 7.2.
+    (
+        &["ZRANK", "missing", "member", "FOO"],
+        b"-ERR syntax error\r\n",
+    ),
+    (
+        &["ZREVRANK", "missing", "member", "WITHSCORE", "FOO"],
+        b"-ERR wrong number of arguments for 'zrevrank' command\r\n",
+    ),
     // Since 7.2 a command's name alone is enough for COMMAND GETKEYS; 7.0 wants an argument with it.
     (
         &["COMMAND", "GETKEYS", "PING"],
@@ -120,6 +129,20 @@ pub(crate) fn client_field_may_differ(field: &str, reference: &str, tested: &str
     field == "flags" && reference.contains('e') && plain(without(reference)) == tested
 }
 
+/// Encodings that 7.2 changed: the reference's, and the one of the server under test. The request does not tell the type
+/// of the value; that small hashes and sorted sets have the encoding of 7.0 is shown by kumi-store's own tests.
+const OTHER_ENCODINGS: &[(&str, &str)] = &[
+    // Since 7.2 a small set of other members than integers is a listpack.
+    ("hashtable", "listpack"),
+    // Since 7.2 a small list is a listpack; before, every list was a quicklist.
+    ("quicklist", "listpack"),
+];
+
+/// Whether OBJECT ENCODING may differ like this.
+pub(crate) fn encoding_may_differ(reference: &str, tested: &str) -> bool {
+    OTHER_ENCODINGS.contains(&(reference, tested))
+}
+
 /// Fields that CLIENT INFO and CLIENT LIST have since 7.2.
 pub(crate) const CLIENT_FIELDS_SINCE_7_2: &[&str] = &["lib-name", "lib-ver"];
 
@@ -130,23 +153,7 @@ pub(crate) const NEW_COMMANDS: &[&str] = &["client|setinfo", "client|no-touch", 
 pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     // Redis takes seconds for it, and answers OK.
     "pfselftest",
-    "lpush",
-    "rpush",
-    "lpushx",
-    "rpushx",
-    "lpop",
-    "rpop",
-    "llen",
-    "lrange",
-    "lindex",
-    "lset",
-    "linsert",
-    "lrem",
-    "ltrim",
-    "lpos",
-    "lmove",
-    "rpoplpush",
-    "lmpop",
+    // Commands that wait: a sequence would have to know whether they do.
     "blpop",
     "brpop",
     "blmove",
@@ -293,6 +300,8 @@ pub(crate) fn excuses(request: &Request, reference: &[&Frame], tested: &[&Frame]
         .iter()
         .any(|(command, beginning)| *command == long_name && found.starts_with(beginning))
         || is_the_same_up_to_nul(&expected, &found)
+        // The name of an unknown directive is shown as UTF-8, with bytes that are none of it replaced.
+        || (long_name == "config set" && expected == found)
 }
 
 /// Redis puts what a client sent into its errors as a C string, which ends at a NUL byte; here the whole of it is shown.
@@ -314,6 +323,10 @@ pub(crate) fn is_bound_to_a_version(request: &Request) -> bool {
         ("command", "getkeys" | "getkeysandflags") => count == 3,
         // 7.2 reads the range before it looks for the key; 7.0 answers for a missing key whatever the range is.
         ("bitcount", _) => count == 3 || !is_bit_range(request, 2),
+        // 7.2 added WITHSCORE; to 7.0 it is an argument too many.
+        ("zrank" | "zrevrank", _) => count > 3,
+        // 7.2 takes no count whose absolute value is no number of 64 bits.
+        ("lrem", _) => request.word(2) == "-9223372036854775808",
         ("bitpos", _) => count > 3 && !is_bit_range(request, 3),
         // 7.2 takes 64 samples at most.
         ("config", "set") => (2..count).any(|index| {
@@ -379,11 +392,13 @@ fn hello_leaves_a_client_half_changed(request: &Request) -> bool {
 ///
 /// RANDOMKEY removes those it happens upon. DEBUG OBJECT and MEMORY USAGE look past the door of the keyspace and show
 /// what every other command says is gone. SCAN with TYPE looks each key up to learn its type, announces a miss for what
-/// it has just expired, and counts that as being of type none. BITOP with an empty result deletes its destination
-/// without looking at the deadline, and announces `del` for what has expired.
+/// it has just expired, and counts that as being of type none. BITOP, SINTERSTORE, SUNIONSTORE and SDIFFSTORE with an
+/// empty result delete their destination without looking at the deadline, and announce `del` for what has expired.
 pub(crate) fn is_odd_about_expired_keys(request: &Request) -> bool {
     match (request.word(0).as_str(), request.word(1).as_str()) {
-        ("randomkey" | "bitop", _) | ("debug", "object") | ("memory", "usage") => true,
+        ("randomkey" | "bitop" | "sinterstore" | "sunionstore" | "sdiffstore", _)
+        | ("debug", "object")
+        | ("memory", "usage") => true,
         ("scan", _) => (2..request.args.len()).any(|index| request.word(index) == "type"),
         _ => false,
     }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::command::{Arg, Context, Request};
+use crate::shapes;
 use crate::support::client::{Client, Silence, encode};
 use crate::support::frame::{Frame, Reply};
 
@@ -363,7 +364,10 @@ impl Session {
         replies: &mut Vec<Reply>,
         items: &mut Vec<Item>,
     ) {
-        if request.word(0) != "scan" || request.word(1) != "0" || !self.owed.is_empty() {
+        let Some(position) = shapes::cursor_position(request) else {
+            return;
+        };
+        if request.word(position) != "0" || !self.owed.is_empty() {
             return;
         }
         let mut args = request.args.clone();
@@ -375,7 +379,7 @@ impl Session {
                 _ => None,
             };
             match cursor {
-                Some(cursor) if cursor != b"0" => args[1] = Arg::Bytes(cursor),
+                Some(cursor) if cursor != b"0" => args[position] = Arg::Bytes(cursor),
                 _ => return,
             }
             let page = Request { args: args.clone() };

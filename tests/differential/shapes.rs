@@ -23,10 +23,14 @@ pub(crate) fn rule(request: &Request) -> Option<Rule> {
         ("time", _) => time,
         ("object", "idletime") => idle,
         ("object", "refcount") => refcount,
+        ("object", "encoding") => encoding,
         ("randomkey", _) => both_or_neither_null,
         ("memory", "usage") => size,
         ("keys", _) | ("pubsub", "channels" | "shardchannels") => unordered,
-        ("scan", _) => scan,
+        ("hkeys" | "hvals" | "smembers" | "sinter" | "sunion" | "sdiff" | "spop", _) => unordered,
+        ("hgetall", _) => unordered_pairs,
+        ("hrandfield" | "srandmember" | "zrandmember", _) => random_elements,
+        ("scan" | "hscan" | "sscan" | "zscan", _) => scan,
         ("unsubscribe" | "punsubscribe" | "sunsubscribe", _) if request.args.len() == 1 => {
             left_everything
         }
@@ -89,6 +93,20 @@ fn idle(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), Stri
     match one(reference, tested)? {
         (Frame::Integer(0..), Frame::Integer(0..=3)) => Ok(()),
         _ => Err("not both a short time".into()),
+    }
+}
+
+fn encoding(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    match one(reference, tested)? {
+        (Frame::Bulk(expected), Frame::Bulk(found))
+            if known::encoding_may_differ(
+                &String::from_utf8_lossy(expected),
+                &String::from_utf8_lossy(found),
+            ) =>
+        {
+            Ok(())
+        }
+        _ => Err("not the same encoding".into()),
     }
 }
 
@@ -184,21 +202,108 @@ fn sorted(frame: &Frame) -> Option<Vec<&[u8]>> {
     Some(texts)
 }
 
-/// Whole iterations return the same keys; a single page has only a form.
-fn scan(request: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
-    let (expected, expected_whole) = scanned(reference)?;
-    let (found, found_whole) = scanned(tested)?;
-    if request.word(1) == "0" && expected_whole && found_whole && expected != found {
-        return Err("the iterations do not return the same keys".into());
+/// The fields of a hash table have no order; each has its value.
+fn unordered_pairs(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    let same_type = std::mem::discriminant(expected) == std::mem::discriminant(found);
+    let sorted = |frame: &Frame| -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut pairs = frame
+            .pairs()?
+            .into_iter()
+            .map(|(field, value)| Some((field.text()?.to_vec(), value.text()?.to_vec())))
+            .collect::<Option<Vec<_>>>()?;
+        pairs.sort_unstable();
+        Some(pairs)
+    };
+    match (sorted(expected), sorted(found)) {
+        (Some(expected), Some(found)) if same_type && expected == found => Ok(()),
+        _ => Err("not the same pairs".into()),
+    }
+}
+
+/// Random elements: as many and of the same form, different ones if the count is positive, and all of them if there are
+/// fewer than the count.
+fn random_elements(
+    request: &Request,
+    reference: &[&Frame],
+    tested: &[&Frame],
+) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    if std::mem::discriminant(expected) != std::mem::discriminant(found) {
+        return Err("not the same type".into());
+    }
+    let (Some(items), Some(found_items)) = (expected.items(), found.items()) else {
+        return match expected {
+            Frame::Bulk(_) => Ok(()),
+            _ => Err("not both an element".into()),
+        };
+    };
+    if items.len() != found_items.len() {
+        return Err("not as many elements".into());
+    }
+    let forms = |items: &[Frame]| items.iter().map(std::mem::discriminant).collect::<Vec<_>>();
+    if forms(items) != forms(found_items) {
+        return Err("not elements of the same form".into());
+    }
+    let nested = items.iter().any(|item| item.items().is_some());
+    let width = if request.args.len() > 3 && !nested {
+        2
+    } else {
+        1
+    };
+    let sorted = |items: &[Frame]| {
+        let mut elements: Vec<String> = items
+            .chunks(width)
+            .map(|element| format!("{element:?}"))
+            .collect();
+        elements.sort_unstable();
+        elements
+    };
+    let (elements, found_elements) = (sorted(items), sorted(found_items));
+    let asked = request.word(2).parse::<i64>().unwrap_or(0);
+    if asked > 0 && found_elements.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err("an element is there twice".into());
+    }
+    if asked > elements.len() as i64 && elements != found_elements {
+        return Err("not the same collection".into());
     }
     Ok(())
 }
 
-fn scanned<'a>(pages: &[&'a Frame]) -> Result<(BTreeSet<&'a [u8]>, bool), String> {
-    let mut keys = BTreeSet::new();
+/// The position of the cursor in a request that iterates.
+pub(crate) fn cursor_position(request: &Request) -> Option<usize> {
+    match request.word(0).as_str() {
+        "scan" => Some(1),
+        "hscan" | "sscan" | "zscan" => Some(2),
+        _ => None,
+    }
+}
+
+/// Whole iterations return the same elements; a single page has only a form.
+fn scan(request: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    // A field comes with its value, a member of a sorted set with its score.
+    let width = match request.word(0).as_str() {
+        "hscan" | "zscan" => 2,
+        _ => 1,
+    };
+    let (expected, expected_whole) = scanned(reference, width)?;
+    let (found, found_whole) = scanned(tested, width)?;
+    let begins = cursor_position(request).is_some_and(|index| request.word(index) == "0");
+    if begins && expected_whole && found_whole && expected != found {
+        return Err("the iterations do not return the same elements".into());
+    }
+    Ok(())
+}
+
+/// The strings of each element.
+type Elements<'a> = BTreeSet<Vec<&'a [u8]>>;
+
+/// The elements of all pages, each of so many strings, and whether the iteration came to its end.
+fn scanned<'a>(pages: &[&'a Frame], width: usize) -> Result<(Elements<'a>, bool), String> {
+    let mut elements = BTreeSet::new();
     let mut whole = false;
     for page in pages {
-        let Some([Frame::Bulk(cursor), Frame::Array(elements)]) = page.items() else {
+        let Some([Frame::Bulk(cursor), Frame::Array(strings)]) = page.items() else {
             return Err("a page is a cursor and an array".into());
         };
         if parse(cursor).is_none()
@@ -209,10 +314,15 @@ fn scanned<'a>(pages: &[&'a Frame]) -> Result<(BTreeSet<&'a [u8]>, bool), String
         {
             return Err("a cursor is a number".into());
         }
-        keys.extend(elements.iter().filter_map(Frame::text));
+        if !strings.len().is_multiple_of(width) || strings.iter().any(|s| s.text().is_none()) {
+            return Err(format!("an element is {width} strings"));
+        }
+        for element in strings.chunks(width) {
+            elements.insert(element.iter().filter_map(Frame::text).collect());
+        }
         whole = cursor == b"0";
     }
-    Ok((keys, whole))
+    Ok((elements, whole))
 }
 
 /// Leaving every channel at once confirms them in no particular order, counting down.
@@ -447,15 +557,21 @@ fn debug_object(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<
     let (Some(expected), Some(found)) = (read(expected), read(found)) else {
         return Err("not both a description".into());
     };
+    let encoding = |fields: &[(String, String)]| {
+        let found = fields.iter().find(|(name, _)| name == "encoding");
+        found.map_or(String::new(), |(_, value)| value.clone())
+    };
+    let (expected_encoding, found_encoding) = (encoding(&expected), encoding(&found));
+    let other = known::encoding_may_differ(&expected_encoding, &found_encoding);
+    // Only a quicklist has the fields that tell of its nodes.
     let names = |fields: &[(String, String)]| {
         fields
             .iter()
             .map(|(name, _)| name.clone())
+            .filter(|name| !other || !name.starts_with("ql_"))
             .collect::<Vec<_>>()
     };
-    let encoding =
-        |fields: &[(String, String)]| fields.iter().find(|(name, _)| name == "encoding").cloned();
-    if names(&expected) == names(&found) && encoding(&expected) == encoding(&found) {
+    if names(&expected) == names(&found) && (other || expected_encoding == found_encoding) {
         Ok(())
     } else {
         Err("not the same fields, or not the same encoding".into())

@@ -132,7 +132,7 @@ fn scan(generator: &mut Generator<'_>) -> Vec<Arg> {
             }
             2 => {
                 args.push(generator.word("TYPE"));
-                args.push(generator.one_of(&["STRING", "HASH", "ZSET", "STREAM"]));
+                args.push(generator.one_of(&["STRING", "HASH", "SET", "ZSET", "LIST", "STREAM"]));
             }
             _ => generator.maybe(20, "FOO", &mut args),
         }

@@ -42,12 +42,18 @@ pub(crate) fn is_safe(request: &Request) -> bool {
         // A bare COMMAND DOCS or COMMAND INFO lists everything the server has, which is compared apart.
         "command" => !(matches!(word(1), "docs" | "info") && words.len() == 2),
         // One page from somewhere in the middle is whatever the hash function makes of it.
-        "scan" => {
-            let digits = word(1).trim_start_matches(['-', '+']);
-            word(1) == "0"
-                || digits.is_empty()
-                || !digits.bytes().all(|byte| byte.is_ascii_digit())
-                || digits.len() > 20
+        "scan" => is_whole_iteration(word(1)),
+        "hscan" | "sscan" | "zscan" => is_whole_iteration(word(2)),
+        // With repetition, a count is the length of the reply.
+        "hrandfield" | "srandmember" | "zrandmember" => !word(2)
+            .parse::<i64>()
+            .is_ok_and(|count| (i64::MIN + 1..-1000).contains(&count)),
+        // Which members leave is random, unless all or none do.
+        "spop" => {
+            words.len() > 2
+                && !word(2)
+                    .parse::<i64>()
+                    .is_ok_and(|count| (1..1000).contains(&count))
         }
         "config" if word(1) == "set" => config_is_safe(rest),
         "set" => no_near_deadline(request, 3),
@@ -69,6 +75,15 @@ pub(crate) fn is_safe(request: &Request) -> bool {
             .all(|word| bit_is_near(word.trim_start_matches('#'))),
         _ => true,
     }
+}
+
+/// Whether a cursor begins an iteration, or is none.
+fn is_whole_iteration(cursor: &str) -> bool {
+    let digits = cursor.trim_start_matches(['-', '+']);
+    cursor == "0"
+        || digits.is_empty()
+        || !digits.bytes().all(|byte| byte.is_ascii_digit())
+        || digits.len() > 20
 }
 
 fn bit_is_near(offset: &str) -> bool {

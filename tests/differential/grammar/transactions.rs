@@ -1,6 +1,6 @@
 //! The rows of the transaction commands, and whole transactions with a rival writing in between.
 
-use super::{Generator, Row, row};
+use super::{Generator, Row, Weights, row};
 use crate::command::{Arg, Delivery, Request, Step};
 
 pub(super) const ROWS: &[Row] = &[
@@ -12,10 +12,10 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// How often each kind of command stands in a transaction: mostly data, some errors.
-const INSIDE: [usize; 6] = [6, 48, 30, 6, 2, 8];
+const INSIDE: Weights = [6, 40, 28, 6, 2, 8, 6, 6, 6];
 
 /// WATCH, MULTI, some commands, EXEC; a rival may change a watched key at any point before EXEC.
-pub(super) fn steps(generator: &mut Generator<'_>, weights: &[usize; 6], steps: &mut Vec<Step>) {
+pub(super) fn steps(generator: &mut Generator<'_>, weights: &Weights, steps: &mut Vec<Step>) {
     let owner = generator.client;
     let rival = (owner + 1) % generator.clients;
     let mut watched = None;
@@ -62,7 +62,7 @@ fn interfere(
     generator: &mut Generator<'_>,
     rival: usize,
     watched: Option<&Arg>,
-    weights: &[usize; 6],
+    weights: &Weights,
     steps: &mut Vec<Step>,
 ) {
     generator.client = rival;

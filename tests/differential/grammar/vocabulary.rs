@@ -7,6 +7,8 @@ use crate::command::Arg;
 use crate::rng::Rng;
 
 const KEYS: &[&[u8]] = &[b"a", b"b", b"c", b"key:1", b"key:2", b"{t}x"];
+/// The keys that the commands of one type prefer.
+const TYPED_KEYS: &[&[u8]] = &[b"h1", b"s1", b"s2", b"z1", b"l1"];
 const RARE_KEYS: &[&[u8]] = &[
     b"",
     b"\x00\xff\r\n",
@@ -91,7 +93,7 @@ const BAD_FLOATS: &[&str] = &["abc", "", " 1.5", "1.5 ", "1,5", "1.5.5", "e5", "
 /// Classes of keyspace events; `m` and `n` are not part of `A`.
 const NOTIFY: &[&str] = &[
     "KEA", "KEA", "KEAm", "KEAn", "KEAmn", "KEAmn", "KA", "EA", "K$", "Eg", "Kgx", "KEm", "KEn",
-    "KE$gx", "KE", "A", "",
+    "KE$gx", "KE", "A", "", "Kh", "Es", "Kz", "El",
 ];
 
 pub(super) fn notify_flags(rng: &mut Rng) -> String {
@@ -100,7 +102,11 @@ pub(super) fn notify_flags(rng: &mut Rng) -> String {
 
 impl Generator<'_> {
     pub(super) fn key(&mut self) -> Arg {
-        let pool = if self.rng.percent(8) { RARE_KEYS } else { KEYS };
+        let pool = match self.rng.below(100) {
+            0..8 => RARE_KEYS,
+            8..24 => TYPED_KEYS,
+            _ => KEYS,
+        };
         Arg::from(self.rng.pick(pool))
     }
 

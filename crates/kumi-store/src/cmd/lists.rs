@@ -593,10 +593,14 @@ fn place(index: i64, len: usize) -> Option<usize> {
     }
 }
 
-/// A number of elements.
+/// A number of elements. Redis answers what is no number at all in the same words.
 fn positive(arg: &[u8]) -> Result<usize, CommandError> {
-    usize::try_from(integer(arg)?)
-        .map_err(|_| CommandError::fixed("ERR value is out of range, must be positive"))
+    let number = integer(arg).ok();
+    number
+        .and_then(|number| usize::try_from(number).ok())
+        .ok_or(CommandError::fixed(
+            "ERR value is out of range, must be positive",
+        ))
 }
 
 /// A number in a range.

@@ -331,12 +331,15 @@ fn smove(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let limits = limits(ctx);
     let mut keys = ctx.keys();
     let seed = keys.seed();
-    let Some(set) = keys.view::<Set>(source, Look::Write)? else {
+    let looked = keys.view::<Set>(source, Look::Write);
+    let found = looked.map(|set| set.map(|set| set.contains(member)));
+    // The destination is looked up, with what that announces, even if there is no source.
+    let typed = keys.view::<Set>(destination, Look::Write).map(|_| ());
+    let Some(found) = found? else {
         ctx.reply.integer(0);
         return Ok(());
     };
-    let found = set.contains(member);
-    keys.view::<Set>(destination, Look::Write)?;
+    typed?;
     if source == destination || !found {
         ctx.reply.integer(i64::from(found));
         return Ok(());

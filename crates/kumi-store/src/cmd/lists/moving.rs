@@ -127,7 +127,13 @@ pub(super) fn parse_pop(args: Args<'_>, at: usize) -> Result<Pop, CommandError> 
     let options = at + names + 2;
     let count = match args.len() - options {
         0 => 1,
-        2 if args[options].eq_ignore_ascii_case(b"count") => above_zero(&args[options + 1], COUNT)?,
+        more @ 2.. if args[options].eq_ignore_ascii_case(b"count") => {
+            let count = above_zero(&args[options + 1], COUNT)?;
+            if more > 2 {
+                return Err(CommandError::SYNTAX);
+            }
+            count
+        }
         _ => return Err(CommandError::SYNTAX),
     };
     Ok(Pop {

@@ -24,7 +24,7 @@ fn both_ends() {
         ),
         (
             "LPOP l x",
-            "-ERR value is not an integer or out of range\r\n",
+            "-ERR value is out of range, must be positive\r\n",
         ),
         (
             "LPOP l 1 2",

@@ -39,8 +39,9 @@ struct Match {
 pub(super) fn lcs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let limit = ctx.store.config.settings().proto_max_bulk_len;
     let (mut keys, reply) = ctx.keys_and_reply();
-    let first = copy(&mut keys, &args[1])?;
-    let second = copy(&mut keys, &args[2])?;
+    // Both keys are looked up, with what that announces, before the type of either is wrong.
+    let (first, second) = (copy(&mut keys, &args[1]), copy(&mut keys, &args[2]));
+    let (first, second) = (first?, second?);
     let options = Options::parse(args.tail(3))?;
     check_size(first.len(), second.len(), limit)?;
     if options.length_only {
