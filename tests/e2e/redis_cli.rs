@@ -28,9 +28,14 @@ fn a_first_session_reads_as_with_redis() {
         ("DEL a b c", "(integer) 2"),
         ("DBSIZE", "(integer) 2"),
         ("TYPE greeting", "string"),
+        ("RPUSH list a b", "(integer) 2"),
+        ("LRANGE list 0 -1", "1) \"a\"\n2) \"b\""),
+        ("HSET hash field value", "(integer) 1"),
+        ("ZADD sorted 1 one", "(integer) 1"),
+        ("TYPE sorted", "zset"),
         (
-            "LPUSH list a",
-            "(error) ERR unknown command 'LPUSH', with args beginning with: 'list' 'a'",
+            "NOSUCH list a",
+            "(error) ERR unknown command 'NOSUCH', with args beginning with: 'list' 'a'",
         ),
         (
             "GET",
