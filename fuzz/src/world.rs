@@ -327,10 +327,37 @@ fn inventory(ask: &mut dyn FnMut(&[&[u8]]) -> Option<Vec<Frame>>) -> Option<Vec<
             let Frame::Bulk(name) = &key else {
                 panic!("KEYS answered {key:?}");
             };
-            let mut facts = ask(&[b"GET", name])?;
+            let mut facts = value(ask, name)?;
             facts.extend(ask(&[b"PEXPIRETIME", name])?);
             held.push((db.to_owned(), key, facts));
         }
     }
     Some(held)
+}
+
+/// The value of a key, whatever its type, in an order that does not depend on its history.
+fn value(ask: &mut dyn FnMut(&[&[u8]]) -> Option<Vec<Frame>>, name: &[u8]) -> Option<Vec<Frame>> {
+    let kind = ask(&[b"TYPE", name])?;
+    let (words, group): (&[&[u8]], usize) = match kind.as_slice() {
+        [Frame::Simple(kind)] => match kind.as_slice() {
+            b"list" => (&[b"LRANGE", name, b"0", b"-1"], 0),
+            b"set" => (&[b"SMEMBERS", name], 1),
+            b"hash" => (&[b"HGETALL", name], 2),
+            b"zset" => (&[b"ZRANGE", name, b"0", b"-1", b"WITHSCORES"], 0),
+            _ => (&[b"GET", name], 0),
+        },
+        _ => return Some(kind),
+    };
+    let mut frames = ask(words)?;
+    if group > 0 {
+        for frame in &mut frames {
+            if let Frame::Array(items) = frame {
+                let mut groups: Vec<Vec<Frame>> =
+                    items.chunks(group).map(<[Frame]>::to_vec).collect();
+                groups.sort_by_key(|group| format!("{group:?}"));
+                *items = groups.concat();
+            }
+        }
+    }
+    Some(frames)
 }

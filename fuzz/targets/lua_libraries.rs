@@ -40,7 +40,10 @@ fuzz_target!(|bytes: &[u8]| {
     limits.hook_interval = 1000;
     let mut lua = Lua::redis(limits);
     let program = PROGRAMS[*first as usize % PROGRAMS.len()];
-    let script = lua.load("@user_script", program).expect("it compiles");
+    // Frames of the sanitizer's build are so large that the bound on the stack can refuse a program.
+    let Ok(script) = lua.load("@user_script", program) else {
+        return;
+    };
     let input = lua.string(rest);
     let _ = lua.call(&mut Budget(100), &script, &[input]);
 });

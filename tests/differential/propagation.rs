@@ -53,7 +53,7 @@ fn writes_are_propagated_as_the_reference_does() {
         &[
             "SET a 1",
             "EXPIRE a 100",
-            "PEXPIRE a 100000 GT",
+            "PEXPIRE a 200000 GT",
             "EXPIRE a 100 NX",
             "PERSIST a",
             "PERSIST a",

@@ -245,9 +245,17 @@ fn info_tells_about_the_process_and_its_sockets() {
     );
 }
 
+/// DEBUG BUSY lets others be answered from its first moment on.
+const BUSY_AT_ONCE: &[&str] = &[
+    "--enable-debug-command",
+    "yes",
+    "--busy-reply-threshold",
+    "0",
+];
+
 #[test]
 fn others_hear_busy_while_a_long_command_runs() {
-    let server = Process::start(&["--enable-debug-command", "yes"]);
+    let server = Process::start(BUSY_AT_ONCE);
     let mut subscriber = server.connect();
     assert_eq!(subscriber.line("SUBSCRIBE c"), "subscribe,c,1");
     let mut waiting = server.connect();
@@ -271,7 +279,7 @@ fn others_hear_busy_while_a_long_command_runs() {
 
 #[test]
 fn who_was_ready_together_with_a_long_command_hears_busy_too() {
-    let mut server = Process::start(&["--enable-debug-command", "yes"]);
+    let mut server = Process::start(BUSY_AT_ONCE);
     let (mut control, mut busy, mut other) = (server.connect(), server.connect(), server.connect());
     for client in [&mut control, &mut busy, &mut other] {
         assert_eq!(client.line("PING"), "PONG");
@@ -288,7 +296,7 @@ fn who_was_ready_together_with_a_long_command_hears_busy_too() {
 
 #[test]
 fn a_client_that_leaves_during_its_long_command_is_forgotten_after_it() {
-    let server = Process::start(&["--enable-debug-command", "yes"]);
+    let server = Process::start(BUSY_AT_ONCE);
     let mut other = server.connect();
     let mut busy = server.connect();
     let id = busy.line("CLIENT ID");

@@ -88,6 +88,14 @@ fn lua_words() -> Vec<String> {
         .collect()
 }
 
+/// The first bytes of serialised values: their types, and lengths in several forms.
+fn type_words() -> Vec<String> {
+    let types = (0..=21u8).map(|kind| char::from(kind).to_string());
+    types
+        .chain(["@\u{1}".to_owned(), "\u{1}a".to_owned()])
+        .collect()
+}
+
 fn main() -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [target, corpus, dictionary] = &*args else {
@@ -106,8 +114,8 @@ fn main() -> io::Result<()> {
         "schema_parser" => (bytes(SCHEMAS), schema_words()),
         "lua_script" => (bytes(LUA), lua_words()),
         "lua_libraries" => (bytes(LUA_INPUTS), lua_words()),
-        "dump_payload" => (dumped_values(), Vec::new()),
-        "lzf" => (dumped_values(), Vec::new()),
+        "dump_payload" => (dumped_values(), type_words()),
+        "lzf" => (dumped_values(), type_words()),
         other => {
             eprintln!("seeds: no target '{other}'");
             std::process::exit(2);
