@@ -38,12 +38,11 @@ fuzz_target!(|bytes: &[u8]| {
     let mut limits = Limits::default();
     limits.memory_bytes = 32 << 20;
     limits.hook_interval = 1000;
+    // The sanitizer keeps locals away from the stack, so its depth cannot be measured; the limits on levels hold.
+    limits.stack_bytes = usize::MAX;
     let mut lua = Lua::redis(limits);
     let program = PROGRAMS[*first as usize % PROGRAMS.len()];
-    // Frames of the sanitizer's build are so large that the bound on the stack can refuse a program.
-    let Ok(script) = lua.load("@user_script", program) else {
-        return;
-    };
+    let script = lua.load("@user_script", program).expect("it compiles");
     let input = lua.string(rest);
     let _ = lua.call(&mut Budget(100), &script, &[input]);
 });
