@@ -255,7 +255,7 @@ fn set_deadline(ctx: &mut Ctx<'_>, args: Args<'_>, time: Time) -> CommandResult 
         .ok()
         .filter(|&deadline| deadline > ctx.now.unix_ms());
     let done = match future {
-        Some(deadline) => expire_later(ctx, key, deadline, flags),
+        Some(deadline) => expire_later(ctx, args, deadline, flags),
         None => expire_now(ctx, key, moment_ms, flags),
     };
     ctx.dirty(usize::from(done));
@@ -263,7 +263,8 @@ fn set_deadline(ctx: &mut Ctx<'_>, args: Args<'_>, time: Time) -> CommandResult 
     Ok(())
 }
 
-fn expire_later(ctx: &mut Ctx<'_>, key: &[u8], deadline: u64, flags: ExpireFlags) -> bool {
+fn expire_later(ctx: &mut Ctx<'_>, args: Args<'_>, deadline: u64, flags: ExpireFlags) -> bool {
+    let key = &args[1];
     let mut keys = ctx.keys();
     let done = keys.change_deadline(key, |old| {
         let moment_ms = i64::try_from(deadline).unwrap_or(i64::MAX);
@@ -272,7 +273,10 @@ fn expire_later(ctx: &mut Ctx<'_>, key: &[u8], deadline: u64, flags: ExpireFlags
     if done {
         keys.notify(NotifyFlags::GENERIC, "expire", key);
         if ctx.propagates() {
-            ctx.propagate_as([b"PEXPIREAT", key, &format_u64(deadline)]);
+            // Redis rewrites the command and the time, and leaves the options where they are.
+            let deadline = format_u64(deadline);
+            let rewritten: [&[u8]; 3] = [b"PEXPIREAT", key, &deadline];
+            ctx.propagate_as(rewritten.into_iter().chain(args.tail(3)));
         }
     }
     done

@@ -193,7 +193,7 @@ fn records_of_expiry_carry_absolute_times() {
     lab.check_writes(&[
         ("MSET a 1 b 2", &["MSET a 1 b 2"]),
         ("EXPIRE a 100", &["PEXPIREAT a 1700000100000"]),
-        ("PEXPIRE a 100 LT", &["PEXPIREAT a 1700000000100"]),
+        ("PEXPIRE a 100 LT", &["PEXPIREAT a 1700000000100 LT"]),
         ("EXPIREAT a 1700000300", &["PEXPIREAT a 1700000300000"]),
         ("EXPIRE a 5 GT", &[]),
         ("PERSIST a", &["PERSIST a"]),
