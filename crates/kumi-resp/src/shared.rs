@@ -14,7 +14,7 @@ use std::sync::Arc;
 ///
 /// let mut first = SharedBytes::new(b"value".to_vec());
 /// let second = first.clone();
-/// assert!(first.get_mut().is_none(), "two owners: nobody writes in place");
+/// assert!(first.get_mut().is_none(), "with two owners there is no write in place");
 /// first.make_mut().push(b'!');
 /// assert_eq!(&*first, b"value!");
 /// assert_eq!(&*second, b"value");
@@ -46,7 +46,7 @@ impl SharedBytes {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// The heap memory of the bytes, spare capacity included, whoever else owns them.
+    /// The heap memory of the bytes, spare capacity included, also when they have other owners.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         /// The two counters of an `Arc`.

@@ -24,7 +24,7 @@ const PURGE_BYTES: u64 = 16 * 1024 * 1024;
 const COLLECT_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The thread and the way to it. When this is dropped, the thread ends as soon as everything is
-/// dropped that was handed over; nobody waits for it.
+/// dropped that was handed over; the server does not wait for it.
 #[derive(Debug)]
 pub(crate) struct Discarder {
     queue: Sender<Waste>,

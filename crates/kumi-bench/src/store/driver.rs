@@ -51,7 +51,7 @@ pub(crate) fn find_benchmark(program: &Path) -> Result<PathBuf> {
 pub(crate) struct Driver<'a> {
     stage: &'a Stage,
     program: &'a Path,
-    /// Where redis-benchmark writes; a file, because a pipe nobody reads could stop it.
+    /// Where redis-benchmark writes; a file, because a full pipe would block it.
     output: PathBuf,
 }
 

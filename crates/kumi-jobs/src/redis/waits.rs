@@ -43,7 +43,7 @@ pub(super) struct Waits {
 #[derive(Default)]
 struct Results {
     waiting: HashMap<TaskId, Vec<oneshot::Sender<()>>>,
-    /// The name under which this process is told, while a listener runs.
+    /// The name under which this process receives results, while a listener runs.
     name: Option<String>,
 }
 

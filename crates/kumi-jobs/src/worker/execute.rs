@@ -180,7 +180,7 @@ fn outcome(
         let retry_after = options.retry.delay(attempt, &error);
         Outcome::Failed { error, retry_after }
     };
-    // A handler that stops because it was told to has not failed.
+    // A handler that stops on its cancellation token has not failed.
     let stopped = |otherwise: Outcome| match reason {
         Some(Stop::Shutdown | Stop::LeaseLost) => Outcome::GivenBack,
         Some(Stop::Cancelled) => Outcome::Cancelled,

@@ -1,4 +1,4 @@
-//! Values that are wrong: each way by hand, then by chance.
+//! Damaged values: each kind by hand, then random mutations.
 
 use super::*;
 use proptest::prelude::*;
