@@ -399,6 +399,22 @@ fn a_killed_client_loses_its_connection() {
 }
 
 #[test]
+fn what_a_client_sent_before_it_was_killed_does_not_run() {
+    let server = server(&[("enable-debug-command", "yes")]);
+    let (mut busy, mut killer) = (connect(&server), connect(&server));
+    let mut client = connect(&server);
+    let id = client.line("CLIENT ID");
+    // Both requests arrive while the server sleeps, so one turn of its loop reads both.
+    busy.send("DEBUG SLEEP 0.2\r\n");
+    killer.send(format!("CLIENT KILL ID {id}\r\n"));
+    client.send(request(&["SET", "a", "1"]));
+    busy.expect("+OK\r\n");
+    killer.expect(":1\r\n");
+    assert_eq!(client.read_to_end(), b"");
+    assert_eq!(killer.line("EXISTS a"), "0");
+}
+
+#[test]
 fn one_client_more_than_maxclients_is_told_so() {
     let server = server(&[("maxclients", "3")]);
     let mut clients: Vec<_> = (0..3).map(|_| connect(&server)).collect();

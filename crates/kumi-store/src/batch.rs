@@ -38,12 +38,16 @@ impl Store {
     /// Prepares the next request of a run. Answers whether the request behind it may be decoded
     /// now; if not, execute the run first.
     pub fn plan(&mut self, key: SessionKey, args: Args<'_>) -> bool {
+        let first_hint = self.keyspace.hints.len();
         let Some(session) = self.sessions.get_mut(key) else {
+            // CLIENT KILL ended it, and its socket is not closed yet. The run has its place for
+            // the request all the same; executing it closes the connection.
+            let id = None;
+            self.plan.push(Planned { id, first_hint });
             return false;
         };
         let id = resolve(&self.index, session.last_planned, args);
         session.last_planned = id;
-        let first_hint = self.keyspace.hints.len();
         self.plan.push(Planned { id, first_hint });
         let Some(id) = id else {
             return true;

@@ -72,6 +72,21 @@ fn what_a_command_changes_holds_for_the_next_of_its_run() {
 }
 
 #[test]
+fn a_run_of_a_killed_session_executes_nothing() {
+    let mut lab = Lab::new();
+    let killer = lab.connect();
+    let id = lab.run("CLIENT ID");
+    let id = id.trim_matches([':', '\r', '\n']);
+    assert_eq!(
+        lab.run_as(killer, &format!("CLIENT KILL ID {id}")),
+        ":1\r\n"
+    );
+    // Its socket was readable in the turn of the loop that killed it.
+    assert_eq!(send(&mut lab, &["SET a 1", "SET b 1"]), "");
+    assert_eq!(lab.run_as(killer, "EXISTS a b"), ":0\r\n");
+}
+
+#[test]
 fn a_run_ends_where_its_session_closes() {
     let mut lab = Lab::new();
     assert_eq!(
