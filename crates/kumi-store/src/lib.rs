@@ -3,15 +3,11 @@
 //! A [`Store`] holds the data and the sessions. The front that runs it owns the [`Outputs`], hands
 //! in requests and clock readings, writes the output and carries out the effects it asks for.
 
-mod batch;
 mod bits;
 mod cmd;
 mod command;
 pub mod config;
 mod crc64;
-mod ctx;
-mod delivery;
-mod dispatch;
 mod docs;
 mod error;
 mod extended;
@@ -30,7 +26,6 @@ mod key_spec;
 mod keyspace;
 mod latency;
 mod lzf;
-mod measure;
 mod number;
 mod output;
 mod propagation;
@@ -59,9 +54,7 @@ mod support;
 mod testing;
 #[allow(dead_code, reason = "the commands of these types come next")]
 mod types;
-mod waiting;
 
-pub use batch::MAX_BATCH_REQUESTS;
 pub use config::Config;
 pub use docs::{command_names, commands_markdown};
 pub use error::CommandError;
@@ -70,7 +63,9 @@ pub use host::{ApplyError, EventLoop, Host, HostFacts, Now};
 pub use keyspace::Garbage;
 pub use output::Outputs;
 pub use session::{InputUse, Peer, SessionKey};
+pub use store::batch::MAX_BATCH_REQUESTS;
 pub use store::{Effect, Flow, ShutdownRequest, Store};
+pub(crate) use store::{ctx, waiting};
 
 /// The Redis version whose behaviour the commands follow.
 pub const REDIS_VERSION: &str = "7.2.5";

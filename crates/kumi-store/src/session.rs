@@ -148,6 +148,8 @@ pub(crate) struct Session {
     /// When the soft output limit was first exceeded.
     pub(crate) soft_limit_since_ms: Option<u64>,
     pub(crate) input: InputUse,
+    /// Its share of the total of all sessions' memory.
+    pub(crate) counted_bytes: usize,
     pub(crate) commands: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
@@ -185,6 +187,7 @@ impl Session {
             closing: false,
             soft_limit_since_ms: None,
             input: InputUse::default(),
+            counted_bytes: 0,
             commands: 0,
             bytes_in: 0,
             bytes_out: 0,

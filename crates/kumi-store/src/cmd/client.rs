@@ -1,12 +1,12 @@
 //! CLIENT: what the server knows of its clients, and what it does with them.
 
 use super::{help, parse};
-use crate::command::{Command, Group, category, flag};
-use crate::ctx::Ctx;
+use crate::command::{Command, CommandIndex, Group, category, flag};
+use crate::ctx::{Ctx, Parts};
 use crate::error::{CommandError, CommandResult};
 use crate::output::Outputs;
 use crate::session::{BlockedOn, Class, ReplyMode, Session, SessionKey};
-use crate::store::{Effect, Flow, Pause, Store};
+use crate::store::{Flow, Pause};
 use kumi_resp::{Args, Protocol};
 use std::collections::BTreeMap;
 
@@ -174,18 +174,31 @@ fn id(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn info(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let line = ctx
-        .store
+    let (key, now_ms) = (ctx.session, ctx.now.unix_ms());
+    let Parts {
+        clients,
+        index,
+        reply,
+        ..
+    } = ctx.parts();
+    let line = clients
         .sessions
-        .get(ctx.session)
-        .map(|session| ctx.store.describe(ctx.reply.outputs(), session))
+        .get(key)
+        .map(|session| describe(session, index, reply.outputs(), now_ms))
         .unwrap_or_default();
     ctx.reply.verbatim_text(&[line.as_slice(), b"\n"].concat());
     Ok(())
 }
 
 fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let mut sessions: Vec<&Session> = ctx.store.sessions.iter().collect();
+    let now_ms = ctx.now.unix_ms();
+    let Parts {
+        clients,
+        index,
+        reply,
+        ..
+    } = ctx.parts();
+    let mut sessions: Vec<&Session> = clients.sessions.iter().collect();
     sessions.sort_by_key(|session| session.id);
     match args.get(2) {
         None => {}
@@ -209,10 +222,10 @@ fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let mut text = Vec::new();
     for session in sessions {
-        text.extend(ctx.store.describe(ctx.reply.outputs(), session));
+        text.extend(describe(session, index, reply.outputs(), now_ms));
         text.push(b'\n');
     }
-    ctx.reply.verbatim_text(&text);
+    reply.verbatim_text(&text);
     Ok(())
 }
 
@@ -251,7 +264,7 @@ fn kill(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         victims(ctx, args)?
     };
     let keys: Vec<SessionKey> = ctx
-        .store
+        .clients()
         .sessions
         .iter()
         .filter(|session| victims.includes(session))
@@ -263,8 +276,7 @@ fn kill(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             ctx.flow = Flow::Close;
         } else {
             // It is gone for everybody from now on; only its socket waits for the front.
-            ctx.store.disconnect(key);
-            ctx.store.effect(Effect::Close(key));
+            ctx.disconnect(key);
         }
     }
     match (old_form, keys.is_empty()) {
@@ -387,26 +399,27 @@ fn pause(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         .map_err(|_| CommandError::fixed("ERR timeout is not an integer or out of range"))?;
     let timeout_ms =
         u64::try_from(timeout_ms).map_err(|_| CommandError::fixed("ERR timeout is negative"))?;
-    let until_ms = ctx.now.unix_ms().saturating_add(timeout_ms);
-    if i64::try_from(until_ms).is_err() {
+    if i64::try_from(ctx.now.unix_ms().saturating_add(timeout_ms)).is_err() {
         return Err(CommandError::fixed("ERR timeout is out of range"));
     }
+    let pause_ns = timeout_ms.saturating_mul(1_000_000);
+    let until_ns = ctx.now.mono_ns.saturating_add(pause_ns);
     // A second pause only ever makes the first one longer and stricter.
-    let (until_ms, writes_only) = match ctx.store.pause {
-        Some(old) => (old.until_ms.max(until_ms), old.writes_only && writes_only),
-        None => (until_ms, writes_only),
+    let (until_ns, writes_only) = match ctx.clients().pause {
+        Some(old) => (old.until_ns.max(until_ns), old.writes_only && writes_only),
+        None => (until_ns, writes_only),
     };
-    ctx.store.pause = Some(Pause {
-        until_ms,
+    ctx.clients().pause = Some(Pause {
+        until_ns,
         writes_only,
     });
-    ctx.store.keyspace.expiry_frozen = true;
+    ctx.shard().expiry_frozen = true;
     ctx.reply.ok();
     Ok(())
 }
 
 fn unpause(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    ctx.store.stop_pause();
+    ctx.clients().stop_pause();
     ctx.reply.ok();
     Ok(())
 }
@@ -448,7 +461,7 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let id = parse::integer(&args[2])?;
     let target = u64::try_from(id)
         .ok()
-        .and_then(|id| ctx.store.sessions.by_id(id))
+        .and_then(|id| ctx.clients().sessions.by_id(id))
         .filter(|session| {
             // A command held back by a pause waits for nothing that could time out.
             session
@@ -457,15 +470,9 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
                 .is_some_and(|blocked| !matches!(blocked.on, BlockedOn::Pause(_)))
         });
     let target = target.map(|session| session.key);
-    let ended = target.and_then(|key| Some((key, ctx.store.unblock(key)?)));
+    let ended = target.and_then(|key| Some((key, ctx.unblock(key)?)));
     if let Some((key, blocked)) = &ended {
-        if with_error {
-            let outputs = ctx.reply.outputs();
-            ctx.store.answer_unblocked(outputs, *key, &blocked.on);
-        } else {
-            let outputs = ctx.reply.outputs();
-            ctx.store.answer_timeout(outputs, *key, &blocked.on);
-        }
+        ctx.answer_unblocked(*key, &blocked.on, with_error);
     }
     ctx.reply.integer(i64::from(ended.is_some()));
     Ok(())
@@ -523,67 +530,50 @@ pub(super) fn is_printable_name(name: &[u8]) -> bool {
     name.iter().all(|byte| (b'!'..=b'~').contains(byte))
 }
 
-impl Store {
-    /// A session's line in CLIENT LIST.
-    pub(crate) fn describe(&self, outputs: &Outputs, session: &Session) -> Vec<u8> {
-        let now_ms = self.now.unix_ms();
-        let multi = session.multi.as_ref();
-        let queued = multi.map_or(-1, |multi| i64::try_from(multi.queued).unwrap_or(i64::MAX));
-        let command = session
-            .last_command
-            .map_or("NULL", |id| &self.index.get(id).full_name);
-        let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
-        // A half-sent reply is what makes the front wait for room in the socket.
-        let output = outputs.usage(session.key);
-        let events = if output.half_written { "rw" } else { "r" };
-        let mut line = format!(
-            "id={} addr={} laddr={} fd={} name=",
-            session.id, session.peer.addr, session.peer.laddr, session.peer.fd
+/// A session's line in CLIENT LIST.
+fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: u64) -> Vec<u8> {
+    let multi = session.multi.as_ref();
+    let queued = multi.map_or(-1, |multi| i64::try_from(multi.queued).unwrap_or(i64::MAX));
+    let command = session
+        .last_command
+        .map_or("NULL", |id| &index.get(id).full_name);
+    let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
+    // A half-sent reply is what makes the front wait for room in the socket.
+    let output = outputs.usage(session.key);
+    let events = if output.half_written { "rw" } else { "r" };
+    let mut line = format!(
+        "id={} addr={} laddr={} fd={} name=",
+        session.id, session.peer.addr, session.peer.laddr, session.peer.fd
+    )
+    .into_bytes();
+    line.extend_from_slice(&session.name);
+    line.extend_from_slice(
+        format!(
+            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={events} cmd={command} user=default redir=-1 resp={} lib-name=",
+            seconds(session.created_ms),
+            seconds(session.last_active_ms),
+            flag_letters(session),
+            session.db,
+            session.subscriptions.channels.len(),
+            session.subscriptions.patterns.len(),
+            session.subscriptions.shard_channels.len(),
+            session.input.used,
+            session.input.free,
+            multi.map_or(0, |multi| multi.bytes),
+            output.first_capacity,
+            output.first_len,
+            output.first_len,
+            output.more_chunks,
+            output.more_memory,
+            session.heap_bytes() + output.memory,
+            if session.protocol == Protocol::Resp3 { 3 } else { 2 },
         )
-        .into_bytes();
-        line.extend_from_slice(&session.name);
-        line.extend_from_slice(
-            format!(
-                " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={events} cmd={command} user=default redir=-1 resp={} lib-name=",
-                seconds(session.created_ms),
-                seconds(session.last_active_ms),
-                flag_letters(session),
-                session.db,
-                session.subscriptions.channels.len(),
-                session.subscriptions.patterns.len(),
-                session.subscriptions.shard_channels.len(),
-                session.input.used,
-                session.input.free,
-                multi.map_or(0, |multi| multi.bytes),
-                output.first_capacity,
-                output.first_len,
-                output.first_len,
-                output.more_chunks,
-                output.more_memory,
-                session.heap_bytes() + output.memory,
-                if session.protocol == Protocol::Resp3 { 3 } else { 2 },
-            )
-            .as_bytes(),
-        );
-        line.extend_from_slice(&session.lib_name);
-        line.extend_from_slice(b" lib-ver=");
-        line.extend_from_slice(&session.lib_version);
-        line
-    }
-
-    /// Asks for the end of a pause. It ends when the running command has, not inside it.
-    fn stop_pause(&mut self) {
-        if let Some(pause) = &mut self.pause {
-            pause.until_ms = 0;
-            pause.writes_only = true;
-        }
-    }
-
-    fn answer_unblocked(&mut self, outputs: &mut Outputs, key: SessionKey, on: &BlockedOn) {
-        const REPLY: &[u8] = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n";
-        self.stats.count_error(b"UNBLOCKED");
-        self.answer_late(outputs, key, on, REPLY, true);
-    }
+        .as_bytes(),
+    );
+    line.extend_from_slice(&session.lib_name);
+    line.extend_from_slice(b" lib-ver=");
+    line.extend_from_slice(&session.lib_version);
+    line
 }
 
 fn flag_letters(session: &Session) -> String {

@@ -76,7 +76,7 @@ const SUBCOMMANDS: &[Command] = &[
 ];
 
 fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let found = ctx.store.config.get(args.iter().skip(2));
+    let found = ctx.config().get(args.iter().skip(2));
     ctx.reply.map(found.len());
     for (name, value) in &found {
         ctx.reply.bulk(name);
@@ -93,19 +93,16 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|&[name, value]| (name, value)).collect();
     let local = ctx.session().peer.is_local();
     let refused = |error: ConfigError| CommandError::new(format!("ERR {error}"));
-    let config = &mut ctx.store.config;
-    let changes = config
-        .set_many(&pairs, Origin::Client { local })
-        .map_err(refused)?;
-    let names: Vec<&'static str> = changes.names().collect();
-    if let Err(error) = ctx.host.apply_config(config, &names) {
-        config.revert(changes);
-        return Err(refused(ConfigError::failed(
-            &error.directive,
-            error.message,
-        )));
-    }
-    ctx.store.load_settings();
+    ctx.change_config(|config, host| {
+        let changes = config
+            .set_many(&pairs, Origin::Client { local })
+            .map_err(refused)?;
+        let names: Vec<&'static str> = changes.names().collect();
+        host.apply_config(config, &names).map_err(|error| {
+            config.revert(changes);
+            refused(ConfigError::failed(&error.directive, error.message))
+        })
+    })?;
     ctx.reply.ok();
     Ok(())
 }
@@ -115,14 +112,15 @@ fn resetstat(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
         rejected_connections: ctx.host.facts().rejected_connections,
         event_loop: ctx.host.event_loop(),
     };
-    ctx.store.stats.reset(host);
-    ctx.store.keyspace.stats = KeyspaceStats::default();
+    ctx.telemetry().stats.reset(host);
+    ctx.shard().stats = KeyspaceStats::default();
     ctx.reply.ok();
     Ok(())
 }
 
 fn rewrite(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let written = ctx.host.rewrite_config(&ctx.store.config);
+    let parts = ctx.parts();
+    let written = parts.host.rewrite_config(parts.config);
     written.map_err(|text| CommandError::new(format!("ERR {text}")))?;
     ctx.reply.ok();
     Ok(())

@@ -167,7 +167,7 @@ fn hello(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if let Some((user, password)) = credentials {
         authenticate(ctx, user, password)?;
     }
-    if !ctx.store.is_trusted(ctx.session) {
+    if !ctx.is_trusted() {
         return Err(CommandError::fixed(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
         ));
@@ -207,7 +207,7 @@ fn greet(ctx: &mut Ctx<'_>) {
 fn auth(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     match args.len() {
         2 => {
-            if ctx.store.config.settings().requirepass.is_none() {
+            if ctx.settings().requirepass.is_none() {
                 return Err(CommandError::fixed(
                     "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
                 ));
@@ -223,12 +223,12 @@ fn auth(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn authenticate(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> CommandResult {
     let known = user == b"default";
-    let right = match &ctx.store.config.settings().requirepass {
+    let right = match &ctx.settings().requirepass {
         None => true,
         Some(expected) => equal_in_constant_time(expected, password),
     };
     if !known || !right {
-        ctx.store.stats.auth_denied += 1;
+        ctx.telemetry().stats.auth_denied += 1;
         return Err(CommandError::fixed(
             "WRONGPASS invalid username-password pair or user is disabled.",
         ));
@@ -251,7 +251,7 @@ fn select(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let index = parse::int32(&args[1])?;
     let db = usize::try_from(index)
         .ok()
-        .filter(|&db| db < ctx.store.keyspace.databases());
+        .filter(|&db| db < ctx.shard().databases());
     let db = db.ok_or(CommandError::DB_OUT_OF_RANGE)?;
     ctx.session().db = db;
     ctx.db = db;
@@ -268,10 +268,10 @@ fn quit(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 
 fn reset(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let key = ctx.session;
-    ctx.store.discard_transaction(key);
-    ctx.store.unsubscribe_everything(key);
-    ctx.store.monitors.retain(|&other| other != key);
-    let authenticated = ctx.store.config.settings().requirepass.is_none();
+    ctx.discard_transaction();
+    ctx.unsubscribe_everything();
+    ctx.clients().monitors.retain(|&other| other != key);
+    let authenticated = ctx.settings().requirepass.is_none();
     let session = ctx.session();
     session.monitor = false;
     session.no_evict = false;

@@ -143,7 +143,7 @@ const REFUSED: &[&str] = &[
 
 fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let local = ctx.session().peer.is_local();
-    let access = ctx.store.config.settings().enable_debug_command;
+    let access = ctx.settings().enable_debug_command;
     if !access.allows(local) {
         return Err(CommandError::fixed(
             "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
@@ -165,15 +165,12 @@ fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let time = seconds(&args[2]);
-    let threshold_ms = ctx.store.config.settings().busy_reply_threshold_ms;
+    let threshold_ms = ctx.settings().busy_reply_threshold_ms;
     let end_ns = ctx.now.mono_ns.saturating_add(time.as_nanos() as u64);
     // As during a script in Redis, no client is served before the threshold.
     ctx.host
         .sleep(time.min(Duration::from_millis(threshold_ms)));
-    ctx.store.busy = true;
-    while ctx.host.now().mono_ns < end_ns && ctx.host.serve_others(ctx.store, ctx.reply.outputs()) {
-    }
-    ctx.store.busy = false;
+    ctx.serve_others_until(end_ns);
     ctx.reply.ok();
     Ok(())
 }
@@ -267,14 +264,14 @@ fn serialized_integer(number: i64) -> usize {
 fn panic(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     match args.get(2) {
         None => {}
-        Some(word) if word.eq_ignore_ascii_case(b"IN-CHANGE") => ctx.store.keyspace.changing = true,
+        Some(word) if word.eq_ignore_ascii_case(b"IN-CHANGE") => ctx.shard().changing = true,
         Some(_) => return Err(CommandError::SYNTAX),
     }
     panic!("DEBUG PANIC was called");
 }
 
 fn pause_cron(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    ctx.store.cron_paused = parse::integer(&args[2]).is_ok_and(|on| on != 0);
+    ctx.pause_cron(parse::integer(&args[2]).is_ok_and(|on| on != 0));
     ctx.reply.ok();
     Ok(())
 }
@@ -292,7 +289,7 @@ fn populate(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let count = number(&args[2])?;
     let prefix: &[u8] = args.get(3).map_or(b"key", |prefix| prefix);
     let size = args.get(4).map_or(Ok(0), number)?;
-    if size > ctx.store.config.settings().proto_max_bulk_len {
+    if size > ctx.settings().proto_max_bulk_len {
         return Err(CommandError::fixed(
             "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
         ));
@@ -382,7 +379,7 @@ fn protocol(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn set_active_expire(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    ctx.store.keyspace.active_expiry = parse::integer(&args[2]).is_ok_and(|on| on != 0);
+    ctx.shard().active_expiry = parse::integer(&args[2]).is_ok_and(|on| on != 0);
     ctx.reply.ok();
     Ok(())
 }

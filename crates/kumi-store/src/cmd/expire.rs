@@ -284,7 +284,7 @@ fn expire_later(ctx: &mut Ctx<'_>, args: Args<'_>, deadline: u64, flags: ExpireF
 
 /// A deadline in the past deletes the key at once, with the event `del` instead of `expired`.
 fn expire_now(ctx: &mut Ctx<'_>, key: &[u8], moment_ms: i64, flags: ExpireFlags) -> bool {
-    let lazy = ctx.store.keyspace.lazy_expire;
+    let lazy = ctx.shard().lazy_expire;
     let mut keys = ctx.keys();
     let old = keys.look(key, Look::Write).map(Entry::deadline);
     let done = old.is_some_and(|old| flags.allow(old, moment_ms)) && keys.remove(key);

@@ -384,7 +384,7 @@ fn list(
 }
 
 fn limits(ctx: &Ctx<'_>) -> HashLimits {
-    let settings = ctx.store.config.settings();
+    let settings = ctx.settings();
     HashLimits {
         entries: settings.hash_max_listpack_entries,
         value_bytes: settings.hash_max_listpack_value_bytes,

@@ -6,10 +6,10 @@ use kumi_resp::Args;
 
 /// The HELP subcommand of the container command in the request.
 pub(super) fn from_rows(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let Some(container) = ctx.store.index.find(&args[0]) else {
+    let Some(container) = ctx.index().find(&args[0]) else {
         return Err(CommandError::SYNTAX);
     };
-    let index = &ctx.store.index;
+    let index = ctx.index();
     let name = index.get(container).row.name.to_ascii_uppercase();
     let mut lines = vec![format!(
         "{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"

@@ -229,7 +229,7 @@ fn union(keys: &mut Keys<'_>, args: Args<'_>) -> Result<Union, CommandError> {
 }
 
 fn sparse_limit(ctx: &Ctx<'_>) -> usize {
-    ctx.store.config.settings().hll_sparse_max_bytes
+    ctx.settings().hll_sparse_max_bytes
 }
 
 impl From<HllError> for CommandError {

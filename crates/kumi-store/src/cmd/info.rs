@@ -102,10 +102,10 @@ fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             args.iter().skip(1).any(|word| section.is_asked_for(word))
         }
     });
-    ctx.store.measure_sessions(ctx.reply.outputs());
     let facts = ctx.host.facts();
     let event_loop = ctx.host.event_loop();
-    let mut page = sections::Page::new(ctx.store, facts, event_loop, ctx.now);
+    let now = ctx.now;
+    let mut page = sections::Page::new(ctx.inspect(), facts, event_loop, now);
     for section in wanted {
         page.add(section);
     }

@@ -4,7 +4,7 @@ mod usage;
 
 use super::help;
 use crate::command::{Command, CommandId, CommandIndex, Indexed, category, flag};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Parts};
 use crate::error::{CommandError, CommandResult};
 use crate::glob;
 use crate::key_spec::{Begin, Find, KeySpec, key, legacy_range};
@@ -103,12 +103,13 @@ const SUBCOMMANDS: &[Command] = &[
 ];
 
 fn count(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    ctx.reply.count(top_level(&ctx.store.index).count());
+    let commands = top_level(ctx.index()).count();
+    ctx.reply.count(commands);
     Ok(())
 }
 
 fn docs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let (index, reply) = (&ctx.store.index, &mut ctx.reply);
+    let Parts { index, reply, .. } = ctx.parts();
     let ids: Vec<CommandId> = if args.len() == 2 {
         top_level(index).collect()
     } else {
@@ -123,7 +124,7 @@ fn docs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn getkeys(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let keys = keys_of(&ctx.store.index, args.tail(2))?;
+    let keys = keys_of(ctx.index(), args.tail(2))?;
     ctx.reply.array(keys.len());
     for (key, _) in keys {
         ctx.reply.bulk(key);
@@ -132,7 +133,7 @@ fn getkeys(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn getkeysandflags(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let keys = keys_of(&ctx.store.index, args.tail(2))?;
+    let keys = keys_of(ctx.index(), args.tail(2))?;
     ctx.reply.array(keys.len());
     for (key, flags) in keys {
         ctx.reply.array(2);
@@ -143,7 +144,7 @@ fn getkeysandflags(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let (index, reply) = (&ctx.store.index, &mut ctx.reply);
+    let Parts { index, reply, .. } = ctx.parts();
     if args.len() <= 2 {
         reply.array(top_level(index).count());
         for id in top_level(index) {
@@ -162,7 +163,7 @@ fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let (index, reply) = (&ctx.store.index, &mut ctx.reply);
+    let Parts { index, reply, .. } = ctx.parts();
     let wanted: Vec<&Indexed> = match args.len() {
         2 => index.iter().map(|(_, indexed)| indexed).collect(),
         5 if args[2].eq_ignore_ascii_case(b"FILTERBY") => {

@@ -301,7 +301,7 @@ fn flushdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn flushall(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let databases = ctx.store.keyspace.databases();
+    let databases = ctx.shard().databases();
     flush(ctx, args, 0..databases)
 }
 
@@ -311,7 +311,7 @@ fn swapdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     };
     let first = index(&args[1], "ERR invalid first DB index")?;
     let second = index(&args[2], "ERR invalid second DB index")?;
-    let databases = ctx.store.keyspace.databases();
+    let databases = ctx.shard().databases();
     let known = |index: i32| {
         usize::try_from(index)
             .ok()
@@ -320,7 +320,7 @@ fn swapdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     };
     let now_ms = ctx.now.unix_ms();
     let (first, second) = (known(first)?, known(second)?);
-    ctx.store.keyspace.swap(first, second, now_ms);
+    ctx.shard().swap(first, second, now_ms);
     ctx.dirty(1);
     ctx.reply.ok();
     Ok(())
@@ -368,11 +368,11 @@ fn give_name(
 }
 
 /// A database's number, as MOVE and COPY read it.
-fn database(ctx: &Ctx<'_>, text: &[u8]) -> Result<usize, CommandError> {
+fn database(ctx: &mut Ctx<'_>, text: &[u8]) -> Result<usize, CommandError> {
     let index = parse::int32(text)?;
     usize::try_from(index)
         .ok()
-        .filter(|&index| index < ctx.store.keyspace.databases())
+        .filter(|&index| index < ctx.shard().databases())
         .ok_or(CommandError::DB_OUT_OF_RANGE)
 }
 
@@ -388,14 +388,12 @@ fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -
         return Err(CommandError::SYNTAX);
     }
     let now_ms = ctx.now.unix_ms();
-    let removed = databases
-        .map(|db| ctx.store.keyspace.flush(db, now_ms))
-        .sum();
+    let removed = databases.map(|db| ctx.shard().flush(db, now_ms)).sum();
     if args
         .get(1)
         .is_some_and(|mode| mode.eq_ignore_ascii_case(b"async"))
     {
-        ctx.store.stats.lazily_freed += removed as u64;
+        ctx.telemetry().stats.lazily_freed += removed as u64;
     }
     ctx.dirty(removed);
     // Recorded even if there was nothing to delete: a replica may hold something.

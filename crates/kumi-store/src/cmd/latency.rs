@@ -4,7 +4,7 @@ mod report;
 
 use super::help;
 use crate::command::{Command, CommandId, flag};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Parts};
 use crate::error::{CommandError, CommandResult};
 use crate::stats::CommandStats;
 use kumi_resp::Args;
@@ -90,7 +90,10 @@ const SUBCOMMANDS: &[Command] = &[
 ];
 
 fn latest(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let (events, reply) = (&ctx.store.latency.events, &mut ctx.reply);
+    let Parts {
+        telemetry, reply, ..
+    } = ctx.parts();
+    let events = &telemetry.latency.events;
     reply.array(events.len());
     for (name, history) in events {
         let (unix_s, ms) = history.samples.back().copied().unwrap_or_default();
@@ -104,8 +107,10 @@ fn latest(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn history(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let (latency, reply) = (&ctx.store.latency, &mut ctx.reply);
-    let Some(history) = latency.event(&args[2]) else {
+    let Parts {
+        telemetry, reply, ..
+    } = ctx.parts();
+    let Some(history) = telemetry.latency.event(&args[2]) else {
         reply.array(0);
         return Ok(());
     };
@@ -119,19 +124,25 @@ fn history(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn reset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let events = &mut ctx.store.latency.events;
+    let events = &mut ctx.telemetry().latency.events;
     let before = events.len();
     if args.len() == 2 {
         events.clear();
     } else {
         events.retain(|name, _| args.iter().skip(2).all(|event| name.as_bytes() != event));
     }
-    ctx.reply.count(before - ctx.store.latency.events.len());
+    let removed = before - events.len();
+    ctx.reply.count(removed);
     Ok(())
 }
 
 fn histogram(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let index = &ctx.store.index;
+    let Parts {
+        index,
+        telemetry,
+        reply,
+        ..
+    } = ctx.parts();
     let ids: Vec<CommandId> = if args.len() == 2 {
         index.iter().map(|(id, _)| id).collect()
     } else {
@@ -143,12 +154,11 @@ fn histogram(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let called: Vec<(&str, &CommandStats)> = ids
         .into_iter()
         .map(|id| {
-            let stats = &ctx.store.stats.commands[usize::from(id.0)];
+            let stats = &telemetry.stats.commands[usize::from(id.0)];
             (&*index.get(id).full_name, stats)
         })
         .filter(|(_, stats)| stats.histogram.total() > 0)
         .collect();
-    let reply = &mut ctx.reply;
     reply.map(called.len());
     for (name, stats) in called {
         reply.bulk(name);
@@ -167,18 +177,18 @@ fn histogram(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn doctor(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let text = report::doctor(&ctx.store.latency);
+    let text = report::doctor(&ctx.telemetry().latency);
     ctx.reply.verbatim_text(text.as_bytes());
     Ok(())
 }
 
 fn graph(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let Some(history) = ctx.store.latency.event(&args[2]) else {
+    let now_s = ctx.now.unix_us / 1_000_000;
+    let Some(history) = ctx.telemetry().latency.event(&args[2]) else {
         return Err(CommandError::new(
             [b"ERR No samples available for event '", &args[2], b"'"].concat(),
         ));
     };
-    let now_s = ctx.now.unix_us / 1_000_000;
     let mut text = args[2].to_vec();
     text.extend_from_slice(report::graph(history, now_s).as_bytes());
     ctx.reply.verbatim_text(&text);

@@ -647,7 +647,7 @@ fn pop_verb(side: Side) -> &'static [u8] {
 
 fn limits(ctx: &Ctx<'_>) -> ListLimits {
     ListLimits {
-        fill: i32::try_from(ctx.store.config.settings().list_max_listpack_size).unwrap_or(i32::MAX),
+        fill: i32::try_from(ctx.settings().list_max_listpack_size).unwrap_or(i32::MAX),
         ..ListLimits::default()
     }
 }

@@ -201,7 +201,7 @@ fn stats(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 
 fn doctor(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let memory = Overview::take(ctx);
-    let text = memory.diagnosis(ctx.store.config.settings().maxmemory_bytes);
+    let text = memory.diagnosis(ctx.settings().maxmemory_bytes);
     ctx.reply.verbatim_text(text.as_bytes());
     Ok(())
 }
@@ -237,13 +237,10 @@ pub(super) struct Overview {
 impl Overview {
     pub(super) fn take(ctx: &mut Ctx<'_>) -> Self {
         let facts = ctx.host.facts();
-        ctx.store.measure_sessions(ctx.reply.outputs());
-        Self::of(ctx.store, &facts)
+        Self::of(ctx.inspect(), &facts)
     }
 
-    /// The sessions are as they were last measured.
-    pub(super) fn of(store: &mut Store, facts: &HostFacts) -> Self {
-        store.note_peak_memory();
+    pub(super) fn of(store: &Store, facts: &HostFacts) -> Self {
         let keyspace = &store.keyspace;
         let in_use = (0..keyspace.databases()).filter(|&db| keyspace.len(db) > 0);
         let databases = in_use
@@ -254,9 +251,9 @@ impl Overview {
             .collect();
         Self {
             used: store.used_memory(),
-            peak: store.stats.peak_memory_bytes,
-            startup: store.stats.startup_memory_bytes,
-            clients: store.session_bytes,
+            peak: store.telemetry.stats.peak_memory_bytes,
+            startup: store.telemetry.stats.startup_memory_bytes,
+            clients: store.client_bytes(),
             keys: keyspace.total_keys(),
             rss: usize::try_from(facts.rss_bytes).unwrap_or(usize::MAX),
             startup_rss: usize::try_from(facts.startup_rss_bytes).unwrap_or(usize::MAX),

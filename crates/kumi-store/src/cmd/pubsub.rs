@@ -231,17 +231,13 @@ fn sunsubscribe(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn publish(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let receivers = ctx
-        .store
-        .publish(ctx.reply.outputs(), Kind::Channel, &args[1], &args[2]);
+    let receivers = ctx.publish(Kind::Channel, &args[1], &args[2]);
     ctx.reply.count(receivers);
     Ok(())
 }
 
 fn spublish(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let receivers = ctx
-        .store
-        .publish(ctx.reply.outputs(), Kind::ShardChannel, &args[1], &args[2]);
+    let receivers = ctx.publish(Kind::ShardChannel, &args[1], &args[2]);
     ctx.reply.count(receivers);
     Ok(())
 }
@@ -255,7 +251,8 @@ fn numsub(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn numpat(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    ctx.reply.count(ctx.store.pubsub.pattern_count());
+    let patterns = ctx.pubsub().pattern_count();
+    ctx.reply.count(patterns);
     Ok(())
 }
 
@@ -284,12 +281,10 @@ fn names_of(subscriptions: &mut Subscriptions, kind: Kind) -> &mut BTreeSet<Box<
 }
 
 fn subscribe_to(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandResult {
-    let key = ctx.session;
     for name in args.iter().skip(1) {
         if names_of(&mut ctx.session().subscriptions, kind).insert(name.into()) {
             ctx.session().count_name(name);
-            ctx.store.pubsub.add(kind, name, key);
-            ctx.store.note_listeners();
+            ctx.listen(kind, name);
         }
         confirm(ctx, kind, words(kind).0, Some(name));
     }
@@ -297,7 +292,6 @@ fn subscribe_to(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandResult 
 }
 
 fn unsubscribe_from(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandResult {
-    let key = ctx.session;
     let names: Vec<Box<[u8]>> = if args.len() > 1 {
         args.iter().skip(1).map(Box::from).collect()
     } else {
@@ -312,8 +306,7 @@ fn unsubscribe_from(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandRes
     for name in names {
         if names_of(&mut ctx.session().subscriptions, kind).remove(&name) {
             ctx.session().uncount_name(&name);
-            ctx.store.pubsub.remove(kind, &name, key);
-            ctx.store.note_listeners();
+            ctx.stop_listening(kind, &name);
         }
         confirm(ctx, kind, words(kind).1, Some(&name));
     }
@@ -352,8 +345,7 @@ fn list_names(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandResult {
     }
     let pattern = args.get(2);
     let names: Vec<Vec<u8>> = ctx
-        .store
-        .pubsub
+        .pubsub()
         .names(kind)
         .filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name, false)))
         .map(<[u8]>::to_vec)
@@ -369,8 +361,7 @@ fn count_listeners(ctx: &mut Ctx<'_>, kind: Kind, args: Args<'_>) -> CommandResu
     ctx.reply.array((args.len() - 2) * 2);
     for name in args.iter().skip(2) {
         ctx.reply.bulk(name);
-        ctx.reply
-            .count(ctx.store.pubsub.subscribers(kind, name).len());
+        ctx.reply.count(ctx.pubsub().subscribers(kind, name).len());
     }
     Ok(())
 }

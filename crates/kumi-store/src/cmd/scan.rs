@@ -98,7 +98,7 @@ fn keys(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn randomkey(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let mut rng = ctx.store.rng.fork();
+    let mut rng = ctx.fork_rng();
     match ctx.keys().random(&mut rng) {
         None => ctx.reply.null(),
         Some(key) => ctx.reply.bulk(key),

@@ -149,14 +149,14 @@ fn monitor(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let key = ctx.session;
     // A second MONITOR gets no answer at all, as the first one's feed already runs.
     if !std::mem::replace(&mut ctx.session().monitor, true) {
-        ctx.store.monitors.push(key);
+        ctx.clients().monitors.push(key);
         ctx.reply.ok();
     }
     Ok(())
 }
 
 fn lastsave(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let started_s = ctx.store.started.unix_us / 1_000_000;
+    let started_s = ctx.telemetry().started.unix_us / 1_000_000;
     ctx.reply.integer(started_s.cast_signed());
     Ok(())
 }
@@ -187,7 +187,7 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         ));
     }
     tracing::info!("User requested shutdown...");
-    ctx.store.effect(Effect::Shutdown(request));
+    ctx.effect(Effect::Shutdown(request));
     // The connection ends without an answer, and what was sent behind the command never runs.
     ctx.session().closing = true;
     ctx.flow = Flow::Close;

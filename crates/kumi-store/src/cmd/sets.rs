@@ -377,7 +377,7 @@ fn sscan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn limits(ctx: &Ctx<'_>) -> SetLimits {
-    let settings = ctx.store.config.settings();
+    let settings = ctx.settings();
     SetLimits {
         intset_entries: settings.set_max_intset_entries,
         listpack_entries: settings.set_max_listpack_entries,

@@ -2,7 +2,7 @@
 
 use super::{help, parse};
 use crate::command::{Command, flag};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Parts};
 use crate::error::{CommandError, CommandResult};
 use kumi_resp::Args;
 
@@ -80,7 +80,10 @@ fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             ));
         }
     };
-    let (slowlog, reply) = (&ctx.store.slowlog, &mut ctx.reply);
+    let Parts {
+        telemetry, reply, ..
+    } = ctx.parts();
+    let slowlog = &telemetry.slowlog;
     reply.array(wanted.min(slowlog.len()));
     for entry in slowlog.iter().take(wanted) {
         reply.array(6);
@@ -98,12 +101,13 @@ fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn len(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    ctx.reply.count(ctx.store.slowlog.len());
+    let entries = ctx.telemetry().slowlog.len();
+    ctx.reply.count(entries);
     Ok(())
 }
 
 fn reset(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    ctx.store.slowlog.reset();
+    ctx.telemetry().slowlog.reset();
     ctx.reply.ok();
     Ok(())
 }

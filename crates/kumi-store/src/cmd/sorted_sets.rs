@@ -610,7 +610,7 @@ fn rank(ctx: &mut Ctx<'_>, args: Args<'_>, reverse: bool) -> CommandResult {
 }
 
 fn limits(ctx: &Ctx<'_>) -> ZsetLimits {
-    let settings = ctx.store.config.settings();
+    let settings = ctx.settings();
     ZsetLimits {
         entries: settings.zset_max_listpack_entries,
         value_bytes: settings.zset_max_listpack_value_bytes,

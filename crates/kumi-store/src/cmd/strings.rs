@@ -299,7 +299,7 @@ fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn getdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = &args[1];
-    let lazy = ctx.store.config.settings().lazyfree_user_del;
+    let lazy = ctx.settings().lazyfree_user_del;
     let (mut keys, reply) = ctx.keys_and_reply();
     answer(reply, keys.read(key)?);
     if keys.remove(key) {
@@ -353,7 +353,7 @@ fn msetnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, tail) = (&args[1], &args[2]);
-    let limit = ctx.store.config.settings().proto_max_bulk_len;
+    let limit = ctx.settings().proto_max_bulk_len;
     let mut keys = ctx.keys();
     let len = match keys.string(key, Look::Write)? {
         None => {
@@ -396,7 +396,7 @@ fn setrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, patch) = (&args[1], &args[3]);
     let offset = usize::try_from(integer(&args[2])?)
         .map_err(|_| CommandError::fixed("ERR offset is out of range"))?;
-    let limit = ctx.store.config.settings().proto_max_bulk_len;
+    let limit = ctx.settings().proto_max_bulk_len;
     let mut keys = ctx.keys();
     let old = keys.string(key, Look::Write)?.map_or(0, length);
     if patch.is_empty() {

@@ -7,8 +7,7 @@ use crate::command::{Command, CommandId, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::session::{Multi, SessionKey};
-use crate::store::Store;
+use crate::session::Multi;
 use kumi_resp::{Args, OwnedArgs};
 
 const FLAGS: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::FAST | flag::ALLOW_BUSY;
@@ -96,8 +95,7 @@ fn exec(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     };
     // The session counts as being in its transaction until the last command has run.
     let (commands, refused) = (std::mem::take(&mut multi.commands), multi.refused);
-    let key = ctx.session;
-    ctx.store.unwatch_all(key);
+    ctx.unwatch_all();
     let result = if refused {
         Err(CommandError::fixed(
             "EXECABORT Transaction discarded because of previous errors.",
@@ -127,8 +125,7 @@ fn discard(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     if ctx.session().multi.is_none() {
         return Err(CommandError::fixed("ERR DISCARD without MULTI"));
     }
-    let key = ctx.session;
-    ctx.store.discard_transaction(key);
+    ctx.discard_transaction();
     ctx.reply.ok();
     Ok(())
 }
@@ -142,7 +139,7 @@ fn watch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         if ctx.session().watched.insert((db, key.into())) {
             ctx.session().count_name(key);
             let expired = ctx.keys().is_expired_in_place(key);
-            let watchers = &mut ctx.store.keyspace.watchers;
+            let watchers = &mut ctx.shard().watchers;
             watchers.add(db, key, session, expired);
         }
     }
@@ -151,8 +148,7 @@ fn watch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn unwatch(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let key = ctx.session;
-    ctx.store.unwatch_all(key);
+    ctx.unwatch_all();
     ctx.reply.ok();
     Ok(())
 }
@@ -161,36 +157,13 @@ impl Ctx<'_> {
     /// A watched key's deadline passed since WATCH, although the key is still in the table.
     fn watched_key_expired(&mut self) -> bool {
         let (now_ms, key) = (self.now.unix_ms(), self.session);
-        let Some(session) = self.store.sessions.get(key) else {
+        let (Some(session), keyspace) = self.session_and_shard() else {
             return false;
         };
-        let keyspace = &mut self.store.keyspace;
         session.watched.iter().any(|(db, name)| {
             !keyspace.watchers.was_expired(*db, name, key)
                 && keyspace.keys(*db, now_ms, false).is_expired_in_place(name)
         })
-    }
-}
-
-impl Store {
-    /// Clears a session's queued commands and its watches.
-    pub(crate) fn discard_transaction(&mut self, key: SessionKey) {
-        if let Some(session) = self.sessions.get_mut(key) {
-            session.multi = None;
-        }
-        self.unwatch_all(key);
-    }
-
-    /// Clears a session's watches.
-    pub(crate) fn unwatch_all(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.get_mut(key) else {
-            return;
-        };
-        session.watch_broken = false;
-        for (db, name) in std::mem::take(&mut session.watched) {
-            session.uncount_name(&name);
-            self.keyspace.watchers.remove(db, &name, key);
-        }
     }
 }
 

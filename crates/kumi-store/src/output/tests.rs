@@ -257,7 +257,7 @@ mod budget {
         let effects = lab.effects();
         let closes = |effect: &Effect| matches!(effect, Effect::Close(key) if *key == client);
         assert_eq!(effects.iter().filter(|effect| closes(effect)).count(), 1);
-        assert_eq!(lab.store.stats.output_limit_disconnections, 1);
+        assert_eq!(lab.store.telemetry.stats.output_limit_disconnections, 1);
         let held = lab.outputs.heap_bytes();
         assert!(held < 100_000, "{held} bytes are still held");
         assert_eq!(lab.run_as(client, "SET later 1"), "", "a closing client");

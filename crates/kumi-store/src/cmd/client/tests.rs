@@ -138,7 +138,7 @@ fn answers_that_come_late_are_skipped_too() {
 }
 
 fn waiting_id(lab: &mut Lab, key: SessionKey) -> u64 {
-    lab.store.sessions.get(key).expect("connected").id
+    lab.store.clients.sessions.get(key).expect("connected").id
 }
 
 #[test]

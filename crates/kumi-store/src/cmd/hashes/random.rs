@@ -11,7 +11,7 @@ use crate::types::packed::Elem;
 use kumi_resp::Args;
 
 pub(super) fn hrandfield(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let mut rng = ctx.store.rng.fork();
+    let mut rng = ctx.fork_rng();
     let Some(count) = args.get(2) else {
         let (mut keys, reply) = ctx.keys_and_reply();
         let hash = keys.view::<Hash>(&args[1], Look::Read)?;

@@ -14,7 +14,7 @@ use std::io::Write;
 
 /// An answer in the making.
 pub(super) struct Page<'a> {
-    store: &'a mut Store,
+    store: &'a Store,
     facts: HostFacts,
     event_loop: EventLoop,
     now: Now,
@@ -22,12 +22,7 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(
-        store: &'a mut Store,
-        facts: HostFacts,
-        event_loop: EventLoop,
-        now: Now,
-    ) -> Self {
+    pub(super) fn new(store: &'a Store, facts: HostFacts, event_loop: EventLoop, now: Now) -> Self {
         Self {
             store,
             facts,
@@ -82,8 +77,8 @@ impl<'a> Page<'a> {
 
     fn server(&mut self) {
         let settings = self.store.config.settings();
-        let (hz, run_id) = (settings.hz, self.store.run_id.clone());
-        let started = self.store.started;
+        let (hz, run_id) = (settings.hz, self.store.telemetry.run_id.clone());
+        let started = self.store.telemetry.started;
         let uptime_s = self.now.mono_ns.saturating_sub(started.mono_ns) / 1_000_000_000;
         let facts = std::mem::take(&mut self.facts);
         self.field("redis_version", REDIS_VERSION);
@@ -121,12 +116,18 @@ impl<'a> Page<'a> {
     fn clients(&mut self) {
         let now_s = self.now.unix_us / 1_000_000;
         let maxclients = self.store.config.settings().maxclients;
-        let input = self.store.stats.recent_input_bytes.largest(now_s);
-        let output = self.store.stats.recent_output_bytes.largest(now_s);
+        let input = self.store.telemetry.stats.recent_input_bytes.largest(now_s);
+        let output = self
+            .store
+            .telemetry
+            .stats
+            .recent_output_bytes
+            .largest(now_s);
         let (mut blocked, mut with_timeout) = (0, 0);
         let mut keys_on_nokey = BTreeSet::new();
         for waiting in self
             .store
+            .clients
             .sessions
             .iter()
             .filter_map(|s| s.blocked.as_ref())
@@ -142,7 +143,7 @@ impl<'a> Page<'a> {
             }
         }
         let on_nokey = keys_on_nokey.len();
-        self.field("connected_clients", self.store.sessions.len());
+        self.field("connected_clients", self.store.clients.sessions.len());
         self.field("cluster_connections", 0);
         self.field("maxclients", maxclients);
         self.field("client_recent_max_input_buffer", input);
@@ -220,11 +221,11 @@ impl<'a> Page<'a> {
         self.field("mem_allocator", allocator);
         self.field("active_defrag_running", 0);
         self.field("lazyfree_pending_objects", self.facts.discards_pending);
-        self.field("lazyfreed_objects", self.store.stats.lazily_freed);
+        self.field("lazyfreed_objects", self.store.telemetry.stats.lazily_freed);
     }
 
     fn persistence(&mut self) {
-        let started_s = self.store.started.unix_us / 1_000_000;
+        let started_s = self.store.telemetry.started.unix_us / 1_000_000;
         self.zeros(&[
             "loading",
             "async_loading",
@@ -263,7 +264,7 @@ impl<'a> Page<'a> {
 
     fn stats(&mut self) {
         let kbps = |rate: u64| format!("{:.2}", rate as f64 / 1024.0);
-        let stats = &self.store.stats;
+        let stats = &self.store.telemetry.stats;
         let since = stats.since;
         let (input, output) = (
             kbps(stats.input_rate.per_second()),
@@ -271,11 +272,17 @@ impl<'a> Page<'a> {
         );
         let rejected = self.facts.rejected_connections;
         self.field("total_connections_received", stats.total_connections);
-        self.field("total_commands_processed", self.store.stats.total_commands);
-        let ops = self.store.stats.ops_rate.per_second();
+        self.field(
+            "total_commands_processed",
+            self.store.telemetry.stats.total_commands,
+        );
+        let ops = self.store.telemetry.stats.ops_rate.per_second();
         self.field("instantaneous_ops_per_sec", ops);
-        self.field("total_net_input_bytes", self.store.stats.bytes_in);
-        self.field("total_net_output_bytes", self.store.stats.bytes_out);
+        self.field("total_net_input_bytes", self.store.telemetry.stats.bytes_in);
+        self.field(
+            "total_net_output_bytes",
+            self.store.telemetry.stats.bytes_out,
+        );
         self.zeros(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
         self.field("instantaneous_input_kbps", input);
         self.field("instantaneous_output_kbps", output);
@@ -320,10 +327,13 @@ impl<'a> Page<'a> {
             "tracking_total_prefixes",
             "unexpected_error_replies",
         ]);
-        self.field("total_error_replies", self.store.stats.total_errors);
+        self.field(
+            "total_error_replies",
+            self.store.telemetry.stats.total_errors,
+        );
         self.field("dump_payload_sanitizations", 0);
-        self.field("total_reads_processed", self.store.stats.reads);
-        self.field("total_writes_processed", self.store.stats.writes);
+        self.field("total_reads_processed", self.store.telemetry.stats.reads);
+        self.field("total_writes_processed", self.store.telemetry.stats.writes);
         self.zeros(&[
             "io_threaded_reads_processed",
             "io_threaded_writes_processed",
@@ -344,13 +354,13 @@ impl<'a> Page<'a> {
         self.field("expired_time_cap_reached_count", stats.expiry_slices_cut);
         self.field(
             "expire_cycle_cpu_milliseconds",
-            self.store.stats.active_expiry_us / 1000,
+            self.store.telemetry.stats.active_expiry_us / 1000,
         );
     }
 
     /// What the event loop and its limits did.
     fn front_stats(&mut self) {
-        let stats = &self.store.stats;
+        let stats = &self.store.telemetry.stats;
         let since = stats.since.event_loop;
         let cycles = self.event_loop.cycles.saturating_sub(since.cycles);
         let busy_us = self.event_loop.busy_us.saturating_sub(since.busy_us);
@@ -365,11 +375,11 @@ impl<'a> Page<'a> {
         let denied = stats.auth_denied;
         self.field(
             "client_query_buffer_limit_disconnections",
-            self.store.stats.query_limit_disconnections,
+            self.store.telemetry.stats.query_limit_disconnections,
         );
         self.field(
             "client_output_buffer_limit_disconnections",
-            self.store.stats.output_limit_disconnections,
+            self.store.telemetry.stats.output_limit_disconnections,
         );
         self.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
         self.field("eventloop_cycles", cycles);
@@ -391,7 +401,7 @@ impl<'a> Page<'a> {
     fn replication(&mut self) {
         // Nothing replicates yet, so the history has no name of its own: it gets the run's name,
         // read backwards to be told apart from it.
-        let history: String = self.store.run_id.chars().rev().collect();
+        let history: String = self.store.telemetry.run_id.chars().rev().collect();
         let backlog = self.store.config.text("repl-backlog-size");
         let backlog = String::from_utf8_lossy(&backlog.unwrap_or_default()).into_owned();
         self.field("role", "master");
@@ -425,7 +435,11 @@ impl<'a> Page<'a> {
     }
 
     fn command_stats(&mut self) {
-        let commands = self.store.index.iter().zip(&self.store.stats.commands);
+        let commands = self
+            .store
+            .index
+            .iter()
+            .zip(&self.store.telemetry.stats.commands);
         for ((_, indexed), stats) in commands {
             if stats.calls + stats.rejected + stats.failed == 0 {
                 continue;
@@ -444,7 +458,7 @@ impl<'a> Page<'a> {
     }
 
     fn error_stats(&mut self) {
-        for (code, count) in &self.store.stats.errors {
+        for (code, count) in &self.store.telemetry.stats.errors {
             self.text.extend_from_slice(b"errorstat_");
             // A code is part of an error's text, which may hold anything: it must not end the line.
             self.text.extend(code.iter().map(|byte| match byte {
@@ -457,7 +471,11 @@ impl<'a> Page<'a> {
 
     fn latency_stats(&mut self) {
         let percentiles = &self.store.config.settings().latency_percentiles;
-        let commands = self.store.index.iter().zip(&self.store.stats.commands);
+        let commands = self
+            .store
+            .index
+            .iter()
+            .zip(&self.store.telemetry.stats.commands);
         for ((_, indexed), stats) in commands {
             if stats.histogram.total() == 0 {
                 continue;

@@ -19,6 +19,7 @@ impl Lab {
 
     fn id_of(&self, client: SessionKey) -> u64 {
         self.store
+            .clients
             .sessions
             .get(client)
             .map_or(0, |session| session.id)
@@ -102,7 +103,7 @@ fn first_come_first_served() {
         matches!(resumed[..], [Effect::Resume(a), Effect::Resume(b), Effect::Resume(c)]
         if (a, b, c) == (first, second, third))
     );
-    assert_eq!(lab.store.blocked, 0);
+    assert_eq!(lab.store.clients.blocked, 0);
     assert!(lab.store.keyspace.waiters.is_empty());
 }
 
@@ -296,7 +297,7 @@ fn clients_that_are_gone_take_nothing() {
     assert_eq!(lab.received(killed), "");
     assert_eq!(lab.received(last), "*2\r\n$1\r\nl\r\n$1\r\n1\r\n");
     assert!(lab.store.keyspace.waiters.is_empty());
-    assert_eq!(lab.store.blocked, 0);
+    assert_eq!(lab.store.clients.blocked, 0);
 }
 
 #[test]

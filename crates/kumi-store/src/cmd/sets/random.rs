@@ -22,7 +22,7 @@ pub(super) fn spop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 pub(super) fn srandmember(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let mut rng = ctx.store.rng.fork();
+    let mut rng = ctx.fork_rng();
     if args.len() > 3 {
         return Err(CommandError::SYNTAX);
     }
@@ -60,7 +60,7 @@ pub(super) fn srandmember(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn pop_one(ctx: &mut Ctx<'_>, key: &[u8]) -> CommandResult {
-    let mut rng = ctx.store.rng.fork();
+    let mut rng = ctx.fork_rng();
     let mut keys = ctx.keys();
     let edited = keys.edit(key, Missing::Skip, |set: &mut Set| {
         let member = set.view().random(&mut rng);
@@ -94,7 +94,7 @@ fn pop_many(ctx: &mut Ctx<'_>, key: &[u8], count: &[u8]) -> CommandResult {
     let count = count.ok_or(CommandError::fixed(
         "ERR value is out of range, must be positive",
     ))?;
-    let mut rng = ctx.store.rng.fork();
+    let mut rng = ctx.fork_rng();
     let (mut keys, reply) = ctx.keys_and_reply();
     let len = keys.view::<Set>(key, Look::Write)?.map_or(0, SetRef::len);
     if len == 0 || count == 0 {

@@ -19,7 +19,7 @@ pub(super) fn zpopmax(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 pub(super) fn zrandmember(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let mut rng = ctx.store.rng.fork();
+    let mut rng = ctx.fork_rng();
     let Some(count) = args.get(2) else {
         let (mut keys, reply) = ctx.keys_and_reply();
         let zset = keys.view::<Zset>(&args[1], Look::Read)?;

@@ -37,7 +37,7 @@ struct Match {
 }
 
 pub(super) fn lcs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let limit = ctx.store.config.settings().proto_max_bulk_len;
+    let limit = ctx.settings().proto_max_bulk_len;
     let (mut keys, reply) = ctx.keys_and_reply();
     // Both keys are looked up, with what that announces, before the type of either is wrong.
     let (first, second) = (copy(&mut keys, &args[1]), copy(&mut keys, &args[2]));

@@ -45,7 +45,7 @@ pub(super) fn getex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let options = Options::for_getex(args.tail(2))?;
     let key = &args[1];
     let now_ms = ctx.now.unix_ms();
-    let lazy_expire = ctx.store.keyspace.lazy_expire;
+    let lazy_expire = ctx.shard().lazy_expire;
     let (mut keys, reply) = ctx.keys_and_reply();
     let Some(value) = keys.read(key)? else {
         reply.null();

@@ -26,7 +26,9 @@ impl Store {
     ) -> Flow {
         self.now = now;
         let id = self.index.resolve(args).ok();
-        self.execute_as(key, id, args, outputs, host)
+        let flow = self.execute_as(key, id, args, outputs, host);
+        self.clients.count_bytes(key);
+        flow
     }
 
     /// Executes one request of a session, at the last reading of the clock. `id` is the row of a
@@ -41,7 +43,7 @@ impl Store {
         host: &mut dyn Host,
     ) -> Flow {
         let now = self.now;
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             return Flow::Close;
         };
         if session.closing || args.is_empty() {
@@ -58,7 +60,7 @@ impl Store {
         }
         let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
         let wanted = !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis);
-        let slot = outputs.begin(key, self.output_budget(key));
+        let slot = outputs.begin(key, self.clients.output_budget(key, self.config.settings()));
         let mut reply = Reply::new(outputs, slot, protocol);
         if !wanted {
             reply.discard();
@@ -88,12 +90,12 @@ impl Store {
         outputs: &mut Outputs,
         host: &mut dyn Host,
     ) -> Flow {
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             return Flow::Close;
         };
         let (touch, protocol) = (!session.no_touch, session.protocol);
         let wanted = !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis);
-        let slot = outputs.begin(key, self.output_budget(key));
+        let slot = outputs.begin(key, self.clients.output_budget(key, self.config.settings()));
         let mut reply = Reply::new(outputs, slot, protocol);
         if !wanted {
             reply.discard();
@@ -112,7 +114,7 @@ impl Store {
 
     /// A command has written its reply.
     fn end_reply(&mut self, outputs: &mut Outputs, key: SessionKey, overflow: Option<usize>) {
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             return outputs.remove(key);
         };
         // A command that waits still has its reply to come.
@@ -127,10 +129,11 @@ impl Store {
 
     /// Ends CLIENT PAUSE: commands that were held run now, in the order they came.
     pub(crate) fn end_pause(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
-        self.pause = None;
+        self.clients.pause = None;
         self.keyspace.expiry_frozen = false;
-        for key in std::mem::take(&mut self.held) {
+        for key in std::mem::take(&mut self.clients.held) {
             let held = self
+                .clients
                 .sessions
                 .get(key)
                 .and_then(|session| session.blocked.as_ref());
@@ -204,7 +207,7 @@ impl Ctx<'_> {
                 bytes,
                 "closing a client whose transaction is too large"
             );
-            self.store.stats.query_limit_disconnections += 1;
+            self.store.telemetry.stats.query_limit_disconnections += 1;
             self.session().closing = true;
             self.store.effect(Effect::Close(self.session));
             self.flow = Flow::Close;
@@ -268,7 +271,7 @@ impl Ctx<'_> {
                 "ERR Replica can't interact with the keyspace",
             ));
         }
-        if self.store.busy && !row.has(flag::ALLOW_BUSY) {
+        if self.store.run.busy && !row.has(flag::ALLOW_BUSY) {
             return Err(CommandError::fixed(
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
             ));
@@ -279,7 +282,7 @@ impl Ctx<'_> {
     /// During CLIENT PAUSE, everything (or everything that writes) waits.
     fn must_wait_for_pause(&mut self, id: CommandId) -> bool {
         const WRITES: u32 = flag::WRITE | flag::MAY_REPLICATE;
-        let Some(pause) = self.store.pause else {
+        let Some(pause) = self.store.clients.pause else {
             return false;
         };
         let row = self.store.index.get(id).row;
@@ -291,12 +294,12 @@ impl Ctx<'_> {
     /// Answers an error for a command that did not run. Inside MULTI this dooms the transaction.
     fn refuse(&mut self, id: Option<CommandId>, error: &CommandError) {
         if let Some(id) = id {
-            self.store.stats.commands[usize::from(id.0)].rejected += 1;
+            self.store.telemetry.stats.commands[usize::from(id.0)].rejected += 1;
             if self.store.index.get(id).row.name == "exec" {
                 return self.abort_exec(error);
             }
         }
-        self.store.stats.count_error(error.code());
+        self.store.telemetry.stats.count_error(error.code());
         if let Some(multi) = &mut self.session().multi {
             multi.refused = true;
         }
@@ -308,7 +311,7 @@ impl Ctx<'_> {
         let reason = error.as_bytes();
         let reason = reason.strip_prefix(b"ERR ").unwrap_or(reason);
         let text = [b"EXECABORT Transaction discarded because of: ", reason].concat();
-        self.store.stats.count_error(b"EXECABORT");
+        self.store.telemetry.stats.count_error(b"EXECABORT");
         self.store.discard_transaction(self.session);
         self.reply.error(&text);
     }

@@ -81,22 +81,12 @@ impl Ctx<'_> {
 impl Store {
     /// Leaves a session waiting.
     pub(crate) fn block(&mut self, key: SessionKey, blocked: Blocked) {
-        match &blocked.on {
-            BlockedOn::Pause(_) => self.held.push_back(key),
-            BlockedOn::Keys(wait) => {
-                for name in &wait.keys {
-                    self.keyspace.waiters.add(wait.db, name, key);
-                }
+        if let BlockedOn::Keys(wait) = &blocked.on {
+            for name in &wait.keys {
+                self.keyspace.waiters.add(wait.db, name, key);
             }
-            BlockedOn::Replicas => {}
         }
-        if let Some(until_ns) = blocked.until_ns {
-            self.wait_deadlines.insert((until_ns, key));
-        }
-        if let Some(session) = self.sessions.get_mut(key) {
-            session.blocked = Some(blocked);
-            self.blocked += 1;
-        }
+        self.clients.block(key, blocked);
     }
 
     /// Ends a session's wait, and has its input decoded again; the caller writes the reply.
@@ -108,16 +98,13 @@ impl Store {
 
     /// Ends a session's wait, and leaves its input alone.
     pub(crate) fn end_wait(&mut self, key: SessionKey) -> Option<Blocked> {
-        let blocked = self.sessions.get_mut(key)?.blocked.take()?;
-        self.blocked -= 1;
+        let blocked = self.clients.sessions.get_mut(key)?.blocked.take()?;
         self.forget_wait(key, &blocked);
         Some(blocked)
     }
 
     pub(crate) fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
-        if let Some(until_ns) = blocked.until_ns {
-            self.wait_deadlines.remove(&(until_ns, key));
-        }
+        self.clients.forget_wait(key, blocked);
         if let BlockedOn::Keys(wait) = &blocked.on {
             for name in &wait.keys {
                 self.keyspace.waiters.remove(wait.db, name, key);
@@ -125,23 +112,13 @@ impl Store {
         }
     }
 
-    /// When the first wait ends, in Unix milliseconds as of the last reading of the clocks.
-    pub(crate) fn next_wait_end_ms(&self) -> Option<u64> {
-        let &(until_ns, _) = self.wait_deadlines.first()?;
-        let left_ns = until_ns.saturating_sub(self.now.mono_ns);
-        Some((self.now.unix_us + left_ns.div_ceil(1000)).div_ceil(1000))
-    }
-
     /// Ends the waits whose time is over.
     pub(crate) fn end_waits(&mut self, outputs: &mut Outputs) {
-        while let Some(&(until_ns, key)) = self.wait_deadlines.first() {
-            if until_ns > self.now.mono_ns {
+        while let Some(key) = self.clients.overdue_wait(self.now.mono_ns) {
+            let Some(blocked) = self.unblock(key) else {
                 break;
-            }
-            self.wait_deadlines.pop_first();
-            if let Some(blocked) = self.unblock(key) {
-                self.answer_timeout(outputs, key, &blocked.on);
-            }
+            };
+            self.answer_timeout(outputs, key, &blocked.on);
         }
     }
 
@@ -152,7 +129,7 @@ impl Store {
         key: SessionKey,
         on: &BlockedOn,
     ) {
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
         if matches!(on, BlockedOn::Pause(_)) {
@@ -177,9 +154,9 @@ impl Store {
         failed: bool,
     ) {
         if let BlockedOn::Keys(wait) = on {
-            self.record_call(wait.id, 0, failed);
+            self.telemetry.record_call(wait.id, 0, failed);
         }
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
         if session.takes_late_answer() {
@@ -192,10 +169,10 @@ impl Store {
     /// keys ready, hence the loop; it never calls itself.
     pub(crate) fn serve_ready(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         // While clients are paused nobody is served: the keys stay ready.
-        if self.serving_ready || self.pause.is_some() {
+        if self.run.serving_ready || self.clients.pause.is_some() {
             return;
         }
-        self.serving_ready = true;
+        self.run.serving_ready = true;
         while self.keyspace.waiters.has_ready() {
             for (db, name) in self.keyspace.waiters.take_ready() {
                 let mut held = self.type_held(db, &name);
@@ -207,7 +184,7 @@ impl Store {
                 }
             }
         }
-        self.serving_ready = false;
+        self.run.serving_ready = false;
     }
 
     fn type_held(&mut self, db: usize, name: &[u8]) -> Option<Type> {
@@ -218,7 +195,11 @@ impl Store {
     /// Whether a session still waits for a key of this database, and what the key holds now is what
     /// it waits for.
     fn is_woken(&self, key: SessionKey, db: usize, held: Option<Type>) -> bool {
-        let session = self.sessions.get(key).filter(|session| !session.closing);
+        let session = self
+            .clients
+            .sessions
+            .get(key)
+            .filter(|session| !session.closing);
         let Some(BlockedOn::Keys(wait)) = session
             .and_then(|session| session.blocked.as_ref())
             .map(|blocked| &blocked.on)
@@ -234,7 +215,7 @@ impl Store {
 
     /// Executes the command a session waits with. If it finds nothing, the session goes on waiting.
     fn execute_again(&mut self, key: SessionKey, outputs: &mut Outputs, host: &mut dyn Host) {
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
         let Some(blocked) = session.blocked.take() else {
@@ -245,13 +226,12 @@ impl Store {
             return;
         };
         let flow = self.execute_resumed(key, wait, outputs, host);
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
         match flow {
             Flow::Blocked => session.blocked = Some(blocked),
             Flow::Done | Flow::Close => {
-                self.blocked -= 1;
                 self.forget_wait(key, &blocked);
                 self.effect(match flow {
                     Flow::Close => Effect::CloseAfterFlush(key),

@@ -9,10 +9,13 @@ use crate::reply::Reply;
 use crate::session::{Blocked, BlockedOn, Session, SessionKey};
 use crate::store::{Flow, Store};
 use kumi_resp::{Args, OwnedArgs};
+
+pub(crate) use super::parts::Parts;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 pub(crate) struct Ctx<'a> {
-    pub(crate) store: &'a mut Store,
+    /// For this module alone: commands reach its parts through `parts.rs`.
+    pub(super) store: &'a mut Store,
     pub(crate) host: &'a mut dyn Host,
     pub(crate) session: SessionKey,
     pub(crate) reply: Reply<'a>,
@@ -83,6 +86,7 @@ impl<'a> Ctx<'a> {
     /// deferred until the command has ended.
     pub(crate) fn session(&mut self) -> &mut Session {
         self.store
+            .clients
             .sessions
             .get_mut(self.session)
             .expect("a session outlives its running command")
@@ -152,7 +156,7 @@ impl<'a> Ctx<'a> {
         if let Err(error) = &result {
             self.reply.cut_back(mark);
             self.reply.error(error.as_bytes());
-            self.store.stats.count_error(error.code());
+            self.store.telemetry.stats.count_error(error.code());
         }
         if self.propagates() && !self.propagated && self.store.keyspace.dirty != dirty_before {
             self.store.keyspace.propagation.push(self.db, args.iter());
@@ -177,7 +181,7 @@ impl<'a> Ctx<'a> {
             && self.store.shares_reading(flags)
             && !self.host.ticked()
         {
-            self.store.leave_unmeasured(id);
+            self.store.telemetry.leave_unmeasured(id);
             return self.store.settle(self.reply.outputs());
         }
         let end = self.host.now();
@@ -186,20 +190,17 @@ impl<'a> Ctx<'a> {
             self.now = end;
             self.store.now = end;
         }
-        let duration_ns = self.store.share_out(end.mono_ns.saturating_sub(start_ns));
-        self.store.record_call(id, duration_ns, result.is_err());
-        if self.store.latency.threshold_ms != 0 {
-            let event = if flags & flag::FAST != 0 {
-                "fast-command"
-            } else {
-                "command"
-            };
-            self.store
-                .latency
-                .record(event, self.now, duration_ns / 1_000_000);
-        }
+        let duration_ns = self
+            .store
+            .telemetry
+            .share_out(end.mono_ns.saturating_sub(start_ns));
+        self.store
+            .telemetry
+            .record_call(id, duration_ns, result.is_err());
+        let telemetry = &mut self.store.telemetry;
+        telemetry.record_latency(flags, self.now, duration_ns);
         let monitored = !self.resumed && self.is_monitored(flags);
-        let slow = duration_ns >= self.store.slow_ns && flags & flag::SKIP_SLOWLOG == 0;
+        let slow = self.store.telemetry.is_slow(flags, duration_ns);
         if monitored || slow {
             let shown = redact(&self.store.index.get(id).full_name, args);
             let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
@@ -209,7 +210,9 @@ impl<'a> Ctx<'a> {
                     .feed_monitors(outputs, self.session, self.db, shown);
             }
             if slow {
-                self.store.record_slow(self.session, shown, duration_ns);
+                let source = self.store.clients.sessions.get(self.session);
+                let (telemetry, now) = (&mut self.store.telemetry, self.store.now);
+                telemetry.record_slow(source, shown, duration_ns, now);
             }
         }
         self.store.settle(self.reply.outputs());
@@ -234,7 +237,7 @@ impl<'a> Ctx<'a> {
     }
 
     fn is_monitored(&self, flags: u32) -> bool {
-        flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0 && !self.store.monitors.is_empty()
+        flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0 && !self.store.clients.monitors.is_empty()
     }
 }
 

@@ -39,16 +39,16 @@ impl Store {
     /// now; if not, execute the run first.
     pub fn plan(&mut self, key: SessionKey, args: Args<'_>) -> bool {
         let first_hint = self.keyspace.hints.len();
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             // CLIENT KILL ended it, and its socket is not closed yet. The run has its place for
             // the request all the same; executing it closes the connection.
             let id = None;
-            self.plan.push(Planned { id, first_hint });
+            self.run.plan.push(Planned { id, first_hint });
             return false;
         };
         let id = resolve(&self.index, session.last_planned, args);
         session.last_planned = id;
-        self.plan.push(Planned { id, first_hint });
+        self.run.plan.push(Planned { id, first_hint });
         let Some(id) = id else {
             return true;
         };
@@ -78,13 +78,13 @@ impl Store {
         host: &mut dyn Host,
     ) -> (usize, Flow) {
         // Taken, because a long command may let the front run other batches meanwhile.
-        let plan = std::mem::take(&mut self.plan);
+        let plan = std::mem::take(&mut self.run.plan);
         debug_assert_eq!(plan.len(), batch.len(), "every request was planned");
-        if let Some(session) = self.sessions.get(key) {
+        if let Some(session) = self.clients.sessions.get(key) {
             self.keyspace.prefetch_entries(session.db);
         }
         self.now = host.now();
-        let outer = std::mem::replace(&mut self.in_batch, true);
+        let outer = std::mem::replace(&mut self.run.in_batch, true);
         let (mut executed, mut flow) = (0, Flow::Done);
         for (index, planned) in plan.iter().enumerate().take(batch.len()) {
             self.keyspace.hints.seek(planned.first_hint);
@@ -96,13 +96,33 @@ impl Store {
             }
         }
         self.end_measuring(host);
-        self.in_batch = outer;
+        self.run.in_batch = outer;
         self.keyspace.hints.clear();
-        if self.plan.is_empty() {
-            self.plan = plan;
-            self.plan.clear();
+        if self.run.plan.is_empty() {
+            self.run.plan = plan;
+            self.run.plan.clear();
         }
         (executed, flow)
+    }
+}
+
+impl Store {
+    /// Reads the clock for the commands that left it to a later one.
+    pub(super) fn end_measuring(&mut self, host: &mut dyn Host) {
+        if self.telemetry.has_unmeasured() {
+            let before_ns = self.now.mono_ns;
+            self.now = host.now();
+            let elapsed_ns = self.now.mono_ns.saturating_sub(before_ns);
+            self.telemetry.share_out_all(elapsed_ns);
+        }
+    }
+
+    /// Whether a command may leave the reading of the clock to a later one of its run.
+    #[inline]
+    pub(super) fn shares_reading(&self, flags: u32) -> bool {
+        self.run.in_batch
+            && self.telemetry.shares_reading(flags)
+            && self.clients.monitors.is_empty()
     }
 }
 

@@ -1,13 +1,29 @@
 //! Bytes that reach sessions other than the one that runs: published messages, MONITOR's feed.
 
+use crate::config::NotifyFlags;
 use crate::output::Outputs;
 use crate::pubsub::Kind;
 use crate::session::{ReplyMode, SessionKey};
-use crate::slowlog::{self, SlowEntry};
 use crate::store::Store;
 use kumi_resp::{Args, Protocol, encode};
 
 impl Store {
+    /// Publishes the keyspace events of the last command.
+    pub(super) fn deliver_events(&mut self, outputs: &mut Outputs) {
+        let flags = self.keyspace.notify;
+        for event in self.keyspace.take_events() {
+            if flags.contains(NotifyFlags::KEYSPACE) {
+                let channel =
+                    [format!("__keyspace@{}__:", event.db).as_bytes(), &event.key].concat();
+                self.publish(outputs, Kind::Channel, &channel, event.name.as_bytes());
+            }
+            if flags.contains(NotifyFlags::KEYEVENT) {
+                let channel = format!("__keyevent@{}__:{}", event.db, event.name);
+                self.publish(outputs, Kind::Channel, channel.as_bytes(), &event.key);
+            }
+        }
+    }
+
     /// Publishes to a channel's subscribers and to matching patterns; answers how many got it.
     pub(crate) fn publish(
         &mut self,
@@ -47,7 +63,7 @@ impl Store {
     ) -> usize {
         let mut encoded: [Option<Vec<u8>>; 2] = [None, None];
         for &key in sessions {
-            let Some(session) = self.sessions.get(key) else {
+            let Some(session) = self.clients.sessions.get(key) else {
                 continue;
             };
             let protocol = session.protocol;
@@ -61,7 +77,7 @@ impl Store {
 
     /// Ends all subscriptions of a session, without telling it.
     pub(crate) fn unsubscribe_everything(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.get_mut(key) else {
+        let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
         let subscriptions = std::mem::take(&mut session.subscriptions);
@@ -92,7 +108,7 @@ impl Store {
         db: usize,
         args: Args<'_>,
     ) {
-        let origin = match self.sessions.get(source) {
+        let origin = match self.clients.sessions.get(source) {
             Some(session) if session.peer.unix => {
                 format!("unix:{}", session.peer.laddr.trim_end_matches(":0"))
             }
@@ -106,30 +122,14 @@ impl Store {
             quote(&mut line, arg);
         }
         line.extend_from_slice(b"\r\n");
-        for key in self.monitors.clone() {
-            if let Some(session) = self.sessions.get(key)
+        for key in self.clients.monitors.clone() {
+            if let Some(session) = self.clients.sessions.get(key)
                 && session.reply_mode != ReplyMode::Off
             {
                 outputs.push(key, &line);
                 self.list_output(outputs, key);
             }
         }
-    }
-
-    pub(crate) fn record_slow(&mut self, source: SessionKey, args: Args<'_>, duration_ns: u64) {
-        let (addr, name) = self
-            .sessions
-            .get(source)
-            .map(|session| (session.peer.addr.clone(), session.name.clone()))
-            .unwrap_or_default();
-        self.slowlog.push(SlowEntry {
-            id: 0,
-            unix_s: self.now.unix_us / 1_000_000,
-            duration_us: duration_ns / 1000,
-            args: slowlog::clip(args),
-            addr,
-            name,
-        });
     }
 }
 

@@ -1,0 +1,171 @@
+//! What is done by the clock: slices of expiry, waits and pauses that end, housekeeping.
+
+use super::{Effect, Store};
+use crate::host::{EventLoop, Host, Now};
+use crate::output::Outputs;
+
+/// Every session is looked at this often: seldom, because there may be many.
+const SWEEP_MS: u64 = 1000;
+/// A slice of active expiry ends after this long.
+const EXPIRY_SLICE_NS: u64 = 1_000_000;
+
+/// When periodic work is due, in Unix milliseconds.
+#[derive(Debug)]
+pub(super) struct Cron {
+    next_housekeeping_ms: u64,
+    next_sweep_ms: u64,
+    /// DEBUG PAUSE-CRON: neither housekeeping nor active expiry.
+    pub(super) paused: bool,
+}
+
+impl Cron {
+    pub(super) fn new(now: Now) -> Self {
+        Self {
+            next_housekeeping_ms: now.unix_ms(),
+            next_sweep_ms: now.unix_ms() + SWEEP_MS,
+            paused: false,
+        }
+    }
+}
+
+impl Store {
+    /// When `poll` has something to do, in Unix milliseconds.
+    #[must_use]
+    pub fn next_deadline(&self) -> u64 {
+        let steady = |until_ns: u64| self.unix_ms_at(until_ns);
+        let wait = self.clients.first_wait_end().map(steady);
+        let pause = self.clients.pause.map(|pause| steady(pause.until_ns));
+        let expiry = self.keyspace.next_deadline();
+        [wait, pause, expiry.filter(|_| !self.cron.paused)]
+            .into_iter()
+            .flatten()
+            // A wall clock that was set back must not make the loop sleep until it has caught up.
+            .fold(self.now.unix_ms() + self.housekeeping_ms(), u64::min)
+            .min(self.cron.next_housekeeping_ms)
+    }
+
+    /// A time of the steady clock in Unix milliseconds, as of the last reading of the clocks.
+    fn unix_ms_at(&self, mono_ns: u64) -> u64 {
+        match mono_ns.checked_sub(self.now.mono_ns) {
+            None | Some(0) => self.now.unix_ms(),
+            Some(left_ns) => (self.now.unix_us + left_ns.div_ceil(1000)).div_ceil(1000),
+        }
+    }
+
+    /// Does what is due: a slice of expiry, waits that ended, the end of a pause, housekeeping.
+    /// Work that is left over makes `next_deadline` lie in the past: serve clients, call again.
+    pub fn poll(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
+        self.now = host.now();
+        let now_ms = self.now.unix_ms();
+        self.end_waits(outputs);
+        let now_ns = self.now.mono_ns;
+        let pause = self.clients.pause;
+        if pause.is_some_and(|pause| now_ns >= pause.until_ns) {
+            self.end_pause(outputs, host);
+        }
+        if !self.cron.paused {
+            self.expire_slice(host);
+        }
+        let period_ms = self.housekeeping_ms();
+        if is_due(self.cron.next_housekeeping_ms, period_ms, now_ms) {
+            self.cron.next_housekeeping_ms = now_ms + period_ms;
+            if !self.cron.paused {
+                self.housekeeping(outputs, now_ms, host.event_loop());
+            }
+        }
+        self.settle(outputs);
+        if self.keyspace.waiters.has_ready() {
+            self.serve_ready(outputs, host);
+        }
+    }
+
+    /// The period of housekeeping, from `hz`.
+    fn housekeeping_ms(&self) -> u64 {
+        1000 / u64::from(self.config.settings().hz.clamp(1, 1000))
+    }
+
+    fn expire_slice(&mut self, host: &mut dyn Host) {
+        let start = self.now;
+        let mut looked_at = 0;
+        loop {
+            let batch = self.keyspace.expire_batch(start.unix_ms());
+            if batch == 0 {
+                break;
+            }
+            looked_at += batch;
+            self.now = host.now();
+            if self.now.mono_ns.saturating_sub(start.mono_ns) >= EXPIRY_SLICE_NS {
+                self.keyspace.stats.expiry_slices_cut += 1;
+                break;
+            }
+        }
+        if looked_at > 0 {
+            let spent_ns = self.now.mono_ns.saturating_sub(start.mono_ns);
+            self.telemetry.stats.active_expiry_us += spent_ns / 1000;
+            self.telemetry
+                .latency
+                .record("expire-cycle", self.now, spent_ns / 1_000_000);
+        }
+    }
+
+    fn housekeeping(&mut self, outputs: &mut Outputs, now_ms: u64, event_loop: EventLoop) {
+        self.telemetry
+            .stats
+            .cycle_rate
+            .sample(event_loop.cycles, now_ms);
+        self.telemetry
+            .stats
+            .busy_rate
+            .sample(event_loop.busy_us, now_ms);
+        self.telemetry
+            .stats
+            .ops_rate
+            .sample(self.telemetry.stats.total_commands, now_ms);
+        self.telemetry
+            .stats
+            .input_rate
+            .sample(self.telemetry.stats.bytes_in, now_ms);
+        self.telemetry
+            .stats
+            .output_rate
+            .sample(self.telemetry.stats.bytes_out, now_ms);
+        if is_due(self.cron.next_sweep_ms, SWEEP_MS, now_ms) {
+            self.cron.next_sweep_ms = now_ms + SWEEP_MS;
+            self.sweep_sessions(outputs, now_ms);
+        }
+        self.note_peak_memory();
+    }
+
+    /// Closes clients that were idle too long or sat above the soft output limit too long.
+    fn sweep_sessions(&mut self, outputs: &mut Outputs, now_ms: u64) {
+        let waiting = self.clients.sessions.iter();
+        let waiting = waiting.map(|session| outputs.pending(session.key)).max();
+        let now_s = self.now.unix_us / 1_000_000;
+        let recent = &mut self.telemetry.stats.recent_output_bytes;
+        recent.note(waiting.unwrap_or(0), now_s);
+        let timeout_ms = u64::from(self.config.settings().timeout_s) * 1000;
+        let mut over_soft_limit = Vec::new();
+        for session in self.clients.sessions.iter() {
+            if session.soft_limit_since_ms.is_some() {
+                over_soft_limit.push(session.key);
+            }
+            let exempt =
+                session.blocked.is_some() || session.monitor || !session.subscriptions.is_empty();
+            let idle_ms = now_ms.saturating_sub(session.last_active_ms);
+            if timeout_ms != 0 && !exempt && idle_ms > timeout_ms {
+                tracing::debug!(conn_id = session.id, "closing an idle client");
+                self.effects.push(Effect::Close(session.key));
+            }
+        }
+        for key in over_soft_limit {
+            let pending = outputs.pending(key);
+            self.check_output_limit(outputs, key, pending);
+        }
+    }
+}
+
+/// Whether periodic work is due. A next time that lies further ahead than the period means that
+/// the wall clock was set back.
+fn is_due(next_ms: u64, period_ms: u64, now_ms: u64) -> bool {
+    now_ms >= next_ms || next_ms - now_ms > period_ms
+}

@@ -1,0 +1,175 @@
+//! What a command may reach besides the data of its database: the parts of the engine, one at a
+//! time, and the few things that take several parts at once.
+
+use super::ctx::Ctx;
+use super::{Clients, Effect, Store, Telemetry};
+use crate::command::CommandIndex;
+use crate::config::{Config, Settings};
+use crate::host::Host;
+use crate::keyspace::Keyspace;
+use crate::output::Outputs;
+use crate::pubsub::{Kind, Pubsub};
+use crate::reply::Reply;
+use crate::session::{Blocked, BlockedOn, Session, SessionKey};
+
+/// Parts that are used together, for commands that write what they read.
+pub(crate) struct Parts<'b, 'a> {
+    pub(crate) index: &'b CommandIndex,
+    pub(crate) config: &'b Config,
+    pub(crate) clients: &'b Clients,
+    pub(crate) telemetry: &'b Telemetry,
+    pub(crate) host: &'b mut dyn Host,
+    pub(crate) reply: &'b mut Reply<'a>,
+}
+
+impl<'a> Ctx<'a> {
+    pub(crate) fn parts(&mut self) -> Parts<'_, 'a> {
+        Parts {
+            index: &self.store.index,
+            config: &self.store.config,
+            clients: &self.store.clients,
+            telemetry: &self.store.telemetry,
+            host: self.host,
+            reply: &mut self.reply,
+        }
+    }
+
+    /// All databases, for commands that act on more than one key's data.
+    pub(crate) fn shard(&mut self) -> &mut Keyspace {
+        &mut self.store.keyspace
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        self.store.config.settings()
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.store.config
+    }
+
+    /// Changes the configuration, then lets every part take over what it keeps at hand.
+    pub(crate) fn change_config<T, E>(
+        &mut self,
+        change: impl FnOnce(&mut Config, &mut dyn Host) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let changed = change(&mut self.store.config, self.host)?;
+        self.store.load_settings();
+        Ok(changed)
+    }
+
+    pub(crate) fn index(&self) -> &CommandIndex {
+        &self.store.index
+    }
+
+    pub(crate) fn clients(&mut self) -> &mut Clients {
+        &mut self.store.clients
+    }
+
+    pub(crate) fn telemetry(&mut self) -> &mut Telemetry {
+        &mut self.store.telemetry
+    }
+
+    pub(crate) fn pubsub(&self) -> &Pubsub {
+        &self.store.pubsub
+    }
+
+    /// Random numbers for one command.
+    pub(crate) fn fork_rng(&mut self) -> fastrand::Rng {
+        self.store.rng.fork()
+    }
+
+    /// The whole engine, to read: INFO and MEMORY show all parts. The peak of memory is up to date.
+    pub(crate) fn inspect(&mut self) -> &Store {
+        self.store.output_bytes = self.reply.outputs().heap_bytes();
+        self.store.note_peak_memory();
+        self.store
+    }
+
+    /// Has the front do something.
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.store.effect(effect);
+    }
+
+    /// Ends another session. Its socket is closed by the front later.
+    pub(crate) fn disconnect(&mut self, key: SessionKey) {
+        self.store.disconnect(key);
+        self.store.effect(Effect::Close(key));
+    }
+
+    /// Publishes a message; returns how many sessions got it.
+    pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+        let outputs = self.reply.outputs();
+        self.store.publish(outputs, kind, channel, message)
+    }
+
+    /// Lists this session as a listener of a channel or pattern.
+    pub(crate) fn listen(&mut self, kind: Kind, name: &[u8]) {
+        self.store.pubsub.add(kind, name, self.session);
+        self.store.note_listeners();
+    }
+
+    /// Ends what [`Ctx::listen`] began.
+    pub(crate) fn stop_listening(&mut self, kind: Kind, name: &[u8]) {
+        self.store.pubsub.remove(kind, name, self.session);
+        self.store.note_listeners();
+    }
+
+    /// Ends all subscriptions of this session, without a message about it.
+    pub(crate) fn unsubscribe_everything(&mut self) {
+        self.store.unsubscribe_everything(self.session);
+    }
+
+    /// Clears this session's queued commands and its watches.
+    pub(crate) fn discard_transaction(&mut self) {
+        self.store.discard_transaction(self.session);
+    }
+
+    /// Clears this session's watches.
+    pub(crate) fn unwatch_all(&mut self) {
+        self.store.unwatch_all(self.session);
+    }
+
+    /// Whether this session may do more than authenticate.
+    pub(crate) fn is_trusted(&self) -> bool {
+        let settings = self.store.config.settings();
+        self.store.clients.is_trusted(self.session, settings)
+    }
+
+    /// This session, and the data beside it.
+    pub(crate) fn session_and_shard(&mut self) -> (Option<&Session>, &mut Keyspace) {
+        let session = self.store.clients.sessions.get(self.session);
+        (session, &mut self.store.keyspace)
+    }
+
+    /// Ends the wait of another session, and has its input decoded again.
+    pub(crate) fn unblock(&mut self, key: SessionKey) -> Option<Blocked> {
+        self.store.unblock(key)
+    }
+
+    /// Writes the reply of a wait that ended: the one of a timeout, or an error.
+    pub(crate) fn answer_unblocked(&mut self, key: SessionKey, on: &BlockedOn, with_error: bool) {
+        const ERROR: &[u8] = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n";
+        let outputs: &mut Outputs = self.reply.outputs();
+        if with_error {
+            self.store.telemetry.stats.count_error(b"UNBLOCKED");
+            self.store.answer_late(outputs, key, on, ERROR, true);
+        } else {
+            self.store.answer_timeout(outputs, key, on);
+        }
+    }
+
+    /// Serves other clients, who are told that the server is busy, until `end_ns` of the steady
+    /// clock or until the server is asked to stop.
+    pub(crate) fn serve_others_until(&mut self, end_ns: u64) {
+        self.store.run.busy = true;
+        while self.host.now().mono_ns < end_ns
+            && self.host.serve_others(self.store, self.reply.outputs())
+        {}
+        self.store.run.busy = false;
+    }
+
+    /// Stops or starts what is done by the clock.
+    pub(crate) fn pause_cron(&mut self, paused: bool) {
+        self.store.cron.paused = paused;
+    }
+}

@@ -1,0 +1,161 @@
+//! What the store knows of its own work: counters, slow commands, latency samples.
+//!
+//! The time of commands is taken with as few readings of the clock as the answer needs. A reading
+//! costs as much as a third of a GET. So the clock is read after every command that is not FAST,
+//! and once for a group of FAST ones of a run, whose time is shared out evenly. The system's coarse
+//! clock, which costs next to nothing, tells when one of a group took long: then the precise clock
+//! is read at once, and the time belongs to the command that just ran. A low
+//! `slowlog-log-slower-than`, the latency monitor and MONITOR clients need exact times: then the
+//! clock is read after every command.
+
+use crate::command::{CommandId, flag};
+use crate::config::Settings;
+use crate::host::Now;
+use crate::latency::LatencyMonitor;
+use crate::session::Session;
+use crate::slowlog::{self, SlowEntry, SlowLog};
+use crate::stats::Stats;
+use kumi_resp::Args;
+
+/// FAST commands that share one reading of the clock.
+const GROUP: usize = 16;
+/// A limit of the slow log below this needs exact times. It is well above the period of the
+/// system's coarse clock, 4 ms at most.
+const COARSE_LIMIT_NS: u64 = 9_000_000;
+/// A group that took longer than this had one slow command in it: the last.
+const LONG_GROUP_NS: u64 = 1_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Telemetry {
+    pub(crate) stats: Stats,
+    pub(crate) slowlog: SlowLog,
+    pub(crate) latency: LatencyMonitor,
+    pub(crate) started: Now,
+    pub(crate) run_id: String,
+    /// Commands at least this slow are logged.
+    slow_ns: u64,
+    track_latency: bool,
+    /// Commands that ran since the clock was last read.
+    unmeasured: Vec<CommandId>,
+}
+
+impl Telemetry {
+    pub(super) fn new(commands: usize, run_id: String, started: Now) -> Self {
+        Self {
+            stats: Stats::new(commands),
+            slowlog: SlowLog::default(),
+            latency: LatencyMonitor::default(),
+            started,
+            run_id,
+            slow_ns: u64::MAX,
+            track_latency: false,
+            unmeasured: Vec::new(),
+        }
+    }
+
+    /// Copies what is needed at hand out of the configuration.
+    pub(super) fn load_settings(&mut self, settings: &Settings) {
+        self.slow_ns = u64::try_from(settings.slowlog_log_slower_than_us)
+            .map_or(u64::MAX, |us| us.saturating_mul(1000));
+        self.slowlog.set_limit(settings.slowlog_max_len);
+        self.latency.threshold_ms = settings.latency_monitor_threshold_ms;
+        self.track_latency = settings.latency_tracking;
+    }
+
+    /// Whether a command of a run may leave the reading of the clock to a later one.
+    #[inline]
+    pub(super) fn shares_reading(&self, flags: u32) -> bool {
+        flags & flag::FAST != 0
+            && self.unmeasured.len() < GROUP
+            && self.slow_ns >= COARSE_LIMIT_NS
+            && self.latency.threshold_ms == 0
+    }
+
+    /// Notes a command whose time is not known yet.
+    #[inline]
+    pub(super) fn leave_unmeasured(&mut self, id: CommandId) {
+        self.unmeasured.push(id);
+    }
+
+    pub(super) fn has_unmeasured(&self) -> bool {
+        !self.unmeasured.is_empty()
+    }
+
+    /// Shares the time since the last reading out among the commands that ran since, the last of
+    /// them not noted yet; returns its share.
+    pub(super) fn share_out(&mut self, elapsed_ns: u64) -> u64 {
+        if self.unmeasured.is_empty() {
+            return elapsed_ns;
+        }
+        let commands = self.unmeasured.len() as u64 + 1;
+        let (share_ns, last_ns) = if elapsed_ns > LONG_GROUP_NS {
+            (0, elapsed_ns)
+        } else {
+            (elapsed_ns / commands, elapsed_ns / commands)
+        };
+        self.record_unmeasured(share_ns);
+        last_ns
+    }
+
+    /// Shares the time since the last reading out among all commands that ran since.
+    pub(super) fn share_out_all(&mut self, elapsed_ns: u64) {
+        let commands = self.unmeasured.len() as u64;
+        if let Some(share_ns) = elapsed_ns.checked_div(commands) {
+            self.record_unmeasured(share_ns);
+        }
+    }
+
+    fn record_unmeasured(&mut self, share_ns: u64) {
+        let mut commands = std::mem::take(&mut self.unmeasured);
+        for id in commands.drain(..) {
+            self.record_call(id, share_ns, false);
+        }
+        self.unmeasured = commands;
+    }
+
+    /// Counts a command that ran.
+    pub(crate) fn record_call(&mut self, id: CommandId, duration_ns: u64, failed: bool) {
+        let stats = &mut self.stats.commands[usize::from(id.0)];
+        stats.record(duration_ns, self.track_latency);
+        stats.failed += u64::from(failed);
+        self.stats.total_commands += 1;
+    }
+
+    /// Gives the latency monitor the time of a command.
+    pub(super) fn record_latency(&mut self, flags: u32, now: Now, duration_ns: u64) {
+        if self.latency.threshold_ms != 0 {
+            let event = if flags & flag::FAST != 0 {
+                "fast-command"
+            } else {
+                "command"
+            };
+            self.latency.record(event, now, duration_ns / 1_000_000);
+        }
+    }
+
+    /// Whether SLOWLOG gets a command.
+    pub(super) fn is_slow(&self, flags: u32, duration_ns: u64) -> bool {
+        duration_ns >= self.slow_ns && flags & flag::SKIP_SLOWLOG == 0
+    }
+
+    /// Puts a command into SLOWLOG.
+    pub(super) fn record_slow(
+        &mut self,
+        source: Option<&Session>,
+        args: Args<'_>,
+        duration_ns: u64,
+        now: Now,
+    ) {
+        let (addr, name) = source
+            .map(|session| (session.peer.addr.clone(), session.name.clone()))
+            .unwrap_or_default();
+        self.slowlog.push(SlowEntry {
+            id: 0,
+            unix_s: now.unix_us / 1_000_000,
+            duration_us: duration_ns / 1000,
+            args: slowlog::clip(args),
+            addr,
+            name,
+        });
+    }
+}
