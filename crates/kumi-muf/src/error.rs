@@ -21,6 +21,13 @@ pub enum Error {
         /// How large it may be.
         limit_bytes: usize,
     },
+    /// An answer or a kept value is larger than the limit set when connecting, and was not read. A request that was
+    /// answered so has run.
+    #[error("what is there is over the limit of {limit_bytes} bytes, and was not read")]
+    TooLargeToRead {
+        /// How large it may be.
+        limit_bytes: usize,
+    },
     /// A value could not be written as JSON. The caller's fault; nothing was sent.
     #[error("the value cannot be written as JSON")]
     Encode(#[source] serde_json::Error),
@@ -83,6 +90,7 @@ impl From<CallError> for Error {
             CallError::Remote(payload) => Error::Remote(payload),
             CallError::Disconnected => Error::Disconnected,
             CallError::Refused(text) => Error::Refused(text),
+            CallError::TooLarge { limit_bytes } => Error::TooLargeToRead { limit_bytes },
         }
     }
 }

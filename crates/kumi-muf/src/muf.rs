@@ -14,7 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
 use crate::core::{
-    Command, KeepPattern, Key, Reply, Settings, Status, Target, UnitName, check_name, key,
+    Command, INFO_LIMIT_BYTES, KeepPattern, Key, Reply, Settings, Status, Target, UnitName,
+    check_name, key,
 };
 use crate::discovery::Info;
 use crate::driver::{Ask, Stats, WatchAsk, Wires};
@@ -210,12 +211,16 @@ impl Muf {
         }
     }
 
-    /// Reads a kept value of any unit.
+    /// Reads a kept value of any unit. One over this unit's limit of payloads is not read.
     pub async fn read_keep(&self, unit: &str, id: &str) -> Result<Option<Answer>, Error> {
         check_name(unit)?;
         check_name(id)?;
-        let values = self.read_many(vec![key(unit, Status::Keep, id)]).await?;
-        Ok(values.into_iter().next().flatten().map(Answer::from))
+        let limit_bytes = self.payload_limit_bytes();
+        let value = self.read_value(key(unit, Status::Keep, id), limit_bytes);
+        match value.await? {
+            Some(value) if value.len() > limit_bytes => Err(Error::TooLargeToRead { limit_bytes }),
+            value => Ok(value.map(Answer::from)),
+        }
     }
 
     /// Watches kept values: `unit/name`, both with `*` and `?` as wildcards.
@@ -260,8 +265,8 @@ impl Muf {
             let unit = Key::parse(&text).filter(|key| key.id == "_info")?.unit;
             let unit = unit.to_owned();
             Some(async move {
-                let mut values = self.read_many(vec![text]).await?;
-                let value = values.pop().flatten();
+                // What is cut off at the limit is no JSON, and no unit's word about itself.
+                let value = self.read_value(text, INFO_LIMIT_BYTES).await?;
                 Ok::<_, Error>(value.and_then(|value| Info::read(&unit, &value)))
             })
         });
@@ -378,11 +383,28 @@ impl Muf {
         }
     }
 
-    pub(crate) async fn read_many(&self, keys: Vec<String>) -> Result<Vec<Option<Bytes>>, Error> {
-        match self.run(vec![Command::Values(keys)]).await?.pop() {
-            Some(Reply::Values(values)) => Ok(values),
-            _ => Ok(Vec::new()),
+    /// What a key holds, up to one byte more than the limit; none if it is not there.
+    pub(crate) async fn read_value(
+        &self,
+        key: String,
+        limit_bytes: usize,
+    ) -> Result<Option<Bytes>, Error> {
+        let read = Command::Read {
+            key: key.clone(),
+            limit_bytes,
+        };
+        // What is empty was there before and after it was read: it has neither just come nor just gone.
+        let before = Command::Present(vec![key.clone()]);
+        let commands = vec![before, read, Command::Present(vec![key])];
+        match <[Reply; 3]>::try_from(self.run(commands).await?) {
+            Ok([before, value, after]) => Ok(value.into_held(before.has(0) && after.has(0))),
+            Err(_) => Ok(None),
         }
+    }
+
+    /// Largest payload, both ways.
+    pub(crate) fn payload_limit_bytes(&self) -> usize {
+        self.inner.settings.payload_limit_bytes
     }
 }
 

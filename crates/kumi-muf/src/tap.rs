@@ -47,6 +47,8 @@ pub struct KeyEvent {
     pub event: String,
     /// What the key held shortly after it was set. None for other events, and if it was gone by then.
     pub value: Option<Bytes>,
+    /// The key held more than the unit's limit of payloads, and `value` is only the beginning.
+    pub is_cut: bool,
     /// When the server's push arrived.
     pub at: Instant,
 }
@@ -64,6 +66,7 @@ impl KeyEvent {
             id: key.id.to_owned(),
             event: event.to_owned(),
             value: None,
+            is_cut: false,
             at,
         })
     }
@@ -101,7 +104,11 @@ impl Tap {
         let values = join_all(self.unread.iter().map(|traffic| self.read(traffic))).await;
         for (mut traffic, value) in self.unread.drain(..).zip(values) {
             match (&mut traffic, value) {
-                (Traffic::Key(event), Ok(value)) => event.value = value,
+                (Traffic::Key(event), Ok(value)) => {
+                    let limit_bytes = self.muf.payload_limit_bytes();
+                    event.is_cut = value.as_ref().is_some_and(|it| it.len() > limit_bytes);
+                    event.value = value.map(|it| it.slice(..it.len().min(limit_bytes)));
+                }
                 (_, Ok(_)) => {}
                 // What was seen is shown all the same: the server went away after it told us.
                 (_, Err(Error::Disconnected)) => {}
@@ -120,8 +127,8 @@ impl Tap {
             return Ok(None);
         }
         let text = key(&event.unit, event.status, &event.id);
-        let values = self.muf.read_many(vec![text]).await?;
-        Ok(values.into_iter().next().flatten())
+        let limit_bytes = self.muf.payload_limit_bytes();
+        self.muf.read_value(text, limit_bytes).await
     }
 }
 

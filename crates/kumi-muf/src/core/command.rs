@@ -23,6 +23,9 @@ impl Time {
     }
 }
 
+/// Most keys of a [`Command::Present`]: its last key is named eight times.
+pub const PRESENT_LIMIT: usize = 4;
+
 /// One server command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -38,8 +41,25 @@ pub enum Command {
         /// Only if there is nothing yet.
         only_new: bool,
     },
-    /// `MGET`, answered [`Reply::Values`] in the order asked. The keys share a slot unless the ID is bare.
-    Values(Vec<String>),
+    /// `SET key value XX KEEPTTL`, answered [`Reply::Ok`], or [`Reply::Nil`] when the key is not there. Subscribers get
+    /// a new event for a value that stays the same.
+    SetAgain {
+        /// Where.
+        key: String,
+        /// What.
+        value: Bytes,
+    },
+    /// `GETRANGE key 0 limit`: at most one byte more than the limit, so that a value over it can be told. Answered
+    /// [`Reply::Value`], empty for a key that is not there: [`Command::Present`] tells the two apart.
+    Read {
+        /// Which.
+        key: String,
+        /// How much of it, but for the byte that shows that there is more.
+        limit_bytes: usize,
+    },
+    /// `EXISTS` with the n-th key named 2^n times, answered [`Reply::Number`]: its bit n says whether key n is there. At
+    /// most [`PRESENT_LIMIT`] keys. They share a slot unless the ID is bare.
+    Present(Vec<String>),
     /// `EXISTS`, answered [`Reply::Number`] of how many are there.
     Exists(Vec<String>),
     /// `PEXPIRE`, answered [`Reply::Number`] 1, or 0 when the key is not there.
@@ -65,19 +85,39 @@ pub enum Reply {
     Nil,
     /// A count.
     Number(i64),
-    /// Values, absent ones as `None`.
-    Values(Vec<Option<Bytes>>),
+    /// A value, or as much of it as was asked for; empty for a key that is not there.
+    Value(Bytes),
+    /// The key holds something that is not a string, and so nothing of this protocol.
+    WrongType,
     /// The server refused for good (no permission, out of memory). What passes by itself is [`Lost`] instead.
     Refused(String),
 }
 
 impl Reply {
-    /// The values, none for any other reply.
-    pub(crate) fn into_values(self) -> Vec<Option<Bytes>> {
+    /// The value, empty for any other reply.
+    pub(crate) fn into_value(self) -> Bytes {
         match self {
-            Reply::Values(values) => values,
-            _ => Vec::new(),
+            Reply::Value(value) => value,
+            _ => Bytes::new(),
         }
+    }
+
+    /// The value unless it is empty: for keys that hold nothing empty.
+    pub(crate) fn into_filled(self) -> Option<Bytes> {
+        Some(self.into_value()).filter(|value| !value.is_empty())
+    }
+
+    /// The value of a key that may hold an empty one; `there` says whether the key was found.
+    pub(crate) fn into_held(self, there: bool) -> Option<Bytes> {
+        match self {
+            Reply::Value(value) => Some(value).filter(|value| there || !value.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// Whether key `index` of a [`Command::Present`] is there.
+    pub(crate) fn has(&self, index: u32) -> bool {
+        self.number() >> index & 1 == 1
     }
 
     /// Why it was refused, if it was.
@@ -134,8 +174,12 @@ pub(crate) enum Purpose {
         status: Status,
         backend: String,
     },
-    /// A claim was tried, with REQ and both answers read.
-    Claim { job: u64, sent: Time },
+    /// A claim was tried, with REQ and both answers read. `parts` says what else was asked.
+    Claim {
+        job: u64,
+        sent: Time,
+        parts: ClaimParts,
+    },
     /// A lease was renewed.
     Renew { job: u64, sent: Time },
     /// `.tries` was counted.
@@ -159,6 +203,19 @@ pub(crate) enum Purpose {
     OwnedLook { owned: u64 },
     /// An owned value was written, or its end was set.
     OwnedWrite { owned: u64 },
+}
+
+/// What a claim asks besides REQ and whether there is an answer. The replies follow in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClaimParts {
+    /// Both answers are read, because the ID is bare and they may be older than the request.
+    pub(crate) answers: bool,
+    /// The claim is read, because an earlier try of ours may have got it.
+    pub(crate) claim: bool,
+    /// The tracing side key is read.
+    pub(crate) meta: bool,
+    /// It is asked how long the claim has left.
+    pub(crate) left: bool,
 }
 
 /// Where the keys of a search belong. Opaque to drivers.

@@ -180,7 +180,12 @@ impl Gatherer {
             status,
             backend: backend.to_owned(),
         };
-        out.push_back(Output::run(purpose, vec![Command::Values(vec![key])]));
+        let read = Command::Read {
+            key: key.clone(),
+            limit_bytes: self.settings.payload_limit_bytes,
+        };
+        let commands = vec![read, Command::Present(vec![key])];
+        out.push_back(Output::run(purpose, commands));
     }
 
     pub(crate) fn answer_read(
@@ -196,14 +201,17 @@ impl Gatherer {
             return;
         };
         gathering.reading -= 1;
-        let values = replies
-            .ok()
-            .and_then(|mut replies| replies.pop())
-            .map(Reply::into_values);
-        let payload = values.and_then(|mut values| values.pop()).flatten();
+        let payload = match <[Reply; 2]>::try_from(replies.unwrap_or_default()) {
+            Ok([answer, present]) => answer.into_held(present.has(0)),
+            Err(_) => None,
+        };
         let news = payload.filter(|_| gathering.heard.insert(backend.to_owned()));
         if let Some(payload) = news {
+            let limit_bytes = self.settings.payload_limit_bytes;
             let result = match status {
+                _ if payload.len() > limit_bytes => {
+                    Err(CallError::TooLarge { limit_bytes }.to_string().into())
+                }
                 Status::Res => Ok(payload),
                 _ => Err(payload),
             };

@@ -21,7 +21,7 @@ mod unit;
 mod watch;
 
 pub use backend::BackendCounters;
-pub use command::{Command, Lost, Op, Replies, Reply, SearchToken, Time, Token};
+pub use command::{Command, Lost, Op, PRESENT_LIMIT, Replies, Reply, SearchToken, Time, Token};
 pub use gather::GatherSpec;
 pub(crate) use ids::IdMap;
 pub use key::{Audience, Key, RequestId, RequestKeys, Status, key};
@@ -33,6 +33,7 @@ pub use output::{
     ServiceId, WatchId,
 };
 pub use requester::CallSpec;
+pub(crate) use settings::INFO_LIMIT_BYTES;
 pub use settings::Settings;
 pub use ulid::{ULID_LEN, ulid};
 pub use unit::Core;

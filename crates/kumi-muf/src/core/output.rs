@@ -51,6 +51,12 @@ pub enum CallError {
     /// The server refused to take the request, or to show its answer, with this text. In the second case it may run.
     #[error("the server refused: {0}")]
     Refused(String),
+    /// The answer is larger than this unit reads. The request has run.
+    #[error("the answer is over the limit of {limit_bytes} bytes")]
+    TooLarge {
+        /// How much this unit reads.
+        limit_bytes: usize,
+    },
 }
 
 /// What came of a handler.
@@ -101,6 +107,15 @@ pub enum KeepEvent {
         value: Bytes,
         /// How long it will stay without being refreshed.
         ttl_ms: Option<u64>,
+    },
+    /// A value that is there, and larger than this unit reads.
+    TooLarge {
+        /// Whose.
+        unit: String,
+        /// Its name.
+        id: String,
+        /// How much this unit reads.
+        limit_bytes: usize,
     },
     /// It was deleted.
     Deleted {

@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use super::command::{Command, Purpose, Replies, Reply, Time};
 use super::output::{Output, OwnedId};
+use super::settings::INFO_LIMIT_BYTES;
 use super::timers::Timers;
 
 /// A value that is to go is given this long, because nothing is deleted.
@@ -154,7 +155,10 @@ impl Owner {
         let step = match entry.shared {
             true => (
                 Purpose::OwnedLook { owned },
-                Command::Values(vec![entry.key.clone()]),
+                Command::Read {
+                    key: entry.key.clone(),
+                    limit_bytes: INFO_LIMIT_BYTES,
+                },
             ),
             false => (Purpose::OwnedRefresh { owned }, entry.extend()),
         };
@@ -202,7 +206,11 @@ impl Owner {
             return;
         };
         let read = replies.ok().and_then(|mut replies| replies.pop());
-        let value = read.map(Reply::into_values).and_then(|mut all| all.pop());
+        // Nobody tells of himself with nothing: an empty value is none.
+        let value = match read {
+            None | Some(Reply::Refused(_)) => None,
+            Some(reply) => Some(reply.into_filled()),
+        };
         let is_ours = match &value {
             Some(Some(value)) => contains(value, self.mark.as_bytes()),
             _ => false,
@@ -272,7 +280,7 @@ mod tests {
         let id = owner.own("k".into(), "by me".into(), 15_000, true, Time(0), &mut out);
         prepare(&mut owner, id);
         out.clear();
-        let replies = Ok(vec![Reply::Values(vec![value.map(Bytes::from)])]);
+        let replies = Ok(vec![Reply::Value(Bytes::from(value.unwrap_or_default()))]);
         owner.looked(id.0, replies, Time(0), &mut out);
         let does = out.pop_front().map(|output| match output {
             Output::Run(op) => match &op.commands[..] {
@@ -313,7 +321,7 @@ mod tests {
     fn a_process_that_is_silent_looks_more_often() {
         let (mut owner, mut out) = (Owner::new("me"), VecDeque::new());
         let id = owner.own("k".into(), "by me".into(), 15_000, true, Time(0), &mut out);
-        let other = Ok(vec![Reply::Values(vec![Some("by you".into())])]);
+        let other = Ok(vec![Reply::Value("by you".into())]);
         let next_look = |owner: &mut Owner| loop {
             let at = owner.next_timeout().expect("a look");
             let mut looks = VecDeque::new();
@@ -326,7 +334,7 @@ mod tests {
         assert_eq!(next_look(&mut owner), Time(1_000));
         owner.looked(id.0, other, Time(1_001), &mut out);
         assert_eq!(next_look(&mut owner), Time(2_001));
-        let ours = Ok(vec![Reply::Values(vec![Some("by me".into())])]);
+        let ours = Ok(vec![Reply::Value("by me".into())]);
         owner.looked(id.0, ours, Time(2_002), &mut out);
         assert_eq!(next_look(&mut owner), Time(7_001));
     }

@@ -5,7 +5,7 @@
 //! finds REQ missing, unclaimed and unanswered while it should live writes it again.
 //!
 //! ```text
-//!           SET REQ           push, MGET RES ERR
+//!           SET REQ           push, GETRANGE RES
 //!   begin ---------> waiting ---------------------> answer | Remote
 //!                       |  REQ's life over, nobody has claimed it  -> NoResponder
 //!                       |  deadline, claimed                       -> HandlerTimeout
@@ -19,10 +19,10 @@ use bytes::Bytes;
 
 use super::command::{Command, Purpose, Replies, Reply, Time};
 use super::ids::IdMap;
-use super::key::{RequestId, RequestKeys};
+use super::key::{RequestId, RequestKeys, Status};
 use super::name::UnitName;
 use super::output::{CallError, CallId, Output};
-use super::settings::Settings;
+use super::settings::{CLAIM_LIMIT_BYTES, Settings};
 use super::timers::Timers;
 
 /// What a call is made of.
@@ -55,6 +55,9 @@ struct Call {
     reading: bool,
     /// Another push came meanwhile.
     read_again: bool,
+    /// A look found RES or ERR there and empty. It may have been set between the two commands: only a second such look is
+    /// an empty answer.
+    empty_seen: bool,
     /// The last look is on its way; the timer is its grace.
     ending: bool,
     /// The one timer that counts.
@@ -144,6 +147,7 @@ impl Requester {
                 suspect: None,
                 reading: false,
                 read_again: false,
+                empty_seen: false,
                 ending: false,
                 timer,
             },
@@ -177,11 +181,20 @@ impl Requester {
         self.subscribed = false;
     }
 
-    /// RES or ERR of one of our requests was set.
-    pub(crate) fn pushed(&mut self, id: &RequestId, out: &mut VecDeque<Output>) {
+    /// RES or ERR of one of our requests was set. RES is read at once; after ERR both are, because RES wins.
+    pub(crate) fn pushed(
+        &mut self,
+        id: &RequestId,
+        status: Status,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
         let Some(&call_id) = self.by_id.get(id) else {
             return;
         };
+        if status != Status::Res {
+            return self.look(call_id, now, out);
+        }
         let Some(call) = self.calls.get_mut(&call_id) else {
             return;
         };
@@ -194,7 +207,11 @@ impl Requester {
             unit: self.unit.as_str(),
             id: &call.spec.id,
         };
-        let commands = vec![Command::Values(vec![keys.res(), keys.err()])];
+        let read = Command::Read {
+            key: keys.res(),
+            limit_bytes: self.settings.payload_limit_bytes,
+        };
+        let commands = vec![read, Command::Present(vec![keys.res()])];
         out.push_back(Output::run(Purpose::CallAnswer(call_id), commands));
     }
 
@@ -202,25 +219,29 @@ impl Requester {
         &mut self,
         call_id: u64,
         replies: Replies,
+        now: Time,
         out: &mut VecDeque<Output>,
     ) {
         let Some(call) = self.calls.get_mut(&call_id) else {
             return;
         };
         call.reading = false;
-        let reply = replies.ok().and_then(|mut replies| replies.pop());
-        if let Some(Reply::Refused(text)) = reply {
-            return self.deliver(call_id, Err(CallError::Refused(text)), out);
+        let replies = replies.unwrap_or_default();
+        if let Some(text) = replies.iter().find_map(Reply::refusal) {
+            let error = CallError::Refused(text.to_owned());
+            return self.deliver(call_id, Err(error), out);
         }
-        let mut values = reply.map(Reply::into_values).unwrap_or_default();
-        values.resize(2, None);
-        if self.deliver_answer(call_id, values.swap_remove(0), values.swap_remove(0), out) {
-            return;
+        if let Ok([res, present]) = <[Reply; 2]>::try_from(replies) {
+            // The push came after RES was set: what is there and empty is an empty answer.
+            let res = res.into_held(present.has(0));
+            if self.deliver_answer(call_id, res, None, out) {
+                return;
+            }
         }
         if let Some(call) = self.calls.get_mut(&call_id).filter(|call| call.read_again) {
             call.read_again = false;
             let id = call.spec.id.clone();
-            self.pushed(&id, out);
+            self.pushed(&id, Status::Res, now, out);
         }
     }
 
@@ -260,7 +281,7 @@ impl Requester {
             return;
         };
         let ended = call.ending && sent >= call.deadline;
-        let Ok(mut replies) = replies else {
+        let Ok(replies) = replies else {
             return match ended {
                 true => self.deliver(call_id, Err(CallError::Disconnected), out),
                 false => self.retry_soon(call_id, now),
@@ -270,11 +291,22 @@ impl Requester {
             let error = CallError::Refused(text.to_owned());
             return self.deliver(call_id, Err(error), out);
         }
-        let there = replies.pop().is_some_and(|reply| reply.number() > 0);
-        let mut values = replies.pop().map(Reply::into_values).unwrap_or_default();
-        values.resize(3, None);
-        let claim = values.pop().flatten();
-        if self.deliver_answer(call_id, values.swap_remove(0), values.swap_remove(0), out) {
+        let Ok([res, err, claim, present]) = <[Reply; 4]>::try_from(replies) else {
+            return self.retry_soon(call_id, now);
+        };
+        let there = present.has(2);
+        let (res, err) = (
+            res.into_held(present.has(0)),
+            err.into_held(present.has(1)),
+        );
+        let claim = claim.into_filled();
+        let is_empty = |answer: &Option<Bytes>| answer.as_ref().is_some_and(Bytes::is_empty);
+        let is_doubtful = is_empty(&res) || (res.is_none() && is_empty(&err));
+        if is_doubtful && !call.empty_seen {
+            call.empty_seen = true;
+            return self.look(call_id, now, out);
+        }
+        if self.deliver_answer(call_id, res, err, out) {
             return;
         }
         let lease_ms = self.settings.lease_ms();
@@ -374,9 +406,13 @@ impl Requester {
             unit: self.unit.as_str(),
             id: &call.spec.id,
         };
+        let read = |key, limit_bytes| Command::Read { key, limit_bytes };
+        let limit_bytes = self.settings.payload_limit_bytes;
         let commands = vec![
-            Command::Values(vec![keys.res(), keys.err(), keys.claim()]),
-            Command::Exists(vec![keys.req()]),
+            read(keys.res(), limit_bytes),
+            read(keys.err(), limit_bytes),
+            read(keys.claim(), CLAIM_LIMIT_BYTES),
+            Command::Present(vec![keys.res(), keys.err(), keys.req()]),
         ];
         out.push_back(Output::run(
             Purpose::CallLook {
@@ -435,7 +471,11 @@ impl Requester {
         err: Option<Bytes>,
         out: &mut VecDeque<Output>,
     ) -> bool {
+        let limit_bytes = self.settings.payload_limit_bytes;
         let result = match (res, err) {
+            (Some(payload), _) | (None, Some(payload)) if payload.len() > limit_bytes => {
+                Err(CallError::TooLarge { limit_bytes })
+            }
             (Some(payload), _) => Ok(payload),
             (None, Some(payload)) => Err(CallError::Remote(payload)),
             (None, None) => return false,

@@ -3,6 +3,15 @@
 /// Longest lease of a claim: how long a dead backend holds a request up.
 const LEASE_LIMIT_MS: u64 = 2_000;
 
+/// How much of a claim is read: two names and what joins them.
+pub(crate) const CLAIM_LIMIT_BYTES: usize = 512;
+
+/// How much of a tracing side key is read.
+pub(crate) const META_LIMIT_BYTES: usize = 4 * 1024;
+
+/// How much of what a unit says of itself is read.
+pub(crate) const INFO_LIMIT_BYTES: usize = 64 * 1024;
+
 /// Times and limits of one unit.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

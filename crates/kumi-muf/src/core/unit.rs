@@ -36,11 +36,12 @@ pub struct Core {
 impl Core {
     /// A unit that knows nothing yet. `instance` tells it from other processes of the same name.
     pub fn new(unit: UnitName, instance: &str, settings: Settings, rng: fastrand::Rng) -> Self {
+        let watches = Watches::new(settings.payload_limit_bytes);
         Self {
             requester: Requester::new(unit.clone(), settings.clone()),
             backend: Backend::new(unit.clone(), instance, settings.clone(), rng),
             gatherer: Gatherer::new(unit.clone(), settings),
-            watches: Watches::default(),
+            watches,
             owner: Owner::new(instance),
             out: VecDeque::new(),
             unit,
@@ -197,7 +198,8 @@ impl Core {
                 }
                 Some((id, None)) => {
                     if key.unit == self.unit.as_str() {
-                        self.requester.pushed(&id, &mut self.out);
+                        self.requester
+                            .pushed(&id, key.status, now, &mut self.out);
                     }
                     self.backend.answer_pushed(key.unit, &id, now);
                 }
@@ -211,7 +213,7 @@ impl Core {
         let out = &mut self.out;
         match token.0 {
             Purpose::CallWrite(call) => self.requester.written(call, replies, now, out),
-            Purpose::CallAnswer(call) => self.requester.answer_read(call, replies, out),
+            Purpose::CallAnswer(call) => self.requester.answer_read(call, replies, now, out),
             Purpose::CallLook { call, sent } => {
                 self.requester.looked(call, sent, replies, now, out)
             }
@@ -224,7 +226,10 @@ impl Core {
                 self.gatherer
                     .answer_read(gather, status, &backend, replies, now, out);
             }
-            Purpose::Claim { job, sent } => self.backend.claimed(job, sent, replies, now, out),
+            Purpose::Claim { job, sent, parts } => {
+                let tried = replies.ok().and_then(|replies| parts.read(replies));
+                self.backend.claimed(job, sent, tried, now, out);
+            }
             Purpose::Renew { job, sent } => self.backend.renewed(job, sent, replies, now, out),
             Purpose::Count { job } => self.backend.counted(job, replies, now, out),
             Purpose::Look { job } => self.backend.looked(job, replies, now, out),

@@ -1,6 +1,5 @@
 //! The core's commands as bytes for a server, and a server's values as the core's replies. Nothing is sent here.
 
-use bytes::Bytes;
 use redis::{ServerError, Value};
 
 use super::wire;
@@ -53,7 +52,30 @@ fn encode(command: &Command, out: &mut Vec<u8>) {
                 wire::word(out, b"NX");
             }
         }
-        Command::Values(keys) => words(out, &["MGET"], keys),
+        Command::SetAgain { key, value } => {
+            wire::command(out, 5);
+            wire::word(out, b"SET");
+            wire::word(out, key.as_bytes());
+            wire::word(out, value);
+            wire::word(out, b"XX");
+            wire::word(out, b"KEEPTTL");
+        }
+        Command::Read { key, limit_bytes } => {
+            wire::command(out, 4);
+            wire::word(out, b"GETRANGE");
+            wire::word(out, key.as_bytes());
+            wire::word(out, b"0");
+            wire::number(out, *limit_bytes as u64);
+        }
+        Command::Present(keys) => {
+            wire::command(out, 1 << keys.len());
+            wire::word(out, b"EXISTS");
+            for (index, key) in keys.iter().enumerate() {
+                for _ in 0..1 << index {
+                    wire::word(out, key.as_bytes());
+                }
+            }
+        }
         Command::Exists(keys) => words(out, &["EXISTS"], keys),
         Command::Expire { key, ttl_ms } => {
             wire::command(out, 3);
@@ -77,10 +99,12 @@ fn words(out: &mut Vec<u8>, first: &[&str], rest: &[String]) {
 pub(super) fn keys(command: &Command) -> &[String] {
     match command {
         Command::Set { key, .. }
+        | Command::SetAgain { key, .. }
+        | Command::Read { key, .. }
         | Command::Expire { key, .. }
         | Command::TimeToLive(key)
         | Command::Increment(key) => std::slice::from_ref(key),
-        Command::Values(keys) | Command::Exists(keys) => keys,
+        Command::Present(keys) | Command::Exists(keys) => keys,
     }
 }
 
@@ -100,18 +124,10 @@ fn reply(value: Value) -> Result<Reply, Trouble> {
         Value::Okay => Reply::Ok,
         Value::Nil => Reply::Nil,
         Value::Int(number) => Reply::Number(number),
-        Value::Array(values) => Reply::Values(values.into_iter().map(bulk).collect()),
+        Value::BulkString(bytes) => Reply::Value(bytes.into()),
         Value::ServerError(error) => return refusal(&error),
-        other => Reply::Refused(format!("an unexpected reply: {other:?}")),
+        _ => Reply::Refused("a reply of an unexpected kind".into()),
     })
-}
-
-fn bulk(value: Value) -> Option<Bytes> {
-    match value {
-        Value::BulkString(bytes) => Some(bytes.into()),
-        Value::SimpleString(text) => Some(text.into()),
-        _ => None,
-    }
 }
 
 /// Tells what passes by itself from what does not.
@@ -123,6 +139,7 @@ fn refusal(error: &ServerError) -> Result<Reply, Trouble> {
         "ASK" => Err(Trouble::Ask(address())),
         "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "LOADING" | "READONLY" | "BUSY"
         | "UNKILLABLE" | "NOREPLICAS" => Err(Trouble::Lost),
+        "WRONGTYPE" => Ok(Reply::WrongType),
         code => Ok(Reply::Refused(format!("{code} {details}"))),
     }
 }
@@ -187,7 +204,15 @@ mod tests {
             set(None, false),
             set(Some(1), false),
             set(Some(1_000), true),
-            Command::Values(vec![key.clone(), key.clone()]),
+            Command::SetAgain {
+                key: "k".into(),
+                value: "v".into(),
+            },
+            Command::Read {
+                key: "k".into(),
+                limit_bytes: 100,
+            },
+            Command::Present(vec![key.clone(), key.clone(), key.clone()]),
             Command::Exists(vec![key.clone()]),
             Command::Expire {
                 key: key.clone(),

@@ -328,10 +328,6 @@ impl Engine {
         };
         let joined = &mut scatter.joined[scatter.index];
         *joined = Some(match (joined.take(), reply) {
-            (Some(Reply::Values(mut values)), Reply::Values(more)) => {
-                values.extend(more);
-                Reply::Values(values)
-            }
             (Some(Reply::Number(sum)), Reply::Number(more)) => Reply::Number(sum + more),
             (_, reply) => reply,
         });
@@ -348,9 +344,11 @@ fn is_for_taps(pattern: &[u8]) -> bool {
 /// A command over several keys as commands over one each.
 fn single(command: Command) -> Vec<Command> {
     match command {
-        Command::Values(keys) => keys
+        // Their sum is what the server would have said to all of them.
+        Command::Present(keys) => keys
             .into_iter()
-            .map(|key| Command::Values(vec![key]))
+            .enumerate()
+            .map(|(index, key)| Command::Exists(vec![key; 1 << index]))
             .collect(),
         Command::Exists(keys) => keys
             .into_iter()

@@ -8,6 +8,7 @@ mod cluster;
 mod examples;
 mod faults;
 mod interop;
+mod limits;
 mod notice;
 mod overflow;
 mod support;

@@ -205,7 +205,7 @@ async fn a_user_who_may_not_do_what_is_needed_is_told_so() {
     assert!(is_refused(&watched.expect_err("no snapshot")));
     let listed = blind.units().await;
     assert!(is_refused(&listed.expect_err("no list")));
-    let deaf = unit("-mget").await;
+    let deaf = unit("-getrange").await;
     let called = deaf.request("a.b", ()).await;
     assert!(is_refused(&called.expect_err("no answer can be read")));
 }

@@ -58,14 +58,24 @@ impl Server {
                 self.observe(key, value, now);
                 (Reply::Ok, Some(key.clone()))
             }
-            Command::Values(keys) => (
-                Reply::Values(
-                    keys.iter()
-                        .map(|key| self.value(key, now).cloned())
-                        .collect(),
-                ),
-                None,
-            ),
+            Command::SetAgain { key, value } => match self.value(key, now).is_some() {
+                true => {
+                    self.keys.get_mut(key).expect("it is there").value = value.clone();
+                    (Reply::Ok, Some(key.clone()))
+                }
+                false => (Reply::Nil, None),
+            },
+            Command::Read { key, limit_bytes } => {
+                let value = self.value(key, now).cloned().unwrap_or_default();
+                let read = value.slice(..value.len().min(limit_bytes + 1));
+                (Reply::Value(read), None)
+            }
+            Command::Present(keys) => {
+                let there = |(index, key): (usize, &String)| {
+                    i64::from(self.value(key, now).is_some()) << index
+                };
+                (Reply::Number(keys.iter().enumerate().map(there).sum()), None)
+            }
             Command::Exists(keys) => {
                 let there = keys
                     .iter()

@@ -90,6 +90,7 @@ fn json(event: &KeepEvent) -> Option<String> {
             shown::put(&mut object, "value", value);
             object.insert("ttl_ms".into(), (*ttl_ms).into());
         }
+        KeepEvent::TooLarge { unit, id, .. } => about("too_large", Some((unit, id))),
         KeepEvent::Deleted { unit, id } => about("deleted", Some((unit, id))),
         KeepEvent::Expired { unit, id } => about("expired", Some((unit, id))),
         KeepEvent::Live => about("live", None),
@@ -115,6 +116,14 @@ fn text(event: &KeepEvent, terminal: &Terminal) -> Option<String> {
             };
             let value = shown::quoted(value);
             format!("{} = {value}  {}", name(unit, id), dim(&life))
+        }
+        KeepEvent::TooLarge {
+            unit,
+            id,
+            limit_bytes,
+        } => {
+            let text = format!("a value over the limit of {limit_bytes} bytes");
+            format!("{} {}", name(unit, id), dim(&text))
         }
         KeepEvent::Deleted { unit, id } => format!("{} {}", name(unit, id), dim("deleted")),
         KeepEvent::Expired { unit, id } => format!("{} {}", name(unit, id), dim("expired")),

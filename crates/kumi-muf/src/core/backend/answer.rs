@@ -12,6 +12,7 @@ use super::{Backend, Output, Time};
 use crate::core::command::{Command, Purpose, Replies, Reply};
 use crate::core::key::Status;
 use crate::core::output::{JobId, Outcome};
+use crate::core::settings::CLAIM_LIMIT_BYTES;
 
 impl Backend {
     /// Extends the claim, and REQ with it: whoever takes over has to find the request. Extending a claim that has
@@ -28,7 +29,10 @@ impl Backend {
                 key: keys.claim(),
                 ttl_ms: lease_ms,
             },
-            Command::Values(vec![keys.claim()]),
+            Command::Read {
+                key: keys.claim(),
+                limit_bytes: CLAIM_LIMIT_BYTES,
+            },
             Command::Expire {
                 key: keys.req(),
                 ttl_ms: req_ms,
@@ -60,7 +64,7 @@ impl Backend {
         }
         let claim = match replies {
             Ok(mut replies) if replies.len() == 3 => {
-                replies.swap_remove(1).into_values().pop().flatten()
+                replies.swap_remove(1).into_filled()
             }
             _ => return self.fail(job_id, now),
         };

@@ -6,12 +6,16 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::job::{Job, Origin, State};
+use super::sweep::ABSENT;
 use super::{Backend, Output, ServiceId, Time};
-use crate::core::command::{Command, Purpose, Replies, Reply};
+use crate::core::command::{ClaimParts, Command, Purpose, Replies, Reply};
 use crate::core::ids::IdMap;
 use crate::core::key::Status;
 use crate::core::output::{Incoming, JobId, Outcome};
+use crate::core::settings::{CLAIM_LIMIT_BYTES, META_LIMIT_BYTES};
 
 impl Backend {
     /// Tries to get, or to get back, the claim. `mine` says that the server holds it under our name already, so that
@@ -23,13 +27,21 @@ impl Backend {
         };
         job.busy = true;
         let keys = job.keys();
+        let read = |key, limit_bytes| Command::Read { key, limit_bytes };
+        let payload_limit = self.settings.payload_limit_bytes;
+        let meta = self
+            .settings
+            .tracing
+            .then(|| read(keys.meta(), META_LIMIT_BYTES));
         if job.is_to_all() {
-            let mut read = vec![keys.req()];
-            read.extend(
-                [Status::Res, Status::Err].map(|status| keys.answer_of(status, self.unit.as_str())),
-            );
-            read.extend(self.settings.tracing.then(|| keys.meta()));
-            let commands = vec![Command::TimeToLive(keys.req()), Command::Values(read)];
+            let own = |status| keys.answer_of(status, self.unit.as_str());
+            let found = vec![keys.req(), own(Status::Res), own(Status::Err)];
+            let mut commands = vec![
+                Command::TimeToLive(keys.req()),
+                read(keys.req(), payload_limit),
+                Command::Present(found),
+            ];
+            commands.extend(meta);
             out.push_back(Output::run(Purpose::Look { job: job_id }, commands));
             return;
         }
@@ -45,20 +57,42 @@ impl Backend {
                 only_new: true,
             },
         };
-        let mut read = vec![keys.req(), keys.res(), keys.err(), keys.claim()];
-        read.extend(self.settings.tracing.then(|| keys.meta()));
-        let mut commands = vec![hold, Command::Values(read)];
-        let again = job.origin == Origin::Takeover;
-        commands.extend(again.then(|| Command::TimeToLive(keys.claim())));
-        let sent = now;
-        out.push_back(Output::run(Purpose::Claim { job: job_id, sent }, commands));
+        let parts = ClaimParts {
+            answers: job.is_bare(),
+            claim: job.tried,
+            meta: meta.is_some(),
+            left: job.origin == Origin::Takeover,
+        };
+        // REQ is looked for before and after it is read: what is empty then was there, and is not about to come or go.
+        let mut commands = vec![
+            hold,
+            Command::Present(vec![keys.req(), keys.tries()]),
+            read(keys.req(), payload_limit),
+            Command::Present(vec![keys.req(), keys.res(), keys.err()]),
+        ];
+        if parts.answers {
+            commands.push(read(keys.res(), payload_limit));
+            commands.push(read(keys.err(), payload_limit));
+        }
+        if parts.claim {
+            commands.push(read(keys.claim(), CLAIM_LIMIT_BYTES));
+        }
+        commands.extend(meta);
+        commands.extend(parts.left.then(|| Command::TimeToLive(keys.claim())));
+        job.tried = true;
+        let purpose = Purpose::Claim {
+            job: job_id,
+            sent: now,
+            parts,
+        };
+        out.push_back(Output::run(purpose, commands));
     }
 
     pub(crate) fn claimed(
         &mut self,
         job_id: u64,
         sent: Time,
-        replies: Replies,
+        tried: Option<Tried>,
         now: Time,
         out: &mut VecDeque<Output>,
     ) {
@@ -66,14 +100,18 @@ impl Backend {
             return;
         };
         job.busy = false;
-        let Some(tried) = replies.ok().and_then(Tried::read) else {
-            // The server refused to read; it may come to its senses.
+        let Some(tried) = tried else {
+            // The server did not let us read; it may do so later.
             return self.fail(job_id, now);
         };
         if job.is_answered_by(&tried.answers) {
             return self.answered_elsewhere(job_id, now, out);
         }
-        if tried.claim.as_ref() != Some(&self.claim_name) {
+        let is_ours = match &tried.claim {
+            Some(claim) => *claim == self.claim_name,
+            None => tried.held,
+        };
+        if !is_ours {
             if job.state == State::Claiming && tried.request.is_none() {
                 // There is nothing left to take over, whatever becomes of the winner.
                 return self.release(job_id, now, out);
@@ -93,12 +131,15 @@ impl Backend {
             State::Answering => self.answer(job_id, now, out),
             State::Running => self.set_timer(job_id, now.plus(self.settings.renew_ms())),
             State::Claiming => match tried.request {
+                Some(payload) if payload.len() > self.settings.payload_limit_bytes => {
+                    self.turn_down(job_id, now, out);
+                }
                 Some(payload) => {
                     job.payload = payload;
                     job.meta = tried.meta;
                     match job.origin {
-                        Origin::Push => self.start(job_id, 1, now, out),
-                        Origin::Takeover | Origin::Sweep => self.count(job_id, out),
+                        Origin::Push if !tried.counted => self.start(job_id, 1, now, out),
+                        _ => self.count(job_id, out),
                     }
                 }
                 None => self.release(job_id, now, out),
@@ -118,21 +159,38 @@ impl Backend {
         let Some(job) = back_in(&mut self.jobs, job_id, State::Claiming) else {
             return;
         };
-        let Ok(mut replies) = replies else {
+        let mut replies = replies.unwrap_or_default().into_iter();
+        let (Some(left), Some(request), Some(present)) =
+            (replies.next(), replies.next(), replies.next())
+        else {
             return self.fail(job_id, now);
         };
-        let mut values = replies.pop().map(Reply::into_values).unwrap_or_default();
-        values.resize(4, None);
-        job.req_left_ms = replies.pop().map_or(0, |reply| reply.number()).max(0) as u64;
-        job.meta = values.pop().flatten();
-        let answered = values[1].is_some() || values[2].is_some();
-        match values.swap_remove(0) {
-            Some(payload) if !answered => {
+        job.req_left_ms = u64::try_from(left.number()).unwrap_or(0);
+        job.meta = replies.next().and_then(Reply::into_filled);
+        let there = left.number() != ABSENT && present.has(0);
+        let answered = present.has(1) || present.has(2);
+        match request.into_held(there) {
+            Some(payload) if answered || payload.len() <= self.settings.payload_limit_bytes => {
+                if answered {
+                    return self.release(job_id, now, out);
+                }
                 job.payload = payload;
                 self.start(job_id, 1, now, out);
             }
-            _ => self.release(job_id, now, out),
+            Some(_) => self.turn_down(job_id, now, out),
+            None => self.release(job_id, now, out),
         }
+    }
+
+    /// Answers a request that is larger than this unit reads with ERR. No handler sees it.
+    fn turn_down(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
+            return;
+        };
+        job.state = State::Running;
+        let limit_bytes = self.settings.payload_limit_bytes;
+        let text = format!("the request is over the limit of {limit_bytes} bytes");
+        self.finished(JobId(job_id), Outcome::Bad(text.into()), now, out);
     }
 
     /// Counts that a request changed hands, so that its handler, and a limit, can know.
@@ -277,37 +335,55 @@ fn back_in(jobs: &mut IdMap<u64, Job>, job_id: u64, state: State) -> Option<&mut
 }
 
 /// What came of trying to claim.
-struct Tried {
+pub(crate) struct Tried {
     /// The claim was set, or extended.
     held: bool,
-    request: Option<bytes::Bytes>,
-    /// RES and ERR.
-    answers: [Option<bytes::Bytes>; 2],
-    claim: Option<bytes::Bytes>,
-    meta: Option<bytes::Bytes>,
+    request: Option<Bytes>,
+    /// It changed hands before, as its `.tries` says.
+    counted: bool,
+    /// RES and ERR; what they hold is known for bare IDs only.
+    answers: [Option<Bytes>; 2],
+    /// Whose claim it is, if that was asked.
+    claim: Option<Bytes>,
+    meta: Option<Bytes>,
     /// How long the claim has left, if that was asked and it has an end.
     left_ms: Option<u64>,
 }
 
-impl Tried {
-    /// The replies to SET (or PEXPIRE), MGET and perhaps PTTL; none if they are not what was asked for.
-    fn read(replies: Vec<Reply>) -> Option<Self> {
+impl ClaimParts {
+    /// The replies to a claim; none if they are not what was asked for.
+    pub(crate) fn read(self, replies: Vec<Reply>) -> Option<Tried> {
         let mut replies = replies.into_iter();
         let held = matches!(replies.next()?, Reply::Ok | Reply::Number(1));
-        let mut values = replies.next()?.into_values();
+        let before = replies.next()?;
+        let request = replies.next()?;
+        let after = replies.next()?;
+        if request.refusal().is_some() || !matches!(after, Reply::Number(_)) {
+            return None;
+        }
+        let answers = match self.answers {
+            true => [
+                replies.next()?.into_held(after.has(1)),
+                replies.next()?.into_held(after.has(2)),
+            ],
+            false => [1, 2].map(|index| after.has(index).then(Bytes::new)),
+        };
+        let claim = match self.claim {
+            true => Some(replies.next()?.into_value()),
+            false => None,
+        };
+        let meta = match self.meta {
+            true => replies.next()?.into_filled(),
+            false => None,
+        };
         let left_ms = replies
             .next()
             .and_then(|left| u64::try_from(left.number()).ok());
-        if values.len() < 4 {
-            return None;
-        }
-        values.resize(5, None);
-        let meta = values.pop().flatten();
-        let claim = values.pop().flatten();
-        Some(Self {
+        Some(Tried {
             held,
-            answers: [values[1].take(), values[2].take()],
-            request: values.swap_remove(0),
+            request: request.into_held(before.has(0) && after.has(0)),
+            counted: before.has(1),
+            answers,
             claim,
             meta,
             left_ms,

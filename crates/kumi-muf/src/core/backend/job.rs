@@ -65,6 +65,8 @@ pub(super) struct Job {
     pub(super) asked_again: bool,
     /// An answer was pushed while the claim was on its way.
     pub(super) answer_seen: bool,
+    /// A claim was sent: it may have been got even if its reply was lost.
+    pub(super) tried: bool,
     /// A command for this job is on its way.
     pub(super) busy: bool,
     /// The one timer that counts.
@@ -88,6 +90,7 @@ impl Job {
             old_answers: None,
             asked_again: false,
             answer_seen: false,
+            tried: false,
             busy: false,
             timer: None,
         }

@@ -12,7 +12,7 @@ use crate::core::command::{Command, Purpose, Replies, Reply, Search, SearchToken
 use crate::core::key::{Audience, Key, RequestId, RequestKeys, Status};
 
 /// What PTTL says of a key that is not there.
-const ABSENT: i64 = -2;
+pub(super) const ABSENT: i64 = -2;
 
 impl Backend {
     /// Pushes arrive from now on. What was on its way is tried again by its own failure; what nobody told us is swept.

@@ -10,6 +10,8 @@ struct Serving {
     core: Core,
     sent: VecDeque<(Token, Vec<Command>)>,
     started: Vec<JobId>,
+    /// What REQ holds.
+    request: Held,
     now: Time,
 }
 
@@ -26,6 +28,7 @@ impl Serving {
             core,
             sent: VecDeque::new(),
             started: Vec::new(),
+            request: Some("payload"),
             now: Time(0),
         }
     }
@@ -39,15 +42,23 @@ impl Serving {
     /// The claim is tried, while RES and ERR hold this. `by` is whose it is.
     fn claim(&mut self, by: &'static str, res: Held, err: Held) {
         let (token, commands) = self.sent.pop_front().expect("a claim");
-        let asks_left = commands.len() == 3;
         let held = match by {
             "back~1" => Reply::Ok,
             _ => Reply::Nil,
         };
-        let values = [Some("payload"), res, err, Some(by)];
-        let values = values.map(|value| value.map(Bytes::from)).to_vec();
-        let mut replies = vec![held, Reply::Values(values)];
-        replies.extend(asks_left.then_some(Reply::Number(2_000)));
+        let value = |held: Held| Reply::Value(Bytes::from(held.unwrap_or_default()));
+        let present = 1 + 2 * i64::from(res.is_some()) + 4 * i64::from(err.is_some());
+        let answer = |command: &Command| match command {
+            Command::Present(keys) if keys.len() == 2 => Reply::Number(1),
+            Command::Present(_) => Reply::Number(present),
+            Command::Read { key, .. } if key.contains("/REQ/") => value(self.request),
+            Command::Read { key, .. } if key.contains("/RES/") => value(res),
+            Command::Read { key, .. } if key.contains("/ERR/") => value(err),
+            Command::Read { .. } => value(Some(by)),
+            Command::TimeToLive(_) => Reply::Number(2_000),
+            _ => held.clone(),
+        };
+        let replies = commands.iter().map(answer).collect();
         self.core.handle_reply(token, Ok(replies), self.now);
         self.settle();
     }
@@ -176,6 +187,37 @@ fn an_id_that_is_used_once_is_answered_with_two_commands() {
     serving.claim("back~1", None, None);
     serving.finish(Outcome::Good("x".into()));
     assert_eq!(serving.commands().len(), 2);
+}
+
+#[test]
+fn a_request_over_the_limit_is_answered_with_err_and_seen_by_no_handler() {
+    let large = "x".repeat(1024 * 1024 + 1).leak();
+    for (id, key) in [
+        ("a.b~01J", "MUF/me/ERR/a.b~01J"),
+        ("hello", "MUF/me/ERR/hello"),
+    ] {
+        let mut serving = Serving::new();
+        serving.request = Some(large);
+        serving.push(id);
+        let (_, commands) = serving.sent.front().expect("a claim");
+        let reads = |command: &Command| match command {
+            Command::Read { limit_bytes, .. } => *limit_bytes <= 1024 * 1024,
+            _ => true,
+        };
+        assert!(commands.iter().all(reads), "{commands:?}");
+        serving.claim("back~1", None, None);
+        assert!(serving.started.is_empty());
+        assert!(writes(&serving.commands(), key));
+    }
+}
+
+#[test]
+fn a_request_of_nothing_is_run() {
+    let mut serving = Serving::new();
+    serving.request = Some("");
+    serving.push("a.b~01J");
+    serving.claim("back~1", None, None);
+    assert_eq!(serving.started.len(), 1);
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Calling {
     fn look(&mut self, claim: Option<&'static str>, there: bool) -> bool {
         let token = loop {
             match self.sent.pop_front() {
-                Some((token, commands)) if matches!(commands[0], Command::Values(_)) => {
+                Some((token, commands)) if matches!(commands[0], Command::Read { .. }) => {
                     break token;
                 }
                 // REQ is written again.
@@ -55,8 +55,13 @@ impl Calling {
         };
         // The way there and back.
         self.now = self.now.plus(1);
-        let values = vec![None, None, claim.map(Bytes::from)];
-        let replies = vec![Reply::Values(values), Reply::Number(there.into())];
+        let claim = Bytes::from(claim.unwrap_or_default());
+        let replies = vec![
+            Reply::Value(Bytes::new()),
+            Reply::Value(Bytes::new()),
+            Reply::Value(claim),
+            Reply::Number(i64::from(there) << 2),
+        ];
         self.reply(token, replies);
         self.ended.is_some()
     }

@@ -23,6 +23,9 @@ pub use pattern::KeepPattern;
 /// How long after its PTTL a value is read to see whether it is gone.
 const EXPIRY_SLACK_MS: u64 = 2;
 
+/// What PTTL says of a key that is not there.
+const ABSENT: i64 = -2;
+
 /// How exactly it is known when a value ends: the way to the server and back, on a bad day.
 const EXPIRY_DOUBT_MS: u64 = 20;
 
@@ -38,6 +41,8 @@ struct Known {
 #[derive(Debug)]
 struct Watch {
     pattern: KeepPattern,
+    /// How much of a value is read.
+    limit_bytes: usize,
     known: HashMap<String, Known>,
     /// The number of the snapshot under way or done.
     snapshot: u64,
@@ -62,7 +67,10 @@ impl Watch {
         self.reading += 1;
         self.reads += 1;
         let commands = vec![
-            Command::Values(vec![key.to_owned()]),
+            Command::Read {
+                key: key.to_owned(),
+                limit_bytes: self.limit_bytes,
+            },
             Command::TimeToLive(key.to_owned()),
         ];
         let purpose = Purpose::WatchRead {
@@ -94,18 +102,30 @@ pub(crate) enum Look {
 }
 
 /// All watches of a unit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Watches {
+    limit_bytes: usize,
     watches: HashMap<u64, Watch>,
     expiries: std::collections::BTreeSet<(Time, u64, String)>,
     next: u64,
 }
 
 impl Watches {
+    /// No watches yet. `limit_bytes` is how much of a value they read.
+    pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            watches: HashMap::new(),
+            expiries: std::collections::BTreeSet::new(),
+            next: 0,
+        }
+    }
+
     pub(crate) fn begin(&mut self, pattern: KeepPattern) -> WatchId {
         self.next += 1;
         let watch = Watch {
             pattern,
+            limit_bytes: self.limit_bytes,
             known: HashMap::new(),
             snapshot: 0,
             found: None,
@@ -301,11 +321,19 @@ impl Watches {
                         .extend(expires.map(|at| (at, watch_id, text.to_owned())));
                     let news = before.is_none_or(|known| known.hash != hash);
                     let (unit, id) = (key.unit.to_owned(), key.id.to_owned());
-                    news.then_some(KeepEvent::Value {
-                        unit,
-                        id,
-                        value,
-                        ttl_ms,
+                    let limit_bytes = watch.limit_bytes;
+                    news.then_some(match value.len() > limit_bytes {
+                        true => KeepEvent::TooLarge {
+                            unit,
+                            id,
+                            limit_bytes,
+                        },
+                        false => KeepEvent::Value {
+                            unit,
+                            id,
+                            value,
+                            ttl_ms,
+                        },
                     })
                 }
                 None => {
@@ -378,10 +406,11 @@ impl Watches {
 
 fn value_and_ttl(mut replies: Vec<Reply>) -> Option<(Option<Bytes>, i64)> {
     let ttl = replies.pop()?.number();
-    match replies.pop()? {
-        Reply::Values(mut values) => Some((values.pop().flatten(), ttl)),
-        _ => None,
+    let value = replies.pop()?;
+    if value.refusal().is_some() {
+        return None;
     }
+    Some((value.into_held(ttl != ABSENT), ttl))
 }
 
 fn gone(key: &Key<'_>, deleted: bool) -> KeepEvent {

@@ -39,8 +39,8 @@ impl Watching {
     /// Answers the oldest read.
     fn read(&mut self, value: Option<&'static str>, ttl_ms: i64) {
         let token = self.reads.pop_front().expect("a read on its way");
-        let values = vec![value.map(Bytes::from)];
-        let replies = vec![Reply::Values(values), Reply::Number(ttl_ms)];
+        let value = Bytes::from(value.unwrap_or_default());
+        let replies = vec![Reply::Value(value), Reply::Number(ttl_ms)];
         self.core.handle_reply(token, Ok(replies), self.now);
         self.settle();
     }
@@ -52,6 +52,7 @@ impl Watching {
                 Output::Search { token, .. } => self.core.handle_found(token, &[], true, self.now),
                 Output::Watched { event, .. } => self.told.push(match event {
                     KeepEvent::Value { value, .. } => String::from_utf8_lossy(&value).into_owned(),
+                    KeepEvent::TooLarge { .. } => "too large".into(),
                     KeepEvent::Deleted { .. } => "deleted".into(),
                     KeepEvent::Expired { .. } => "expired".into(),
                     KeepEvent::Live => "live".into(),
