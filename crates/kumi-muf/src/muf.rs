@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::core::{
     Command, INFO_LIMIT_BYTES, KeepPattern, Key, Reply, Settings, Status, Target, UnitName,
@@ -259,7 +259,33 @@ impl Muf {
     }
 
     /// Who is there: all units that said so within three heartbeats, by name.
+    ///
+    /// The first question searches the keyspace; after that this unit keeps itself informed by the server's events, and
+    /// an answer costs a ping. Where the server sends no events, each question is a search.
     pub async fn units(&self) -> Result<Vec<Info>, Error> {
+        if self.is_polling() {
+            return self.search_units().await;
+        }
+        let until = Instant::now() + PATIENCE;
+        loop {
+            // What was written before the question is in the answer.
+            let (reply, passed) = oneshot::channel();
+            self.ask(Ask::Barrier(reply)).await?;
+            match passed.await.map_err(|_| Error::Closed)? {
+                Ok(()) => break,
+                Err(error) if Instant::now() >= until => return Err(error),
+                Err(_) => sleep(RETRY).await,
+            }
+        }
+        let (reply, units) = oneshot::channel();
+        self.ask(Ask::Units(reply)).await?;
+        match timeout(PATIENCE, units).await {
+            Ok(units) => units.map_err(|_| Error::Closed)?,
+            Err(_) => Err(Error::Disconnected),
+        }
+    }
+
+    async fn search_units(&self) -> Result<Vec<Info>, Error> {
         let keys = self.search("MUF/*/KEEP/_info").await?;
         let infos = keys.into_iter().filter_map(|text| {
             let unit = Key::parse(&text).filter(|key| key.id == "_info")?.unit;

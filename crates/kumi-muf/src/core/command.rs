@@ -160,6 +160,8 @@ pub struct Token(pub(crate) Purpose);
 /// The steps of all conversations that wait for replies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
+    /// Whatever the reply is, it changes nothing.
+    Note,
     /// REQ was written.
     CallWrite(u64),
     /// Answers were read because a push said there is one.
@@ -188,6 +190,8 @@ pub(crate) enum Purpose {
     Look { job: u64 },
     /// An answer was written.
     Answer { job: u64 },
+    /// The lock of a sweep was asked for.
+    SweepLock,
     /// A swept request was looked at.
     Check { unit: String, id: RequestId },
     /// A watched value was read.
@@ -197,6 +201,8 @@ pub(crate) enum Purpose {
         number: u64,
         sent: Time,
     },
+    /// It was asked whether watched keys are still there.
+    WatchCheck { watch: u64, keys: Vec<String> },
     /// An owned value's TTL was extended.
     OwnedRefresh { owned: u64 },
     /// A value that other processes of our name may write was read.
@@ -221,6 +227,17 @@ pub(crate) struct ClaimParts {
 /// Where the keys of a search belong. Opaque to drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchToken(pub(crate) Search);
+
+/// How far a search has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchStep {
+    /// More keys may follow.
+    More,
+    /// These were the last.
+    Done,
+    /// No more come, and some may have been left out.
+    Failed,
+}
 
 /// Who asked for a search of the keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

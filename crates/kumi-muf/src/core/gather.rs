@@ -1,8 +1,9 @@
 //! Gather: one request, an answer from every backend that has one, until enough, quiet, or the deadline.
 //!
 //! Nobody claims. Backend B answers at `RES/<ID>.B`, so each answers at most once and all can be read again. A push
-//! says which answer to read; before a gather ends short of its count, a search of the keyspace finds the answers whose
-//! push was lost.
+//! says which answer to read. REQ is set again after a while, for backends that were not told of it. If the subscription
+//! was interrupted, a search of the keyspace finds the answers whose push was lost, before the gather ends short of its
+//! count.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -37,6 +38,11 @@ struct Gathering {
     written: bool,
     heard: HashSet<String>,
     reading: usize,
+    /// Pushes may have been lost since it began.
+    gap: bool,
+    /// When REQ is set again, and how long after that.
+    again_at: Time,
+    again_ms: u64,
     /// The last search is on its way, or done.
     searching: bool,
     searched: bool,
@@ -76,13 +82,18 @@ impl Gatherer {
     ) -> GatherId {
         self.next += 1;
         let timer = now.plus(spec.timeout_ms);
+        let again_at = now.plus(self.settings.first_look_ms);
         self.timers.set(timer, self.next);
+        self.timers.set(again_at, self.next);
         self.by_id.insert(spec.id.clone(), self.next);
         let gathering = Gathering {
             deadline: timer,
             written: false,
             heard: HashSet::new(),
             reading: 0,
+            gap: self.settings.poll_ms.is_some(),
+            again_at,
+            again_ms: self.settings.look_ms(),
             searching: false,
             searched: false,
             timer,
@@ -106,6 +117,9 @@ impl Gatherer {
         let mut gathers: Vec<u64> = self.gathers.keys().copied().collect();
         gathers.sort_unstable();
         for gather in gathers {
+            if let Some(gathering) = self.gathers.get_mut(&gather) {
+                gathering.gap |= gathering.written;
+            }
             self.write(gather, now, out);
         }
     }
@@ -265,13 +279,25 @@ impl Gatherer {
 
     pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
         while let Some((at, gather)) = self.timers.pop_due(now) {
-            let Some(gathering) = self
-                .gathers
-                .get_mut(&gather)
-                .filter(|gathering| gathering.timer == at)
-            else {
+            let Some(gathering) = self.gathers.get_mut(&gather) else {
                 continue;
             };
+            if gathering.again_at == at && !gathering.searching {
+                gathering.again_at = now.plus(gathering.again_ms);
+                gathering.again_ms = gathering.again_ms.saturating_mul(2);
+                self.timers.set(gathering.again_at, gather);
+                let key = RequestKeys {
+                    unit: self.unit.as_str(),
+                    id: &gathering.spec.id,
+                }
+                .req();
+                let value = gathering.spec.payload.clone();
+                let again = vec![Command::SetAgain { key, value }];
+                out.push_back(Output::run(Purpose::Note, again));
+            }
+            if gathering.timer != at {
+                continue;
+            }
             if gathering.searching {
                 // The last search got no answer in its grace.
                 let result = if gathering.heard.is_empty() {
@@ -285,6 +311,12 @@ impl Gatherer {
             gathering.searching = true;
             gathering.timer = now.plus(self.settings.grace_ms);
             self.timers.set(gathering.timer, gather);
+            if !gathering.gap {
+                // Whoever has answered was heard of: what is being read is all there is.
+                gathering.searched = true;
+                self.end_if_done(gather, out);
+                continue;
+            }
             let pattern = format!(
                 "MUF/{}/[RE][ER][SR]/{}.*",
                 self.unit,

@@ -16,6 +16,16 @@ impl Glob {
         check_name(&rest).is_ok().then(|| Self(text.to_owned()))
     }
 
+    /// Any name.
+    pub(crate) fn any() -> Self {
+        Self("*".to_owned())
+    }
+
+    /// One name of the protocol's own.
+    pub(crate) fn literal(name: &'static str) -> Self {
+        Self(name.to_owned())
+    }
+
     /// Whether all of `name` matches. Backtracks to the last star only, so it is quadratic at worst.
     pub(crate) fn matches(&self, name: &str) -> bool {
         let glob: Vec<char> = self.0.chars().collect();

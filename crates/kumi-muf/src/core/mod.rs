@@ -21,7 +21,9 @@ mod unit;
 mod watch;
 
 pub use backend::BackendCounters;
-pub use command::{Command, Lost, Op, PRESENT_LIMIT, Replies, Reply, SearchToken, Time, Token};
+pub use command::{
+    Command, Lost, Op, PRESENT_LIMIT, Replies, Reply, SearchStep, SearchToken, Time, Token,
+};
 pub use gather::GatherSpec;
 pub(crate) use ids::IdMap;
 pub use key::{Audience, Key, RequestId, RequestKeys, Status, key};

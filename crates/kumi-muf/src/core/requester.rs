@@ -2,7 +2,8 @@
 //!
 //! A push only says "look now". Each call also looks by the clock: after a second, once per lease, when REQ's life ends,
 //! after every new subscription, and once more at its deadline. So a lost push costs time, never a result. A look that
-//! finds REQ missing, unclaimed and unanswered while it should live writes it again.
+//! finds REQ unclaimed and unanswered while it should live sets it again, which tells the backends again; one that finds
+//! it missing writes it again.
 //!
 //! ```text
 //!           SET REQ           push, GETRANGE RES
@@ -58,6 +59,9 @@ struct Call {
     /// A look found RES or ERR there and empty. It may have been set between the two commands: only a second such look is
     /// an empty answer.
     empty_seen: bool,
+    /// A REQ that is found unclaimed is set again from this time on, and this long after that.
+    again_at: Time,
+    again_ms: u64,
     /// The last look is on its way; the timer is its grace.
     ending: bool,
     /// The one timer that counts.
@@ -148,6 +152,8 @@ impl Requester {
                 reading: false,
                 read_again: false,
                 empty_seen: false,
+                again_at: now,
+                again_ms: self.settings.look_ms(),
                 ending: false,
                 timer,
             },
@@ -295,10 +301,7 @@ impl Requester {
             return self.retry_soon(call_id, now);
         };
         let there = present.has(2);
-        let (res, err) = (
-            res.into_held(present.has(0)),
-            err.into_held(present.has(1)),
-        );
+        let (res, err) = (res.into_held(present.has(0)), err.into_held(present.has(1)));
         let claim = claim.into_filled();
         let is_empty = |answer: &Option<Bytes>| answer.as_ref().is_some_and(Bytes::is_empty);
         let is_doubtful = is_empty(&res) || (res.is_none() && is_empty(&err));
@@ -334,8 +337,10 @@ impl Requester {
                 let alive = call
                     .req_deadline
                     .is_none_or(|req_deadline| req_deadline > now);
-                if !there && alive && claim.is_none() && !call.ending {
-                    self.write(call_id, true, now, out);
+                match claim {
+                    None if alive && !call.ending && there => self.set_again(call_id, now, out),
+                    None if alive && !call.ending => self.write(call_id, true, now, out),
+                    _ => {}
                 }
                 self.schedule(call_id, now);
             }
@@ -396,6 +401,37 @@ impl Requester {
         };
         let commands = meta.into_iter().chain([request]).collect();
         out.push_back(Output::run(Purpose::CallWrite(call_id), commands));
+    }
+
+    /// Makes a new event for a REQ that nobody has claimed: backends that were not told, or had no room, are told now.
+    /// The pauses double, because those that have no room are told in vain. If the request was claimed before, `.tries`
+    /// tells the next backend that it may have run.
+    fn set_again(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(call) = self
+            .calls
+            .get_mut(&call_id)
+            .filter(|call| call.again_at <= now)
+        else {
+            return;
+        };
+        call.again_at = now.plus(call.again_ms);
+        call.again_ms = call.again_ms.saturating_mul(2);
+        let keys = RequestKeys {
+            unit: self.unit.as_str(),
+            id: &call.spec.id,
+        };
+        let tries = call.claimant.is_some().then(|| Command::Set {
+            key: keys.tries(),
+            value: Bytes::from_static(b"0"),
+            ttl_ms: Some(self.settings.answer_ttl_ms),
+            only_new: true,
+        });
+        let again = Command::SetAgain {
+            key: keys.req(),
+            value: call.spec.payload.clone(),
+        };
+        let commands = tries.into_iter().chain([again]).collect();
+        out.push_back(Output::run(Purpose::Note, commands));
     }
 
     fn look(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {

@@ -98,11 +98,9 @@ impl Settings {
         (self.lease_ms() / 2).max(1)
     }
 
-    /// How often a backend sweeps for requests it was not told of.
-    pub fn sweep_ms(&self) -> u64 {
-        (self.req_ttl_ms / 4)
-            .min(self.poll_ms.unwrap_or(u64::MAX))
-            .max(1)
+    /// How long the lock of a sweep holds without renewal.
+    pub fn sweep_lock_ms(&self) -> u64 {
+        3 * self.lease_ms()
     }
 
     /// How often a call looks at its keys after the first time: a claim cannot come and go unseen.

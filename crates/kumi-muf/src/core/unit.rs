@@ -4,14 +4,14 @@
 //! `handle_unsubscribed` announces), then any of the others in any order. After every call, take outputs with
 //! `poll_output` until there are none, and call `handle_timeout` no later than `poll_timeout` says.
 //! Each [`Output::Run`] must come back through `handle_reply` exactly once, each [`Output::Search`] through
-//! `handle_found` with `done` exactly once.
+//! `handle_found` with its end exactly once.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
 use super::backend::{Backend, BackendCounters};
-use super::command::{Purpose, Replies, Search, SearchToken, Time, Token};
+use super::command::{Purpose, Replies, Search, SearchStep, SearchToken, Time, Token};
 use super::gather::{GatherSpec, Gatherer};
 use super::key::{Key, RequestId, Status};
 use super::name::{Pattern, UnitName};
@@ -19,7 +19,7 @@ use super::output::{CallId, GatherId, JobId, Outcome, Output, OwnedId, ServiceId
 use super::owned::Owner;
 use super::requester::{CallSpec, Requester};
 use super::settings::Settings;
-use super::watch::{KeepPattern, Look, Watches};
+use super::watch::{KeepPattern, Watches};
 
 /// The state machine of one unit. The top of this file has the order of calls.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Core {
 impl Core {
     /// A unit that knows nothing yet. `instance` tells it from other processes of the same name.
     pub fn new(unit: UnitName, instance: &str, settings: Settings, rng: fastrand::Rng) -> Self {
-        let watches = Watches::new(settings.payload_limit_bytes);
+        let watches = Watches::new(settings.payload_limit_bytes, settings.cluster);
         Self {
             requester: Requester::new(unit.clone(), settings.clone()),
             backend: Backend::new(unit.clone(), instance, settings.clone(), rng),
@@ -115,14 +115,13 @@ impl Core {
 
     /// Looks at all watched values again, where a server sends no events.
     pub fn poll_watches(&mut self) {
-        self.watches.look_again(Look::Hurried, &mut self.out);
+        self.watches.look_again(&mut self.out);
     }
 
-    /// Looks whether the watched keys are those that are known, in case something happened that no event tells of.
-    /// `values` says to read all values too.
-    pub fn recheck_watches(&mut self, values: bool) {
-        let look = if values { Look::Thorough } else { Look::Names };
-        self.watches.look_again(look, &mut self.out);
+    /// Looks whether the watched keys that are known are still there, in case something happened that no event tells
+    /// of. `values` says to read their values too. The keyspace is not searched for others.
+    pub fn recheck_watches(&mut self, values: bool, now: Time) {
+        self.watches.recheck(values, now, &mut self.out);
     }
 
     /// Ends a watch.
@@ -168,7 +167,7 @@ impl Core {
     pub fn handle_subscribed(&mut self, now: Time) {
         self.requester.subscribed(now, &mut self.out);
         self.gatherer.subscribed(now, &mut self.out);
-        self.backend.subscribed(now, &mut self.out);
+        self.backend.subscribed(now);
         self.watches.subscribed(&mut self.out);
         self.owner.subscribed(now, &mut self.out);
     }
@@ -198,8 +197,7 @@ impl Core {
                 }
                 Some((id, None)) => {
                     if key.unit == self.unit.as_str() {
-                        self.requester
-                            .pushed(&id, key.status, now, &mut self.out);
+                        self.requester.pushed(&id, key.status, now, &mut self.out);
                     }
                     self.backend.answer_pushed(key.unit, &id, now);
                 }
@@ -212,6 +210,11 @@ impl Core {
     pub fn handle_reply(&mut self, token: Token, replies: Replies, now: Time) {
         let out = &mut self.out;
         match token.0 {
+            Purpose::Note => {}
+            Purpose::SweepLock => self.backend.sweep_locked(replies, now, out),
+            Purpose::WatchCheck { watch, keys } => {
+                self.watches.checked(watch, &keys, replies, now, out);
+            }
             Purpose::CallWrite(call) => self.requester.written(call, replies, now, out),
             Purpose::CallAnswer(call) => self.requester.answer_read(call, replies, now, out),
             Purpose::CallLook { call, sent } => {
@@ -251,10 +254,17 @@ impl Core {
         }
     }
 
-    /// Some keys of an [`Output::Search`]; `done` with the last of them, also when the search failed.
-    pub fn handle_found(&mut self, token: SearchToken, keys: &[String], done: bool, now: Time) {
+    /// Some keys of an [`Output::Search`], and whether more follow.
+    pub fn handle_found(
+        &mut self,
+        token: SearchToken,
+        keys: &[String],
+        step: SearchStep,
+        now: Time,
+    ) {
+        let done = step != SearchStep::More;
         match token.0 {
-            Search::Sweep(sweep) => self.backend.found(sweep, keys, done, &mut self.out),
+            Search::Sweep(sweep) => self.backend.found(sweep, keys, step, now, &mut self.out),
             Search::Gather(gather) => self.gatherer.found(gather, keys, done, &mut self.out),
             Search::Watch(watch, snapshot) => {
                 self.watches

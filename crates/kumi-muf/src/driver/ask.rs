@@ -11,8 +11,9 @@ use super::node::Connected;
 use crate::Error;
 use crate::core::{
     BackendCounters, CallError, Command, Gathered, KeepEvent, KeepPattern, OwnedId, Pattern,
-    Replies, SearchToken, ServiceId, Target, WatchId,
+    Replies, SearchStep, SearchToken, ServiceId, Target, WatchId,
 };
+use crate::discovery::Info;
 use crate::serve::AnyHandler;
 use crate::tap::Traffic;
 
@@ -126,6 +127,10 @@ pub(crate) enum Ask {
         pattern: String,
         reply: oneshot::Sender<Result<Vec<String>, Error>>,
     },
+    /// Who is there, as far as has been heard. The first time, that is searched for.
+    Units(oneshot::Sender<Result<Vec<Info>, Error>>),
+    /// Told once everything that the server has said by now was taken in, and what followed from it too.
+    Barrier(oneshot::Sender<Result<(), Error>>),
     Tap {
         events: mpsc::Sender<Traffic>,
         /// Told once all nodes are subscribed to.
@@ -173,6 +178,7 @@ pub(super) enum Report {
 pub(super) enum After {
     Serve(ServeAsk),
     Watch(WatchId, oneshot::Sender<Result<WatchId, Error>>),
+    Directory,
     Tap(oneshot::Sender<()>),
     Nothing,
 }
@@ -181,5 +187,5 @@ pub(super) enum After {
 pub(super) struct Found {
     pub(super) token: SearchToken,
     pub(super) keys: Vec<String>,
-    pub(super) done: bool,
+    pub(super) step: SearchStep,
 }

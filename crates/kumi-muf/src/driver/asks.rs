@@ -5,7 +5,7 @@ use super::engine::{Asked, Engine, Generic, Served, Watcher, to_json, unix_ms};
 use super::flight::Passenger;
 use super::{FLAGS, WATCH_FLAGS};
 use crate::Error;
-use crate::core::{CallSpec, GatherSpec, RequestId, Time, WatchId, ulid};
+use crate::core::{CallSpec, GatherSpec, RequestId, ServiceId, Time, WatchId, ulid};
 use crate::tap::TAP_GLOB;
 use tokio::sync::oneshot;
 
@@ -41,6 +41,8 @@ impl Engine {
             }
             Ask::ChangeOwned { owned, value } => self.core.change_owned(owned, value, now),
             Ask::Run { commands, reply } => self.launch(Passenger::Handle(reply), commands),
+            Ask::Units(reply) => self.list_units(reply),
+            Ask::Barrier(reply) => self.barrier(reply),
             Ask::Search { pattern, reply } => self.search_for_handle(pattern, reply),
             Ask::Tap { events, reply } => {
                 self.taps.add(events);
@@ -155,7 +157,29 @@ impl Engine {
                 self.withdrawn(Withdrawal::Watch(watch));
                 let _ = reply.send(Err(error));
             }
+            After::Directory => {
+                if let Error::Refused(text) = error {
+                    self.directory_subscribed(Some(text));
+                }
+            }
             After::Tap(_) | After::Nothing => {}
+        }
+    }
+
+    /// Forgets a service, and unsubscribes from what only that one served.
+    pub(super) fn remove_service(&mut self, service: ServiceId) {
+        self.core.remove_service(service);
+        let Some(removed) = self.services.remove(&service) else {
+            return;
+        };
+        let mut others = self.services.values();
+        if others.any(|served| served.pattern == removed.pattern) {
+            return;
+        }
+        for glob in [removed.request_glob(), removed.answer_glob()] {
+            if self.patterns.contains(&glob) {
+                self.unsubscribe(&glob);
+            }
         }
     }
 
@@ -216,8 +240,7 @@ impl Engine {
         }
         if reply.send(Ok(service)).is_err() {
             // Nobody waits for it any more.
-            self.core.remove_service(service);
-            self.services.remove(&service);
+            self.remove_service(service);
         }
         self.tell_services(true);
     }

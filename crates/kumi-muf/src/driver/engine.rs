@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ask::{Ask, Found, Report, Stats, Ticket, Withdrawal};
+use super::directory::Directory;
 use super::fleet::Fleet;
 use super::flight::{Passenger, Waiting};
 use super::node::Route;
@@ -43,6 +44,18 @@ pub(super) struct Served {
     pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) handler_timeout: Duration,
     pub(super) draining: bool,
+}
+
+impl Served {
+    /// The keys of requests that it takes.
+    pub(super) fn request_glob(&self) -> String {
+        format!("MUF/*/REQ/{}", self.pattern.id_glob())
+    }
+
+    /// The keys of their answers.
+    pub(super) fn answer_glob(&self) -> String {
+        format!("MUF/*/[RE][ER][SR]/{}", self.pattern.id_glob())
+    }
 }
 
 /// A watcher, and whether it was too slow.
@@ -90,6 +103,7 @@ pub(super) struct Engine {
     pub(super) watchers: IdMap<WatchId, Watcher>,
     pub(super) has_slow_watchers: bool,
     pub(super) keep_patterns: IdMap<WatchId, KeepPattern>,
+    pub(super) directory: Directory,
     pub(super) drains: Vec<(ServiceId, oneshot::Sender<()>)>,
     pub(super) closing: Option<oneshot::Sender<()>>,
     pub(super) info: Option<(Info, OwnedId, OwnedId)>,
@@ -174,6 +188,7 @@ impl Engine {
             watchers: IdMap::default(),
             has_slow_watchers: false,
             keep_patterns: IdMap::default(),
+            directory: Directory::default(),
             drains: Vec::new(),
             closing: None,
             info: None,
@@ -281,7 +296,7 @@ impl Engine {
     fn found(&mut self, found: Found) {
         let now = self.now();
         self.core
-            .handle_found(found.token, &found.keys, found.done, now);
+            .handle_found(found.token, &found.keys, found.step, now);
     }
 
     pub(super) fn now(&self) -> Time {
@@ -326,11 +341,12 @@ impl Engine {
             }
         }
         let core = &self.core;
-        for (service, done) in self
+        let drained: Vec<_> = self
             .drains
             .extract_if(.., |(service, _)| core.is_drained(*service))
-        {
-            self.services.remove(&service);
+            .collect();
+        for (service, done) in drained {
+            self.remove_service(service);
             let _ = done.send(());
         }
     }
@@ -391,6 +407,9 @@ impl Engine {
     }
 
     fn watched(&mut self, watch: WatchId, event: KeepEvent) {
+        if self.directory.is(watch) {
+            return self.directory.hear(event);
+        }
         let Some(watcher) = self.watchers.get_mut(&watch) else {
             return;
         };

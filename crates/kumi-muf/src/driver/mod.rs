@@ -2,7 +2,7 @@
 //!
 //! `engine.rs` is the one task that owns the core and its sockets; `asks.rs` serves the handles, `flight.rs` sends
 //! commands and takes in what comes, `upkeep.rs` does what is done by the clock, `pushes.rs` keeps nodes connected and
-//! subscribed, `search.rs` scans, `taps.rs` shows onlookers what goes on. Below that, `fleet.rs` knows who has which
+//! subscribed, `search.rs` scans, `directory.rs` knows who is there, `taps.rs` shows onlookers what goes on. Below that, `fleet.rs` knows who has which
 //! slot, `node.rs` makes connections, `remote.rs` lends them to tasks, `pipe.rs` moves bytes over a `stream.rs`,
 //! `wire.rs` and `encode.rs` say what they mean. URLs, upkeep commands and values are the `redis` crate's; its
 //! connections are not used, because each has tasks and queues of its own between us and the socket. Protocol decisions
@@ -10,6 +10,7 @@
 
 mod ask;
 mod asks;
+mod directory;
 mod encode;
 mod engine;
 mod fleet;

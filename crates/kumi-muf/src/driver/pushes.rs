@@ -196,6 +196,7 @@ impl Engine {
                 ..
             } => self.refused(after, text),
             Report::Subscribed { after, told, .. } => match after {
+                After::Directory => self.directory_subscribed(None),
                 After::Serve(ask) => self.serve(ask),
                 After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
                 After::Tap(reply) => {
@@ -223,7 +224,7 @@ impl Engine {
         let route = self.route.clone();
         // What else is needed was proved when the node was connected.
         let unproven = matches!(after, After::Watch(..)) && self.generic == Generic::Unproven;
-        let searches = matches!(after, After::Watch(..) | After::Serve(_));
+        let searches = matches!(after, After::Watch(..) | After::Serve(_) | After::Directory);
         self.tasks.spawn(async move {
             let (mut told, mut refused) = (true, None);
             for remote in &mut remotes {
@@ -282,10 +283,7 @@ impl Engine {
 
     /// Subscribes to the answers of all services: other backends answer too.
     pub(super) fn watch_answers(&mut self) {
-        let globs = self
-            .services
-            .values()
-            .map(|served| format!("MUF/*/[RE][ER][SR]/{}", served.pattern.id_glob()));
+        let globs = self.services.values().map(|served| served.answer_glob());
         let globs = globs.collect();
         self.subscribe(globs, After::Nothing);
     }

@@ -10,25 +10,30 @@ use super::ask::{Found, Report};
 use super::engine::Engine;
 use super::remote::Remote;
 use crate::Error;
-use crate::core::SearchToken;
+use crate::core::{SearchStep, SearchToken};
 
 /// Keys that one SCAN looks at.
 const SCAN_COUNT: usize = 1_000;
 
 /// A search that nobody waits for leaves the server at least this many times what it took.
-const PACE: u32 = 10;
+const PACE: u32 = 20;
 const PACE_FLOOR: Duration = Duration::from_millis(2);
 
 impl Engine {
     /// Searches for the core. The keys go to it in batches.
     pub(super) fn search(&mut self, token: SearchToken, pattern: String, paced: bool) {
         let (remotes, found) = (self.fleet.remotes(), self.found.0.clone());
+        let mut end = match self.fleet.all_up() {
+            true => SearchStep::Done,
+            false => SearchStep::Failed,
+        };
         self.tasks.spawn(async move {
             for mut remote in remotes {
                 let mut cursor = 0u64;
                 loop {
                     let began = Instant::now();
                     let Ok((next, keys)) = scan(&mut remote, cursor, &pattern).await else {
+                        end = SearchStep::Failed;
                         break;
                     };
                     if !keys.is_empty()
@@ -36,7 +41,7 @@ impl Engine {
                             .send(Found {
                                 token,
                                 keys,
-                                done: false,
+                                step: SearchStep::More,
                             })
                             .await
                             .is_err()
@@ -56,7 +61,7 @@ impl Engine {
                 .send(Found {
                     token,
                     keys: Vec::new(),
-                    done: true,
+                    step: end,
                 })
                 .await;
             Report::Nothing

@@ -20,7 +20,7 @@ const FLEET_CHECK_MS: u64 = 1_000;
 /// what is known: somebody may have changed its flags, or emptied it, which no event tells of.
 const RECHECK_BEATS: u64 = 2;
 
-/// Every how many rechecks the watched values themselves are read again, and not only their names.
+/// Every how many rechecks the watched values themselves are read again, and not only looked for.
 const THOROUGH_EVERY: u64 = 6;
 
 /// When what is due next.
@@ -119,7 +119,8 @@ impl Engine {
         }
         self.upkeep.rechecks += 1;
         let thorough = self.untold || self.upkeep.rechecks.is_multiple_of(THOROUGH_EVERY);
-        self.core.recheck_watches(thorough);
+        let now = self.now();
+        self.core.recheck_watches(thorough, now);
     }
 
     fn check_watchers(&mut self) {

@@ -71,7 +71,14 @@ async fn an_answer_over_the_limit_is_an_error() {
         let web = server.builder("web").payload_limit(LIMIT_BYTES);
         let web = web.connect().await.expect("a unit");
         let answer = web.request("a.b", ()).await;
-        let is_it = |error: &Error| matches!(error, Error::TooLargeToRead { limit_bytes: LIMIT_BYTES });
+        let is_it = |error: &Error| {
+            matches!(
+                error,
+                Error::TooLargeToRead {
+                    limit_bytes: LIMIT_BYTES
+                }
+            )
+        };
         assert!(is_it(&answer.expect_err("it is too large")));
         let gathered = web.gather("a.b", ()).count(1).await.expect("an answer");
         let text = gathered[0].result.as_ref().expect_err("it is too large");

@@ -11,5 +11,6 @@ mod interop;
 mod limits;
 mod notice;
 mod overflow;
+mod quiet;
 mod support;
 mod tls;

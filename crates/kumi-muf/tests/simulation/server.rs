@@ -74,7 +74,10 @@ impl Server {
                 let there = |(index, key): (usize, &String)| {
                     i64::from(self.value(key, now).is_some()) << index
                 };
-                (Reply::Number(keys.iter().enumerate().map(there).sum()), None)
+                (
+                    Reply::Number(keys.iter().enumerate().map(there).sum()),
+                    None,
+                )
             }
             Command::Exists(keys) => {
                 let there = keys

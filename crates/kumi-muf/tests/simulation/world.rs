@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use bytes::Bytes;
 use kumi_muf::core::{
     CallError, CallId, CallSpec, Core, GatherId, GatherSpec, Gathered, JobId, Lost, Op, Outcome,
-    Output, Pattern, Reply, RequestId, SearchToken, Settings, Target, Time, UnitName, ulid,
+    Output, Pattern, Reply, RequestId, SearchStep, SearchToken, Settings, Target, Time, UnitName,
+    ulid,
 };
 
 use crate::plan::{Fault, Plan, Tally};
@@ -47,6 +48,7 @@ enum Event {
         life: u32,
         token: SearchToken,
         keys: Vec<String>,
+        step: SearchStep,
     },
     Finished {
         unit: usize,
@@ -140,6 +142,8 @@ pub(crate) struct World {
     events: BinaryHeap<Reverse<(u64, u64)>>,
     bodies: HashMap<u64, Event>,
     flights: HashMap<u64, Flight>,
+    /// Pushes of each key that each unit has missed.
+    lost_pushes: HashMap<(usize, String), u32>,
     next: u64,
 }
 
@@ -158,6 +162,7 @@ impl World {
             events: BinaryHeap::new(),
             bodies: HashMap::new(),
             flights: HashMap::new(),
+            lost_pushes: HashMap::new(),
             next: 0,
             plan,
         };
@@ -276,6 +281,10 @@ impl World {
                 } else {
                     Vec::new()
                 };
+                let step = match works {
+                    true => SearchStep::Done,
+                    false => SearchStep::Failed,
+                };
                 let at = self.now + self.latency();
                 self.at(
                     at,
@@ -284,6 +293,7 @@ impl World {
                         life,
                         token,
                         keys,
+                        step,
                     },
                 );
             }
@@ -292,9 +302,10 @@ impl World {
                 life,
                 token,
                 keys,
+                step,
             } => {
                 if self.units[unit].life == life && self.units[unit].alive {
-                    self.units[unit].core.handle_found(token, &keys, true, now);
+                    self.units[unit].core.handle_found(token, &keys, step, now);
                     self.settle(unit);
                 }
             }
@@ -516,6 +527,7 @@ impl World {
             let counters = unit.core.backend_counters();
             self.tally.add("takeover", counters.takeovers);
             self.tally.add("swept request", counters.swept);
+            self.tally.add("sweep", counters.sweeps);
             self.tally.add("lapsed lease", counters.lapsed);
             self.tally.add("resent answer", counters.resent);
             self.tally.add("silent backend", counters.silent);

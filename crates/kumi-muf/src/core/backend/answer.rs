@@ -63,9 +63,7 @@ impl Backend {
             return;
         }
         let claim = match replies {
-            Ok(mut replies) if replies.len() == 3 => {
-                replies.swap_remove(1).into_filled()
-            }
+            Ok(mut replies) if replies.len() == 3 => replies.swap_remove(1).into_filled(),
             _ => return self.fail(job_id, now),
         };
         job.failures = 0;

@@ -290,10 +290,11 @@ impl Backend {
             return self.answered_elsewhere(job_id, now, out);
         }
         let (service, held) = (job.service, job.holds_place());
-        if self.lost >= self.settings.lost_limit
-            || self.services.get(&service).is_none_or(|s| s.draining)
-        {
-            self.counters.dropped += 1;
+        if self.services.get(&service).is_none_or(|s| s.draining) {
+            return self.release(job_id, now, out);
+        }
+        if self.lost >= self.settings.lost_limit {
+            self.overflowed();
             return self.release(job_id, now, out);
         }
         self.lost += 1;

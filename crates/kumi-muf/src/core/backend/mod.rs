@@ -34,6 +34,7 @@ use super::settings::Settings;
 use super::timers::Timers;
 use job::{Job, Origin, State};
 use recent::Recent;
+use sweep::Sweep;
 
 /// A pattern with its places for handlers.
 #[derive(Debug)]
@@ -58,9 +59,13 @@ pub(crate) struct Backend {
     recent: Recent,
     lost: usize,
     watches_answers: bool,
-    sweep: u64,
-    sweep_at: Option<Time>,
-    sweeping: bool,
+    sweep: Sweep,
+    /// The number of the last search; what an older one finds last does not end it.
+    sweep_number: u64,
+    /// Requests may have been missed since the sweep under way began.
+    sweep_again: bool,
+    /// Requests were dropped because a list was full, and are not made up for yet.
+    overflow: bool,
     timers: Timers,
     rng: fastrand::Rng,
     next: u64,
@@ -89,6 +94,8 @@ pub struct BackendCounters {
     pub resent: u64,
     /// Requests left to sweeps because a limit was reached, and answers given up.
     pub dropped: u64,
+    /// Searches of the keyspace that were begun.
+    pub sweeps: u64,
 }
 
 impl Backend {
@@ -108,9 +115,10 @@ impl Backend {
             recent: Recent::default(),
             lost: 0,
             watches_answers: false,
-            sweep: 0,
-            sweep_at: None,
-            sweeping: false,
+            sweep: Sweep::default(),
+            sweep_number: 0,
+            sweep_again: false,
+            overflow: false,
             timers: Timers::default(),
             rng,
             next: 0,
@@ -132,11 +140,10 @@ impl Backend {
             draining: false,
         };
         self.services.insert(self.next, service);
+        let service = ServiceId(self.next);
         // What was asked before anybody served it is found by a sweep.
-        if self.sweep_at.is_some() {
-            self.sweep_at = Some(now);
-        }
-        ServiceId(self.next)
+        self.want_sweep(now);
+        service
     }
 
     /// Takes no more requests; what runs will be answered.
@@ -236,8 +243,7 @@ impl Backend {
             entry.waiting.retain(|job_id| jobs.contains_key(job_id));
         }
         if !place && entry.waiting.len() >= self.settings.waiting_limit {
-            self.counters.dropped += 1;
-            return;
+            return self.overflowed();
         }
         let job_id = self.insert(unit, id, service, origin);
         if place {
@@ -334,14 +340,17 @@ impl Backend {
             return;
         };
         entry.taken = entry.taken.saturating_sub(1);
-        while let Some(job_id) = entry.waiting.pop_front() {
-            if self
-                .jobs
-                .get(&job_id)
-                .is_some_and(|job| job.state == State::Waiting)
-            {
-                return self.admit(job_id, now, out);
-            }
+        let jobs = &self.jobs;
+        let is_waiting = |job_id: &u64| {
+            let job = jobs.get(job_id);
+            job.is_some_and(|job| job.state == State::Waiting)
+        };
+        let next = std::iter::from_fn(|| entry.waiting.pop_front()).find(is_waiting);
+        if self.overflow {
+            self.make_up_for_overflow(now);
+        }
+        if let Some(job_id) = next {
+            self.admit(job_id, now, out);
         }
     }
 
@@ -370,10 +379,10 @@ impl Backend {
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let sweep_at = self
-            .sweep_at
-            .filter(|_| !self.sweeping && !self.services.is_empty());
-        [self.timers.next(), sweep_at].into_iter().flatten().min()
+        [self.timers.next(), self.next_sweep()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
@@ -387,9 +396,6 @@ impl Backend {
                 self.wake(job_id, now, out);
             }
         }
-        if self.sweep_at.is_some_and(|at| at <= now) && !self.sweeping && !self.services.is_empty()
-        {
-            self.begin_sweep(true, now, out);
-        }
+        self.sweep_timeout(now, out);
     }
 }

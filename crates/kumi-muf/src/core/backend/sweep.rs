@@ -1,4 +1,19 @@
-//! Sweeps: finding requests that no push told of, after every subscription and every quarter of REQ's life.
+//! Sweeps: finding requests that no push told of, after a gap in the subscription or an overflow of our own lists.
+//!
+//! A sweep scans the keyspace, which may be large, so there is none by the clock: a requester whose REQ stays unclaimed
+//! sets it again, and that push reaches every backend. A sweep is wanted when this backend begins to serve, when its
+//! subscription was interrupted, and when it dropped requests because a list was full. It begins after a random pause,
+//! and only one backend of the same services sweeps at a time, under a lock:
+//!
+//! ```text
+//!   wanted --pause--> SET lock me NX PX 6000 --ours--> search, renewing the lock --> SET lock done PX 4000
+//!                         |   ^                                                           |
+//!                another's|   | half a lease later                                        v
+//!                         v   |                                                   who saw it held reads
+//!                        waits-/  (the lock ends: its holder died, and it is free again)  "done": no sweep
+//! ```
+//! A backend that sees a sweep under way and then done need not sweep: the other one was subscribed all the while, so it
+//! knows of every request that is older than the wish. A sweep that was done before the wish says nothing about it.
 //!
 //! A found request is first looked at (`EXISTS RES ERR`, `PTTL claim`). An orphan, unanswered and unclaimed, is claimed
 //! at once; one that another backend works on is kept in mind until that claim may have lapsed, as if this backend had
@@ -6,87 +21,274 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::job::Origin;
 use super::{Backend, Output, Time};
-use crate::core::command::{Command, Purpose, Replies, Reply, Search, SearchToken};
+use crate::core::command::{Command, Purpose, Replies, Reply, Search, SearchStep, SearchToken};
 use crate::core::key::{Audience, Key, RequestId, RequestKeys, Status};
+use crate::core::settings::CLAIM_LIMIT_BYTES;
 
 /// What PTTL says of a key that is not there.
 pub(super) const ABSENT: i64 = -2;
 
+/// What the lock holds for a while after a sweep.
+const DONE: &[u8] = b"done";
+
+/// Where a backend stands with its sweeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// Nothing was missed.
+    #[default]
+    Idle,
+    /// One is wanted. `followed`: another backend's was seen under way since.
+    Due { at: Time, followed: bool },
+    /// The lock is asked for.
+    Locking { followed: bool },
+    /// The search is under way. The lock is renewed by then, where there is one.
+    Running { renew_at: Option<Time> },
+}
+
 impl Backend {
     /// Pushes arrive from now on. What was on its way is tried again by its own failure; what nobody told us is swept.
-    pub(crate) fn subscribed(&mut self, now: Time, out: &mut VecDeque<Output>) {
+    pub(crate) fn subscribed(&mut self, now: Time) {
         self.recent.clear();
-        if self.services.is_empty() {
-            self.sweep_at = Some(now);
-            return;
-        }
-        self.begin_sweep(false, now, out);
+        self.want_sweep(now);
     }
 
-    pub(super) fn begin_sweep(&mut self, paced: bool, now: Time, out: &mut VecDeque<Output>) {
-        self.sweep += 1;
-        self.sweeping = true;
-        self.sweep_at = Some(now.plus(self.settings.sweep_ms()));
-        let token = SearchToken(Search::Sweep(self.sweep));
-        let mut globs = self
-            .services
-            .values()
-            .filter(|service| !service.draining)
-            .map(|s| s.pattern.id_glob());
+    /// Requests may have been missed.
+    pub(super) fn want_sweep(&mut self, now: Time) {
+        if self.active_patterns().next().is_none() {
+            // What is served later is swept for then.
+            return;
+        }
+        let pause_ms = self.rng.u64(..=self.settings.lease_ms() / 8);
+        let at = now.plus(pause_ms);
+        match self.sweep {
+            Sweep::Idle => {
+                let followed = false;
+                self.sweep = Sweep::Due { at, followed };
+            }
+            // What was followed so far may be older than what was missed now.
+            Sweep::Due { at, .. } => {
+                let followed = false;
+                self.sweep = Sweep::Due { at, followed };
+            }
+            Sweep::Locking { .. } | Sweep::Running { .. } => self.sweep_again = true,
+        }
+    }
+
+    /// A list was full, and requests were dropped. When there is room again they are swept up.
+    pub(super) fn overflowed(&mut self) {
+        self.counters.dropped += 1;
+        self.overflow = true;
+    }
+
+    /// Wants a sweep if requests were dropped and both lists are half empty again.
+    pub(super) fn make_up_for_overflow(&mut self, now: Time) {
+        let is_full =
+            |service: &super::Service| service.waiting.len() > self.settings.waiting_limit / 2;
+        if self.overflow
+            && self.lost <= self.settings.lost_limit / 2
+            && !self.services.values().any(is_full)
+        {
+            self.overflow = false;
+            self.want_sweep(now);
+        }
+    }
+
+    pub(super) fn next_sweep(&self) -> Option<Time> {
+        match self.sweep {
+            Sweep::Due { at, .. } => Some(at),
+            Sweep::Running { renew_at } => renew_at,
+            Sweep::Idle | Sweep::Locking { .. } => None,
+        }
+    }
+
+    pub(super) fn sweep_timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        if self.next_sweep().is_none_or(|at| at > now) {
+            return;
+        }
+        match (self.sweep, self.lock_key()) {
+            // All of them were drained meanwhile.
+            (Sweep::Due { .. }, None) => self.sweep = Sweep::Idle,
+            // Without events there is nobody to rely on: each backend looks for itself.
+            (Sweep::Due { .. }, Some(_)) if self.settings.poll_ms.is_some() => {
+                self.begin_sweep(None, out);
+            }
+            (Sweep::Due { followed, .. }, Some(key)) => {
+                self.sweep = Sweep::Locking { followed };
+                let take = Command::Set {
+                    key: key.clone(),
+                    value: self.claim_name.clone(),
+                    ttl_ms: Some(self.settings.sweep_lock_ms()),
+                    only_new: true,
+                };
+                let read = Command::Read {
+                    key: key.clone(),
+                    limit_bytes: CLAIM_LIMIT_BYTES,
+                };
+                let commands = vec![take, read, Command::TimeToLive(key)];
+                out.push_back(Output::run(Purpose::SweepLock, commands));
+            }
+            (Sweep::Running { .. }, key) => {
+                let ttl_ms = self.settings.sweep_lock_ms();
+                let renew_at = Some(now.plus(ttl_ms / 3));
+                self.sweep = Sweep::Running { renew_at };
+                out.extend(key.map(|key| note(Command::Expire { key, ttl_ms })));
+            }
+            (Sweep::Idle | Sweep::Locking { .. }, _) => {}
+        }
+    }
+
+    /// The lock was asked for.
+    pub(crate) fn sweep_locked(&mut self, replies: Replies, now: Time, out: &mut VecDeque<Output>) {
+        let Sweep::Locking { followed } = self.sweep else {
+            return;
+        };
+        let lease_ms = self.settings.lease_ms();
+        let spread_ms = self.rng.u64(..=lease_ms / 8);
+        let Ok([taken, holder, left]) = replies.as_deref() else {
+            let at = now.plus(self.settings.retry_ms + spread_ms);
+            self.sweep = Sweep::Due { at, followed };
+            return;
+        };
+        let holder = match holder {
+            Reply::Value(value) => value.clone(),
+            _ => Bytes::new(),
+        };
+        if *taken == Reply::Ok || holder == self.claim_name {
+            return self.begin_sweep(Some(now.plus(self.settings.sweep_lock_ms() / 3)), out);
+        }
+        let is_done = &holder[..] == DONE;
+        if is_done && followed {
+            return self.end_sweep(now);
+        }
+        // A sweep that was done before this one was wanted does not count; one under way is looked at again.
+        let pause_ms = match is_done {
+            true => u64::try_from(left.number()).unwrap_or(0),
+            false => lease_ms / 2,
+        };
+        let at = now.plus(pause_ms + 1 + spread_ms);
+        let followed = !is_done && !self.sweep_again;
+        self.sweep_again = false;
+        self.sweep = Sweep::Due { at, followed };
+    }
+
+    fn begin_sweep(&mut self, renew_at: Option<Time>, out: &mut VecDeque<Output>) {
+        self.sweep_number += 1;
+        self.sweep = Sweep::Running { renew_at };
+        self.sweep_again = false;
+        self.counters.sweeps += 1;
+        let mut globs = self.active_patterns().map(|pattern| pattern.id_glob());
         let glob = match (globs.next(), globs.next()) {
             (Some(only), None) => only,
             _ => "*".into(),
         };
+        drop(globs);
         out.push_back(Output::Search {
-            token,
+            token: SearchToken(Search::Sweep(self.sweep_number)),
             pattern: format!("MUF/*/REQ/{glob}"),
-            paced,
+            paced: true,
         });
+    }
+
+    /// A sweep of our own, or one that we followed, is done.
+    fn end_sweep(&mut self, now: Time) {
+        self.sweep = Sweep::Idle;
+        if let Some(poll_ms) = self.settings.poll_ms {
+            let (at, followed) = (now.plus(poll_ms), false);
+            self.sweep = Sweep::Due { at, followed };
+        }
+        if std::mem::take(&mut self.sweep_again) {
+            self.want_sweep(now);
+        }
+    }
+
+    fn active_patterns(&self) -> impl Iterator<Item = &crate::core::name::Pattern> {
+        let active = self.services.values().filter(|service| !service.draining);
+        active.map(|service| &service.pattern)
+    }
+
+    /// The lock of all backends that serve what we serve; none if that is nothing.
+    fn lock_key(&self) -> Option<String> {
+        let mut patterns: Vec<String> = self.active_patterns().map(|it| it.to_string()).collect();
+        patterns.sort_unstable();
+        patterns.dedup();
+        let name = match &patterns[..] {
+            [] => return None,
+            [only] => only.clone(),
+            several => {
+                format!("{:016x}", fnv(several.join(",").as_bytes()))
+            }
+        };
+        Some(["MUF/_/KEEP/_sweep.", &name].concat())
     }
 
     pub(crate) fn found(
         &mut self,
         sweep: u64,
         keys: &[String],
-        done: bool,
+        step: SearchStep,
+        now: Time,
         out: &mut VecDeque<Output>,
     ) {
-        if done && sweep == self.sweep {
-            self.sweeping = false;
-        }
         for text in keys {
-            let Some(key) = Key::parse(text).filter(|key| key.status == Status::Req) else {
-                continue;
-            };
-            let Some(id) = RequestId::parse(key.id) else {
-                continue;
-            };
-            let known = self.by_key.contains_key(&(key.unit.to_owned(), id.clone()));
-            if known || self.recent.contains(key.unit, &id) || self.service_for(&id).is_none() {
-                continue;
-            }
-            let keys = RequestKeys {
-                unit: key.unit,
-                id: &id,
-            };
-            let commands = match id.audience() {
-                Audience::All => {
-                    let own = |status| keys.answer_of(status, self.unit.as_str());
-                    vec![Command::Exists(vec![own(Status::Res), own(Status::Err)])]
-                }
-                _ => vec![
-                    Command::Exists(vec![keys.res(), keys.err()]),
-                    Command::TimeToLive(keys.claim()),
-                ],
-            };
-            let purpose = Purpose::Check {
-                unit: key.unit.to_owned(),
-                id,
-            };
-            out.push_back(Output::run(purpose, commands));
+            self.found_key(text, out);
         }
+        let Sweep::Running { renew_at } = self.sweep else {
+            return;
+        };
+        if step == SearchStep::More || sweep != self.sweep_number {
+            return;
+        }
+        if let Some(key) = self.lock_key().filter(|_| renew_at.is_some()) {
+            out.push_back(note(match step {
+                SearchStep::Failed => Command::Expire { key, ttl_ms: 1 },
+                _ => Command::Set {
+                    key,
+                    value: Bytes::from_static(DONE),
+                    ttl_ms: Some(2 * self.settings.lease_ms()),
+                    only_new: false,
+                },
+            }));
+        }
+        self.end_sweep(now);
+        if step == SearchStep::Failed {
+            self.want_sweep(now.plus(self.settings.lease_ms()));
+        }
+    }
+
+    fn found_key(&mut self, text: &str, out: &mut VecDeque<Output>) {
+        let Some(key) = Key::parse(text).filter(|key| key.status == Status::Req) else {
+            return;
+        };
+        let Some(id) = RequestId::parse(key.id) else {
+            return;
+        };
+        let known = self.by_key.contains_key(&(key.unit.to_owned(), id.clone()));
+        if known || self.recent.contains(key.unit, &id) || self.service_for(&id).is_none() {
+            return;
+        }
+        let keys = RequestKeys {
+            unit: key.unit,
+            id: &id,
+        };
+        let commands = match id.audience() {
+            Audience::All => {
+                let own = |status| keys.answer_of(status, self.unit.as_str());
+                vec![Command::Exists(vec![own(Status::Res), own(Status::Err)])]
+            }
+            _ => vec![
+                Command::Exists(vec![keys.res(), keys.err()]),
+                Command::TimeToLive(keys.claim()),
+            ],
+        };
+        let purpose = Purpose::Check {
+            unit: key.unit.to_owned(),
+            id,
+        };
+        out.push_back(Output::run(purpose, commands));
     }
 
     pub(crate) fn checked(
@@ -127,4 +329,16 @@ impl Backend {
         let job_id = self.insert(unit, id, service, Origin::Takeover);
         self.lose(job_id, Some(left_ms), now, out);
     }
+}
+
+/// A command whose reply changes nothing.
+fn note(command: Command) -> Output {
+    Output::run(Purpose::Note, vec![command])
+}
+
+/// FNV-1a of 64 bits, which other SDKs can compute too.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }

@@ -1,6 +1,6 @@
 //! A bare ID that is used again: which answers are old, and what becomes of them.
 
-use super::super::command::{Command, Reply, Token};
+use super::super::command::{Command, Purpose, Reply, SearchStep, SearchToken, Token};
 use super::super::output::{JobId, Outcome};
 use super::super::unit::Core;
 use super::*;
@@ -10,6 +10,9 @@ struct Serving {
     core: Core,
     sent: VecDeque<(Token, Vec<Command>)>,
     started: Vec<JobId>,
+    /// Locks that were asked for, and searches that were begun.
+    locks: Vec<Token>,
+    searches: Vec<SearchToken>,
     /// What REQ holds.
     request: Held,
     now: Time,
@@ -28,6 +31,8 @@ impl Serving {
             core,
             sent: VecDeque::new(),
             started: Vec::new(),
+            locks: Vec::new(),
+            searches: Vec::new(),
             request: Some("payload"),
             now: Time(0),
         }
@@ -83,7 +88,9 @@ impl Serving {
     fn settle(&mut self) {
         while let Some(output) = self.core.poll_output() {
             match output {
+                Output::Run(op) if op.token.0 == Purpose::SweepLock => self.locks.push(op.token),
                 Output::Run(op) => self.sent.push_back((op.token, op.commands)),
+                Output::Search { token, .. } => self.searches.push(token),
                 Output::Start { job, .. } => self.started.push(job),
                 _ => {}
             }
@@ -227,4 +234,114 @@ fn an_id_of_no_form_is_ignored() {
         serving.push(id);
     }
     assert!(serving.sent.is_empty(), "{:?}", serving.sent);
+}
+
+impl Serving {
+    /// Lets time pass until a lock is asked for, and says who has it. `left_ms` is how long it has.
+    fn lock(&mut self, holder: &'static str, left_ms: i64) {
+        while self.locks.is_empty() {
+            self.now = self.core.poll_timeout().expect("a sweep is wanted");
+            self.core.handle_timeout(self.now);
+            self.settle();
+        }
+        let taken = match holder {
+            "back~1" => Reply::Ok,
+            _ => Reply::Nil,
+        };
+        let replies = vec![taken, Reply::Value(holder.into()), Reply::Number(left_ms)];
+        let token = self.locks.remove(0);
+        self.core.handle_reply(token, Ok(replies), self.now);
+        self.settle();
+    }
+
+    /// Whether nothing more is wanted, however long it waits.
+    fn is_idle(&self) -> bool {
+        self.core.poll_timeout().is_none() && self.locks.is_empty()
+    }
+}
+
+#[test]
+fn a_backend_sweeps_once_under_a_lock_and_then_never_again() {
+    let mut serving = Serving::new();
+    serving.lock("back~1", 6_000);
+    let token = serving.searches.pop().expect("a search");
+    let found = ["MUF/me/REQ/a.b~1".to_owned()];
+    serving
+        .core
+        .handle_found(token, &found, SearchStep::Done, serving.now);
+    serving.settle();
+    assert!(matches!(serving.commands()[0], Command::Exists(_)));
+    let marks =
+        |command: &Command| matches!(command, Command::Set { value, .. } if value == "done");
+    assert!(marks(&serving.commands()[0]));
+    assert!(serving.is_idle());
+}
+
+#[test]
+fn a_sweep_that_was_seen_under_way_and_done_counts_for_all() {
+    let mut serving = Serving::new();
+    serving.lock("other~1", 6_000);
+    serving.lock("other~1", 5_000);
+    serving.lock("done", 3_000);
+    assert!(serving.searches.is_empty() && serving.is_idle());
+}
+
+#[test]
+fn a_sweep_that_was_done_before_or_broke_off_does_not_count() {
+    let mut before = Serving::new();
+    before.lock("done", 3_000);
+    before.lock("back~1", 6_000);
+    assert_eq!(before.searches.len(), 1);
+
+    let mut broken = Serving::new();
+    broken.lock("other~1", 10);
+    broken.lock("back~1", 6_000);
+    assert_eq!(broken.searches.len(), 1);
+    let token = broken.searches.remove(0);
+    broken
+        .core
+        .handle_found(token, &[], SearchStep::Failed, broken.now);
+    broken.settle();
+    broken.lock("back~1", 6_000);
+    assert_eq!(broken.searches.len(), 1, "it begins again");
+}
+
+#[test]
+fn what_is_missed_while_another_sweeps_is_swept_for_afterwards() {
+    let mut serving = Serving::new();
+    serving.lock("other~1", 6_000);
+    serving.core.handle_subscribed(serving.now);
+    serving.lock("done", 3_000);
+    serving.lock("back~1", 6_000);
+    assert_eq!(serving.searches.len(), 1);
+}
+
+#[test]
+fn a_drained_service_is_not_swept_for() {
+    let mut serving = Serving::new();
+    serving.core.drain(ServiceId(1));
+    serving.core.remove_service(ServiceId(1));
+    serving.core.handle_subscribed(serving.now);
+    serving.now = serving.now.plus(60_000);
+    serving.core.handle_timeout(serving.now);
+    serving.settle();
+    assert!(serving.locks.is_empty() && serving.searches.is_empty());
+}
+
+#[test]
+fn a_request_that_says_it_was_tried_is_counted() {
+    let mut serving = Serving::new();
+    serving.push("a.b~1");
+    let (token, commands) = serving.sent.pop_front().expect("a claim");
+    let replies = commands.iter().map(|command| match command {
+        Command::Present(keys) if keys.len() == 2 => Reply::Number(3),
+        Command::Present(_) => Reply::Number(1),
+        Command::Read { .. } => Reply::Value("payload".into()),
+        _ => Reply::Ok,
+    });
+    let replies = replies.collect();
+    serving.core.handle_reply(token, Ok(replies), serving.now);
+    serving.settle();
+    assert!(serving.started.is_empty());
+    assert!(matches!(serving.commands()[0], Command::Increment(_)));
 }

@@ -125,3 +125,34 @@ fn a_claim_with_its_request_is_somebody_whatever_follows() {
         Some(Err(CallError::HandlerTimeout { .. }))
     ));
 }
+
+#[test]
+fn a_request_that_stays_unclaimed_is_set_again_and_again_ever_more_rarely() {
+    let mut calling = Calling::new(20_000);
+    let mut at = Vec::new();
+    while calling.now.0 < 19_000 {
+        assert!(!calling.look(None, true));
+        for (token, commands) in std::mem::take(&mut calling.sent) {
+            assert!(
+                matches!(commands[..], [Command::SetAgain { .. }]),
+                "{commands:?}"
+            );
+            at.push(calling.now.0 / 1_000);
+            calling.reply(token, vec![Reply::Ok]);
+        }
+    }
+    assert_eq!(at, [1, 3, 7, 15]);
+}
+
+#[test]
+fn a_request_whose_claim_lapsed_is_set_again_with_a_mark_that_it_was_tried() {
+    let mut calling = Calling::new(20_000);
+    assert!(!calling.look(Some("back~1"), true));
+    assert!(calling.sent.is_empty());
+    assert!(!calling.look(None, true));
+    let (_, commands) = calling.sent.pop_front().expect("it is set again");
+    let key = "MUF/web/KEEP/a.b~1.tries";
+    let is_mark = |command: &Command| matches!(command, Command::Set { key: k, only_new: true, .. } if k == key);
+    assert!(is_mark(&commands[0]), "{commands:?}");
+    assert!(matches!(commands[1], Command::SetAgain { .. }));
+}

@@ -23,6 +23,9 @@ pub use pattern::KeepPattern;
 /// How long after its PTTL a value is read to see whether it is gone.
 const EXPIRY_SLACK_MS: u64 = 2;
 
+/// Keys that one EXISTS asks for.
+const CHECK_LIMIT: usize = 100;
+
 /// What PTTL says of a key that is not there.
 const ABSENT: i64 = -2;
 
@@ -50,8 +53,6 @@ struct Watch {
     found: Option<HashSet<String>>,
     /// The search is over, reads are on their way.
     searched: bool,
-    /// The search is for keys that are not known; values that are known are not read.
-    names_only: bool,
     reading: usize,
     /// How many reads were sent: their numbers.
     reads: u64,
@@ -90,21 +91,12 @@ impl Watch {
     }
 }
 
-/// How to look at what is watched, when no event says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// All keys and values, at once: there are no events to go by.
-    Hurried,
-    /// All keys and values, in the server's own time.
-    Thorough,
-    /// All keys, in the server's own time. Only those are read that came or went.
-    Names,
-}
-
 /// All watches of a unit.
 #[derive(Debug)]
 pub(crate) struct Watches {
     limit_bytes: usize,
+    /// Keys of one EXISTS: on a cluster each is somewhere else.
+    check_limit: usize,
     watches: HashMap<u64, Watch>,
     expiries: std::collections::BTreeSet<(Time, u64, String)>,
     next: u64,
@@ -112,9 +104,10 @@ pub(crate) struct Watches {
 
 impl Watches {
     /// No watches yet. `limit_bytes` is how much of a value they read.
-    pub(crate) fn new(limit_bytes: usize) -> Self {
+    pub(crate) fn new(limit_bytes: usize, cluster: bool) -> Self {
         Self {
             limit_bytes,
+            check_limit: if cluster { 1 } else { CHECK_LIMIT },
             watches: HashMap::new(),
             expiries: std::collections::BTreeSet::new(),
             next: 0,
@@ -130,7 +123,6 @@ impl Watches {
             snapshot: 0,
             found: None,
             searched: false,
-            names_only: false,
             reading: 0,
             reads: 0,
             ended: HashMap::new(),
@@ -142,7 +134,7 @@ impl Watches {
 
     /// Subscribed to this watch's pattern (for the first time or again): takes a snapshot.
     pub(crate) fn ready(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
-        self.snapshot(watch.0, Look::Hurried, out);
+        self.snapshot(watch.0, out);
     }
 
     pub(crate) fn cancel(&mut self, watch: WatchId) {
@@ -171,36 +163,82 @@ impl Watches {
                 event: KeepEvent::Gap,
             });
         }
-        self.snapshot(watch.0, Look::Hurried, out);
+        self.snapshot(watch.0, out);
     }
 
     /// Takes a new snapshot of each watch that has one: what differs from it is told as a change.
-    pub(crate) fn look_again(&mut self, look: Look, out: &mut VecDeque<Output>) {
-        let idle = |watch: &Watch| watch.live && watch.found.is_none();
-        let watches: Vec<u64> = self
-            .watches
-            .iter()
-            .filter(|(_, watch)| idle(watch))
-            .map(|(id, _)| *id)
-            .collect();
-        for watch in watches {
-            self.snapshot(watch, look, out);
+    pub(crate) fn look_again(&mut self, out: &mut VecDeque<Output>) {
+        for watch in self.idle() {
+            self.snapshot(watch, out);
         }
     }
 
-    fn snapshot(&mut self, watch_id: u64, look: Look, out: &mut VecDeque<Output>) {
+    /// Looks whether what is known is still there, or (`values`) still the same. A server that was emptied tells of no
+    /// key. Keys that are not known are not looked for: that would be a search of the whole keyspace.
+    pub(crate) fn recheck(&mut self, values: bool, now: Time, out: &mut VecDeque<Output>) {
+        for watch_id in self.idle() {
+            let Some(watch) = self.watches.get_mut(&watch_id) else {
+                continue;
+            };
+            let mut known: Vec<String> = watch.known.keys().cloned().collect();
+            known.sort_unstable();
+            if values {
+                out.extend(known.iter().map(|key| watch.read(watch_id, key, now)));
+                continue;
+            }
+            for keys in known.chunks(self.check_limit) {
+                let purpose = Purpose::WatchCheck {
+                    watch: watch_id,
+                    keys: keys.to_vec(),
+                };
+                let commands = vec![Command::Exists(keys.to_vec())];
+                out.push_back(Output::run(purpose, commands));
+            }
+        }
+    }
+
+    /// It was asked which of some keys are there. If one is not, all of them are read.
+    pub(crate) fn checked(
+        &mut self,
+        watch_id: u64,
+        keys: &[String],
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(watch) = self.watches.get_mut(&watch_id) else {
+            return;
+        };
+        let Ok([Reply::Number(there)]) = replies.as_deref() else {
+            return;
+        };
+        if usize::try_from(*there) != Ok(keys.len()) {
+            out.extend(keys.iter().map(|key| watch.read(watch_id, key, now)));
+        }
+    }
+
+    /// Watches whose snapshot is complete.
+    fn idle(&self) -> Vec<u64> {
+        let idle = |watch: &Watch| watch.live && watch.found.is_none();
+        let watches = self.watches.iter().filter(|(_, watch)| idle(watch));
+        let mut ids: Vec<u64> = watches.map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn snapshot(&mut self, watch_id: u64, out: &mut VecDeque<Output>) {
         let Some(watch) = self.watches.get_mut(&watch_id) else {
             return;
         };
         watch.snapshot += 1;
         watch.found = Some(HashSet::new());
         watch.searched = false;
-        watch.names_only = look == Look::Names;
         let token = SearchToken(Search::Watch(watch_id, watch.snapshot));
         out.push_back(Output::Search {
             token,
             pattern: watch.pattern.key_glob(),
-            paced: look != Look::Hurried,
+            // Somebody waits for it.
+            paced: false,
         });
     }
 
@@ -227,7 +265,6 @@ impl Watches {
                     .found
                     .as_mut()
                     .is_some_and(|found| found.insert(text.clone()))
-                && !(watch.names_only && watch.known.contains_key(text))
             {
                 out.push_back(watch.read(watch_id, text, now));
             }

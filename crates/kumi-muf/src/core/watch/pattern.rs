@@ -17,12 +17,23 @@ use crate::core::name::{NameError, is_reserved_keep};
 pub struct KeepPattern {
     unit: Glob,
     id: Glob,
+    /// The protocol's own values are meant.
+    reserved: bool,
 }
 
 impl KeepPattern {
+    /// What all units say of themselves.
+    pub(crate) fn of_infos() -> Self {
+        Self {
+            unit: Glob::any(),
+            id: Glob::literal("_info"),
+            reserved: true,
+        }
+    }
+
     /// Whether a value is shown.
     pub fn matches(&self, unit: &str, id: &str) -> bool {
-        self.unit.matches(unit) && self.id.matches(id) && !is_reserved_keep(id)
+        self.unit.matches(unit) && self.id.matches(id) && is_reserved_keep(id) == self.reserved
     }
 
     /// The glob for the server, over keys.
@@ -40,6 +51,7 @@ impl std::str::FromStr for KeepPattern {
         Ok(Self {
             unit: Glob::new(unit).ok_or_else(wrong)?,
             id: Glob::new(id).ok_or_else(wrong)?,
+            reserved: false,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What a watcher is told when events and reads overtake each other: they travel on two connections.
 
 use super::*;
-use crate::core::{Core, Settings, Token, UnitName};
+use crate::core::{Core, SearchStep, Settings, Token, UnitName};
 
 const KEY: &str = "MUF/unit/KEEP/status";
 
@@ -49,7 +49,10 @@ impl Watching {
         while let Some(output) = self.core.poll_output() {
             match output {
                 Output::Run(op) => self.reads.push_back(op.token),
-                Output::Search { token, .. } => self.core.handle_found(token, &[], true, self.now),
+                Output::Search { token, .. } => {
+                    self.core
+                        .handle_found(token, &[], SearchStep::Done, self.now);
+                }
                 Output::Watched { event, .. } => self.told.push(match event {
                     KeepEvent::Value { value, .. } => String::from_utf8_lossy(&value).into_owned(),
                     KeepEvent::TooLarge { .. } => "too large".into(),

@@ -4,6 +4,9 @@ use kumi_muf::core::{Command, Key, Op, Status};
 
 use super::{Event, Flight, World};
 
+/// Pushes of one key that one unit may miss without losing its subscription.
+const LOST_IN_ALL: u32 = 2;
+
 impl World {
     /// An answer may leave a backend only while the server holds its claim. What is on its way may still be late.
     fn check_answer(&mut self, unit: usize, op: &Op) {
@@ -120,7 +123,11 @@ impl World {
             if !hears || !self.units[unit].subscribed {
                 continue;
             }
-            if self.rng.u8(..) < self.plan.push_loss {
+            // A real server loses pushes only together with the subscription. This one loses single ones, but not all
+            // that tell of one key: no requester could do anything about that.
+            let lost = self.lost_pushes.entry((unit, text.to_owned())).or_default();
+            if self.rng.u8(..) < self.plan.push_loss && *lost < LOST_IN_ALL {
+                *lost += 1;
                 self.tally.bump("lost push");
                 continue;
             }
