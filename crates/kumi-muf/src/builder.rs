@@ -26,7 +26,7 @@ use crate::{Error, Muf};
 /// assert_eq!(muf.unit(), "web");
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `connect`"]
 pub struct Builder {
     url: String,
@@ -40,6 +40,28 @@ pub struct Builder {
     discovery: bool,
     version: String,
     heartbeat: Duration,
+}
+
+impl std::fmt::Debug for Builder {
+    /// Without passwords: those given apart, and the one that may stand in the URL.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("url", &without_password(&self.url))
+            .field("unit", &self.unit)
+            .field("credentials", &self.credentials.as_ref().map(|_| "..."))
+            .field("certificates", &self.certificates)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A URL as it may be shown: what stands between `//` and the last `@` is left out, and so is a query, where a Unix
+/// socket's password may be.
+fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("//").unwrap_or(("", url));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
+    format!("{scheme}//{rest}")
 }
 
 impl Builder {
@@ -204,4 +226,26 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis())
         .unwrap_or(u64::MAX)
         .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_shown_of_a_builder_is_secret() {
+        for url in [
+            "redis://user:sesame@host:6379/2",
+            "rediss://:sesame@host",
+            "unix:///run/redis.sock?db=1&pass=sesame",
+            "redis://user:p@sesame@host",
+        ] {
+            let builder = Builder::new(url, "web")
+                .credentials("user", "sesame")
+                .password("sesame");
+            let shown = format!("{builder:?}");
+            assert!(!shown.contains("sesame"), "{shown}");
+            assert!(shown.contains("host") || shown.contains("/run/redis.sock"));
+        }
+    }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::core::{CallError, NameError};
+use crate::Fault;
+use crate::core::{CallError, NameError, shown};
 
 /// Everything that a method of this crate can fail with.
 #[derive(Debug, thiserror::Error)]
@@ -31,11 +32,15 @@ pub enum Error {
     /// A value could not be written as JSON. The caller's fault; nothing was sent.
     #[error("the value cannot be written as JSON")]
     Encode(#[source] serde_json::Error),
-    /// An answer is not what the caller asked to read it as. The request has run.
-    #[error("the answer is not {wanted}")]
+    /// An answer, a request or a kept value is not what it was to be read as. An answer's request has run.
+    #[error("the {what} is not {wanted}: {}", shown(.reason.as_bytes()))]
     Decode {
+        /// What was to be read: `answer`, `request`.
+        what: &'static str,
         /// What was wanted.
         wanted: &'static str,
+        /// Why it is not that.
+        reason: String,
         /// What came.
         payload: Bytes,
     },
@@ -43,20 +48,20 @@ pub enum Error {
     #[error("no backend claimed the request while it lived")]
     NoResponder,
     /// A backend claimed the request and did not answer in time. It may still be running there.
-    #[error("claimed by {claimant}, which did not answer in time")]
+    #[error("claimed by {}, which did not answer in time", shown(.claimant.as_bytes()))]
     HandlerTimeout {
         /// The unit that claimed it last.
         claimant: String,
     },
     /// The backend ran the request and answered ERR.
-    #[error("the backend answered with an error: {}", String::from_utf8_lossy(.0))]
+    #[error("the backend answered with an error: {}", shown(.0))]
     Remote(Bytes),
     /// The server could not be reached until the deadline. The request may have run.
     #[error("the server could not be reached before the deadline")]
     Disconnected,
     /// The server refused a command that is needed, with this text. What it was asked to do is not done; a request
     /// whose answer may not be read may have run.
-    #[error("the server refused: {0}")]
+    #[error("the server refused: {}", shown(.0.as_bytes()))]
     Refused(String),
     /// The URL is none, asks for what there is not, or comes with certificates that are none. The caller's fault;
     /// nothing was opened.
@@ -80,6 +85,16 @@ pub enum Error {
     /// This unit was closed.
     #[error("this unit is closed")]
     Closed,
+}
+
+impl Error {
+    /// What the backend said with [`Fault`], if it did.
+    pub fn fault(&self) -> Option<Fault> {
+        match self {
+            Error::Remote(payload) => Fault::read(payload),
+            _ => None,
+        }
+    }
 }
 
 impl From<CallError> for Error {

@@ -1,15 +1,21 @@
 //! Kept values: written once, owned by a live unit, read, and watched.
 
 use std::future::IntoFuture;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use futures_util::Stream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::core::{
-    Command, KeepEvent, NameError, OwnedId, Status, WatchId, check_name, is_reserved_keep, key,
+    CallError, Command, KeepEvent, NameError, OwnedId, Status, WatchId, check_name,
+    is_reserved_keep, key,
 };
 use crate::driver::{Ask, Withdrawal};
+use crate::muf::PATIENCE;
 use crate::request::{BoxedFuture, millis};
 use crate::{Error, IntoPayload, Muf};
 
@@ -35,22 +41,27 @@ impl Keep {
         self
     }
 
-    /// Writes it, and refreshes it before it expires, for as long as the returned handle and this process live.
-    /// A value without a TTL cannot tell that its unit died, so it gets the default of a day.
+    /// Writes it, and refreshes it before it expires, for as long as the returned handle and this process live. The
+    /// server has it when this returns. A value without a TTL cannot tell that its unit died, so it gets the default of a
+    /// day.
     pub async fn owned(self) -> Result<Owned, Error> {
         let (id, value) = (self.id?, self.muf.checked(self.value?)?);
         let ttl_ms = self.ttl_ms.unwrap_or(86_400_000);
-        let (reply, owned) = tokio::sync::oneshot::channel();
+        let (reply, owned) = oneshot::channel();
+        let (written, is_written) = oneshot::channel();
         self.muf
             .ask(Ask::Own {
                 id,
                 value,
                 ttl_ms,
                 reply,
+                written,
             })
             .await?;
         let id = owned.await.map_err(|_| Error::Closed)?;
-        Ok(Owned { muf: self.muf, id })
+        let owned = Owned { muf: self.muf, id };
+        confirmed(is_written).await?;
+        Ok(owned)
     }
 
     async fn write(self) -> Result<(), Error> {
@@ -92,15 +103,31 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Changes the value.
+    /// Changes the value. When this returns `Ok`, the server has it, and everybody who reads it from now on sees it or a
+    /// later one.
+    ///
+    /// After [`Error::Disconnected`] or [`Error::Refused`], and if the future is dropped, the server may have either
+    /// value; the new one is tried again until it is written or another one is set.
     pub async fn set(&self, value: impl IntoPayload) -> Result<(), Error> {
         let value = self.muf.checked(value.into_payload()?)?;
+        let (written, is_written) = oneshot::channel();
         self.muf
             .ask(Ask::ChangeOwned {
                 owned: self.id,
                 value,
+                written,
             })
-            .await
+            .await?;
+        confirmed(is_written).await
+    }
+}
+
+/// Waits until the server has a value, for as long as commands of handles are tried.
+async fn confirmed(written: oneshot::Receiver<Result<(), CallError>>) -> Result<(), Error> {
+    match timeout(PATIENCE, written).await {
+        Ok(Ok(result)) => result.map_err(Error::from),
+        Ok(Err(_)) => Err(Error::Closed),
+        Err(_) => Err(Error::Disconnected),
     }
 }
 
@@ -123,6 +150,14 @@ impl KeepWatch {
     /// A watcher that is too slow loses events, is told so by [`KeepEvent::Gap`], and shown what is there then.
     pub async fn next(&mut self) -> Option<KeepEvent> {
         self.events.recv().await
+    }
+}
+
+impl Stream for KeepWatch {
+    type Item = KeepEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<KeepEvent>> {
+        self.events.poll_recv(cx)
     }
 }
 

@@ -10,10 +10,12 @@
 //! [`Muf`] is the door. [`core`] is the protocol as a state machine without I/O, for other drivers and for tests.
 
 mod builder;
+mod connection;
 pub mod core;
 mod discovery;
 mod driver;
 mod error;
+mod fault;
 mod keep;
 mod muf;
 mod payload;
@@ -23,9 +25,11 @@ mod tap;
 
 pub use crate::core::{Gathered, KeepEvent, NameError, Outcome};
 pub use builder::Builder;
+pub use connection::Connection;
 pub use discovery::Info;
 pub use driver::Stats;
 pub use error::Error;
+pub use fault::Fault;
 pub use keep::{Keep, KeepWatch, Owned};
 pub use muf::Muf;
 pub use payload::{Answer, IntoPayload, Json};

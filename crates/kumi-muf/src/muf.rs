@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::core::{
@@ -23,13 +23,13 @@ use crate::keep::{Keep, KeepWatch, user_keep_name};
 use crate::request::{Call, Gather};
 use crate::serve::{IntoAnswer, Request, Serve};
 use crate::tap::{TAP_LIMIT, Tap};
-use crate::{Answer, Builder, Error, IntoPayload};
+use crate::{Answer, Builder, Connection, Error, IntoPayload, Json};
 
 /// Events that a watcher may be behind before it is told that it missed some.
 const WATCH_LIMIT: usize = 1_024;
 
 /// How long a command of a handle (not a call) is tried while the server is away.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(50);
 
 /// A connected unit. Cheap to clone; the connection ends with the last clone.
@@ -94,6 +94,21 @@ impl Muf {
         self.inner.unit.as_str()
     }
 
+    /// Whether the server is there.
+    pub fn connection(&self) -> Connection {
+        *self.inner.wires.connection.borrow()
+    }
+
+    /// Follows whether the server is there: `changed().await` waits for the next change.
+    pub fn connection_changes(&self) -> watch::Receiver<Connection> {
+        self.inner.wires.connection.clone()
+    }
+
+    /// Waits until this unit is closed, by any of its handles. Nothing is lost if the future is dropped.
+    pub async fn closed(&self) {
+        self.inner.wires.asks.closed().await;
+    }
+
     /// Whether the server sends no events, so that this unit polls.
     pub fn is_polling(&self) -> bool {
         self.inner.settings.poll_ms.is_some()
@@ -110,6 +125,23 @@ impl Muf {
             timeout: None,
             traceparent: None,
         }
+    }
+
+    /// Calls one of the backends of `service.method` with a value as JSON, and reads the answer as JSON. For other times
+    /// than the defaults, `request(target, Json(value))` has methods, and its answer `json()`.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// let sum: i64 = muf.request_json("sum.add", &[1, 2, 3]).await?;
+    /// assert_eq!(sum, 6);
+    /// # Ok(()) }
+    /// ```
+    pub async fn request_json<In, Out>(&self, target: &str, value: &In) -> Result<Out, Error>
+    where
+        In: Serialize + ?Sized,
+        Out: DeserializeOwned,
+    {
+        self.request(target, Json(value)).await?.json()
     }
 
     /// Calls all backends of `service.method`, and collects their answers.
@@ -130,6 +162,8 @@ impl Muf {
             target: Target::new(target).map_err(Error::from),
             payload: payload.into_payload(),
             timeout: Duration::from_secs(2),
+            ttl: None,
+            traceparent: None,
             count: None,
             quiet: None,
         }
@@ -189,7 +223,43 @@ impl Muf {
         F: Fn(In) -> Work + Send + Sync + 'static,
         Work: Future<Output = Result<Out, E>> + Send + 'static,
     {
-        Serve::json(self.clone(), pattern, handler)
+        Serve::json(self.clone(), pattern, move |_, input| handler(input))
+    }
+
+    /// Serves JSON with state that all handlers share. The handler also gets the request, which says who asks, how often
+    /// it was tried and, where both sides trace, until when an answer is waited for.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// use std::sync::atomic::{AtomicI64, Ordering};
+    ///
+    /// muf.serve_json_with("sum.add", AtomicI64::new(0), |sum, request, number: i64| async move {
+    ///     match request.attempt() {
+    ///         1 => Ok(sum.fetch_add(number, Ordering::Relaxed) + number),
+    ///         _ => Err("it may have been added already"),
+    ///     }
+    /// })
+    /// .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn serve_json_with<S, In, Out, E, F, Work>(
+        &self,
+        pattern: &str,
+        state: S,
+        handler: F,
+    ) -> Serve
+    where
+        S: Send + Sync + 'static,
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+        E: Display + Send + 'static,
+        F: Fn(Arc<S>, Request, In) -> Work + Send + Sync + 'static,
+        Work: Future<Output = Result<Out, E>> + Send + 'static,
+    {
+        let state = Arc::new(state);
+        Serve::json(self.clone(), pattern, move |request, input| {
+            handler(state.clone(), request, input)
+        })
     }
 
     /// Keeps a value under this unit's name: for the default TTL, another, or for ever; or refreshed while we live.

@@ -41,7 +41,45 @@ macro_rules! bytes_are_payload {
     )*};
 }
 
-bytes_are_payload!(Bytes, Vec<u8>, String, &'static str, &'static [u8]);
+bytes_are_payload!(Bytes, Vec<u8>, String);
+
+/// A borrowed payload is copied.
+impl IntoPayload for &str {
+    fn into_payload(self) -> Result<Bytes, Error> {
+        Ok(Bytes::copy_from_slice(self.as_bytes()))
+    }
+}
+
+/// A borrowed payload is copied.
+impl IntoPayload for &[u8] {
+    fn into_payload(self) -> Result<Bytes, Error> {
+        Ok(Bytes::copy_from_slice(self))
+    }
+}
+
+impl IntoPayload for &String {
+    fn into_payload(self) -> Result<Bytes, Error> {
+        self.as_str().into_payload()
+    }
+}
+
+impl IntoPayload for &Vec<u8> {
+    fn into_payload(self) -> Result<Bytes, Error> {
+        self.as_slice().into_payload()
+    }
+}
+
+impl IntoPayload for &Bytes {
+    fn into_payload(self) -> Result<Bytes, Error> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoPayload for Answer {
+    fn into_payload(self) -> Result<Bytes, Error> {
+        Ok(self.0)
+    }
+}
 
 impl IntoPayload for () {
     fn into_payload(self) -> Result<Bytes, Error> {
@@ -49,9 +87,9 @@ impl IntoPayload for () {
     }
 }
 
-impl<const N: usize> IntoPayload for &'static [u8; N] {
+impl<const N: usize> IntoPayload for &[u8; N] {
     fn into_payload(self) -> Result<Bytes, Error> {
-        Ok(Bytes::from_static(self))
+        self.as_slice().into_payload()
     }
 }
 
@@ -79,20 +117,36 @@ impl Answer {
 
     /// As UTF-8 text.
     pub fn text(&self) -> Result<&str, Error> {
-        std::str::from_utf8(&self.0).map_err(|_| self.is_not("UTF-8 text"))
+        as_text("answer", &self.0)
     }
 
     /// As JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        serde_json::from_slice(&self.0).map_err(|_| self.is_not("the JSON that was asked for"))
+        as_json("answer", &self.0)
     }
+}
 
-    fn is_not(&self, wanted: &'static str) -> Error {
-        Error::Decode {
-            wanted,
-            payload: self.0.clone(),
-        }
-    }
+/// `payload`, which is a `what`, as text.
+pub(crate) fn as_text<'a>(what: &'static str, payload: &'a Bytes) -> Result<&'a str, Error> {
+    std::str::from_utf8(payload).map_err(|error| Error::Decode {
+        what,
+        wanted: "UTF-8 text",
+        reason: error.to_string(),
+        payload: payload.clone(),
+    })
+}
+
+/// `payload`, which is a `what`, as JSON.
+pub(crate) fn as_json<T: DeserializeOwned>(
+    what: &'static str,
+    payload: &Bytes,
+) -> Result<T, Error> {
+    serde_json::from_slice(payload).map_err(|error| Error::Decode {
+        what,
+        wanted: "the JSON that was expected",
+        reason: error.to_string(),
+        payload: payload.clone(),
+    })
 }
 
 impl From<Bytes> for Answer {

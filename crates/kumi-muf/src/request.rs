@@ -1,11 +1,13 @@
 //! Making a call, and gathering from all.
 
 use std::collections::VecDeque;
-use std::future::{Future, IntoFuture};
+use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::Stream;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{CallError, Gathered, Target};
@@ -87,6 +89,8 @@ pub struct Gather {
     pub(crate) target: Result<Target, Error>,
     pub(crate) payload: Result<Bytes, Error>,
     pub(crate) timeout: Duration,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) traceparent: Option<String>,
     pub(crate) count: Option<usize>,
     pub(crate) quiet: Option<Duration>,
 }
@@ -95,6 +99,19 @@ impl Gather {
     /// When to end at the latest. 2 s by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// How long the request lives, for backends that come late. As long as the gather by default, and never less than two
+    /// leases (4 s unless the unit's lives are short).
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// A W3C `traceparent` for the tracing side key. Without `Builder::tracing` it is not sent.
+    pub fn traceparent(mut self, traceparent: &str) -> Self {
+        self.traceparent = Some(traceparent.to_owned());
         self
     }
 
@@ -124,6 +141,8 @@ impl Gather {
             target,
             payload,
             timeout_ms: millis(self.timeout),
+            ttl_ms: self.ttl.map(millis),
+            traceparent: self.traceparent,
             count: self.count,
             quiet_ms: self.quiet.map(millis),
             answers,
@@ -166,15 +185,21 @@ pub struct Answers {
 impl Answers {
     /// The next answer; none when the gather is over. Nothing is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<Result<Gathered, Error>> {
-        match self.coming.recv().await {
-            Some(answer) => Some(answer.map_err(Error::from)),
-            None => {
-                if let Some(guard) = self.guard.take() {
-                    guard.disarm();
-                }
-                None
-            }
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl Stream for Answers {
+    type Item = Result<Gathered, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let answer = ready!(self.coming.poll_recv(cx));
+        if answer.is_none()
+            && let Some(guard) = self.guard.take()
+        {
+            guard.disarm();
         }
+        Poll::Ready(answer.map(|answer| answer.map_err(Error::from)))
     }
 }
 

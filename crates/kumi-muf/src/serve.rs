@@ -13,8 +13,9 @@ use tokio::sync::oneshot;
 
 use crate::core::{Incoming, NameError, Outcome, Pattern, ServiceId};
 use crate::driver::{Ask, ServeAsk};
-use crate::request::BoxedFuture;
-use crate::{Answer, Error, IntoPayload, Json, Muf};
+use crate::payload::{as_json, as_text};
+use crate::request::{BoxedFuture, millis};
+use crate::{Error, IntoPayload, Json, Muf};
 
 /// Handlers of one service that run at a time, unless the service says otherwise.
 const CONCURRENCY: usize = 64;
@@ -60,15 +61,12 @@ impl Request {
 
     /// What was sent, as UTF-8 text.
     pub fn text(&self) -> Result<&str, Error> {
-        std::str::from_utf8(&self.incoming.payload).map_err(|_| Error::Decode {
-            wanted: "UTF-8 text",
-            payload: self.incoming.payload.clone(),
-        })
+        as_text("request", &self.incoming.payload)
     }
 
     /// What was sent, as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        Answer::from(self.incoming.payload.clone()).json()
+        as_json("request", &self.incoming.payload)
     }
 
     /// The caller's W3C `traceparent`, where both sides trace.
@@ -76,7 +74,7 @@ impl Request {
         self.meta()?.get("traceparent")?.as_str().map(str::to_owned)
     }
 
-    /// When the caller stops waiting, where both sides trace.
+    /// When the caller stops waiting, where both sides trace. It is the caller's clock that says so.
     pub fn deadline(&self) -> Option<SystemTime> {
         let unix_ms = self.meta()?.get("deadline")?.as_u64()?;
         UNIX_EPOCH.checked_add(Duration::from_millis(unix_ms))
@@ -136,6 +134,7 @@ pub struct Serve {
     muf: Muf,
     pattern: Result<Pattern, NameError>,
     places: usize,
+    answer_ttl: Option<Duration>,
     handler_timeout: Duration,
     handler: Arc<dyn AnyHandler>,
 }
@@ -150,6 +149,7 @@ impl Serve {
             muf,
             pattern: pattern.parse(),
             places: CONCURRENCY,
+            answer_ttl: None,
             handler_timeout: HANDLER_TIMEOUT,
             handler: Arc::new(Plain(handler)),
         }
@@ -160,17 +160,15 @@ impl Serve {
         In: DeserializeOwned + Send + 'static,
         Out: Serialize + Send + 'static,
         E: Display + Send + 'static,
-        F: Fn(In) -> Work + Send + Sync + 'static,
+        F: Fn(Request, In) -> Work + Send + Sync + 'static,
         Work: Future<Output = Result<Out, E>> + Send + 'static,
     {
         Self::plain(muf, pattern, move |request: Request| {
-            let work = serde_json::from_slice::<In>(request.payload()).map(&handler);
+            let work = request.json::<In>().map(|input| handler(request, input));
             async move {
                 match work {
                     Ok(work) => work.await.map(Json).into_answer(),
-                    Err(error) => {
-                        Outcome::Bad(format!("the request cannot be read: {error}").into())
-                    }
+                    Err(error) => Outcome::Bad(error.to_string().into()),
                 }
             }
         })
@@ -190,12 +188,20 @@ impl Serve {
         self
     }
 
+    /// How long this service's answers stay. As `Builder::answer_ttl` says by default, and never less than two leases
+    /// (4 s unless the unit's lives are short).
+    pub fn answer_ttl(mut self, ttl: Duration) -> Self {
+        self.answer_ttl = Some(ttl);
+        self
+    }
+
     async fn start(self) -> Result<Service, Error> {
         let pattern = self.pattern?;
         let (reply, started) = oneshot::channel();
         let ask = ServeAsk {
             pattern,
             places: self.places,
+            answer_ttl_ms: self.answer_ttl.map(millis),
             handler_timeout: self.handler_timeout,
             handler: self.handler,
             reply,

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use bytes::Bytes;
+use futures_util::Stream;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
 
@@ -117,6 +118,14 @@ impl Tap {
             self.ready.push_back(traffic);
         }
         self.ready.pop_front().map(Ok)
+    }
+
+    /// The same as a [`Stream`].
+    pub fn into_stream(self) -> impl Stream<Item = Result<Traffic, Error>> {
+        futures_util::stream::unfold(self, |mut tap| async {
+            let traffic = tap.next().await?;
+            Some((traffic, tap))
+        })
     }
 
     async fn read(&self, traffic: &Traffic) -> Result<Option<Bytes>, Error> {

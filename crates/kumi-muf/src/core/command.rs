@@ -207,8 +207,8 @@ pub(crate) enum Purpose {
     OwnedRefresh { owned: u64 },
     /// A value that other processes of our name may write was read.
     OwnedLook { owned: u64 },
-    /// An owned value was written, or its end was set.
-    OwnedWrite { owned: u64 },
+    /// An owned value was written.
+    OwnedWrite { owned: u64, version: u64 },
 }
 
 /// What a claim asks besides REQ and whether there is an answer. The replies follow in this order.

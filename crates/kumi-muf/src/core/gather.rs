@@ -23,8 +23,12 @@ pub struct GatherSpec {
     pub id: RequestId,
     /// What REQ will hold.
     pub payload: Bytes,
-    /// When to end at the latest. REQ lives as long.
+    /// When to end at the latest.
     pub timeout_ms: u64,
+    /// Life of REQ, of two leases at least; none is as long as the gather.
+    pub ttl_ms: Option<u64>,
+    /// Text of the tracing side key, if there is to be one.
+    pub meta: Option<Bytes>,
     /// End when this many have answered.
     pub count: Option<usize>,
     /// End when nobody has answered for this long after the first answer.
@@ -35,6 +39,8 @@ pub struct GatherSpec {
 struct Gathering {
     spec: GatherSpec,
     deadline: Time,
+    /// When REQ's life ends.
+    req_deadline: Time,
     written: bool,
     heard: HashSet<String>,
     reading: usize,
@@ -88,6 +94,9 @@ impl Gatherer {
         self.by_id.insert(spec.id.clone(), self.next);
         let gathering = Gathering {
             deadline: timer,
+            req_deadline: spec.ttl_ms.map_or(timer, |ttl_ms| {
+                now.plus(ttl_ms.max(2 * self.settings.lease_ms()))
+            }),
             written: false,
             heard: HashSet::new(),
             reading: 0,
@@ -132,22 +141,24 @@ impl Gatherer {
         let Some(gathering) = self.gathers.get(&gather) else {
             return;
         };
-        let left_ms = gathering.deadline.since(now);
-        if left_ms == 0 {
+        let left_ms = gathering.req_deadline.since(now);
+        if left_ms == 0 || gathering.deadline <= now {
             return;
         }
-        let key = RequestKeys {
+        let keys = RequestKeys {
             unit: self.unit.as_str(),
             id: &gathering.spec.id,
-        }
-        .req();
-        let value = gathering.spec.payload.clone();
-        let commands = vec![Command::Set {
+        };
+        let set = |key, value, only_new| Command::Set {
             key,
             value,
             ttl_ms: Some(left_ms),
-            only_new: true,
-        }];
+            only_new,
+        };
+        let meta = gathering.spec.meta.clone();
+        let meta = meta.map(|value| set(keys.meta(), value, false));
+        let request = set(keys.req(), gathering.spec.payload.clone(), true);
+        let commands = meta.into_iter().chain([request]).collect();
         out.push_back(Output::run(Purpose::GatherWrite(gather), commands));
     }
 
@@ -156,7 +167,7 @@ impl Gatherer {
             return;
         };
         match replies.as_deref() {
-            Ok([Reply::Refused(text)]) => {
+            Ok([.., Reply::Refused(text)]) => {
                 let error = CallError::Refused(text.clone());
                 self.end(gather, Err(error), out);
             }

@@ -15,6 +15,7 @@ mod output;
 mod owned;
 mod requester;
 mod settings;
+mod text;
 mod timers;
 mod ulid;
 mod unit;
@@ -37,6 +38,7 @@ pub use output::{
 pub use requester::CallSpec;
 pub(crate) use settings::INFO_LIMIT_BYTES;
 pub use settings::Settings;
+pub(crate) use text::shown;
 pub use ulid::{ULID_LEN, ulid};
 pub use unit::Core;
 pub use watch::KeepPattern;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::command::{Command, Op, Purpose, SearchToken, Token};
 use super::key::RequestId;
+use super::text::shown;
 
 /// A call that waits. Unique within one core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,19 +38,19 @@ pub enum CallError {
     #[error("no backend claimed the request while it lived")]
     NoResponder,
     /// A backend claimed it and did not answer in time. It may still be running.
-    #[error("claimed by {claimant}, which did not answer in time")]
+    #[error("claimed by {}, which did not answer in time", shown(.claimant.as_bytes()))]
     HandlerTimeout {
         /// The unit that claimed it last.
         claimant: String,
     },
     /// The backend answered ERR, with this payload.
-    #[error("the backend answered with an error: {}", String::from_utf8_lossy(.0))]
+    #[error("the backend answered with an error: {}", shown(.0))]
     Remote(Bytes),
     /// No server could be asked when the time was up. The request may have run.
     #[error("the server could not be reached before the deadline")]
     Disconnected,
     /// The server refused to take the request, or to show its answer, with this text. In the second case it may run.
-    #[error("the server refused: {0}")]
+    #[error("the server refused: {}", shown(.0.as_bytes()))]
     Refused(String),
     /// The answer is larger than this unit reads. The request has run.
     #[error("the answer is over the limit of {limit_bytes} bytes")]
@@ -182,6 +183,15 @@ pub enum Output {
         /// Which.
         gather: GatherId,
         /// How.
+        result: Result<(), CallError>,
+    },
+    /// The server has a value that this unit owns, or refused it.
+    OwnedWritten {
+        /// Which.
+        owned: OwnedId,
+        /// The first value is 1; `Core::change_owned` says which the others are. Earlier ones are done with, too.
+        version: u64,
+        /// Whether it is there. One that was refused is tried again.
         result: Result<(), CallError>,
     },
     /// Something for a watcher.

@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use bytes::Bytes;
 
 use super::command::{Command, Purpose, Replies, Reply, Time};
-use super::output::{Output, OwnedId};
+use super::output::{CallError, Output, OwnedId};
 use super::settings::INFO_LIMIT_BYTES;
 use super::timers::Timers;
 
@@ -30,6 +30,10 @@ struct Owned {
     shared: bool,
     /// The value was changed and is not written yet.
     changed: bool,
+    /// Counts the values it was given. A write confirms one of them, and all before it.
+    version: u64,
+    /// The last write was lost or refused, and is to be made again.
+    unwritten: bool,
     /// It is to go, if it is ours.
     retiring: bool,
     timer: Time,
@@ -38,6 +42,8 @@ struct Owned {
 /// All owned values of a unit.
 #[derive(Debug)]
 pub(crate) struct Owner {
+    /// Pause before a write that failed is made again.
+    retry_ms: u64,
     /// What shared values of this process contain, and those of no other.
     mark: String,
     values: HashMap<u64, Owned>,
@@ -46,8 +52,9 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    pub(crate) fn new(mark: &str) -> Self {
+    pub(crate) fn new(mark: &str, retry_ms: u64) -> Self {
         Self {
+            retry_ms,
             mark: mark.to_owned(),
             values: HashMap::new(),
             timers: Timers::default(),
@@ -73,6 +80,8 @@ impl Owner {
                 ttl_ms,
                 shared,
                 changed: false,
+                version: 1,
+                unwritten: false,
                 retiring: false,
                 timer: now,
             },
@@ -82,18 +91,52 @@ impl Owner {
         OwnedId(self.next)
     }
 
-    /// Writes another value, whoever wrote last.
+    /// Writes another value, whichever process wrote last. Returns its version; none if it is not owned any more.
     pub(crate) fn change(
         &mut self,
         owned: OwnedId,
         value: Bytes,
         now: Time,
         out: &mut VecDeque<Output>,
+    ) -> Option<u64> {
+        let entry = self.values.get_mut(&owned.0)?;
+        entry.value = value;
+        entry.version += 1;
+        let version = entry.version;
+        self.write(owned.0, false, now, out);
+        self.look_soon(owned.0, now);
+        Some(version)
+    }
+
+    /// A value was written, or not. What was not is written again, until it is or another value takes its place.
+    pub(crate) fn written(
+        &mut self,
+        owned: u64,
+        version: u64,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
     ) {
-        if let Some(entry) = self.values.get_mut(&owned.0) {
-            entry.value = value;
-            self.write(owned.0, false, now, out);
-            self.look_soon(owned.0, now);
+        let Some(entry) = self.values.get_mut(&owned) else {
+            return;
+        };
+        let result = match replies.as_deref() {
+            Ok([Reply::Refused(text)]) => Err(CallError::Refused(text.clone())),
+            Ok(_) => Ok(()),
+            Err(_) => Err(CallError::Disconnected),
+        };
+        if result.is_err() && !entry.shared && entry.version == version {
+            entry.unwritten = true;
+            entry.timer = now.plus(self.retry_ms.min(entry.ttl_ms / 3).max(1));
+            self.timers.set(entry.timer, owned);
+        }
+        // A write that was lost is made up for; nobody need hear of it yet.
+        if result != Err(CallError::Disconnected) {
+            out.push_back(Output::OwnedWritten {
+                owned: OwnedId(owned),
+                version,
+                result,
+            });
         }
     }
 
@@ -137,6 +180,8 @@ impl Owner {
             return;
         };
         entry.changed = false;
+        entry.unwritten = false;
+        let version = entry.version;
         let (key, value) = (entry.key.clone(), entry.value.clone());
         let commands = vec![Command::Set {
             key,
@@ -144,7 +189,10 @@ impl Owner {
             ttl_ms: Some(entry.ttl_ms),
             only_new,
         }];
-        out.push_back(Output::run(Purpose::OwnedWrite { owned }, commands));
+        out.push_back(Output::run(
+            Purpose::OwnedWrite { owned, version },
+            commands,
+        ));
         self.schedule(owned, now);
     }
 
@@ -152,6 +200,9 @@ impl Owner {
         let Some(entry) = self.values.get(&owned) else {
             return;
         };
+        if entry.unwritten {
+            return self.write(owned, false, now, out);
+        }
         let step = match entry.shared {
             true => (
                 Purpose::OwnedLook { owned },
@@ -222,7 +273,7 @@ impl Owner {
             };
             self.values.remove(&owned);
             if is_ours {
-                out.push_back(Output::run(Purpose::OwnedWrite { owned }, vec![farewell]));
+                out.push_back(Output::run(Purpose::Note, vec![farewell]));
             }
             return;
         }
@@ -233,7 +284,7 @@ impl Owner {
             Some(Some(_)) if is_ours && entry.changed => self.write(owned, false, now, out),
             Some(Some(_)) if is_ours => {
                 let extend = entry.extend();
-                out.push_back(Output::run(Purpose::OwnedWrite { owned }, vec![extend]));
+                out.push_back(Output::run(Purpose::Note, vec![extend]));
             }
             // Whoever speaks may stop at any time.
             Some(Some(_)) => self.look_soon(owned, now),
@@ -276,7 +327,7 @@ mod tests {
 
     /// Looks at a shared value that a process marked `me` tells, finds `value`, and does what follows.
     fn check(prepare: impl FnOnce(&mut Owner, OwnedId), value: Option<&'static str>, then: &str) {
-        let (mut owner, mut out) = (Owner::new("me"), VecDeque::new());
+        let (mut owner, mut out) = (Owner::new("me", 100), VecDeque::new());
         let id = owner.own("k".into(), "by me".into(), 15_000, true, Time(0), &mut out);
         prepare(&mut owner, id);
         out.clear();
@@ -319,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_silent_looks_more_often() {
-        let (mut owner, mut out) = (Owner::new("me"), VecDeque::new());
+        let (mut owner, mut out) = (Owner::new("me", 100), VecDeque::new());
         let id = owner.own("k".into(), "by me".into(), 15_000, true, Time(0), &mut out);
         let other = Ok(vec![Reply::Value("by you".into())]);
         let next_look = |owner: &mut Owner| loop {
@@ -337,5 +388,30 @@ mod tests {
         let ours = Ok(vec![Reply::Value("by me".into())]);
         owner.looked(id.0, ours, Time(2_002), &mut out);
         assert_eq!(next_look(&mut owner), Time(7_001));
+    }
+
+    #[test]
+    fn a_value_is_written_until_the_server_has_it() {
+        let (mut owner, mut out) = (Owner::new("me", 100), VecDeque::new());
+        let id = owner.own("k".into(), "one".into(), 15_000, false, Time(0), &mut out);
+        let version = owner.change(id, "two".into(), Time(1), &mut out);
+        assert_eq!(version, Some(2));
+        out.clear();
+        owner.written(id.0, 1, Err(crate::core::Lost), Time(2), &mut out);
+        assert!(out.is_empty(), "the second write makes up for the first");
+        owner.written(id.0, 2, Err(crate::core::Lost), Time(3), &mut out);
+        assert!(out.is_empty());
+        owner.timeout(Time(103), &mut out);
+        let Some(Output::Run(op)) = out.pop_front() else {
+            panic!("it is written again");
+        };
+        assert!(matches!(&op.commands[..], [Command::Set { value, .. }] if value == "two"));
+        owner.written(id.0, 2, Ok(vec![Reply::Ok]), Time(104), &mut out);
+        let told = Output::OwnedWritten {
+            owned: id,
+            version: 2,
+            result: Ok(()),
+        };
+        assert_eq!(out.pop_front(), Some(told));
     }
 }

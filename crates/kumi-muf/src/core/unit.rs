@@ -36,13 +36,14 @@ pub struct Core {
 impl Core {
     /// A unit that knows nothing yet. `instance` tells it from other processes of the same name.
     pub fn new(unit: UnitName, instance: &str, settings: Settings, rng: fastrand::Rng) -> Self {
+        let retry_ms = settings.retry_ms;
         let watches = Watches::new(settings.payload_limit_bytes, settings.cluster);
         Self {
             requester: Requester::new(unit.clone(), settings.clone()),
             backend: Backend::new(unit.clone(), instance, settings.clone(), rng),
             gatherer: Gatherer::new(unit.clone(), settings),
             watches,
-            owner: Owner::new(instance),
+            owner: Owner::new(instance, retry_ms),
             out: VecDeque::new(),
             unit,
         }
@@ -76,6 +77,11 @@ impl Core {
     /// Serves requests that match, at most `places` at a time. The driver subscribes to the pattern first.
     pub fn serve(&mut self, pattern: Pattern, places: usize, now: Time) -> ServiceId {
         self.backend.serve(pattern, places, now)
+    }
+
+    /// Gives the answers of a service another life than the unit's default, of two leases at least.
+    pub fn set_answer_ttl(&mut self, service: ServiceId, ttl_ms: u64) {
+        self.backend.set_answer_ttl(service, ttl_ms);
     }
 
     /// Takes no more requests for a service; what runs will be answered.
@@ -153,9 +159,10 @@ impl Core {
         self.owner.retire(owned, now, &mut self.out);
     }
 
-    /// Changes an owned value, whoever wrote last.
-    pub fn change_owned(&mut self, owned: OwnedId, value: Bytes, now: Time) {
-        self.owner.change(owned, value, now, &mut self.out);
+    /// Changes an owned value, whichever process wrote last. Returns the version that [`Output::OwnedWritten`] will name;
+    /// none if the value is not owned any more.
+    pub fn change_owned(&mut self, owned: OwnedId, value: Bytes, now: Time) -> Option<u64> {
+        self.owner.change(owned, value, now, &mut self.out)
     }
 
     /// Stops refreshing an owned value; its TTL ends it.
@@ -249,8 +256,9 @@ impl Core {
             }
             Purpose::OwnedRefresh { owned } => self.owner.refreshed(owned, replies, now, out),
             Purpose::OwnedLook { owned } => self.owner.looked(owned, replies, now, out),
-            // A lost write is made up for by the next refresh, which finds the key gone.
-            Purpose::OwnedWrite { .. } => {}
+            Purpose::OwnedWrite { owned, version } => {
+                self.owner.written(owned, version, replies, now, out);
+            }
         }
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct GatherAsk {
     pub(crate) target: Target,
     pub(crate) payload: Bytes,
     pub(crate) timeout_ms: u64,
+    pub(crate) ttl_ms: Option<u64>,
+    pub(crate) traceparent: Option<String>,
     pub(crate) count: Option<usize>,
     pub(crate) quiet_ms: Option<u64>,
     /// Bounded by the number of backends; ends when the gather does.
@@ -47,6 +49,7 @@ pub(crate) struct GatherAsk {
 pub(crate) struct ServeAsk {
     pub(crate) pattern: Pattern,
     pub(crate) places: usize,
+    pub(crate) answer_ttl_ms: Option<u64>,
     pub(crate) handler_timeout: Duration,
     pub(crate) handler: Arc<dyn AnyHandler>,
     pub(crate) reply: oneshot::Sender<Result<ServiceId, Error>>,
@@ -77,7 +80,7 @@ pub struct Stats {
     pub takeovers: u64,
     /// Requests found by sweeps.
     pub swept: u64,
-    /// Times that subscriptions were made anew.
+    /// Times that a node was subscribed to again after its connection was lost, or a new one joined a cluster.
     pub reconnects: u64,
 }
 
@@ -99,6 +102,9 @@ impl Stats {
     }
 }
 
+/// Told when the server has an owned value, or refused it.
+pub(crate) type Written = oneshot::Sender<Result<(), CallError>>;
+
 /// What a handle wants.
 pub(crate) enum Ask {
     Call(CallAsk),
@@ -114,10 +120,12 @@ pub(crate) enum Ask {
         value: Bytes,
         ttl_ms: u64,
         reply: oneshot::Sender<OwnedId>,
+        written: Written,
     },
     ChangeOwned {
         owned: OwnedId,
         value: Bytes,
+        written: Written,
     },
     Run {
         commands: Vec<Command>,

@@ -33,13 +33,23 @@ impl Engine {
                 value,
                 ttl_ms,
                 reply,
+                written,
             } => {
                 let owned = self.core.own(&id, value, ttl_ms, now);
+                self.writing.push((owned, 1, written));
                 if let Err(owned) = reply.send(owned) {
-                    self.core.release_owned(owned);
+                    self.withdrawn(Withdrawal::Owned(owned));
                 }
             }
-            Ask::ChangeOwned { owned, value } => self.core.change_owned(owned, value, now),
+            Ask::ChangeOwned {
+                owned,
+                value,
+                written,
+            } => {
+                if let Some(version) = self.core.change_owned(owned, value, now) {
+                    self.writing.push((owned, version, written));
+                }
+            }
             Ask::Run { commands, reply } => self.launch(Passenger::Handle(reply), commands),
             Ask::Units(reply) => self.list_units(reply),
             Ask::Barrier(reply) => self.barrier(reply),
@@ -79,10 +89,7 @@ impl Engine {
             .max(1);
         let unique = ulid(unix_ms(), &mut self.rng);
         let id = RequestId::new(&ask.target, false, &unique, self.settings.cluster);
-        let meta = self.settings.tracing.then(|| {
-            let deadline = unix_ms() + timeout_ms;
-            to_json(&serde_json::json!({ "traceparent": ask.traceparent, "deadline": deadline }))
-        });
+        let meta = self.meta(ask.traceparent.as_deref(), timeout_ms);
         let spec = CallSpec {
             id,
             payload: ask.payload,
@@ -95,6 +102,14 @@ impl Engine {
         self.tickets.insert(ask.ticket, Asked::Call(call));
     }
 
+    /// What stands beside a request, where units trace.
+    fn meta(&self, traceparent: Option<&str>, timeout_ms: u64) -> Option<bytes::Bytes> {
+        let deadline = unix_ms().saturating_add(timeout_ms);
+        self.settings.tracing.then(|| {
+            to_json(&serde_json::json!({ "traceparent": traceparent, "deadline": deadline }))
+        })
+    }
+
     fn gather(&mut self, ask: GatherAsk, now: Time) {
         if ask.answers.is_closed() {
             return;
@@ -105,16 +120,21 @@ impl Engine {
             ticket,
             payload,
             timeout_ms,
+            ttl_ms,
+            traceparent,
             count,
             quiet_ms,
             answers,
             ..
         } = ask;
+        let meta = self.meta(traceparent.as_deref(), timeout_ms);
         let gather = self.core.gather(
             GatherSpec {
                 id,
                 payload,
                 timeout_ms,
+                ttl_ms,
+                meta,
                 count,
                 quiet_ms,
             },
@@ -221,11 +241,15 @@ impl Engine {
         let ServeAsk {
             pattern,
             places,
+            answer_ttl_ms,
             handler_timeout,
             handler,
             reply,
         } = ask;
         let service = self.core.serve(pattern.clone(), places, now);
+        if let Some(ttl_ms) = answer_ttl_ms {
+            self.core.set_answer_ttl(service, ttl_ms);
+        }
         self.services.insert(
             service,
             Served {
@@ -273,7 +297,10 @@ impl Engine {
                     }
                 }
             }
-            Withdrawal::Owned(owned) => self.core.release_owned(owned),
+            Withdrawal::Owned(owned) => {
+                self.core.release_owned(owned);
+                self.writing.retain(|(other, ..)| *other != owned);
+            }
         }
     }
 }

@@ -13,11 +13,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::ask::{Ask, Found, Report, Stats, Ticket, Withdrawal};
+use super::ask::{Ask, Found, Report, Stats, Ticket, Withdrawal, Written};
 use super::directory::Directory;
 use super::fleet::Fleet;
 use super::flight::{Passenger, Waiting};
@@ -25,6 +25,7 @@ use super::node::Route;
 use super::remote::{ERRAND_LIMIT, Errand};
 use super::taps::Taps;
 use super::upkeep::Upkeep;
+use crate::Connection;
 use crate::core::{
     CallError, CallId, Core, GatherId, Gathered, IdMap, JobId, KeepEvent, KeepPattern, Lost,
     Outcome, Output, OwnedId, Pattern, ServiceId, Settings, Time, UnitName, WatchId, ulid,
@@ -103,11 +104,16 @@ pub(super) struct Engine {
     pub(super) watchers: IdMap<WatchId, Watcher>,
     pub(super) has_slow_watchers: bool,
     pub(super) keep_patterns: IdMap<WatchId, KeepPattern>,
+    /// Handles that wait until the server has an owned value, and which of its versions.
+    pub(super) writing: Vec<(OwnedId, u64, Written)>,
+    /// All nodes were subscribed to at least once.
+    pub(super) has_begun: bool,
     pub(super) directory: Directory,
     pub(super) drains: Vec<(ServiceId, oneshot::Sender<()>)>,
     pub(super) closing: Option<oneshot::Sender<()>>,
     pub(super) info: Option<(Info, OwnedId, OwnedId)>,
     pub(super) upkeep: Upkeep,
+    pub(super) connection: watch::Sender<Connection>,
     handlers: JoinSet<Outcome>,
     running: HashMap<tokio::task::Id, JobId>,
     base: Instant,
@@ -145,7 +151,7 @@ pub(super) struct Start {
 }
 
 impl Engine {
-    pub(super) fn new(start: Start) -> Self {
+    pub(super) fn new(start: Start, connection: watch::Sender<Connection>) -> Self {
         let mut rng = fastrand::Rng::new();
         let instance = ulid(unix_ms(), &mut rng)[10..18].to_owned();
         let core = Core::new(start.unit, &instance, start.settings.clone(), rng.fork());
@@ -188,11 +194,14 @@ impl Engine {
             watchers: IdMap::default(),
             has_slow_watchers: false,
             keep_patterns: IdMap::default(),
+            writing: Vec::new(),
+            has_begun: false,
             directory: Directory::default(),
             drains: Vec::new(),
             closing: None,
             info: None,
             upkeep,
+            connection,
             base: Instant::now(),
             rng,
         };
@@ -262,6 +271,7 @@ impl Engine {
             }
             self.drain_ready(&mut asks, &mut back);
         }
+        self.connection.send_replace(Connection::Closed);
         if let Some(done) = self.closing.take() {
             let _ = done.send(());
         }
@@ -400,6 +410,18 @@ impl Engine {
                     if let Err(error) = result {
                         let _ = answers.send(Err(error));
                     }
+                }
+            }
+            Output::OwnedWritten {
+                owned,
+                version,
+                result,
+            } => {
+                let done = |(other, waits_for, _): &mut (OwnedId, u64, Written)| {
+                    *other == owned && *waits_for <= version
+                };
+                for (_, _, written) in self.writing.extract_if(.., done) {
+                    let _ = written.send(result.clone());
                 }
             }
             Output::Watched { watch, event } => self.watched(watch, event),

@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 pub use ask::Stats;
 pub(crate) use ask::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdrawal};
@@ -40,9 +40,9 @@ use node::Route;
 pub(crate) use tls::Certificates;
 use tls::Trust;
 
-use crate::Error;
 use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
+use crate::{Connection, Error};
 
 /// Asks that wait for the engine. Whoever comes later waits for room.
 const ASK_LIMIT: usize = 1_024;
@@ -71,6 +71,7 @@ pub(crate) struct Plan {
 pub(crate) struct Wires {
     pub(crate) asks: mpsc::Sender<Ask>,
     pub(crate) back: mpsc::UnboundedSender<Withdrawal>,
+    pub(crate) connection: watch::Receiver<Connection>,
 }
 
 /// Connects to all nodes, and starts the engine once all of them are subscribed to.
@@ -134,7 +135,8 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         info: discovery,
         heartbeat,
     };
-    let mut engine = Engine::new(start);
+    let (connection, seen) = watch::channel(Connection::Connected);
+    let mut engine = Engine::new(start, connection);
     let _ = engine.fleet.adopt(topology);
     for (address, node) in connected {
         engine.node_up(&address, node);
@@ -142,5 +144,10 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     let (asks, asked) = mpsc::channel(ASK_LIMIT);
     let (back, withdrawn) = mpsc::unbounded_channel();
     tokio::spawn(engine.run(asked, withdrawn));
-    Ok((Wires { asks, back }, settings))
+    let wires = Wires {
+        asks,
+        back,
+        connection: seen,
+    };
+    Ok((wires, settings))
 }

@@ -15,6 +15,7 @@ use super::flight::Waiting;
 use super::node::{Connected, Events, Route, ensure_events};
 use super::remote::Remote;
 use super::search::search_refused;
+use crate::Connection;
 use crate::core::Time;
 
 /// First pause before a node is connected again. It doubles up to a second.
@@ -48,8 +49,10 @@ impl Engine {
             remote,
         });
         tracing::info!(node = %address, "subscribed");
-        if self.fleet.all_up() || self.stats.reconnects > 0 {
-            self.stats.reconnects += 1;
+        self.tell_connection();
+        if self.fleet.all_up() || self.has_begun {
+            self.stats.reconnects += u64::from(self.has_begun);
+            self.has_begun = true;
             let now = self.now();
             self.core.handle_subscribed(now);
             self.taps.gap();
@@ -66,11 +69,29 @@ impl Engine {
         let Some(up) = node.up.take() else { return };
         self.lose(up);
         tracing::info!(node = %address, "connection lost");
+        self.tell_connection();
         if self.fleet.none_up() {
             self.core.handle_unsubscribed();
         }
         self.connect(address.clone(), 0);
         self.refresh_topology(true);
+    }
+
+    /// Tells handles whether all nodes are there, if that has changed.
+    fn tell_connection(&mut self) {
+        let all_up = self.fleet.all_up();
+        self.connection.send_if_modified(|connection| {
+            let changed = connection.is_connected() != all_up;
+            if changed {
+                *connection = match all_up {
+                    true => Connection::Connected,
+                    false => Connection::Away {
+                        since: std::time::Instant::now(),
+                    },
+                };
+            }
+            changed
+        });
     }
 
     /// Whoever waits for a connection that is gone waits in vain.
@@ -189,6 +210,7 @@ impl Engine {
                 for address in missing {
                     self.connect(address, 0);
                 }
+                self.tell_connection();
             }
             Report::Subscribed {
                 after,

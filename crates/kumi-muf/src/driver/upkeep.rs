@@ -156,7 +156,9 @@ impl Engine {
             info.services = active.map(|served| served.pattern.to_string()).collect();
             info.services.sort_unstable();
             match new {
-                true => self.core.change_owned(*owned, info.to_json(), now),
+                true => {
+                    self.core.change_owned(*owned, info.to_json(), now);
+                }
                 false => self.core.update_owned(*owned, info.to_json(), now),
             }
         }

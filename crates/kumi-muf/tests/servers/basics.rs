@@ -41,7 +41,7 @@ async fn calls_are_answered_by_services_that_match() {
             .await
             .expect_err("not JSON");
         assert!(
-            matches!(error, Error::Remote(text) if text.starts_with(b"the request cannot be read"))
+            matches!(error, Error::Remote(text) if text.starts_with(b"the request is not the JSON"))
         );
         let big = "x".repeat(2 << 20);
         assert!(matches!(

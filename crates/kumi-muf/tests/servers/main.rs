@@ -7,6 +7,7 @@ mod children;
 mod cluster;
 mod examples;
 mod faults;
+mod handles;
 mod interop;
 mod limits;
 mod notice;

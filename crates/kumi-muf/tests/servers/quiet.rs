@@ -23,7 +23,7 @@ fn settled_scans(server: &Server) -> usize {
         let now = scans(server);
         same = if now == last { same + 1 } else { 0 };
         last = now;
-        same == 40
+        same == 120
     });
     last
 }

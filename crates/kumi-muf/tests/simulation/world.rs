@@ -368,6 +368,8 @@ impl World {
                 id,
                 payload,
                 timeout_ms: timeout_ms.min(4_000),
+                ttl_ms: None,
+                meta: None,
                 count,
                 quiet_ms,
             };

@@ -124,7 +124,8 @@ impl Backend {
             Outcome::Bad(payload) => (Status::Err, payload.clone()),
         };
         let keys = job.keys();
-        let answer_ms = self.settings.answer_ttl_ms;
+        let service = self.services.get(&job.service);
+        let answer_ms = service.map_or(self.settings.answer_ttl_ms, |it| it.answer_ttl_ms);
         let commands = if job.is_to_all() {
             // It must outlive REQ, or a sweep would run the request again.
             let ttl_ms = answer_ms.max(job.req_left_ms + self.settings.lease_ms());

@@ -43,6 +43,8 @@ struct Service {
     places: usize,
     taken: usize,
     waiting: VecDeque<u64>,
+    /// Life of its answers.
+    answer_ttl_ms: u64,
     draining: bool,
 }
 
@@ -137,6 +139,7 @@ impl Backend {
             places,
             taken: 0,
             waiting: VecDeque::new(),
+            answer_ttl_ms: self.settings.answer_ttl_ms,
             draining: false,
         };
         self.services.insert(self.next, service);
@@ -144,6 +147,13 @@ impl Backend {
         // What was asked before anybody served it is found by a sweep.
         self.want_sweep(now);
         service
+    }
+
+    pub(crate) fn set_answer_ttl(&mut self, service: ServiceId, ttl_ms: u64) {
+        let floor_ms = 2 * self.settings.lease_ms();
+        if let Some(service) = self.services.get_mut(&service.0) {
+            service.answer_ttl_ms = ttl_ms.max(floor_ms);
+        }
     }
 
     /// Takes no more requests; what runs will be answered.
