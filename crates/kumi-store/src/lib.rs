@@ -65,7 +65,7 @@ pub use output::Outputs;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::batch::MAX_BATCH_REQUESTS;
 pub use store::{Effect, Flow, ShutdownRequest, Store};
-pub(crate) use store::{ctx, waiting};
+pub(crate) use store::{ctx, delivery, waiting};
 
 /// The Redis version whose behaviour the commands follow.
 pub const REDIS_VERSION: &str = "7.2.5";

@@ -21,8 +21,6 @@ use std::io::IoSlice;
 pub(crate) struct OutputUse {
     /// Memory of all chunks; a shared value counts with its length.
     pub(crate) memory: usize,
-    /// `rbs`: size of the first buffer.
-    pub(crate) first_capacity: usize,
     /// `obl`: bytes in the first buffer.
     pub(crate) first_len: usize,
     /// `oll`: chunks behind the first buffer.
@@ -195,6 +193,18 @@ impl Outputs {
             &mut output.buffer
         };
         buffer.append(bytes, &mut self.pool);
+    }
+
+    /// Appends a long value to a session's output by reference, as [`Outputs::push`] does.
+    pub(crate) fn push_shared(&mut self, key: SessionKey, bytes: &SharedBytes) {
+        let slot = self.slot(key);
+        let output = &mut self.slots[slot];
+        let buffer = if output.running {
+            output.late.get_or_insert_default()
+        } else {
+            &mut output.buffer
+        };
+        buffer.append_shared(bytes, &mut self.pool);
     }
 
     /// Puts a session on the list of those with output; returns how many bytes wait.

@@ -2,9 +2,12 @@
 //!
 //! Sockets and output buffers are the front's; `output.rs` has the latter.
 
+mod reply_buffer;
+
 use crate::command::CommandId;
 use crate::waiting::KeyWait;
 use kumi_resp::{OwnedArgs, Protocol};
+pub(crate) use reply_buffer::{ReplyBuffer, ResizePolicy};
 use std::collections::BTreeSet;
 
 /// A handle on a session. It goes stale when the session ends: later use finds nothing.
@@ -148,6 +151,7 @@ pub(crate) struct Session {
     /// When the soft output limit was first exceeded.
     pub(crate) soft_limit_since_ms: Option<u64>,
     pub(crate) input: InputUse,
+    pub(crate) reply_buffer: ReplyBuffer,
     /// Its share of the total of all sessions' memory.
     pub(crate) counted_bytes: usize,
     pub(crate) commands: u64,
@@ -187,6 +191,7 @@ impl Session {
             closing: false,
             soft_limit_since_ms: None,
             input: InputUse::default(),
+            reply_buffer: ReplyBuffer::new(now_ms),
             counted_bytes: 0,
             commands: 0,
             bytes_in: 0,
@@ -264,6 +269,7 @@ pub(crate) struct Sessions {
     free: Vec<u32>,
     last_id: u64,
     len: usize,
+    next_visit: usize,
 }
 
 impl Sessions {
@@ -303,6 +309,16 @@ impl Sessions {
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// The next `count` sessions, round and round, for work that is spread over time.
+    pub(crate) fn visit(&mut self, count: usize, mut visit: impl FnMut(&mut Session)) {
+        for _ in 0..count.min(self.slots.len()) {
+            self.next_visit = (self.next_visit + 1) % self.slots.len();
+            if let Some(session) = &mut self.slots[self.next_visit] {
+                visit(session);
+            }
+        }
     }
 
     /// In slot order; callers that show a list sort by id.

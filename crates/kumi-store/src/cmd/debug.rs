@@ -9,6 +9,7 @@ use crate::command::{Command, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Entry, Expiry, Look, NewValue, StringRef};
+use crate::session::ResizePolicy;
 use kumi_resp::{Args, Protocol, encode};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -99,6 +100,13 @@ const HOOKS: &[Hook] = &[
         set_active_expire,
     ),
     (
+        "REPLYBUFFER",
+        2..=2,
+        "<PEAK-RESET-TIME <NEVER|RESET|milliseconds> | RESIZING <0|1>>",
+        "Sets how the sizes of output buffers that CLIENT LIST shows change.",
+        reply_buffer,
+    ),
+    (
         "SLEEP",
         1..=1,
         "seconds",
@@ -131,7 +139,6 @@ const REFUSED: &[&str] = &[
     "QUICKLIST-PACKED-THRESHOLD",
     "RELOAD",
     "REPLICATE",
-    "REPLYBUFFER",
     "RESTART",
     "SDSLEN",
     "SEGFAULT",
@@ -272,6 +279,26 @@ fn panic(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn pause_cron(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     ctx.pause_cron(parse::integer(&args[2]).is_ok_and(|on| on != 0));
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn reply_buffer(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let value = &args[3];
+    let policy = &mut ctx.clients().reply_buffers;
+    if args[2].eq_ignore_ascii_case(b"PEAK-RESET-TIME") {
+        policy.peak_ms = if value.eq_ignore_ascii_case(b"NEVER") {
+            None
+        } else if value.eq_ignore_ascii_case(b"RESET") {
+            ResizePolicy::default().peak_ms
+        } else {
+            u64::try_from(parse::integer(value)?).ok()
+        };
+    } else if args[2].eq_ignore_ascii_case(b"RESIZING") {
+        policy.enabled = parse::integer(value).is_ok_and(|on| on != 0);
+    } else {
+        return Err(help::wrong_subcommand_arity(args));
+    }
     ctx.reply.ok();
     Ok(())
 }
@@ -530,6 +557,40 @@ mod tests {
     }
 
     #[test]
+    fn output_buffers_show_the_sizes_redis_gives_them() {
+        let mut lab = Lab::new();
+        lab.allow_debug();
+        lab.check(&[("DEBUG REPLYBUFFER PEAK-RESET-TIME 100", "+OK\r\n")]);
+        let rbs = |lab: &mut Lab| {
+            let line = lab.run("CLIENT INFO");
+            let at = line.find(" rbs=").expect("a field") + 5;
+            let size: String = line[at..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            size.parse::<usize>().expect("a number")
+        };
+        assert_eq!(rbs(&mut lab), 16_384);
+        for _ in 0..5 {
+            lab.advance_ms(200);
+        }
+        assert!((1024..2048).contains(&rbs(&mut lab)));
+        lab.check(&[("DEBUG REPLYBUFFER PEAK-RESET-TIME NEVER", "+OK\r\n")]);
+        for _ in 0..5 {
+            let value = "x".repeat(20_000);
+            assert!(lab.run(&format!("ECHO {value}")).len() > 20_000);
+            lab.advance_ms(200);
+        }
+        assert_eq!(rbs(&mut lab), 16_384);
+        lab.check(&[("DEBUG REPLYBUFFER RESIZING 0", "+OK\r\n")]);
+        assert!(
+            lab.run("DEBUG REPLYBUFFER PEAK-RESET-TIME soon")
+                .starts_with("-ERR")
+        );
+        assert!(lab.run("DEBUG REPLYBUFFER NOPE 1").starts_with("-ERR"));
+    }
+
+    #[test]
     fn a_paused_cron_neither_expires_nor_samples() {
         let mut lab = lab();
         lab.check(&[
@@ -656,9 +717,8 @@ mod tests {
                 "-ERR wrong number of arguments for 'debug' command\r\n",
             ),
         ]);
-        assert!(
-            lab.run("DEBUG HELP")
-                .starts_with("*23\r\n+DEBUG <subcommand>")
-        );
+        let lines = 3 + 2 * super::HOOKS.len();
+        let help = format!("*{lines}\r\n+DEBUG <subcommand>");
+        assert!(lab.run("DEBUG HELP").starts_with(&help));
     }
 }

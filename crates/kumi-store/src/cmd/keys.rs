@@ -47,7 +47,7 @@ pub(super) const COMMANDS: &[Command] = &[
         summary: "Deletes keys and never waits for memory to be freed.",
         usage: "key [key ...]",
         tips: SUM,
-        run: del,
+        run: unlink,
         ..BASE
     },
     Command {
@@ -184,14 +184,29 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 fn del(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let lazy = ctx.settings().lazyfree_user_del;
+    delete(ctx, args, lazy)
+}
+
+fn unlink(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    delete(ctx, args, true)
+}
+
+/// Deletes keys. How is the same for both commands; INFO counts the large values of lazy ones.
+fn delete(ctx: &mut Ctx<'_>, args: Args<'_>, lazy: bool) -> CommandResult {
+    const LARGE_EFFORT: usize = 64;
     let mut keys = ctx.keys();
-    let mut removed = 0;
+    let (mut removed, mut lazily_freed) = (0, 0);
     for key in args.iter().skip(1) {
+        let value = lazy.then(|| keys.look(key, Look::Quiet)).flatten();
+        let value = value.and_then(Entry::boxed);
+        lazily_freed += u64::from(value.is_some_and(|v| v.free_effort() > LARGE_EFFORT));
         if keys.remove(key) {
             keys.notify(NotifyFlags::GENERIC, "del", key);
             removed += 1;
         }
     }
+    ctx.telemetry().stats.lazily_freed += lazily_freed;
     ctx.dirty(removed);
     ctx.reply.count(removed);
     Ok(())

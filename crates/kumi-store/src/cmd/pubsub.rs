@@ -5,6 +5,7 @@
 
 use crate::command::{Command, Group, flag};
 use crate::ctx::Ctx;
+use crate::delivery::Message;
 use crate::error::{CommandError, CommandResult};
 use crate::glob;
 use crate::key_spec::{KeySpec, key};
@@ -231,15 +232,22 @@ fn sunsubscribe(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn publish(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let receivers = ctx.publish(Kind::Channel, &args[1], &args[2]);
+    let receivers = ctx.publish(Kind::Channel, &args[1], message(args));
     ctx.reply.count(receivers);
     Ok(())
 }
 
 fn spublish(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let receivers = ctx.publish(Kind::ShardChannel, &args[1], &args[2]);
+    let receivers = ctx.publish(Kind::ShardChannel, &args[1], message(args));
     ctx.reply.count(receivers);
     Ok(())
+}
+
+fn message(args: Args<'_>) -> Message<'_> {
+    match args.shared(2) {
+        Some(bytes) => Message::Shared(bytes),
+        None => Message::Bytes(args.get(2).unwrap_or_default()),
+    }
 }
 
 fn channels(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {

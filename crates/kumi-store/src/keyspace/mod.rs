@@ -76,13 +76,13 @@ enum Discarded {
 }
 
 impl Garbage {
-    /// Drops a part of it, some thousand allocations at most unless it is a single value; answers
-    /// whether there is more.
+    /// Drops a part of it, some thousand allocations at most; answers whether there is more.
     pub fn drop_slice(&mut self) -> bool {
         const SEGMENTS: usize = 24;
         match &mut self.0 {
             Discarded::Database(db) => db.table.drop_segments(SEGMENTS),
-            Discarded::Entry(_) | Discarded::Value(_) => false,
+            Discarded::Entry(entry) => entry.boxed_mut().is_some_and(drop_pieces),
+            Discarded::Value(value) => drop_pieces(value),
         }
     }
 
@@ -97,6 +97,15 @@ impl Garbage {
             Discarded::Value(value) => value.heap_bytes(),
         }
     }
+}
+
+/// Drops a part of a value; answers whether there is more.
+fn drop_pieces(value: &mut Value) -> bool {
+    const PIECES: usize = 64;
+    let Some(slices) = value.slices_mut() else {
+        return false;
+    };
+    (0..PIECES).all(|_| slices.drop_piece())
 }
 
 #[derive(Debug)]

@@ -7,6 +7,7 @@
 
 use crate::number;
 use crate::size_class::block_bytes;
+use crate::types::Slices;
 use crate::types::hash::{Hash, HashRef};
 use crate::types::list::{List, ListRef};
 use crate::types::set::{Set, SetRef};
@@ -84,6 +85,31 @@ impl Value {
             Value::SortedSet(zset) => zset.heap_bytes(),
             Value::Hash(hash) => hash.heap_bytes(),
             Value::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),
+        }
+    }
+
+    /// A collection, to be dropped piece by piece.
+    pub(super) fn slices_mut(&mut self) -> Option<&mut dyn Slices> {
+        match self {
+            Value::Bytes(_) | Value::Shared(_) => None,
+            Value::List(list) => Some(list),
+            Value::Set(set) => Some(set),
+            Value::SortedSet(zset) => Some(zset),
+            Value::Hash(hash) => Some(hash),
+            Value::Stream(stream) => Some(&mut **stream),
+        }
+    }
+
+    /// What freeing this costs, as Redis counts it: elements of a table, nodes of a list or stream.
+    pub(crate) fn free_effort(&self) -> usize {
+        match self {
+            Value::Bytes(_) | Value::Shared(_) => 1,
+            Value::List(list) => list.pieces(),
+            Value::Set(set) if set.pieces() > 1 => set.view().len(),
+            Value::SortedSet(zset) if zset.pieces() > 1 => zset.view().len(),
+            Value::Hash(hash) if hash.pieces() > 1 => hash.view().len(),
+            Value::Set(_) | Value::SortedSet(_) | Value::Hash(_) => 1,
+            Value::Stream(stream) => stream.pieces(),
         }
     }
 

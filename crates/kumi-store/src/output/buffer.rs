@@ -367,7 +367,6 @@ impl Buffer {
         let more_memory = memory - first_capacity;
         OutputUse {
             memory,
-            first_capacity,
             first_len,
             more_chunks: self.chunks.len() + usize::from(first_is_shared),
             more_memory,

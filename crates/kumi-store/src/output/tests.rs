@@ -357,3 +357,24 @@ fn a_flushed_database_is_dropped_in_slices() {
     }
     assert!(slices > 2, "{slices} slices");
 }
+
+#[test]
+fn a_large_collection_is_dropped_in_slices() {
+    let mut lab = crate::testing::Lab::new();
+    for chunk in 0..200 {
+        let members: Vec<String> = (0..500).map(|i| format!("member-{chunk}-{i}")).collect();
+        lab.run(&format!("SADD set {}", members.join(" ")));
+    }
+    lab.effects();
+    lab.run("DEL set");
+    let garbage = lab.effects().into_iter().find_map(|effect| match effect {
+        crate::Effect::Discard(garbage) => Some(garbage),
+        _ => None,
+    });
+    let mut garbage = garbage.expect("a large set is dropped elsewhere");
+    let mut slices = 1;
+    while garbage.drop_slice() {
+        slices += 1;
+    }
+    assert!(slices > 2, "{slices}");
+}

@@ -5,7 +5,7 @@
 //! clock readings a decision needs.
 
 use crate::config::Settings;
-use crate::session::{Blocked, BlockedOn, Peer, Session, SessionKey, Sessions};
+use crate::session::{Blocked, BlockedOn, Peer, ResizePolicy, Session, SessionKey, Sessions};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What a client may have waiting before it has authenticated.
@@ -33,6 +33,8 @@ pub(crate) struct Clients {
     wait_deadlines: BTreeSet<(u64, SessionKey)>,
     /// No session with less output waiting is over a limit.
     least_output_limit: usize,
+    /// How the sizes that CLIENT LIST shows of output buffers change.
+    pub(crate) reply_buffers: ResizePolicy,
     /// What all sessions hold, as of each one's last run.
     bytes: usize,
 }

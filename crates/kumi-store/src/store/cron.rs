@@ -129,11 +129,24 @@ impl Store {
             .stats
             .output_rate
             .sample(self.telemetry.stats.bytes_out, now_ms);
+        self.resize_reply_buffers(outputs, now_ms);
         if is_due(self.cron.next_sweep_ms, SWEEP_MS, now_ms) {
             self.cron.next_sweep_ms = now_ms + SWEEP_MS;
             self.sweep_sessions(outputs, now_ms);
         }
         self.note_peak_memory();
+    }
+
+    /// Looks at a part of the sessions, all of them within a second.
+    fn resize_reply_buffers(&mut self, outputs: &Outputs, now_ms: u64) {
+        const FEWEST: usize = 5;
+        let calls_per_second = 1000 / self.housekeeping_ms().max(1);
+        let share = self.clients.sessions.len() / calls_per_second.max(1) as usize + 1;
+        let policy = self.clients.reply_buffers;
+        self.clients.sessions.visit(share.max(FEWEST), |session| {
+            let pending = outputs.pending(session.key);
+            session.reply_buffer.resize(policy, pending, now_ms);
+        });
     }
 
     /// Closes clients that were idle too long or sat above the soft output limit too long.

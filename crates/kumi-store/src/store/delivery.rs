@@ -5,7 +5,15 @@ use crate::output::Outputs;
 use crate::pubsub::Kind;
 use crate::session::{ReplyMode, SessionKey};
 use crate::store::Store;
-use kumi_resp::{Args, Protocol, encode};
+use kumi_resp::{Args, Protocol, SharedBytes, encode};
+
+/// What is published.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Message<'a> {
+    Bytes(&'a [u8]),
+    /// A long argument, which all subscribers' output refers to.
+    Shared(&'a SharedBytes),
+}
 
 impl Store {
     /// Publishes the keyspace events of the last command.
@@ -15,11 +23,21 @@ impl Store {
             if flags.contains(NotifyFlags::KEYSPACE) {
                 let channel =
                     [format!("__keyspace@{}__:", event.db).as_bytes(), &event.key].concat();
-                self.publish(outputs, Kind::Channel, &channel, event.name.as_bytes());
+                self.publish(
+                    outputs,
+                    Kind::Channel,
+                    &channel,
+                    Message::Bytes(event.name.as_bytes()),
+                );
             }
             if flags.contains(NotifyFlags::KEYEVENT) {
                 let channel = format!("__keyevent@{}__:{}", event.db, event.name);
-                self.publish(outputs, Kind::Channel, channel.as_bytes(), &event.key);
+                self.publish(
+                    outputs,
+                    Kind::Channel,
+                    channel.as_bytes(),
+                    Message::Bytes(&event.key),
+                );
             }
         }
     }
@@ -30,7 +48,7 @@ impl Store {
         outputs: &mut Outputs,
         kind: Kind,
         channel: &[u8],
-        message: &[u8],
+        message: Message<'_>,
     ) -> usize {
         let mut receivers = 0;
         let word: &[u8] = if kind == Kind::ShardChannel {
@@ -39,7 +57,7 @@ impl Store {
             b"message"
         };
         let subscribers = self.pubsub.subscribers(kind, channel).to_vec();
-        receivers += self.push_to(outputs, &subscribers, &[word, channel, message]);
+        receivers += self.push_to(outputs, &subscribers, &[word, channel], message);
         if kind == Kind::Channel {
             let matching: Vec<(Vec<u8>, Vec<SessionKey>)> = self
                 .pubsub
@@ -47,19 +65,21 @@ impl Store {
                 .map(|(pattern, sessions)| (pattern.to_vec(), sessions.to_vec()))
                 .collect();
             for (pattern, sessions) in matching {
-                let parts: [&[u8]; 4] = [b"pmessage", &pattern, channel, message];
-                receivers += self.push_to(outputs, &sessions, &parts);
+                let parts: [&[u8]; 3] = [b"pmessage", &pattern, channel];
+                receivers += self.push_to(outputs, &sessions, &parts, message);
             }
         }
         receivers
     }
 
-    /// Appends one push message to several sessions. It is encoded once per protocol.
+    /// Appends one push message to several sessions. It is encoded once per protocol; a long
+    /// message is not copied for each of them.
     fn push_to(
         &mut self,
         outputs: &mut Outputs,
         sessions: &[SessionKey],
         parts: &[&[u8]],
+        message: Message<'_>,
     ) -> usize {
         let mut encoded: [Option<Vec<u8>>; 2] = [None, None];
         for &key in sessions {
@@ -67,9 +87,13 @@ impl Store {
                 continue;
             };
             let protocol = session.protocol;
-            let message = &mut encoded[usize::from(protocol == Protocol::Resp3)];
-            let message = message.get_or_insert_with(|| encode_push(protocol, parts));
-            outputs.push(key, message);
+            let bytes = &mut encoded[usize::from(protocol == Protocol::Resp3)];
+            let bytes = bytes.get_or_insert_with(|| encode_push(protocol, parts, message));
+            outputs.push(key, bytes);
+            if let Message::Shared(shared) = message {
+                outputs.push_shared(key, shared);
+                outputs.push(key, b"\r\n");
+            }
             self.list_output(outputs, key);
         }
         sessions.len()
@@ -133,14 +157,19 @@ impl Store {
     }
 }
 
-fn encode_push(protocol: Protocol, parts: &[&[u8]]) -> Vec<u8> {
+/// A push message, up to the bytes of a long last part.
+fn encode_push(protocol: Protocol, parts: &[&[u8]], message: Message<'_>) -> Vec<u8> {
     let bytes: usize = parts.iter().map(|part| part.len() + 32).sum();
-    let mut message = Vec::with_capacity(bytes);
-    encode::push(&mut message, protocol, parts.len());
+    let mut push = Vec::with_capacity(bytes);
+    encode::push(&mut push, protocol, parts.len() + 1);
     for part in parts {
-        encode::bulk(&mut message, part);
+        encode::bulk(&mut push, part);
     }
-    message
+    match message {
+        Message::Bytes(bytes) => encode::bulk(&mut push, bytes),
+        Message::Shared(bytes) => encode::bulk_header(&mut push, bytes.len()),
+    }
+    push
 }
 
 /// Quotes bytes the way Redis prints them: escapes in double quotes.
@@ -186,6 +215,28 @@ mod tests {
         assert_eq!(put(&mut lab), 1);
         lab.store.disconnect(listener);
         assert_eq!(put(&mut lab), 0);
+    }
+
+    #[test]
+    fn a_long_message_is_held_once_for_all_its_subscribers() {
+        let mut lab = Lab::new();
+        let listeners = [lab.connect(), lab.connect(), lab.connect()];
+        for listener in listeners {
+            lab.run_as(listener, "SUBSCRIBE c");
+        }
+        lab.run_as(listeners[2], "PSUBSCRIBE c*");
+        let message = SharedBytes::new(vec![b'm'; 100_000]);
+        let before = lab.outputs.heap_bytes();
+        let (outputs, message) = (&mut lab.outputs, Message::Shared(&message));
+        let receivers = lab.store.publish(outputs, Kind::Channel, b"c", message);
+        assert_eq!(receivers, 4);
+        assert!(lab.outputs.heap_bytes() - before < 60_000);
+        let push = "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$100000\r\n";
+        for listener in listeners {
+            let received = lab.received(listener);
+            assert!(received.starts_with(push), "{}", &received[..60]);
+            assert!(received.ends_with("mm\r\n"));
+        }
     }
 
     #[test]

@@ -121,6 +121,7 @@ impl Store {
         if session.reply_mode == ReplyMode::SkipThis && session.blocked.is_none() {
             session.reply_mode = ReplyMode::On;
         }
+        session.reply_buffer.note(outputs.pending(key));
         match overflow {
             Some(pending) => self.close_over_limit(outputs, key, pending),
             None => self.list_output(outputs, key),

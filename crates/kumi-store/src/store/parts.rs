@@ -2,6 +2,7 @@
 //! time, and the few things that take several parts at once.
 
 use super::ctx::Ctx;
+use super::delivery::Message;
 use super::{Clients, Effect, Store, Telemetry};
 use crate::command::CommandIndex;
 use crate::config::{Config, Settings};
@@ -97,7 +98,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// Publishes a message; returns how many sessions got it.
-    pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+    pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: Message<'_>) -> usize {
         let outputs = self.reply.outputs();
         self.store.publish(outputs, kind, channel, message)
     }

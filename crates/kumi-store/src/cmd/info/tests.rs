@@ -311,7 +311,7 @@ fn fragmentation_leaves_out_what_the_program_took_at_its_start() {
 }
 
 #[test]
-fn keys_flushed_asynchronously_count_as_lazily_freed() {
+fn what_is_freed_lazily_is_counted() {
     let mut lab = Lab::new();
     let freed = |lab: &mut Lab| fields(lab, "memory")["lazyfreed_objects"].clone();
     lab.run("MSET a 1 b 2 c 3");
@@ -322,6 +322,17 @@ fn keys_flushed_asynchronously_count_as_lazily_freed() {
     lab.run("MSET a 1 b 2 c 3");
     lab.run("FLUSHDB ASYNC");
     assert_eq!(freed(&mut lab), "3");
+    let members: Vec<String> = (0..1000).map(|i| format!("member-{i}")).collect();
+    for (command, counted) in [("DEL", "3"), ("UNLINK", "4")] {
+        lab.run(&format!("SADD set {}", members.join(" ")));
+        lab.run("SADD small a b c");
+        lab.run(&format!("{command} set small"));
+        assert_eq!(freed(&mut lab), counted, "{command}");
+    }
+    lab.configure("lazyfree-lazy-user-del", "yes");
+    lab.run(&format!("SADD set {}", members.join(" ")));
+    lab.run("DEL set");
+    assert_eq!(freed(&mut lab), "5");
 }
 
 #[test]
