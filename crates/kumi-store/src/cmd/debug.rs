@@ -717,7 +717,7 @@ mod tests {
                 "-ERR wrong number of arguments for 'debug' command\r\n",
             ),
         ]);
-        let lines = 3 + 2 * super::HOOKS.len();
+        let lines = 1 + 2 * super::HOOKS.len();
         let help = format!("*{lines}\r\n+DEBUG <subcommand>");
         assert!(lab.run("DEBUG HELP").starts_with(&help));
     }
