@@ -107,7 +107,7 @@ impl Stream {
 pub(crate) struct Input {
     pub(crate) decoder: Decoder,
     pub(crate) bytes: Vec<u8>,
-    /// Missing for the request at the start, as the decoder told.
+    /// Bytes missing for the request at the start, as reported by the decoder.
     pub(crate) need: usize,
 }
 
@@ -191,9 +191,9 @@ pub(crate) struct Conn {
     /// The peer sends no more. The system announces that once, but it is found only behind the last
     /// bytes, so reading goes on until then without further events.
     pub(crate) ended: bool,
-    /// The socket took no more; wait until it does.
+    /// The send buffer of the socket is full.
     pub(crate) write_blocked: bool,
-    /// The poll tells when the socket takes more.
+    /// The poll reports when the socket is writable.
     pub(crate) watches_writable: bool,
     /// On the front's list of connections to read without waiting for an event.
     pub(crate) listed: bool,

@@ -55,7 +55,7 @@ pub(crate) struct Front {
     pub(crate) clock: Clock,
     /// By session slot.
     pub(crate) conns: Vec<Option<Box<Conn>>>,
-    /// A listener keeps its place as long as it is open: its token tells the place.
+    /// A listener keeps its place as long as it is open: its token is derived from the place.
     pub(crate) listeners: Vec<Option<Listener>>,
     /// Listeners that may have more clients waiting than were accepted.
     pub(crate) unaccepted: Vec<usize>,
@@ -185,7 +185,7 @@ impl Front {
         Ok(())
     }
 
-    /// Whether somebody asked the server to stop.
+    /// Whether the server was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.shutdown_request.is_some() || self.shutdown.is_requested()
     }

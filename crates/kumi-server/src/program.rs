@@ -34,7 +34,7 @@ pub enum ProgramError {
     /// The operator's configuration leaves no way to connect.
     #[error("Configured to not listen anywhere, exiting.")]
     NothingToListenOn,
-    /// The system lets nobody wait for signals.
+    /// Signal handlers cannot be installed.
     #[error("waiting for signals")]
     Signals(#[source] io::Error),
     /// The server failed.
@@ -145,7 +145,7 @@ fn enter_directory(config: &mut Config) -> Result<(), ProgramError> {
     Ok(())
 }
 
-/// A log file that cannot be written to is an error now, while somebody looks.
+/// A log file that cannot be written to is an error at startup.
 fn log_target(settings: &Settings) -> Result<Target, ProgramError> {
     let Some(path) = &settings.logfile else {
         return Ok(Target::Stdout);

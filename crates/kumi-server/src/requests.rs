@@ -111,7 +111,7 @@ impl Front {
     }
 
     /// Executes requests until the input ends, the session waits or the connection is to close.
-    /// Answers how many bytes they took.
+    /// Returns how many bytes they took.
     fn run_requests(
         &mut self,
         engine: &mut EngineIo<'_>,
@@ -172,7 +172,7 @@ impl Front {
     }
 
     /// Executes the plain requests from position `at` of the input on, in runs that are decoded
-    /// before their first request is executed. Answers the position of the first byte that is left.
+    /// before their first request is executed. Returns the position of the first byte that is left.
     fn run_batch(
         &mut self,
         engine: &mut EngineIo<'_>,

@@ -34,7 +34,7 @@ pub struct ServerConfig {
     pub log: Option<LogControl>,
     /// What INFO calls the memory allocator, which is the program's choice and not the library's.
     pub allocator: String,
-    /// Whether a supervisor was told that the server is ready, as INFO shows.
+    /// Whether a supervisor was notified that the server is ready, as INFO shows.
     pub supervised: bool,
     /// Whether the process ends with the server, so that nothing has to be freed.
     pub ends_process: bool,
@@ -74,7 +74,7 @@ pub enum ServerError {
 
 /// Serves clients on the calling thread until it is asked to stop.
 ///
-/// On the way out it accepts nobody any more, executes what it has received, and gives clients a
+/// On shutdown it accepts no more connections, executes what it has received, and gives clients a
 /// few seconds to take their replies.
 ///
 /// # Errors
@@ -163,7 +163,7 @@ fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
         // The command SHUTDOWN has said so itself.
         tracing::info!("User requested shutdown...");
     }
-    // Whoever connected before the request to stop is still taken in.
+    // Connections that were waiting before the request to stop are still accepted.
     front.turn(engine, Duration::ZERO)?;
     front.listeners.clear();
     let at_once = front.shutdown_request.is_some_and(|request| request.now);

@@ -86,7 +86,7 @@ fn start(args: &[Vec<u8>]) -> Result<()> {
 
 /// An error that has already been reported to the user.
 #[derive(Debug, thiserror::Error)]
-#[error("told already")]
+#[error("already reported")]
 struct Logged;
 
 fn refuse_other_modes(args: &[Vec<u8>]) -> Result<()> {

@@ -31,7 +31,9 @@ impl Supervisor {
                 None
             }
             (Supervision::Systemd, None) => {
-                tracing::warn!("supervised systemd: {NOTIFY_SOCKET} is not set, so nobody is told");
+                tracing::warn!(
+                    "supervised systemd: {NOTIFY_SOCKET} is not set, so no supervisor is notified"
+                );
                 None
             }
             (_, Some(socket)) => match Self::at(&socket) {

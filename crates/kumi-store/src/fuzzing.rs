@@ -1,4 +1,4 @@
-//! What the fuzz targets call directly. Not part of the API: nothing here is stable or of use to anybody else.
+//! What the fuzz targets call directly. Not part of the public API: nothing here is stable.
 
 use crate::rdb::{Compression, RdbError, Reader, Type, Visitor, Writer, decode, write_stream};
 use crate::types::list::{List, ListLimits, Side};

@@ -1,4 +1,4 @@
-//! What the engine asks of whoever runs it.
+//! What the engine needs from the program that runs it.
 //!
 //! The engine opens no socket, reads no clock and touches no file. The few commands that need the
 //! outside world (CONFIG SET of a port, INFO's memory figures, DEBUG SLEEP) reach it through this
@@ -63,7 +63,7 @@ pub struct HostFacts {
     pub os: String,
     /// Name of the memory allocator.
     pub allocator: String,
-    /// Whether a supervisor was told that the server is ready.
+    /// Whether a supervisor was notified that the server is ready.
     pub supervised: bool,
     /// Name of the readiness interface.
     pub multiplexing: String,
@@ -125,7 +125,7 @@ pub trait Host {
     /// Stops the engine's thread (DEBUG SLEEP).
     fn sleep(&mut self, time: Duration);
 
-    /// Lets other sessions be answered while a long command runs; they get BUSY. Answers false
+    /// Lets other sessions be answered while a long command runs; they get BUSY. Returns false
     /// when the server is asked to stop, so that the command can end early.
     fn serve_others(&mut self, store: &mut Store, outputs: &mut Outputs) -> bool;
 }

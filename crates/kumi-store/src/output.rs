@@ -54,7 +54,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// No output for anybody. Slots appear as sessions get output.
+    /// An empty slab; slots are added as sessions get output.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -1,6 +1,6 @@
-//! Who listens to which channel and pattern.
+//! The subscribers of each channel and pattern.
 //!
-//! Only the book of subscriptions: encoding a message and appending it to the subscribers' output
+//! Only an index: encoding a message and appending it to the subscribers' output
 //! is the store's work, because the store owns the sessions.
 
 use crate::glob;
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 type Subscribers = BTreeMap<Box<[u8]>, Listeners>;
 
-/// Who listens to a name.
+/// The subscribers of a name.
 #[derive(Debug)]
 struct Listeners {
-    /// How much of a pattern stands for itself. Every notification is held against every pattern.
+    /// Length of the literal prefix of a pattern. Every notification is matched against every pattern.
     literal: usize,
     sessions: Vec<SessionKey>,
 }
@@ -69,7 +69,7 @@ impl Pubsub {
         }
     }
 
-    /// Nobody listens to anything a notification could reach.
+    /// There is no subscription that a notification could match.
     pub(crate) fn is_silent(&self) -> bool {
         self.channels.is_empty() && self.patterns.is_empty()
     }

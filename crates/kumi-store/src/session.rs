@@ -1,4 +1,4 @@
-//! A client as the engine knows it: who it is, what it has selected and subscribed to.
+//! A client in the engine: identity, selected database, transaction, subscriptions.
 //!
 //! Sockets and output buffers are the front's; `output.rs` has the latter.
 
@@ -107,7 +107,7 @@ impl Subscriptions {
     }
 }
 
-/// Input the front holds for a session, told to the store for CLIENT LIST.
+/// The query buffer of a session, reported by the front for CLIENT LIST.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InputUse {
     /// Bytes read and not yet executed.
@@ -143,7 +143,7 @@ pub(crate) struct Session {
     /// A watched key changed: EXEC answers null.
     pub(crate) watch_broken: bool,
     pub(crate) subscriptions: Subscriptions,
-    /// Bytes of the names it watches and subscribes to, here and in the store's books.
+    /// Bytes of the names it watches and subscribes to, here and in the indexes by name.
     pub(crate) name_bytes: usize,
     pub(crate) blocked: Option<Blocked>,
     /// No more commands run; the connection closes once the output is flushed.
@@ -238,12 +238,12 @@ impl Session {
         }
     }
 
-    /// A name came into the session's set and the store's book.
+    /// Counts a watched or subscribed name.
     pub(crate) fn count_name(&mut self, name: &[u8]) {
         self.name_bytes += booked_bytes(name);
     }
 
-    /// It left both.
+    /// Undoes [`Session::count_name`].
     pub(crate) fn uncount_name(&mut self, name: &[u8]) {
         self.name_bytes -= booked_bytes(name);
     }
@@ -254,8 +254,8 @@ impl Session {
     }
 }
 
-/// What a watched or subscribed name takes in its two books: its bytes, a fat pointer and its share
-/// of a tree node in each, and the list of those who asked for it.
+/// What a watched or subscribed name takes in its two indexes: its bytes, a fat pointer and its share
+/// of a tree node in each, and the list of sessions.
 fn booked_bytes(name: &[u8]) -> usize {
     const PER_BOOK: usize = 32;
     const ASKERS: usize = 64;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Keyspace`] | the shard: databases, deadlines, watchers, waiters, events, propagation |
 //! | [`Clients`] | sessions, what they wait for, pauses, output limits |
-//! | [`Pubsub`] | who listens to which channel |
+//! | [`Pubsub`] | the subscribers of each channel |
 //! | [`Telemetry`] | counters, SLOWLOG, latency samples |
 //!
 //! No part knows another. What needs several of them is a method of [`Store`] in this module:
@@ -240,7 +240,7 @@ impl Store {
         }
     }
 
-    /// Answers a malformed request. The front closes the connection once this is flushed.
+    /// Replies with the error of a malformed request. The front closes the connection once this is flushed.
     pub fn protocol_error(
         &mut self,
         outputs: &mut Outputs,
@@ -252,7 +252,7 @@ impl Store {
         self.refuse(outputs, key, &text, &error.to_string());
     }
 
-    /// Answers input that is well-formed but not wanted, as [`Store::protocol_error`] does.
+    /// Replies with an error to well-formed input that is not accepted, as [`Store::protocol_error`] does.
     pub fn refuse_input(&mut self, outputs: &mut Outputs, key: SessionKey, reason: &str) {
         let mut text = Vec::new();
         encode::error(&mut text, format!("ERR {reason}"));

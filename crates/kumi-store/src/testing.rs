@@ -1,4 +1,4 @@
-//! A store on virtual time, for this crate's tests: clients send lines, time moves when told to.
+//! A store on virtual time, for this crate's tests: clients send lines, and a test moves the clock.
 
 use crate::config::{Config, Origin};
 use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};

@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 use crate::number::{self, MAX_DIGITS};
 
-/// No double needs more digits to be told from its neighbours.
+/// No double needs more digits to be distinguished from its neighbours.
 const MAX_SIGNIFICANT: usize = 17;
 
 /// A sign, 17 digits, a point and `e-308` make 24; `0.` and leading zeros stay below that.

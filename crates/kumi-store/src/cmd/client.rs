@@ -37,7 +37,7 @@ const SUBCOMMANDS: &[Command] = &[
     Command {
         name: "id",
         since: "5.0.0",
-        summary: "Answers the id of this connection.",
+        summary: "Returns the id of this connection.",
         run: id,
         ..SUB
     },
@@ -85,7 +85,7 @@ const SUBCOMMANDS: &[Command] = &[
     Command {
         name: "getname",
         since: "2.6.9",
-        summary: "Answers the name of this connection.",
+        summary: "Returns the name of this connection.",
         run: getname,
         ..SUB
     },

@@ -34,7 +34,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "get",
         arity: -3,
         complexity: "O(N) when N is the number of configuration parameters provided",
-        summary: "Answers the directives that match any of the glob patterns, with their values.",
+        summary: "Returns the directives that match any of the glob patterns, with their values.",
         usage: "parameter [parameter ...]",
         run: get,
         ..SUB

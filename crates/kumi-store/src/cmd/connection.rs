@@ -39,7 +39,7 @@ pub(super) const COMMANDS: &[Command] = &[
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "1.0.0",
-        summary: "Answers the given message.",
+        summary: "Returns the given message.",
         usage: "message",
         run: echo,
         ..Command::BASE

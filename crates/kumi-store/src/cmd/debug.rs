@@ -96,7 +96,7 @@ const HOOKS: &[Hook] = &[
         "SET-ACTIVE-EXPIRE",
         1..=1,
         "<0|1>",
-        "Turns off (0) or on (1) the removal of expired keys that nobody asks for.",
+        "Turns off (0) or on (1) active expiry.",
         set_active_expire,
     ),
     (
@@ -110,7 +110,7 @@ const HOOKS: &[Hook] = &[
         "SLEEP",
         1..=1,
         "seconds",
-        "Stops the server for a while; nobody is served.",
+        "Stops the server for a while; no client is served.",
         sleep,
     ),
 ];

@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
         flags: flag::WRITE | flag::DENYOOM | flag::FAST,
         keys: &[KeySpec::one(1, key::RW | key::INSERT)],
         complexity: "O(1) for each element.",
-        summary: "Counts elements; answers whether the estimate may have changed.",
+        summary: "Counts elements; returns whether the estimate may have changed.",
         usage: "key [element [element ...]]",
         run: pfadd,
         ..BASE

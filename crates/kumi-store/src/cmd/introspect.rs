@@ -40,7 +40,7 @@ const SUBCOMMANDS: &[Command] = &[
     Command {
         name: "count",
         arity: 2,
-        summary: "Answers how many commands there are.",
+        summary: "Returns how many commands there are.",
         run: count,
         ..SUB
     },
@@ -48,7 +48,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "docs",
         since: "7.0.0",
         complexity: "O(N) where N is the number of commands to look up",
-        summary: "Answers what the given commands are for and how they are called.",
+        summary: "Returns what the given commands are for and how they are called.",
         usage: "[command-name [command-name ...]]",
         tips: &["nondeterministic_output_order"],
         run: docs,
@@ -58,7 +58,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "getkeys",
         arity: -3,
         complexity: "O(N) where N is the number of arguments to the command",
-        summary: "Answers which arguments of a command are keys.",
+        summary: "Returns which arguments of a command are keys.",
         usage: "command [arg [arg ...]]",
         run: getkeys,
         ..SUB
@@ -68,7 +68,7 @@ const SUBCOMMANDS: &[Command] = &[
         arity: -3,
         since: "7.0.0",
         complexity: "O(N) where N is the number of arguments to the command",
-        summary: "Answers which arguments of a command are keys, and what happens to each.",
+        summary: "Returns which arguments of a command are keys, and what happens to each.",
         usage: "command [arg [arg ...]]",
         run: getkeysandflags,
         ..SUB
@@ -76,7 +76,7 @@ const SUBCOMMANDS: &[Command] = &[
     Command {
         name: "info",
         complexity: "O(N) where N is the number of commands to look up",
-        summary: "Answers the facts a client needs about the given commands.",
+        summary: "Returns the facts a client needs about the given commands.",
         usage: "[command-name [command-name ...]]",
         tips: &["nondeterministic_output_order"],
         run: info,
@@ -86,7 +86,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "list",
         since: "7.0.0",
         complexity: "O(N) where N is the total number of Redis commands",
-        summary: "Answers the names of commands.",
+        summary: "Returns the names of commands.",
         usage: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
         tips: &["nondeterministic_output_order"],
         run: list,

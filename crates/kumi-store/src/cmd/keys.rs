@@ -392,7 +392,7 @@ fn database(ctx: &mut Ctx<'_>, text: &[u8]) -> Result<usize, CommandError> {
 }
 
 /// Empties databases. Both modes are the same here: an emptied database is handed over in one piece,
-/// and whoever runs the store frees it beside its work.
+/// and freed on another thread.
 fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -> CommandResult {
     let known = match args.len() {
         1 => true,

@@ -34,14 +34,14 @@ const SUB: Command = Command {
 const SUBCOMMANDS: &[Command] = &[
     Command {
         name: "latest",
-        summary: "Answers the last spike of each event: when, how long, and the longest so far.",
+        summary: "Returns the last spike of each event: when, how long, and the longest so far.",
         run: latest,
         ..SUB
     },
     Command {
         name: "history",
         arity: 3,
-        summary: "Answers the spikes of an event: when, and how long.",
+        summary: "Returns the spikes of an event: when, and how long.",
         usage: "event",
         run: history,
         ..SUB
@@ -60,7 +60,7 @@ const SUBCOMMANDS: &[Command] = &[
         arity: -2,
         since: "7.0.0",
         complexity: "O(N) where N is the number of commands with latency information being retrieved.",
-        summary: "Answers how many calls of each command took no longer than each of some durations.",
+        summary: "Returns how many calls of each command took no longer than each of some durations.",
         usage: "[command [command ...]]",
         run: histogram,
         ..SUB

@@ -42,7 +42,7 @@ const SUBCOMMANDS: &[Command] = &[
         flags: flag::READONLY,
         keys: &[KeySpec::one(2, key::RO)],
         complexity: "O(N) where N is the number of samples.",
-        summary: "Answers how many bytes a key takes, its value and place in the table included.",
+        summary: "Returns how many bytes a key takes, its value and place in the table included.",
         usage: "key [SAMPLES count]",
         tips: &[],
         run: usage,
@@ -50,7 +50,7 @@ const SUBCOMMANDS: &[Command] = &[
     },
     Command {
         name: "stats",
-        summary: "Answers where memory went, figure by figure.",
+        summary: "Returns where memory went, figure by figure.",
         run: stats,
         ..SUB
     },
@@ -71,7 +71,7 @@ const SUBCOMMANDS: &[Command] = &[
     Command {
         name: "malloc-stats",
         complexity: "Depends on how much memory is allocated, could be slow",
-        summary: "Names the allocator, which tells no more of itself.",
+        summary: "Returns the name of the allocator, which has no statistics.",
         run: malloc_stats,
         ..SUB
     },
@@ -87,7 +87,7 @@ const SUBCOMMANDS: &[Command] = &[
 
 fn usage(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     // Values have no parts to sample yet: the count is checked and then means nothing.
-    // It may be given more than once, and the first mistake is the one that is told.
+    // It may be given more than once; the first invalid value is reported.
     let mut words = args.iter().skip(3);
     while let Some(word) = words.next() {
         let count = words.next().ok_or(CommandError::SYNTAX)?;

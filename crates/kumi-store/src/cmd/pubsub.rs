@@ -139,7 +139,7 @@ const PUBSUB: &[Command] = &[
         group: Group::Pubsub,
         since: "2.8.0",
         complexity: "O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)",
-        summary: "Lists channels that somebody listens to.",
+        summary: "Lists channels with at least one subscriber.",
         usage: "[pattern]",
         run: channels,
         ..Command::BASE
@@ -162,7 +162,7 @@ const PUBSUB: &[Command] = &[
         flags: INSPECT,
         group: Group::Pubsub,
         since: "2.8.0",
-        summary: "Counts the patterns somebody listens to.",
+        summary: "Counts the patterns with at least one subscriber.",
         run: numpat,
         ..Command::BASE
     },
@@ -173,7 +173,7 @@ const PUBSUB: &[Command] = &[
         group: Group::Pubsub,
         since: "7.0.0",
         complexity: "O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).",
-        summary: "Lists shard channels that somebody listens to.",
+        summary: "Lists shard channels with at least one subscriber.",
         usage: "[pattern]",
         run: shardchannels,
         ..Command::BASE

@@ -1,6 +1,6 @@
 //! The server as a whole: its clock, its end, its place among replicas.
 //!
-//! There is nothing on disk and nobody replicates, so SHUTDOWN SAVE and REPLICAOF of a host are
+//! There is nothing on disk and there are no replicas, so SHUTDOWN SAVE and REPLICAOF of a host are
 //! refused instead of pretending.
 
 use super::{help, parse};
@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "time",
         flags: flag::LOADING | flag::STALE | flag::FAST,
         since: "2.6.0",
-        summary: "Answers the server's clock: Unix seconds, and microseconds of the second.",
+        summary: "Returns the server's clock: Unix seconds, and microseconds of the second.",
         tips: &["nondeterministic_output"],
         run: time,
         ..Command::BASE
@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "lastsave",
         flags: flag::LOADING | flag::STALE | flag::FAST,
         categories: category::ADMIN | category::DANGEROUS,
-        summary: "Answers when data was last saved: with nothing to save to, when the server started.",
+        summary: "Returns when data was last saved: with nothing to save to, when the server started.",
         tips: &["nondeterministic_output"],
         run: lastsave,
         ..Command::BASE
@@ -98,7 +98,7 @@ pub(super) const COMMANDS: &[Command] = &[
         flags: flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::FAST,
         categories: category::ADMIN | category::DANGEROUS,
         since: "2.8.12",
-        summary: "Answers the part this server plays in replication.",
+        summary: "Returns the part this server plays in replication.",
         run: role,
         ..Command::BASE
     },

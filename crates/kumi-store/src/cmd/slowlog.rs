@@ -31,7 +31,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "get",
         arity: -2,
         complexity: "O(N) where N is the number of entries returned",
-        summary: "Answers the newest entries, 10 unless told otherwise, all of them for -1.",
+        summary: "Returns the newest entries, 10 by default, all of them for -1.",
         usage: "[count]",
         tips: &["request_policy:all_nodes", "nondeterministic_output"],
         run: get,
@@ -39,7 +39,7 @@ const SUBCOMMANDS: &[Command] = &[
     },
     Command {
         name: "len",
-        summary: "Answers how many entries there are.",
+        summary: "Returns how many entries there are.",
         tips: &[
             "request_policy:all_nodes",
             "response_policy:agg_sum",

@@ -383,7 +383,7 @@ pub const TABLE: &[Directive] = &[
     // Cluster.
     row("cluster-enabled", BOOL, "no", FIXED, Refused {
         when: Value::is_yes,
-        why: "kumi-server cannot be a node of a Redis Cluster yet: clients would look for slots that nobody serves",
+        why: "kumi-server cannot be a node of a Redis Cluster yet: clients would look for slots that no server has",
     }),
     row("cluster-config-file", TEXT, "nodes.conf", FIXED, Inert(CLUSTER)),
     row("cluster-port", int(0, PORT), "0", FIXED, Inert(CLUSTER)),

@@ -265,7 +265,7 @@ fn load_valueless(name: &[u8], values: &[&[u8]]) -> Result<Loaded, &'static str>
             Ok(Loaded::Nothing)
         }
         (b"user", [_, ..]) => Err(
-            "kumi has no users but the default one yet: without this rule, somebody could do what it forbids. \
+            "kumi has only the default user yet: without this rule, a client could do what the rule forbids. \
              For a password, use requirepass",
         ),
         (b"rename-command", [_, _]) => Err(

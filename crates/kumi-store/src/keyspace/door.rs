@@ -61,7 +61,7 @@ pub(crate) enum When {
 enum Found {
     Live(Position),
     Nothing,
-    /// An expired entry that must stay in place for now, and that nobody may see.
+    /// An expired entry that must stay in place for now and counts as absent.
     Frozen(Position),
 }
 
@@ -276,7 +276,7 @@ impl<'a> Keys<'a> {
         self.signal_modified(&key);
     }
 
-    /// Changes a deadline as `change` says, which is told the old one; `None` leaves it. Answers
+    /// Changes a deadline: `change` gets the old one and returns the new one; `None` leaves it. Answers
     /// whether it changed: false also if there is no such key.
     pub(crate) fn change_deadline(
         &mut self,

@@ -204,7 +204,7 @@ impl Entry {
         self.header().clock()
     }
 
-    /// Notes an access. It takes a shared reference, so that a read is no write to whoever copies
+    /// Notes an access. It takes a shared reference, so that a read is no write to a thread that copies
     /// before writes.
     pub(crate) fn set_access_clock(&self, clock: u32) {
         self.write_header(self.header().with_clock(clock));

@@ -76,7 +76,7 @@ enum Discarded {
 }
 
 impl Garbage {
-    /// Drops a part of it, some thousand allocations at most; answers whether there is more.
+    /// Drops a part of it, some thousand allocations at most; returns whether there is more.
     pub fn drop_slice(&mut self) -> bool {
         const SEGMENTS: usize = 24;
         match &mut self.0 {
@@ -99,7 +99,7 @@ impl Garbage {
     }
 }
 
-/// Drops a part of a value; answers whether there is more.
+/// Drops a part of a value; returns whether there is more.
 fn drop_pieces(value: &mut Value) -> bool {
     const PIECES: usize = 64;
     let Some(slices) = value.slices_mut() else {
@@ -376,7 +376,7 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Queues a notification if its class is on and somebody may hear it.
+    /// Queues a notification if its class is on and there is a subscriber.
     pub(crate) fn notify(&mut self, db: usize, class: NotifyFlags, name: &'static str, key: &[u8]) {
         if self.has_listeners && self.notify.publishes(class) {
             self.events.push(KeyEvent {

@@ -38,7 +38,7 @@ const MAX_DEPTH: u32 = 40;
 
 /// How many directory slots there may be for each segment, beyond `FREE_SLOTS`. Only hashes that
 /// agree in many top bits get there, and then a list in the segment costs less than a directory
-/// that doubles for nothing.
+/// that doubles without need.
 const SLOTS_PER_SEGMENT: usize = 8;
 /// How many directory slots there may be in any case.
 const FREE_SLOTS: usize = 64;
@@ -126,7 +126,7 @@ impl Table {
         self.slots.capacity() * size_of::<Slot>() + self.segments * Segment::HEAP_BYTES
     }
 
-    /// Drops up to `count` segments with their entries; answers whether there are more. The table
+    /// Drops up to `count` segments with their entries; returns whether there are more. The table
     /// holds no data any more, so only its drop may follow.
     pub(super) fn drop_segments(&mut self, count: usize) -> bool {
         let mut dropped = 0;

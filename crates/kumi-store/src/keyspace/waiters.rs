@@ -1,6 +1,6 @@
 //! Which sessions wait for which keys, in the order they came.
 //!
-//! A change of a key that somebody waits for only notes the key as ready. The store serves the
+//! A change of a key that a session waits for only marks the key as ready. The store serves the
 //! waiting sessions when the command, transaction or script that changed it has ended.
 
 use crate::session::SessionKey;

@@ -35,7 +35,7 @@ pub(crate) struct Planned {
 }
 
 impl Store {
-    /// Prepares the next request of a run. Answers whether the request behind it may be decoded
+    /// Prepares the next request of a run. Returns whether the request behind it may be decoded
     /// now; if not, execute the run first.
     pub fn plan(&mut self, key: SessionKey, args: Args<'_>) -> bool {
         let first_hint = self.keyspace.hints.len();
@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// Executes the planned requests in order, up to the first that blocks or closes its session.
-    /// Answers how many were executed, and how the last one left the session.
+    /// Returns how many were executed, and how the last one left the session.
     pub fn execute_batch(
         &mut self,
         key: SessionKey,

@@ -23,7 +23,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) db: usize,
     /// When the command began; a transaction's commands all begin when EXEC did.
     pub(crate) now: Now,
-    /// The last reading of the steady clock, from which durations are told.
+    /// The last reading of the steady clock; durations are measured from it.
     clock_ns: u64,
     /// The command that runs.
     pub(crate) running: Option<CommandId>,
@@ -97,7 +97,7 @@ impl<'a> Ctx<'a> {
         self.store.keyspace.dirty += changes as u64;
     }
 
-    /// Whether anybody wants write records. Ask before building one.
+    /// Whether writes are propagated. Check it before building a record.
     pub(crate) fn propagates(&self) -> bool {
         self.store.keyspace.propagation.is_on()
     }
@@ -241,7 +241,7 @@ impl<'a> Ctx<'a> {
     }
 }
 
-/// The arguments with passwords blotted out, if the command carries any. Logs are read by more
+/// The arguments with passwords redacted, if the command has any. Logs are read by more
 /// people than passwords are meant for.
 fn redact(full_name: &str, args: Args<'_>) -> Option<OwnedArgs> {
     let hides: fn(Args<'_>, usize) -> bool = match full_name {

@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    /// Publishes to a channel's subscribers and to matching patterns; answers how many got it.
+    /// Publishes to a channel's subscribers and to matching patterns; returns how many got it.
     pub(crate) fn publish(
         &mut self,
         outputs: &mut Outputs,

@@ -185,7 +185,7 @@ impl Ctx<'_> {
         self.call(id, args);
     }
 
-    /// Answers a request that names no command, or not with this number of arguments.
+    /// Replies with the reason why a request cannot run: no such command, or a wrong number of arguments.
     #[cold]
     fn refuse_unresolved(&mut self, args: Args<'_>) {
         match self.store.index.resolve(args) {
@@ -292,7 +292,7 @@ impl Ctx<'_> {
         !pause.writes_only || writes
     }
 
-    /// Answers an error for a command that did not run. Inside MULTI this dooms the transaction.
+    /// Replies with an error to a command that did not run. Inside MULTI, EXEC will be refused.
     fn refuse(&mut self, id: Option<CommandId>, error: &CommandError) {
         if let Some(id) = id {
             self.store.telemetry.stats.commands[usize::from(id.0)].rejected += 1;

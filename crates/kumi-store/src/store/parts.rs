@@ -159,7 +159,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Serves other clients, who are told that the server is busy, until `end_ns` of the steady
+    /// Serves other clients, which get BUSY errors, until `end_ns` of the steady
     /// clock or until the server is asked to stop.
     pub(crate) fn serve_others_until(&mut self, end_ns: u64) {
         self.store.run.busy = true;

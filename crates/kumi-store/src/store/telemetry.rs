@@ -3,7 +3,7 @@
 //! The time of commands is taken with as few readings of the clock as the answer needs. A reading
 //! costs as much as a third of a GET. So the clock is read after every command that is not FAST,
 //! and once for a group of FAST ones of a run, whose time is shared out evenly. The system's coarse
-//! clock, which costs next to nothing, tells when one of a group took long: then the precise clock
+//! clock, which is nearly free, shows when one of a group took long: then the precise clock
 //! is read at once, and the time belongs to the command that just ran. A low
 //! `slowlog-log-slower-than`, the latency monitor and MONITOR clients need exact times: then the
 //! clock is read after every command.

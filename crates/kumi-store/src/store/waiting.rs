@@ -144,7 +144,7 @@ impl Store {
         self.answer_late(outputs, key, on, reply, false);
     }
 
-    /// Counts a command that waited in vain, and writes its reply if the client wants one.
+    /// Counts a command whose wait ended without a result, and writes its reply if the client wants one.
     pub(crate) fn answer_late(
         &mut self,
         outputs: &mut Outputs,
@@ -168,7 +168,7 @@ impl Store {
     /// Executes the commands of sessions whose keys are ready. A served command may make further
     /// keys ready, hence the loop; it never calls itself.
     pub(crate) fn serve_ready(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
-        // While clients are paused nobody is served: the keys stay ready.
+        // While clients are paused no waiter is served: the keys stay ready.
         if self.run.serving_ready || self.clients.pause.is_some() {
             return;
         }

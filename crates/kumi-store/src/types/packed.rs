@@ -15,7 +15,7 @@
 //! constant time how long the listpack with their elements is: Redis's limits are in those bytes.
 //!
 //! No bytes at all are an empty block. Reading never panics: a malformed block ends where it stops
-//! making sense. [`View::check`] tells whether bytes from elsewhere are well formed.
+//! making sense. [`View::check`] checks whether bytes from elsewhere are well formed.
 
 use std::ops::Range;
 

@@ -10,8 +10,8 @@ const PROBES: [&str; 3] = ["?!", "-99999999999", "18446744073709551615"];
 
 /// Where a default differs from 7.0.15 on purpose.
 const OTHER_DEFAULTS: [(&str, &str); 3] = [
-    ("bind", "kumi listens on the loopback unless told otherwise"),
-    ("dir", "kumi shows where it is once the host has told it"),
+    ("bind", "kumi listens on the loopback interface by default"),
+    ("dir", "the host sets it at startup"),
     ("save", "there are no snapshots to promise"),
 ];
 

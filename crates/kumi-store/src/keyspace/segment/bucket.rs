@@ -1,4 +1,4 @@
-//! A bucket: 14 entries, and the bytes by which they are told apart without looking at them.
+//! A bucket: 14 entries, and a tag byte for each, compared before the entry itself.
 //!
 //! ```text
 //!   14 bytes   one tag of the hash per slot, 0 for an empty one

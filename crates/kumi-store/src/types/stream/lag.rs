@@ -1,7 +1,7 @@
 //! How far a group is: the logical position of an id among all entries ever added, where it can be known.
 //!
 //! The position is a count that Redis shows as `entries-read`, and `lag` is what is left. Deleted entries ("tombstones")
-//! ahead of an id make its position unknowable, because nobody counts how many there were. Trimming does not, since it
+//! ahead of an id make its position unknowable, because they are not counted. Trimming does not, since it
 //! takes entries from the front only.
 
 use super::{Group, Stream, StreamId};
