@@ -18,6 +18,7 @@ mod pubsub;
 mod safety;
 mod server;
 mod sets;
+mod sorted_sets;
 mod strings;
 mod transactions;
 mod vocabulary;
@@ -71,6 +72,7 @@ pub(crate) const FAMILIES: &[(&str, &[Row])] = &[
     ("server", server::ROWS),
     ("hashes", hashes::ROWS),
     ("sets", sets::ROWS),
+    ("sorted sets", sorted_sets::ROWS),
     ("lists", lists::ROWS),
 ];
 
@@ -102,18 +104,19 @@ pub(crate) fn has_command(name: &str) -> bool {
 
 /// What a sequence is mostly about.
 const THEMES: &[Weights] = &[
-    // connection, strings, keys, pubsub, transactions, server, hashes, sets, lists
-    [2, 50, 40, 2, 3, 3, 1, 1, 1],
-    [2, 30, 60, 2, 3, 3, 1, 1, 1],
-    [5, 20, 15, 55, 5, 5, 0, 0, 0],
-    [3, 30, 20, 3, 32, 2, 3, 3, 3],
-    [30, 20, 15, 10, 5, 20, 0, 0, 0],
-    [5, 15, 15, 5, 5, 55, 0, 0, 0],
-    [15, 20, 20, 15, 15, 15, 2, 2, 2],
-    [1, 4, 15, 1, 2, 1, 80, 0, 0],
-    [1, 4, 15, 1, 2, 1, 0, 80, 0],
-    [1, 4, 15, 1, 2, 1, 0, 0, 80],
-    [1, 10, 30, 1, 2, 1, 20, 20, 20],
+    // connection, strings, keys, pubsub, transactions, server, hashes, sets, sorted sets, lists
+    [2, 50, 40, 2, 3, 3, 1, 1, 1, 1],
+    [2, 30, 60, 2, 3, 3, 1, 1, 1, 1],
+    [5, 20, 15, 55, 5, 5, 0, 0, 0, 0],
+    [3, 30, 20, 3, 32, 2, 3, 3, 3, 3],
+    [30, 20, 15, 10, 5, 20, 0, 0, 0, 0],
+    [5, 15, 15, 5, 5, 55, 0, 0, 0, 0],
+    [15, 20, 20, 15, 15, 15, 2, 2, 2, 2],
+    [1, 4, 15, 1, 2, 1, 80, 0, 0, 0],
+    [1, 4, 15, 1, 2, 1, 0, 80, 0, 0],
+    [1, 4, 15, 1, 2, 1, 0, 0, 90, 0],
+    [1, 4, 15, 1, 2, 1, 0, 0, 0, 80],
+    [1, 10, 30, 1, 2, 1, 20, 20, 20, 20],
 ];
 
 /// How many of a hundred requests are damaged blindly.

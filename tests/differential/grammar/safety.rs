@@ -1,6 +1,7 @@
 //! Keeps requests away that would hurt the test rather than test: ending the reference, stopping the test's own
 //! connections, or leaving the run to the clock.
 
+use super::sorted_sets::ONE_SCORE;
 use crate::command::{Arg, Request};
 
 /// Deadlines nearer than this could pass in the middle of a sequence.
@@ -48,6 +49,13 @@ pub(crate) fn is_safe(request: &Request) -> bool {
         "hrandfield" | "srandmember" | "zrandmember" => !word(2)
             .parse::<i64>()
             .is_ok_and(|count| (i64::MIN + 1..-1000).contains(&count)),
+        // Where scores differ, Redis does not say what a range of members is.
+        "zrangebylex" | "zrevrangebylex" | "zlexcount" | "zremrangebylex" => {
+            words.len() < 2 || word(1) == ONE_SCORE
+        }
+        "zrange" if rest.iter().any(|word| word == "bylex") => word(1) == ONE_SCORE,
+        "zadd" if word(1) == ONE_SCORE => words.iter().skip(2).step_by(2).all(|score| score == "0"),
+        "zincrby" => word(1) != ONE_SCORE,
         // Which members leave is random, unless all or none do.
         "spop" => {
             words.len() > 2

@@ -5,7 +5,7 @@ use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Edit, Missing};
-use crate::number::FloatText;
+use crate::number::{FloatText, Format, Rounded};
 use crate::types::zset::{Updated, Zset};
 use kumi_resp::Args;
 
@@ -142,13 +142,124 @@ fn add(ctx: &mut Ctx<'_>, key: &[u8], pairs: Args<'_>, flags: Flags) -> CommandR
     Ok(())
 }
 
-/// A score as clients write it: decimal or infinite. Hexadecimal numbers, which `strtod` knows as
-/// well, are not read.
+/// A score as clients write it: what `strtod` reads, unless a double cannot hold it.
 pub(super) fn parse_score(text: &[u8]) -> Option<f64> {
-    match FloatText::scan(text)? {
-        FloatText::Infinity { negative: true } => Some(f64::NEG_INFINITY),
-        FloatText::Infinity { negative: false } => Some(f64::INFINITY),
-        FloatText::Decimal { .. } => str::from_utf8(text).ok()?.parse().ok(),
-        FloatText::Nan | FloatText::Hexadecimal { .. } => None,
+    match read_double(text)? {
+        Double::Exact(score) => Some(score),
+        Double::OutOfRange(_) => None,
+    }
+}
+
+/// The end of a range of scores. Redis hands it to `strtod` as a C string and looks only at where the number ends:
+/// spaces may lead, nothing at all is zero, and what is too large is infinite.
+pub(super) fn parse_score_bound(text: &[u8]) -> Option<f64> {
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let is_space = |byte: u8| byte.is_ascii_whitespace() || byte == 0x0b;
+    let start = text.iter().position(|&byte| !is_space(byte))?;
+    match read_double(&text[start..])? {
+        Double::Exact(score) | Double::OutOfRange(score) => Some(score),
+    }
+}
+
+/// What a text stands for as a double.
+enum Double {
+    /// The number, rounded to the precision of a double.
+    Exact(f64),
+    /// Too large, and infinite; or too small, and zero.
+    OutOfRange(f64),
+}
+
+/// The format of a double.
+const DOUBLE: Format = Format {
+    precision: 53,
+    min_exponent: -1074,
+    max_exponent: 971,
+};
+
+fn read_double(text: &[u8]) -> Option<Double> {
+    let signed = |negative: bool, magnitude: f64| if negative { -magnitude } else { magnitude };
+    Some(match FloatText::scan(text)? {
+        FloatText::Nan => return None,
+        FloatText::Infinity { negative } => Double::Exact(signed(negative, f64::INFINITY)),
+        FloatText::Decimal {
+            integer, fraction, ..
+        } => {
+            let number: f64 = str::from_utf8(text).ok()?.parse().ok()?;
+            let is_zero = integer.iter().chain(fraction).all(|&digit| digit == b'0');
+            if number.is_infinite() || (number == 0.0 && !is_zero) {
+                Double::OutOfRange(number)
+            } else {
+                Double::Exact(number)
+            }
+        }
+        FloatText::Hexadecimal {
+            negative,
+            significand,
+        } => match significand.round(&DOUBLE) {
+            Rounded::Zero if significand.is_zero() => Double::Exact(signed(negative, 0.0)),
+            Rounded::Zero => Double::OutOfRange(signed(negative, 0.0)),
+            Rounded::Overflow => Double::OutOfRange(signed(negative, f64::INFINITY)),
+            Rounded::Finite { mantissa, exponent } => {
+                // The highest bit of a mantissa is implied, except in the subnormal numbers.
+                let implied = 1u64 << (DOUBLE.precision - 1);
+                let biased = exponent - DOUBLE.min_exponent + 1;
+                let bits = match mantissa.checked_sub(implied) {
+                    Some(rest) => ((biased as u64) << (DOUBLE.precision - 1)) | rest,
+                    None => mantissa,
+                };
+                Double::Exact(signed(negative, f64::from_bits(bits)))
+            }
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_score, parse_score_bound};
+
+    #[test]
+    fn scores_are_what_strtod_reads_in_full() {
+        for (text, score) in [
+            ("1.5", Some(1.5)),
+            ("+.5", Some(0.5)),
+            ("-inf", Some(f64::NEG_INFINITY)),
+            ("0x1p4", Some(16.0)),
+            ("-0x1.8p1", Some(-3.0)),
+            ("0x0", Some(0.0)),
+            ("0x1p-1074", Some(f64::from_bits(1))),
+            ("0x1p-1022", Some(f64::MIN_POSITIVE)),
+            ("0x1.fffffffffffffp1023", Some(f64::MAX)),
+            ("4.9e-324", Some(f64::from_bits(1))),
+            ("0e-9999", Some(0.0)),
+            ("1e400", None),
+            ("0x1p1024", None),
+            ("1e-400", None),
+            ("0x1p-1076", None),
+            ("nan", None),
+            ("", None),
+            (" 1", None),
+            ("1 ", None),
+        ] {
+            assert_eq!(parse_score(text.as_bytes()), score, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ends_of_ranges_are_read_more_generously() {
+        for (text, score) in [
+            ("", Some(0.0)),
+            (" \t1.5", Some(1.5)),
+            ("1\0x", Some(1.0)),
+            ("1e400", Some(f64::INFINITY)),
+            ("1e-400", Some(0.0)),
+            (" ", None),
+            ("1 ", None),
+            ("nan", None),
+        ] {
+            assert_eq!(parse_score_bound(text.as_bytes()), score, "{text:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Whatever a range is given by, it becomes a range of ranks first.
 
-use super::add::parse_score;
+use super::add::parse_score_bound;
 use super::algebra::store;
 use super::limits;
 use crate::cmd::parse::integer;
@@ -61,7 +61,8 @@ fn score_bound(text: &[u8]) -> Result<ScoreBound, CommandError> {
         [b'(', rest @ ..] => (true, rest),
         _ => (false, text),
     };
-    let score = parse_score(text).ok_or(CommandError::fixed("ERR min or max is not a float"))?;
+    let score =
+        parse_score_bound(text).ok_or(CommandError::fixed("ERR min or max is not a float"))?;
     Ok(ScoreBound { score, exclusive })
 }
 
