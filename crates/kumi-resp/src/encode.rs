@@ -287,6 +287,20 @@ pub fn double(out: &mut Vec<u8>, protocol: Protocol, value: f64) {
     }
 }
 
+/// The bare text of a floating point number, with the fewest digits that read back as the same number and an exponent
+/// where it saves many zeros: what Redis 7.2 computes digests from. No reply is written this way.
+///
+/// ```
+/// use kumi_resp::encode;
+///
+/// let mut out = Vec::new();
+/// encode::shortest(&mut out, 100000000.0);
+/// assert_eq!(out, b"1e+8");
+/// ```
+pub fn shortest(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(double::Text::shortest_of(value).as_bytes());
+}
+
 /// True or false. In RESP2 it is the integer 1 or 0.
 ///
 /// ```

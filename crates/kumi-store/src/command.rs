@@ -40,8 +40,11 @@ pub(crate) mod flag {
     /// Not shown: decides how the requests behind it are decoded, so they are not decoded ahead.
     pub(crate) const CHANGES_INPUT: u32 = 1 << 21;
 
+    /// The command is answered while a hash slot is imported.
+    pub(crate) const ASKING: u32 = 1 << 22;
+
     /// Wire names, in the order COMMAND INFO prints them.
-    pub(crate) const NAMES: [(u32, &str); 17] = [
+    pub(crate) const NAMES: [(u32, &str); 18] = [
         (WRITE, "write"),
         (READONLY, "readonly"),
         (DENYOOM, "denyoom"),
@@ -53,6 +56,7 @@ pub(crate) mod flag {
         (STALE, "stale"),
         (SKIP_MONITOR, "skip_monitor"),
         (SKIP_SLOWLOG, "skip_slowlog"),
+        (ASKING, "asking"),
         (FAST, "fast"),
         (NO_AUTH, "no_auth"),
         (NO_MULTI, "no_multi"),

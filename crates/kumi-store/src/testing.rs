@@ -144,6 +144,14 @@ impl Lab {
         self.received(client)
     }
 
+    /// Sends exact arguments, and answers the exact bytes that came.
+    pub(crate) fn send_raw(&mut self, client: SessionKey, words: &[&[u8]]) -> Vec<u8> {
+        self.execute(client, words);
+        let bytes = self.outputs.to_vec(client);
+        self.store.written(&mut self.outputs, client, bytes.len());
+        bytes
+    }
+
     /// Sends words whose answer stays in the client's output.
     pub(crate) fn leave_unread(&mut self, client: SessionKey, line: &str) {
         let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();

@@ -16,6 +16,7 @@ mod lists;
 mod protocol;
 mod pubsub;
 mod safety;
+mod serialised;
 mod server;
 mod sets;
 mod sorted_sets;
@@ -74,6 +75,7 @@ pub(crate) const FAMILIES: &[(&str, &[Row])] = &[
     ("sets", sets::ROWS),
     ("sorted sets", sorted_sets::ROWS),
     ("lists", lists::ROWS),
+    ("serialised values", serialised::ROWS),
 ];
 
 /// A weight for each family, in the order of [`FAMILIES`].
@@ -104,19 +106,19 @@ pub(crate) fn has_command(name: &str) -> bool {
 
 /// What a sequence is mostly about.
 const THEMES: &[Weights] = &[
-    // connection, strings, keys, pubsub, transactions, server, hashes, sets, sorted sets, lists
-    [2, 50, 40, 2, 3, 3, 1, 1, 1, 1],
-    [2, 30, 60, 2, 3, 3, 1, 1, 1, 1],
-    [5, 20, 15, 55, 5, 5, 0, 0, 0, 0],
-    [3, 30, 20, 3, 32, 2, 3, 3, 3, 3],
-    [30, 20, 15, 10, 5, 20, 0, 0, 0, 0],
-    [5, 15, 15, 5, 5, 55, 0, 0, 0, 0],
-    [15, 20, 20, 15, 15, 15, 2, 2, 2, 2],
-    [1, 4, 15, 1, 2, 1, 80, 0, 0, 0],
-    [1, 4, 15, 1, 2, 1, 0, 80, 0, 0],
-    [1, 4, 15, 1, 2, 1, 0, 0, 90, 0],
-    [1, 4, 15, 1, 2, 1, 0, 0, 0, 80],
-    [1, 10, 30, 1, 2, 1, 20, 20, 20, 20],
+    // connection, strings, keys, pubsub, transactions, server, hashes, sets, sorted sets, lists, serialised values
+    [2, 50, 40, 2, 3, 3, 1, 1, 1, 1, 2],
+    [2, 30, 60, 2, 3, 3, 1, 1, 1, 1, 2],
+    [5, 20, 15, 55, 5, 5, 0, 0, 0, 0, 0],
+    [3, 30, 20, 3, 32, 2, 3, 3, 3, 3, 3],
+    [30, 20, 15, 10, 5, 20, 0, 0, 0, 0, 0],
+    [5, 15, 15, 5, 5, 55, 0, 0, 0, 0, 0],
+    [15, 20, 20, 15, 15, 15, 2, 2, 2, 2, 2],
+    [1, 4, 15, 1, 2, 1, 80, 0, 0, 0, 5],
+    [1, 4, 15, 1, 2, 1, 0, 80, 0, 0, 5],
+    [1, 4, 15, 1, 2, 1, 0, 0, 90, 0, 5],
+    [1, 4, 15, 1, 2, 1, 0, 0, 0, 80, 5],
+    [1, 10, 30, 1, 2, 1, 20, 20, 20, 20, 30],
 ];
 
 /// How many of a hundred requests are damaged blindly.
@@ -143,6 +145,8 @@ pub(crate) struct Generator<'a> {
     password: bool,
     /// How many lifetimes were handed out.
     lifetimes: u32,
+    /// Whether a sorted set may hold a score that 7.0 writes differently.
+    odd_scores: bool,
     /// Keys of SETBIT and BITFIELD, whose encoding is not compared. Redis makes the string raw before it finds that no
     /// bit changes; here a command that changes nothing leaves the string as it is.
     bitmaps: Vec<Arg>,
@@ -174,6 +178,7 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
         new_key_events: notify.contains('n'),
         password: false,
         lifetimes: 0,
+        odd_scores: false,
         bitmaps: Vec::new(),
     };
     let mut steps = Vec::new();
@@ -189,6 +194,24 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
         active_expiry: false,
         steps,
     }
+}
+
+/// Whether a client is killed behind so many bytes that Redis writes what it has for that client before it has read the
+/// request.
+fn kills_between_reads(requests: &[Request]) -> bool {
+    const ONE_READ: usize = 16_000;
+    let size = |arg: &Arg| match arg {
+        Arg::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    let bytes: usize = requests
+        .iter()
+        .flat_map(|request| request.args.iter().map(size))
+        .sum();
+    bytes > ONE_READ
+        && requests
+            .iter()
+            .any(|request| request.word(0) == "client" && request.word(1) == "kill")
 }
 
 impl Generator<'_> {
@@ -212,7 +235,7 @@ impl Generator<'_> {
                 } else {
                     Delivery::OnePacket
                 };
-                let delivery = if self.password {
+                let delivery = if self.password || kills_between_reads(&requests) {
                     Delivery::OneByOne
                 } else {
                     delivery
@@ -296,6 +319,9 @@ impl Generator<'_> {
         {
             return false;
         }
+        if self.odd_scores && name == "debug" && request.word(1).starts_with("digest") {
+            return false;
+        }
         if misplaced || literal_id || known::is_bound_to_a_version(request) {
             return false;
         }
@@ -303,7 +329,18 @@ impl Generator<'_> {
         let late = self.queueing[self.client]
             && matches!(
                 name.as_str(),
-                "randomkey" | "bitop" | "sinterstore" | "sunionstore" | "sdiffstore"
+                "randomkey"
+                    | "bitop"
+                    | "sinterstore"
+                    | "sunionstore"
+                    | "sdiffstore"
+                    | "zrangestore"
+                    | "zunionstore"
+                    | "zinterstore"
+                    | "zdiffstore"
+                    | "restore"
+                    | "restore-asking"
+                    | "debug"
             );
         let odd = (self.expiring && known::is_odd_about_expired_keys(request)) || late;
         let broken = self.queueing[self.client] && known::breaks_the_frame_of_exec(request);
@@ -377,6 +414,7 @@ impl Generator<'_> {
             request.word(2) == "notify-keyspace-events" && request.word(3).contains('n');
         self.password |= request.word(1) == "set"
             && (2..request.args.len()).any(|index| request.word(index) == "requirepass");
+        self.odd_scores |= known::may_store_odd_scores(request);
         if matches!(request.word(0).as_str(), "setbit" | "bitfield") {
             self.bitmaps.extend(request.args.get(1).cloned());
         }

@@ -25,7 +25,7 @@ pub(crate) fn is_safe(request: &Request) -> bool {
         "debug" => match word(1) {
             "sleep" => words.len() != 3 || word(2) == "0",
             "set-active-expire" => words.len() != 3 || word(2) == "0",
-            "object" | "jmap" | "help" | "" | "foo" => true,
+            "object" | "jmap" | "help" | "digest" | "digest-value" | "" | "foo" => true,
             _ => false,
         },
         "replicaof" | "slaveof" => words.len() != 3 || (word(1) == "no" && word(2) == "one"),
@@ -55,7 +55,12 @@ pub(crate) fn is_safe(request: &Request) -> bool {
         }
         "zrange" if rest.iter().any(|word| word == "bylex") => word(1) == ONE_SCORE,
         "zadd" if word(1) == ONE_SCORE => words.iter().skip(2).step_by(2).all(|score| score == "0"),
-        "zincrby" => word(1) != ONE_SCORE,
+        "zrangestore" if rest.iter().any(|word| word == "bylex") => {
+            word(2) == ONE_SCORE && word(1) != ONE_SCORE
+        }
+        "zincrby" | "zrangestore" | "zunionstore" | "zinterstore" | "zdiffstore" => {
+            word(1) != ONE_SCORE
+        }
         // Which members leave is random, unless all or none do.
         "spop" => {
             words.len() > 2
@@ -64,6 +69,7 @@ pub(crate) fn is_safe(request: &Request) -> bool {
                     .is_ok_and(|count| (1..1000).contains(&count))
         }
         "config" if word(1) == "set" => config_is_safe(rest),
+        "restore" | "restore-asking" => word(2) == "0" || no_near_deadline(request, 2),
         "set" => no_near_deadline(request, 3),
         "setex" | "psetex" | "getex" | "expire" | "pexpire" => no_near_deadline(request, 2),
         "setrange" => {

@@ -31,6 +31,46 @@ pub(super) const ROWS: &[Row] = &[
     row("ZPOPMIN", &[], pop),
     row("ZPOPMAX", &[], pop),
     row("ZRANDMEMBER", &["WITHSCORES"], zrandmember).weight(15),
+    row("ZMPOP", &["MIN", "MAX", "COUNT"], zmpop).weight(15),
+    row(
+        "ZRANGESTORE",
+        &["BYSCORE", "BYLEX", "REV", "LIMIT"],
+        zrangestore,
+    )
+    .weight(20),
+    row(
+        "ZUNION",
+        &["WEIGHTS", "AGGREGATE", "SUM", "MIN", "MAX", "WITHSCORES"],
+        |generator| combined(generator, Combined::Listed),
+    )
+    .weight(15),
+    row(
+        "ZUNIONSTORE",
+        &["WEIGHTS", "AGGREGATE", "SUM", "MIN", "MAX"],
+        |generator| combined(generator, Combined::Stored),
+    )
+    .weight(15),
+    row(
+        "ZINTER",
+        &["WEIGHTS", "AGGREGATE", "SUM", "MIN", "MAX", "WITHSCORES"],
+        |generator| combined(generator, Combined::Listed),
+    )
+    .weight(15),
+    row(
+        "ZINTERSTORE",
+        &["WEIGHTS", "AGGREGATE", "SUM", "MIN", "MAX"],
+        |generator| combined(generator, Combined::Stored),
+    )
+    .weight(15),
+    row("ZDIFF", &["WITHSCORES"], |generator| {
+        combined(generator, Combined::Difference)
+    })
+    .weight(12),
+    row("ZDIFFSTORE", &[], |generator| {
+        combined(generator, Combined::StoredDifference)
+    })
+    .weight(12),
+    row("ZINTERCARD", &["LIMIT"], zintercard).weight(12),
     row("ZSCAN", &["MATCH", "COUNT"], zscan).weight(15),
 ];
 
@@ -213,6 +253,92 @@ fn pop(generator: &mut Generator<'_>) -> Vec<Arg> {
 fn zrandmember(generator: &mut Generator<'_>) -> Vec<Arg> {
     let key = key(generator);
     generator.random_elements(key, "WITHSCORES")
+}
+
+/// The number of keys and the keys: sorted sets, plain sets at times.
+fn counted_keys(generator: &mut Generator<'_>, plain_sets: bool) -> Vec<Arg> {
+    let mut args: Vec<Arg> = (0..generator.rng.between(1, 3))
+        .map(|_| match generator.rng.below(8) {
+            0 if plain_sets => Arg::from("s1"),
+            1 => Arg::from(ONE_SCORE),
+            _ => key(generator),
+        })
+        .collect();
+    let number = match generator.rng.below(12) {
+        0 => generator.integer(),
+        _ => Arg::from(args.len() as i64),
+    };
+    args.insert(0, number);
+    args
+}
+
+fn zmpop(generator: &mut Generator<'_>) -> Vec<Arg> {
+    let mut args = counted_keys(generator, false);
+    args.push(generator.one_of(&["MIN", "MAX", "MIN", "MAX", "MIN", "MAX", "MEDIUM"]));
+    if generator.rng.percent(60) {
+        args.push(generator.word("COUNT"));
+        if generator.rng.percent(95) {
+            args.push(generator.count());
+        }
+    }
+    generator.maybe(3, "FOO", &mut args);
+    args
+}
+
+fn zrangestore(generator: &mut Generator<'_>) -> Vec<Arg> {
+    let mut args = zrange(generator);
+    args.insert(0, key(generator));
+    args
+}
+
+/// Which of the commands that combine sorted sets, by the options it takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Combined {
+    Listed,
+    Stored,
+    Difference,
+    StoredDifference,
+}
+
+fn combined(generator: &mut Generator<'_>, kind: Combined) -> Vec<Arg> {
+    let mut args = counted_keys(generator, true);
+    let keys = args.len() - 1;
+    let stored = matches!(kind, Combined::Stored | Combined::StoredDifference);
+    let difference = matches!(kind, Combined::Difference | Combined::StoredDifference);
+    if generator.rng.percent(if difference { 3 } else { 40 }) {
+        args.push(generator.word("WEIGHTS"));
+        let weights = match generator.rng.below(12) {
+            0 => generator.rng.below(4),
+            _ => keys,
+        };
+        for _ in 0..weights {
+            args.push(score(generator));
+        }
+    }
+    if generator.rng.percent(if difference { 3 } else { 40 }) {
+        args.push(generator.word("AGGREGATE"));
+        if generator.rng.percent(95) {
+            args.push(generator.one_of(&["SUM", "MIN", "MAX", "SUM", "MIN", "MAX", "AVG"]));
+        }
+    }
+    generator.maybe(if stored { 3 } else { 50 }, "WITHSCORES", &mut args);
+    generator.maybe(2, "FOO", &mut args);
+    if stored {
+        args.insert(0, key(generator));
+    }
+    args
+}
+
+fn zintercard(generator: &mut Generator<'_>) -> Vec<Arg> {
+    let mut args = counted_keys(generator, true);
+    if generator.rng.percent(50) {
+        args.push(generator.word("LIMIT"));
+        if generator.rng.percent(95) {
+            args.push(generator.count());
+        }
+    }
+    generator.maybe(3, "FOO", &mut args);
+    args
 }
 
 fn zscan(generator: &mut Generator<'_>) -> Vec<Arg> {

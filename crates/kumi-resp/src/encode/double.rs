@@ -52,6 +52,19 @@ impl Text {
         text
     }
 
+    /// The text without the special case of whole numbers.
+    pub(super) fn shortest_of(value: f64) -> Self {
+        if value == 0.0 || !value.is_finite() {
+            return Self::new(value);
+        }
+        let mut text = Self {
+            buf: [0; MAX_TEXT],
+            len: 0,
+        };
+        text.shortest(value);
+        text
+    }
+
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.buf[..self.len]
     }

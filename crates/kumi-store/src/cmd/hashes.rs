@@ -383,7 +383,7 @@ fn list(
     Ok(())
 }
 
-fn limits(ctx: &Ctx<'_>) -> HashLimits {
+pub(super) fn limits(ctx: &Ctx<'_>) -> HashLimits {
     let settings = ctx.settings();
     HashLimits {
         entries: settings.hash_max_listpack_entries,

@@ -645,9 +645,9 @@ fn pop_verb(side: Side) -> &'static [u8] {
     }
 }
 
-fn limits(ctx: &Ctx<'_>) -> ListLimits {
+pub(super) fn limits(ctx: &Ctx<'_>) -> ListLimits {
     ListLimits {
         fill: i32::try_from(ctx.settings().list_max_listpack_size).unwrap_or(i32::MAX),
-        ..ListLimits::default()
+        plain_bytes: ctx.debug_switches().plain_node_bytes,
     }
 }

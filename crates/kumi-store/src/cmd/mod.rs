@@ -6,6 +6,7 @@ mod client;
 mod config;
 mod connection;
 mod debug;
+mod dump;
 mod elements;
 mod expire;
 mod hashes;
@@ -28,6 +29,8 @@ mod sorted_sets;
 mod strings;
 mod transactions;
 
+pub(crate) use debug::SavedKey;
+
 use crate::command::Command;
 
 /// Every row there is.
@@ -42,6 +45,7 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     hyperloglog::COMMANDS,
     lists::COMMANDS,
     keys::COMMANDS,
+    dump::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,

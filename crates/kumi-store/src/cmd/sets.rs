@@ -376,7 +376,7 @@ fn sscan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     })
 }
 
-fn limits(ctx: &Ctx<'_>) -> SetLimits {
+pub(super) fn limits(ctx: &Ctx<'_>) -> SetLimits {
     let settings = ctx.settings();
     SetLimits {
         intset_entries: settings.set_max_intset_entries,

@@ -609,7 +609,7 @@ fn rank(ctx: &mut Ctx<'_>, args: Args<'_>, reverse: bool) -> CommandResult {
     Ok(())
 }
 
-fn limits(ctx: &Ctx<'_>) -> ZsetLimits {
+pub(super) fn limits(ctx: &Ctx<'_>) -> ZsetLimits {
     let settings = ctx.settings();
     ZsetLimits {
         entries: settings.zset_max_listpack_entries,

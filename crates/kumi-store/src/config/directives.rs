@@ -323,7 +323,7 @@ pub const TABLE: &[Directive] = &[
     row("save", Kind::Special(Special::Save), "", SET, Refused { when: |v| *v != Value::SavePoints(Vec::new()), why: NO_SNAPSHOTS }),
     row("dbfilename", Kind::Text(database_file), "dump.rdb", GUARDED, Inert(SNAPSHOTS)),
     row("stop-writes-on-bgsave-error", BOOL, "yes", SET, Inert(SNAPSHOTS)),
-    row("rdbcompression", BOOL, "yes", SET, Inert(SNAPSHOTS)),
+    row("rdbcompression", BOOL, "yes", SET, Live(|s, v| s.rdbcompression = v.is_yes())),
     row("rdbchecksum", BOOL, "yes", FIXED, Inert(SNAPSHOTS)),
     row("rdb-save-incremental-fsync", BOOL, "yes", SET, Inert(SNAPSHOTS)),
     row("rdb-del-sync-files", BOOL, "no", SET, Inert(SNAPSHOTS)),

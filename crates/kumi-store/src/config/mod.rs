@@ -37,6 +37,7 @@ pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
 pub use settings::{Access, BindAddress, LogLevel, Settings, Supervision};
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
+pub(crate) use value::parse_memory;
 pub use value::{Kind, Unit, Value};
 
 /// The source of a change, which decides what may be changed.

@@ -58,6 +58,8 @@ pub struct Settings {
     pub zset_max_listpack_entries: usize,
     /// A sorted set with a longer member is a `skiplist` by encoding.
     pub zset_max_listpack_value_bytes: usize,
+    /// Whether long strings in payloads of DUMP are compressed.
+    pub rdbcompression: bool,
     /// Which keyspace events go out.
     pub notify: NotifyFlags,
     /// Commands at least this slow enter the slow log; 0 logs all, negative none.
@@ -231,6 +233,7 @@ impl Settings {
             set_max_listpack_value_bytes: 64,
             zset_max_listpack_entries: 128,
             zset_max_listpack_value_bytes: 64,
+            rdbcompression: true,
             maxmemory_bytes: 0,
             notify: NotifyFlags::NONE,
             slowlog_log_slower_than_us: 0,

@@ -234,7 +234,7 @@ pub(super) fn parse_decimal(word: &[u8]) -> Option<i64> {
 }
 
 /// Bytes, with a unit or without. No digits at all are zero, and too many are the largest number, as in Redis.
-pub(super) fn parse_memory(word: &[u8]) -> Option<u64> {
+pub(crate) fn parse_memory(word: &[u8]) -> Option<u64> {
     // Redis reads a C string here, which ends at a zero byte.
     let word = word.split(|&byte| byte == 0).next().unwrap_or(word);
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -28,9 +28,11 @@ pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
 pub(crate) use waiters::Waiters;
 pub(crate) use watch::Watchers;
 
+use crate::cmd::SavedKey;
 use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
 use crate::propagation::Propagation;
+use crate::types::list::ListLimits;
 use deadlines::Deadlines;
 use hints::Hints;
 use std::collections::BTreeSet;
@@ -62,6 +64,24 @@ pub(crate) struct KeyspaceStats {
 pub(crate) struct DataLimits {
     pub(crate) max_keys: usize,
     pub(crate) max_value_bytes: usize,
+}
+
+/// What DEBUG changes about stored values and payloads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DebugSwitches {
+    /// DEBUG QUICKLIST-PACKED-THRESHOLD: elements of lists from this size on are nodes of their own.
+    pub(crate) plain_node_bytes: usize,
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: RESTORE takes any checksum.
+    pub(crate) skip_checksum: bool,
+}
+
+impl Default for DebugSwitches {
+    fn default() -> Self {
+        Self {
+            plain_node_bytes: ListLimits::default().plain_bytes,
+            skip_checksum: false,
+        }
+    }
 }
 
 /// Data that was let go of. Dropping it may take long, so the front does that on another thread.
@@ -193,6 +213,9 @@ pub(crate) struct Keyspace {
     first_deadlines: BTreeSet<(u64, usize)>,
     pub(crate) notify: NotifyFlags,
     pub(crate) limits: DataLimits,
+    pub(crate) debug: DebugSwitches,
+    /// What DEBUG RELOAD serialised last.
+    pub(crate) saved: Option<Vec<SavedKey>>,
     /// Some session is subscribed to a channel or a pattern, so that events may be heard.
     pub(crate) has_listeners: bool,
     events: Vec<KeyEvent>,
@@ -229,6 +252,8 @@ impl Keyspace {
             first_deadlines: BTreeSet::new(),
             notify: NotifyFlags::default(),
             limits: DataLimits::default(),
+            debug: DebugSwitches::default(),
+            saved: None,
             has_listeners: false,
             events: Vec::new(),
             watchers: Watchers::default(),

@@ -8,6 +8,7 @@
 //! - `read.rs`: lengths, strings, doubles; `decode.rs`: a value of any type but streams; `stream.rs`: streams
 //! - `old.rs`: the packed forms of older versions (ziplist, zipmap, intset)
 //! - `write.rs`: everything that is written; `dump.rs`: the footer of a DUMP payload
+//! - `value.rs`: values of keys, from how they are stored and back
 //!
 //! Files as such (their header, databases, deadlines, checksum) are not read here.
 
@@ -16,12 +17,14 @@ mod dump;
 mod old;
 mod read;
 mod stream;
+mod value;
 mod write;
 
 pub(crate) use decode::decode;
 pub(crate) use dump::{DumpError, open, seal};
 pub(crate) use read::{Input, Reader};
 pub(crate) use stream::write_stream;
+pub(crate) use value::{Builder, Built, ValueLimits, write_value};
 pub(crate) use write::{Compression, Writer};
 
 use crate::types::packed::PackedList;

@@ -7,7 +7,7 @@ use super::{Clients, Effect, Store, Telemetry};
 use crate::command::CommandIndex;
 use crate::config::{Config, Settings};
 use crate::host::Host;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{DebugSwitches, Keyspace};
 use crate::output::Outputs;
 use crate::pubsub::{Kind, Pubsub};
 use crate::reply::Reply;
@@ -38,6 +38,11 @@ impl<'a> Ctx<'a> {
     /// All databases, for commands that act on more than one key's data.
     pub(crate) fn shard(&mut self) -> &mut Keyspace {
         &mut self.store.keyspace
+    }
+
+    /// What DEBUG has changed about stored values and payloads.
+    pub(crate) fn debug_switches(&self) -> DebugSwitches {
+        self.store.keyspace.debug
     }
 
     pub(crate) fn settings(&self) -> &Settings {

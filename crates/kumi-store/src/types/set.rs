@@ -250,6 +250,12 @@ impl Set {
         }
     }
 
+    /// Gives a set that a command has just computed the encoding `hashtable`.
+    pub(crate) fn become_hashtable(&mut self, seed: Seed) {
+        self.encoding = SetEncoding::Hashtable;
+        self.reform(seed);
+    }
+
     /// Takes over a small set that was kept elsewhere, as [`Set::small`] gave it out.
     pub(crate) fn from_small(kind: SmallSet, bytes: Vec<u8>) -> Self {
         let form = if kind.ints {

@@ -275,6 +275,11 @@ impl Zset {
         Zset::from_small(ZsetEncoding::Listpack, Vec::new())
     }
 
+    /// An empty sorted set with an encoding that a command has chosen.
+    pub(crate) fn with_encoding(encoding: ZsetEncoding) -> Self {
+        Zset::from_small(encoding, Vec::new())
+    }
+
     /// Takes over a small sorted set that was kept elsewhere, as [`Zset::small`] gave it out.
     pub(crate) fn from_small(encoding: ZsetEncoding, bytes: Vec<u8>) -> Self {
         Zset {
@@ -333,7 +338,9 @@ impl Zset {
             self.encoding = ZsetEncoding::Skiplist;
         } else if self.encoding == ZsetEncoding::Skiplist {
             self.encoding = ZsetEncoding::Listpack;
-            self.pack();
+            if stays_packed(self.view().len(), self.heap_bytes(), true) {
+                self.pack();
+            }
         }
     }
 
@@ -460,14 +467,13 @@ impl Zset {
         }
     }
 
+    /// Makes it a packed block, with scores as the name wants them.
     fn pack(&mut self) {
-        if let Form::Tree(tree) = &self.form {
-            let mut block = PackedZset::from_bytes(Vec::new());
-            for key in tree.iter_from(0) {
-                block.push_back(key.member, key.score, self.encoding);
-            }
-            self.form = Form::Packed(block);
+        let mut block = PackedZset::from_bytes(Vec::new());
+        for (member, score) in self.view().iter() {
+            block.push_back(&member, score, self.encoding);
         }
+        self.form = Form::Packed(block);
     }
 }
 

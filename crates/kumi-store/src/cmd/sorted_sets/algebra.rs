@@ -13,7 +13,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Entry, Keys, Look, Type};
 use crate::types::packed::Elem;
 use crate::types::set::{Set, SetRef};
-use crate::types::zset::{Zset, ZsetLimits, ZsetRef};
+use crate::types::zset::{Zset, ZsetEncoding, ZsetLimits, ZsetRef};
 use kumi_resp::Args;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ fn answer(ctx: &mut Ctx<'_>, args: Args<'_>, name: &str, operation: Operation) -
     let limits = limits(ctx);
     let (mut keys, reply) = ctx.keys_and_reply();
     let request = parse(&mut keys, args, 1, name, operation, Form::Members)?;
-    let result = compute(&mut keys, &request, operation, limits)?;
+    let (result, _) = compute(&mut keys, &request, operation, limits)?;
     let zset = result.view();
     let nested = request.with_scores && reply.is_resp3();
     let flat = request.with_scores && !nested;
@@ -185,7 +185,8 @@ fn compute_and_store(
     let limits = limits(ctx);
     let mut keys = ctx.keys();
     let request = parse(&mut keys, args, 2, name, operation, Form::Stored)?;
-    let result = compute(&mut keys, &request, operation, limits)?;
+    let (mut result, longest) = compute(&mut keys, &request, operation, limits)?;
+    result.settle(longest, limits);
     store(ctx, &args[1], result, name)
 }
 
@@ -282,14 +283,16 @@ fn parse<'a>(
     Ok(request)
 }
 
+/// The result, and the length of its longest member.
 fn compute(
     keys: &mut Keys<'_>,
     request: &Request<'_>,
     operation: Operation,
     limits: ZsetLimits,
-) -> Result<Zset, CommandError> {
+) -> Result<(Zset, usize), CommandError> {
     let seed = keys.seed();
-    let (mut result, mut longest) = (Zset::new(), 0);
+    // As in Redis, small results are packed only when they are stored; -0 is the integer 0 from then on.
+    let (mut result, mut longest) = (Zset::with_encoding(ZsetEncoding::Skiplist), 0);
     if operation == Operation::Union {
         for source in &request.sources {
             let Some(members) = members(keys, source.key, Look::Quiet)? else {
@@ -313,8 +316,7 @@ fn compute(
             result.insert(&member, score, limits, seed);
         }
     }
-    result.settle(longest, limits);
-    Ok(result)
+    Ok((result, longest))
 }
 
 type Scored = Vec<(Box<[u8]>, f64)>;

@@ -158,27 +158,33 @@ struct Options {
 }
 
 impl Options {
-    /// Reads the options. What a command decides itself is no option of it.
-    fn parse(words: Args<'_>, by: Option<By>, reverse: Option<bool>) -> Result<Self, CommandError> {
+    /// Reads the options. What a command decides itself is no option of it; a command that stores takes no WITHSCORES.
+    fn parse(
+        words: Args<'_>,
+        by: Option<By>,
+        reverse: Option<bool>,
+        takes_scores: bool,
+    ) -> Result<Self, CommandError> {
         let (mut chosen, mut rev) = (by, reverse);
         let (mut with_scores, mut limit) = (false, None);
         let mut at = 0;
         while let Some(word) = words.get(at) {
             match word.to_ascii_lowercase().as_slice() {
-                b"withscores" => with_scores = true,
+                b"withscores" if takes_scores => with_scores = true,
                 b"limit" if at + 2 < words.len() => {
                     limit = Some((integer(&words[at + 1])?, integer(&words[at + 2])?));
                     at += 2;
                 }
-                b"rev" if reverse.is_none() => rev = Some(true),
-                b"byscore" if by.is_none() => chosen = Some(By::Score),
-                b"bylex" if by.is_none() => chosen = Some(By::Lex),
+                b"rev" if rev.is_none() => rev = Some(true),
+                b"byscore" if chosen.is_none() => chosen = Some(By::Score),
+                b"bylex" if chosen.is_none() => chosen = Some(By::Lex),
                 _ => return Err(CommandError::SYNTAX),
             }
             at += 1;
         }
         let by = chosen.unwrap_or(By::Rank);
-        if limit.is_some() && by == By::Rank {
+        // Redis looks at the count alone, and -1 is what it is without LIMIT.
+        if limit.is_some_and(|(_, count)| count != -1) && by == By::Rank {
             return Err(CommandError::fixed(
                 "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
             ));
@@ -198,7 +204,7 @@ impl Options {
 
     /// What LIMIT leaves of a range, counted from the end the range is read from.
     fn limited(self, ranks: Range<usize>) -> Range<usize> {
-        let Some((offset, count)) = self.limit else {
+        let Some((offset, count)) = self.limit.filter(|_| self.by != By::Rank) else {
             return ranks;
         };
         let Ok(offset) = usize::try_from(offset) else {
@@ -218,7 +224,7 @@ impl Options {
 }
 
 fn list(ctx: &mut Ctx<'_>, args: Args<'_>, by: Option<By>, reverse: Option<bool>) -> CommandResult {
-    let options = Options::parse(args.tail(4), by, reverse)?;
+    let options = Options::parse(args.tail(4), by, reverse, true)?;
     // A range of scores or members that is read backwards names its upper end first.
     let swapped = options.reverse && options.by != By::Rank;
     let (min, max) = if swapped { (3, 2) } else { (2, 3) };
@@ -252,7 +258,7 @@ fn list(ctx: &mut Ctx<'_>, args: Args<'_>, by: Option<By>, reverse: Option<bool>
 }
 
 pub(super) fn zrangestore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let options = Options::parse(args.tail(5), None, None)?;
+    let options = Options::parse(args.tail(5), None, None, false)?;
     if options.with_scores {
         return Err(CommandError::SYNTAX);
     }

@@ -80,11 +80,15 @@ fn parse(args: Args<'_>, at: usize) -> Result<Pop, CommandError> {
         b"max" => true,
         _ => return Err(CommandError::SYNTAX),
     };
-    let count = match args.len() - end - 1 {
-        0 => 1,
-        2 if args[end + 1].eq_ignore_ascii_case(b"count") => above_zero(&args[end + 2], COUNT)?,
+    let options = args.tail(end + 1);
+    let count = match options.get(1) {
+        Some(count) if options[0].eq_ignore_ascii_case(b"count") => above_zero(count, COUNT)?,
+        None if options.is_empty() => 1,
         _ => return Err(CommandError::SYNTAX),
     };
+    if options.len() > 2 {
+        return Err(CommandError::SYNTAX);
+    }
     Ok(Pop {
         keys: at + 1..end,
         highest,

@@ -219,15 +219,28 @@ impl Keys<'_> {
         key: &[u8],
         collection: T,
     ) -> Result<(), CommandError> {
+        self.put_collection_until(key, collection, Expiry::Clear)
+    }
+
+    /// The same with a deadline.
+    ///
+    /// # Errors
+    /// When a configured limit on keys would be exceeded; nothing changed then.
+    pub(crate) fn put_collection_until<T: Collection>(
+        &mut self,
+        key: &[u8],
+        collection: T,
+        expiry: Expiry,
+    ) -> Result<(), CommandError> {
         if collection.is_empty() && T::GOES_WHEN_EMPTY {
             self.remove(key);
             return Ok(());
         }
         match collection.small() {
             Some((form, bytes)) if bytes.len() <= INLINE_MAX => {
-                self.put(key, NewValue::Small(T::TYPE, form, bytes), Expiry::Clear)
+                self.put(key, NewValue::Small(T::TYPE, form, bytes), expiry)
             }
-            _ => self.put(key, NewValue::Boxed(collection.into_value()), Expiry::Clear),
+            _ => self.put(key, NewValue::Boxed(collection.into_value()), expiry),
         }
     }
 

@@ -96,6 +96,44 @@ fn every_recorded_value_is_read() {
     assert_eq!(kinds, BTreeSet::from(covered));
 }
 
+/// RESTORE makes of each value what the server that dumped it had: the type, the encoding and the digest.
+#[test]
+fn every_value_of_7_2_is_restored_with_its_encoding_and_digest() {
+    let mut lab = crate::testing::Lab::new();
+    lab.allow_debug();
+    for line in REDIS_7_2.lines().map(json::parse) {
+        let Some(key) = line.get("key").and_then(Value::as_str) else {
+            continue;
+        };
+        let text = |name: &str| line[name].as_str().expect("it is a string").to_owned();
+        let payload = unhex(&text("dump"));
+        let ttl = match line["pexpiretime"] {
+            Value::Number(deadline) if deadline > 0 => deadline.to_string(),
+            _ => "0".to_owned(),
+        };
+        let words = [
+            b"RESTORE".as_slice(),
+            key.as_bytes(),
+            ttl.as_bytes(),
+            &payload,
+            b"ABSTTL",
+        ];
+        assert_eq!(lab.send(lab.client, &words), "+OK\r\n", "{key}");
+        lab.check(&[(
+            &format!("DEBUG DIGEST-VALUE {key}"),
+            &format!("*1\r\n+{}\r\n", text("digest")),
+        )]);
+        let kind = text("type");
+        assert_eq!(lab.run(&format!("TYPE {key}")), format!("+{kind}\r\n"));
+        let encoding = text("encoding");
+        let shown = lab.run(&format!("OBJECT ENCODING {key}"));
+        let shown = shown.split("\r\n").nth(1).unwrap_or_default();
+        // A short string that was changed in place is raw until it is dumped.
+        let short = kind == "string" && encoding == "raw" && shown == "embstr";
+        assert!(shown == encoding || short, "{key}: {shown}, not {encoding}");
+    }
+}
+
 /// Version 10 has no active times; a reader takes the seen time for it.
 fn without_active_times(stream: &Stream) -> Stream {
     let mut stream = stream.clone();

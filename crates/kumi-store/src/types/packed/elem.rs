@@ -118,6 +118,13 @@ impl Deref for Text<'_> {
     }
 }
 
+impl AsRef<[u8]> for Text<'_> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 /// An encoded element before it is written: the head on the stack, the string where it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Encoded<'a> {

@@ -1,0 +1,239 @@
+//! DUMP and RESTORE: values in Redis's own serialisation, which `rdb/` reads and writes.
+//!
+//! A payload is untrusted whatever its checksum says: what is not a right value is an error before
+//! anything changes.
+
+use super::parse::integer;
+use super::{hashes, lists, sets, sorted_sets};
+use crate::command::{Command, Group, category, flag};
+use crate::config::NotifyFlags;
+use crate::ctx::Ctx;
+use crate::error::{CommandError, CommandResult};
+use crate::key_spec::{KeySpec, key};
+use crate::keyspace::{Expiry, Keys, Look, NewValue, Value, ValueRef, access_clock};
+use crate::number::format_u64;
+use crate::rdb::{
+    Builder, Built, Compression, DumpError, Reader, ValueLimits, Writer, decode, open, seal,
+    write_value,
+};
+use kumi_resp::Args;
+
+const BASE: Command = Command {
+    categories: category::KEYSPACE,
+    group: Group::Generic,
+    since: "2.6.0",
+    ..Command::BASE
+};
+const RESTORE: Command = Command {
+    arity: -4,
+    flags: flag::WRITE | flag::DENYOOM,
+    categories: category::KEYSPACE | category::DANGEROUS,
+    keys: &[KeySpec::one(1, key::OW | key::UPDATE)],
+    complexity: "O(N*log(N)) for a sorted set of N members, O(N) for other values of size N.",
+    usage: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+    run: restore,
+    ..BASE
+};
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        name: "dump",
+        arity: 2,
+        flags: flag::READONLY,
+        keys: &[KeySpec::one(1, key::RO | key::ACCESS)],
+        complexity: "O(N), N being the size of the value.",
+        summary: "Returns the value of a key in the serialisation of Redis.",
+        usage: "key",
+        tips: &["nondeterministic_output"],
+        run: dump,
+        ..BASE
+    },
+    Command {
+        name: "restore",
+        summary: "Creates a key from a value that DUMP returned.",
+        ..RESTORE
+    },
+    Command {
+        name: "restore-asking",
+        flags: flag::WRITE | flag::DENYOOM | flag::ASKING,
+        group: Group::Server,
+        since: "3.0.0",
+        summary: "The same as RESTORE, for the migration of hash slots.",
+        ..RESTORE
+    },
+];
+
+/// Longer strings are not copied into the key's entry.
+const SHORT_STRING: usize = 1024;
+
+fn dump(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let compression = compression(ctx);
+    let (mut keys, reply) = ctx.keys_and_reply();
+    match keys.look(&args[1], Look::Read) {
+        Some(entry) => reply.bulk(payload(entry.value(), compression)),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let options = Options::parse(args)?;
+    let key = &args[1];
+    if !options.replace && ctx.keys().look(key, Look::Write).is_some() {
+        return Err(CommandError::fixed(
+            "BUSYKEY Target key name already exists.",
+        ));
+    }
+    let ttl = integer(&args[2])?;
+    if ttl < 0 {
+        return Err(CommandError::fixed("ERR Invalid TTL value, must be >= 0"));
+    }
+    let built = read_payload(ctx, &args[3])?;
+    let now_ms = ctx.now.unix_ms();
+    let expiry = match ttl {
+        0 => Expiry::Clear,
+        at if options.absolute => Expiry::At(at as u64),
+        // What no signed number holds has passed, as in Redis.
+        after => Expiry::At(u64::try_from(after.wrapping_add(now_ms as i64)).unwrap_or(0)),
+    };
+    let clock = access_clock(now_ms).wrapping_sub(options.idle_s) & 0xFF_FFFF;
+    let mut keys = ctx.keys();
+    let existed = options.replace && keys.exists(key);
+    if matches!(expiry, Expiry::At(deadline) if keys.is_due(deadline)) {
+        if existed {
+            keys.remove(key);
+            keys.notify(NotifyFlags::GENERIC, "del", key);
+            ctx.dirty(1);
+            ctx.propagate_as([b"DEL".as_slice(), key]);
+        }
+        ctx.reply.ok();
+        return Ok(());
+    }
+    keys.admit_keys(usize::from(!existed))?;
+    if existed {
+        keys.remove(key);
+    }
+    put(&mut keys, key, built, expiry)?;
+    if let Some(entry) = keys.look(key, Look::Quiet) {
+        entry.set_access_clock(clock);
+    }
+    keys.notify(NotifyFlags::GENERIC, "restore", key);
+    ctx.dirty(1);
+    if let (Expiry::At(deadline), false) = (expiry, options.absolute)
+        && ctx.propagates()
+    {
+        let deadline = format_u64(deadline);
+        let tail = args.tail(3);
+        let words = [b"RESTORE".as_slice(), key, &deadline].into_iter();
+        ctx.propagate_as(words.chain(tail.iter()).chain([b"ABSTTL".as_slice()]));
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// The options behind RESTORE's payload.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    replace: bool,
+    absolute: bool,
+    /// For how long the key has not been used.
+    idle_s: u32,
+}
+
+impl Options {
+    fn parse(args: Args<'_>) -> Result<Self, CommandError> {
+        let mut options = Options::default();
+        let (mut idle, mut frequency) = (None, None);
+        let mut at = 4;
+        while let Some(word) = args.get(at) {
+            let more = args.get(at + 1);
+            match (word.to_ascii_lowercase().as_slice(), more) {
+                (b"replace", _) => options.replace = true,
+                (b"absttl", _) => options.absolute = true,
+                (b"idletime", Some(text)) if frequency.is_none() => {
+                    let seconds = integer(text)?;
+                    if seconds < 0 {
+                        return Err(CommandError::fixed(
+                            "ERR Invalid IDLETIME value, must be >= 0",
+                        ));
+                    }
+                    idle = Some(seconds);
+                    at += 1;
+                }
+                (b"freq", Some(text)) if idle.is_none() => {
+                    let value = integer(text)?;
+                    if !(0..=255).contains(&value) {
+                        return Err(CommandError::fixed(
+                            "ERR Invalid FREQ value, must be >= 0 and <= 255",
+                        ));
+                    }
+                    frequency = Some(value);
+                    at += 1;
+                }
+                _ => return Err(CommandError::SYNTAX),
+            }
+            at += 1;
+        }
+        // The clock has 24 bits.
+        options.idle_s = (idle.unwrap_or(0) & 0xFF_FFFF) as u32;
+        Ok(options)
+    }
+}
+
+/// The limits of encodings that the configuration sets.
+pub(super) fn limits(ctx: &Ctx<'_>) -> ValueLimits {
+    ValueLimits {
+        list: lists::limits(ctx),
+        set: sets::limits(ctx),
+        sorted_set: sorted_sets::limits(ctx),
+        hash: hashes::limits(ctx),
+    }
+}
+
+pub(super) fn compression(ctx: &Ctx<'_>) -> Compression {
+    if ctx.settings().rdbcompression {
+        Compression::Lzf
+    } else {
+        Compression::None
+    }
+}
+
+/// The DUMP payload of a value.
+pub(super) fn payload(value: ValueRef<'_>, compression: Compression) -> Vec<u8> {
+    let mut payload = Vec::new();
+    write_value(&mut Writer::new(&mut payload, compression), value);
+    seal(&mut payload);
+    payload
+}
+
+/// Reads a DUMP payload.
+fn read_payload(ctx: &mut Ctx<'_>, payload: &[u8]) -> Result<Built, CommandError> {
+    let refused = |error: DumpError| CommandError::new(error.to_string());
+    let skip_checksum = ctx.debug_switches().skip_checksum;
+    let (kind, value) = open(payload, skip_checksum).map_err(refused)?;
+    let mut builder = Builder::new(kind, limits(ctx), ctx.keys().seed());
+    decode(kind, &mut Reader::new(value), &mut builder).map_err(|error| {
+        tracing::warn!(%error, "a DUMP payload is no right value");
+        refused(DumpError::Format)
+    })?;
+    Ok(builder.finish())
+}
+
+/// Stores a value that was read under a free key.
+pub(super) fn put(keys: &mut Keys<'_>, key: &[u8], built: Built, expiry: Expiry) -> CommandResult {
+    match built {
+        Built::Nothing => Ok(()),
+        Built::String(value) if value.len() <= SHORT_STRING => {
+            keys.put(key, NewValue::parse(&value), expiry)
+        }
+        Built::String(value) => keys.put(key, NewValue::Boxed(Value::Bytes(value)), expiry),
+        Built::List(list) => keys.put_collection_until(key, list, expiry),
+        Built::Set(set) => keys.put_collection_until(key, set, expiry),
+        Built::SortedSet(zset) => keys.put_collection_until(key, zset, expiry),
+        Built::Hash(hash) => keys.put_collection_until(key, hash, expiry),
+        Built::Stream(stream) => keys.put_collection_until(key, stream, expiry),
+    }
+}
+
+#[cfg(test)]
+mod tests;
