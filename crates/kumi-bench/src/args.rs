@@ -30,6 +30,14 @@ pub(crate) enum Command {
     Unison(UnisonArgs),
     /// Measure membership of 1,000 nodes in virtual time, beside foca and chitchat
     Cluster(ClusterArgs),
+    /// Measure kumi-jobs beside BullMQ, apalis and oxana, and its queue in memory beside a channel
+    Jobs(JobsArgs),
+    /// Run kumi's client of one measurement (started by `jobs` itself)
+    #[command(hide = true)]
+    JobsClient(JobsClientArgs),
+    /// Run tasks through the queue in memory (started by `jobs` itself)
+    #[command(hide = true)]
+    JobsMemory(JobsMemoryArgs),
     /// Hold idle connections until standard input closes (started by `store` itself)
     #[command(hide = true)]
     IdleClient(IdleClientArgs),
@@ -254,6 +262,80 @@ pub(crate) enum ClusterPart {
     FlipFlop,
     /// Fewer nodes, beside chitchat
     Chitchat,
+}
+
+/// What `jobs` takes.
+#[derive(Debug, Args)]
+pub(crate) struct JobsArgs {
+    /// Tasks of one run
+    #[arg(long, default_value = "100000", value_name = "N")]
+    pub(crate) tasks: NonZeroUsize,
+
+    /// Tasks of one run of the queue in memory
+    #[arg(long, default_value = "1000000", value_name = "N")]
+    pub(crate) memory_tasks: NonZeroUsize,
+
+    /// Interleaved runs, of which the median counts
+    #[arg(long, default_value = "5", value_name = "N")]
+    pub(crate) runs: NonZeroUsize,
+
+    /// Measure only these parts; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    pub(crate) only: Vec<JobsPart>,
+
+    /// Measure kumi alone
+    #[arg(long)]
+    pub(crate) no_peers: bool,
+
+    /// The redis-server that all queues are on
+    #[arg(long, default_value = "redis-server", value_name = "PATH")]
+    pub(crate) redis_server: PathBuf,
+
+    /// The node that runs BullMQ
+    #[arg(long, default_value = "node", value_name = "PATH")]
+    pub(crate) node: PathBuf,
+
+    /// Do not pin servers and clients to different cores
+    #[arg(long)]
+    pub(crate) no_pin: bool,
+}
+
+impl JobsArgs {
+    /// Whether a part was asked for; without `--only`, every part was.
+    pub(crate) fn wants(&self, part: JobsPart) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// One independent part of the job measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JobsPart {
+    /// Tasks that wait are run by one worker
+    Drain,
+    /// Tasks are enqueued one at a time, 64 at a time and in bulk
+    Enqueue,
+    /// How soon an idle worker starts a task, and what it sends meanwhile
+    Idle,
+    /// Bytes per queued task, and the queue in memory
+    Memory,
+}
+
+/// What kumi's client takes.
+#[derive(Debug, Args)]
+pub(crate) struct JobsClientArgs {
+    #[arg(long)]
+    pub(crate) keep: usize,
+    pub(crate) url: String,
+    pub(crate) operation: String,
+    pub(crate) count: usize,
+    pub(crate) concurrency: usize,
+}
+
+/// What a run of the queue in memory takes.
+#[derive(Debug, Args)]
+pub(crate) struct JobsMemoryArgs {
+    #[arg(long)]
+    pub(crate) tasks: usize,
 }
 
 /// What the idle client takes.

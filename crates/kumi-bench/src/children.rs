@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{self, ChildStdout, Command, ExitStatus};
+use std::process::{self, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,6 +74,7 @@ impl Nursery {
             nursery: self.clone(),
             id,
             pid: child.id(),
+            stdin: child.stdin.take(),
             stdout: child.stdout.take(),
         };
         state.children.insert(id, child);
@@ -100,6 +101,7 @@ pub(crate) struct Child {
     nursery: Nursery,
     id: u64,
     pid: u32,
+    pub(crate) stdin: Option<ChildStdin>,
     pub(crate) stdout: Option<ChildStdout>,
 }
 

@@ -8,6 +8,7 @@ mod args;
 mod children;
 mod cluster;
 mod cores;
+mod jobs;
 mod muf;
 mod procfs;
 mod progress;
@@ -34,6 +35,9 @@ fn main() -> ExitCode {
         Command::Muf(args) => muf::run(&args),
         Command::Unison(args) => unison::run(&args),
         Command::Cluster(args) => cluster::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
+        Command::JobsClient(args) => jobs::ours::run(&args),
+        Command::JobsMemory(args) => jobs::run_memory(&args),
         Command::IdleClient(args) => store::idle::hold_connections(&args),
         Command::EngineRun(args) => store::engine::run(&args),
         Command::EchoServer(args) => store::echo::run(&args),

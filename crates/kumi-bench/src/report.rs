@@ -22,6 +22,7 @@ pub(crate) enum Goal {
     RatioAtLeast(f64),
     /// As a multiple of the named server's figure. Not judged in a run without that server.
     RatioAtMostOf(&'static str, f64),
+    RatioAtLeastOf(&'static str, f64),
 }
 
 impl Goal {
@@ -34,6 +35,7 @@ impl Goal {
             Goal::RatioAtMost(limit) => Some(row.ratio(OURS, reference)? <= limit),
             Goal::RatioAtLeast(limit) => Some(row.ratio(OURS, reference)? >= limit),
             Goal::RatioAtMostOf(server, limit) => Some(row.ratio(OURS, server)? <= limit),
+            Goal::RatioAtLeastOf(server, limit) => Some(row.ratio(OURS, server)? >= limit),
         }
     }
 }
@@ -45,7 +47,8 @@ impl fmt::Display for Goal {
             Goal::AtLeast(limit) => write!(f, ">={}", number(limit)),
             Goal::RatioAtMost(limit) => write!(f, "ratio<={limit:.3}"),
             Goal::RatioAtLeast(limit) => write!(f, "ratio>={limit:.3}"),
-            Goal::RatioAtMostOf(server, limit) => write!(f, "{server}*{limit:.3}"),
+            Goal::RatioAtMostOf(server, limit) => write!(f, "<={server}*{limit:.3}"),
+            Goal::RatioAtLeastOf(server, limit) => write!(f, ">={server}*{limit:.3}"),
         }
     }
 }
@@ -80,6 +83,34 @@ impl Row {
     pub(crate) fn goal(mut self, goal: Option<Goal>) -> Row {
         self.goal = goal;
         self
+    }
+
+    /// Sets the goal of a row that has its figures already.
+    pub(crate) fn aim(&mut self, goal: Option<Goal>) {
+        self.goal = goal;
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The server with the largest median, this one left out.
+    pub(crate) fn largest_other(&self, server: &str) -> Option<&'static str> {
+        self.others(server).last().map(|(name, _)| *name)
+    }
+
+    /// The server with the smallest median, this one left out.
+    pub(crate) fn smallest_other(&self, server: &str) -> Option<&'static str> {
+        self.others(server).first().map(|(name, _)| *name)
+    }
+
+    fn others(&self, server: &str) -> Vec<(&'static str, f64)> {
+        let others = self.cells.iter().filter(|(name, _)| *name != server);
+        let mut others: Vec<_> = others
+            .map(|(name, sample)| (*name, sample.median()))
+            .collect();
+        others.sort_by(|a, b| a.1.total_cmp(&b.1));
+        others
     }
 
     pub(crate) fn add(&mut self, server: &'static str, sample: Sample) {
@@ -336,7 +367,7 @@ mod tests {
         assert_eq!(row.verdict(REFERENCE), None);
         row.add("valkey", Sample::single(1.5));
         assert_eq!(row.verdict(REFERENCE), Some((goal, true)));
-        assert!(figures(row)[0].ends_with("ratio_vs_redis=0.500 goal=valkey*0.600 met=yes"));
+        assert!(figures(row)[0].ends_with("ratio_vs_redis=0.500 goal=<=valkey*0.600 met=yes"));
     }
 
     #[test]

@@ -162,3 +162,38 @@ fn a_small_cluster_run_prints_a_line_per_figure_and_a_verdict() {
     }
     assert!(text.contains(" goal=<=10 met=yes"), "{text}");
 }
+
+#[test]
+fn a_small_jobs_run_prints_a_line_per_figure_and_leaves_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let args =
+        "jobs --no-peers --tasks 300 --memory-tasks 2000 --runs 1 --only drain,enqueue,memory";
+    let output = Command::new(env!("CARGO_BIN_EXE_kumi-bench"))
+        .args(args.split(' '))
+        .env("TMPDIR", temporary.path())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for name in [
+        "jobs.keep.c10.throughput",
+        "jobs.keep.c100.server_us",
+        "jobs.keep.c10.sent",
+        "jobs.keep.c10.inside",
+        "jobs.aof.keep.c100.client_us",
+        "jobs.enqueue-one.throughput",
+        "jobs.aof.enqueue-bulk.server_us",
+        "jobs.redis_bytes",
+        "jobs.memory.throughput",
+        "jobs.memory.bytes",
+    ] {
+        let start = format!("figure name={name} server=kumi value=");
+        assert!(
+            text.lines().any(|line| line.starts_with(&start)),
+            "no {start} in {text}"
+        );
+    }
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+    assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
+}

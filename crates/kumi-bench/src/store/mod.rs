@@ -10,7 +10,7 @@ mod large;
 mod memory;
 pub(crate) mod profile;
 pub(crate) mod servers;
-mod valkey;
+pub(crate) mod valkey;
 mod workloads;
 
 use std::fs;

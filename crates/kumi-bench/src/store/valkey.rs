@@ -63,7 +63,8 @@ fn binary_in(package: &Path) -> Option<PathBuf> {
     binary.is_file().then_some(binary)
 }
 
-fn cache_directory() -> Option<PathBuf> {
+/// Where the bench keeps what it installs.
+pub(crate) fn cache_directory() -> Option<PathBuf> {
     let base = env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
