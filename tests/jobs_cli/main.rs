@@ -213,6 +213,50 @@ fn an_operator_sees_and_steers_tasks() {
 }
 
 #[test]
+fn an_operator_limits_types_and_releases_crashed_workers() {
+    let server = Server::start();
+    server.ok(&["limit", "hang", "1"]);
+    let ids = [
+        server.ok(&["enqueue", "hang"]),
+        server.ok(&["enqueue", "hang"]),
+    ];
+    let name = ["--name", "crashing", "-c", "2"];
+    let arguments = [&["--type", "hang", "--exec", HANGS][..], &name].concat();
+    let mut worker = server.work(&arguments);
+    wait_until("the first one runs", || {
+        server.field(&ids[0], "state") == "running"
+    });
+    assert_eq!(server.field(&ids[1], "state"), "queued", "the type is full");
+    let owner = server.field(&ids[0], "owner");
+    let owner = owner.as_str().expect("an owner");
+    assert!(owner.starts_with("crashing~"), "{owner}");
+    let refused = server.run(&["release", owner, "--silent-for", "1h"]);
+    assert_eq!(refused.status.code(), Some(9), "it is alive");
+    end(&mut worker.0);
+    let released = server.ok(&["release", owner, "--silent-for", "0s"]);
+    assert_eq!(released, "1 given back");
+    assert_eq!(server.field(&ids[0], "state"), "queued");
+    // The bound is lifted: a second worker runs both.
+    server.ok(&["limit", "hang"]);
+    let worker = server.work(&["--type", "hang", "-c", "2", "--exec", HANGS]);
+    wait_until("both run", || {
+        ids.iter().all(|id| server.field(id, "state") == "running")
+    });
+    drop(worker);
+}
+
+/// A program that ends only when its worker does.
+const HANGS: &str = "while kill -0 $PPID 2>/dev/null; do sleep 0.2; done";
+
+/// Looks again and again, for half a minute.
+fn wait_until(what: &str, mut check: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !check() {
+        assert!(std::time::Instant::now() < deadline, "never: {what}");
+    }
+}
+
+#[test]
 fn every_move_can_be_watched() {
     let server = Server::start();
     let mut tail = server.command(&["tail"]);

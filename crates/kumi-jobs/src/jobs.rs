@@ -173,23 +173,35 @@ impl Jobs {
         self.queue.counts_by_state().await
     }
 
-    /// Brings back all dead tasks that the filter admits. Answers how many; one whose unique key is taken stays Dead.
+    /// Brings back all dead tasks, or those of one type. Returns how many; one whose unique key is taken stays Dead.
     ///
     /// # Errors
     /// If the queue fails; tasks of earlier pages are back then.
     pub async fn requeue_dead(&self, task_type: Option<Arc<str>>) -> Result<usize, QueueError> {
+        self.requeue_dead_with(task_type, |_| {}).await
+    }
+
+    /// As `requeue_dead`; after each page, `progress` is called with the number of tasks requeued so far.
+    ///
+    /// # Errors
+    /// As of `requeue_dead`.
+    pub async fn requeue_dead_with(
+        &self,
+        task_type: Option<Arc<str>>,
+        mut progress: impl FnMut(usize),
+    ) -> Result<usize, QueueError> {
         let filter = Filter {
             states: vec![TaskState::Dead],
             task_type,
         };
-        let mut count = 0;
-        let mut cursor = None;
+        let (mut count, mut cursor) = (0, None);
         loop {
             let page = self.queue.list(&filter, cursor.as_deref(), PAGE).await?;
             let ids = page.tasks.iter().map(|task| task.id).collect();
             let requeued = self.queue.requeue(ids).await?;
             let applied = |requeued: &&Requeued| matches!(requeued, Requeued::Applied(_));
             count += requeued.iter().filter(applied).count();
+            progress(count);
             cursor = page.cursor;
             if cursor.is_none() {
                 return Ok(count);
@@ -197,23 +209,35 @@ impl Jobs {
         }
     }
 
-    /// Forgets all done tasks that the filter admits. Answers how many.
+    /// Forgets all done tasks that the filter admits. Returns how many.
     ///
     /// # Errors
     /// If the queue fails; tasks of earlier pages are gone then.
-    pub async fn purge(&self, mut filter: Filter) -> Result<usize, QueueError> {
+    pub async fn purge(&self, filter: Filter) -> Result<usize, QueueError> {
+        self.purge_with(filter, |_| {}).await
+    }
+
+    /// As `purge`; after each page, `progress` is called with the number of tasks forgotten so far.
+    ///
+    /// # Errors
+    /// As of `purge`.
+    pub async fn purge_with(
+        &self,
+        mut filter: Filter,
+        mut progress: impl FnMut(usize),
+    ) -> Result<usize, QueueError> {
         if filter.states.is_empty() {
             filter.states = TaskState::ALL
                 .into_iter()
                 .filter(|s| s.is_terminal())
                 .collect();
         }
-        let mut count = 0;
-        let mut cursor = None;
+        let (mut count, mut cursor) = (0, None);
         loop {
             let page = self.queue.list(&filter, cursor.as_deref(), PAGE).await?;
             let ids = page.tasks.iter().map(|task| task.id).collect();
             count += self.queue.purge(ids).await?;
+            progress(count);
             cursor = page.cursor;
             if cursor.is_none() {
                 return Ok(count);

@@ -14,6 +14,7 @@ Exit codes:
   3  the task that was waited for is dead or cancelled
   7  the server cannot be reached, or does not let us in
   8  there is no such task or schedule
+  9  the worker to be released is alive
 
 KUMI_URL, unless it is empty, is the server's URL where --url does not name one.";
 
@@ -24,13 +25,17 @@ pub(super) enum Failure {
     /// The task that was waited for has no result.
     Ended(String),
     Missing(String),
+    /// The queue did not do it, for a reason of its own.
+    Refused(String),
     Other(anyhow::Error),
 }
 
 impl Failure {
     pub(super) fn text(&self) -> String {
         match self {
-            Self::Usage(text) | Self::Ended(text) | Self::Missing(text) => text.clone(),
+            Self::Usage(text) | Self::Ended(text) | Self::Missing(text) | Self::Refused(text) => {
+                text.clone()
+            }
             Self::Queue(error) => chain(error),
             Self::Other(error) => format!("{error:#}"),
         }
@@ -49,6 +54,7 @@ impl Failure {
             ) => 2,
             Self::Ended(_) => 3,
             Self::Missing(_) => 8,
+            Self::Refused(_) => 9,
             Self::Queue(_) | Self::Other(_) => 1,
         })
     }

@@ -4,6 +4,7 @@
 
 mod failure;
 mod options;
+mod progress;
 mod show;
 mod work;
 
@@ -11,8 +12,8 @@ use crate::terminal::{self, Terminal};
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
 use kumi_jobs::{
-    Cancel, Filter, Jobs, NewTask, Notice, Requeued, Schedule, Serial, TaskEnvelope, TaskState,
-    Timestamp, Unique,
+    Cancel, Filter, Gone, Jobs, NewTask, Notice, Released, Requeued, Schedule, Serial,
+    TaskEnvelope, TaskState, Timestamp, Unique,
 };
 pub(crate) use options::JobsOptions;
 use options::{CronTask, EnqueueOptions, FilterOptions, JobsTask};
@@ -83,7 +84,15 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
             Ok(terminal::write(text.as_bytes())?)
         }
         JobsTask::Retry { ids, task_type, .. } if ids.is_empty() => {
-            let count = jobs.requeue_dead(task_type.map(Into::into)).await?;
+            let filter = Filter {
+                states: vec![TaskState::Dead],
+                task_type: task_type.map(Into::into),
+            };
+            let bar = progress::Bar::over(&queue.counts_by_state().await?, &filter);
+            let count = jobs
+                .requeue_dead_with(filter.task_type, |count| bar.at(count))
+                .await?;
+            drop(bar);
             Ok(terminal::say(&format!("{count} requeued"))?)
         }
         JobsTask::Retry { ids, .. } => {
@@ -120,11 +129,31 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
             refused.map_or(Ok(()), Err)
         }
         JobsTask::Purge(filter) => {
-            let count = jobs.purge(as_filter(filter)).await?;
+            let filter = as_filter(filter);
+            let bar = progress::Bar::over(&queue.counts_by_state().await?, &filter);
+            let count = jobs.purge_with(filter, |count| bar.at(count)).await?;
+            drop(bar);
             Ok(terminal::say(&format!("{count} purged"))?)
         }
         JobsTask::Pause => Ok(queue.pause(true).await?),
         JobsTask::Resume => Ok(queue.pause(false).await?),
+        JobsTask::Limit { task_type, limit } => Ok(queue.limit(&task_type, limit).await?),
+        JobsTask::Release {
+            owner,
+            before,
+            silent_for,
+        } => {
+            let gone = match before {
+                true => Gone::Before(owner.clone()),
+                false => Gone::Life(owner.clone()),
+            };
+            match queue.release_owner(&gone, silent_for).await? {
+                Released::Tasks(count) => Ok(terminal::say(&format!("{count} given back"))?),
+                _ => Err(Failure::Refused(format!(
+                    "{owner} renewed its lease within the last {silent_for:?}; nothing changed"
+                ))),
+            }
+        }
         JobsTask::Tail => tail(&jobs, &terminal).await,
         JobsTask::Work(options) => work::run(&jobs, options).await,
         JobsTask::Cron { task } => cron(&jobs, &terminal, task).await,
@@ -173,17 +202,17 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
     task.priority = options.priority;
     task.unique = options.unique.map(|key| Unique {
         key: key.into(),
-        window: None,
+        window: options.unique_for,
     });
     task.serial = options.serial.map(|key| Serial {
         key: key.into(),
-        hold_on_dead: false,
+        hold_on_dead: options.serial_strict,
     });
     let id = jobs.enqueue_raw(task).await?.id();
     if !options.wait {
         return Ok(terminal::say(&id.to_string())?);
     }
-    let record = jobs.queue().done(id).await?;
+    let record = progress::watch(jobs, id, jobs.queue().done(id)).await?;
     let record = record.ok_or_else(|| missing(&format!("task {id} any more")))?;
     match record.state {
         TaskState::Succeeded => {

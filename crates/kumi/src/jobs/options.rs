@@ -4,7 +4,7 @@ use super::failure::EXIT_CODES;
 use crate::duration::duration;
 use crate::terminal::Form;
 use clap::{Args, Subcommand};
-use kumi_jobs::{Priority, TaskId, TaskState};
+use kumi_jobs::{Owner, Priority, TaskId, TaskState};
 use std::time::Duration;
 
 /// Options of every command, and the command.
@@ -66,6 +66,28 @@ pub(super) enum JobsTask {
     Pause,
     /// Let workers claim again
     Resume,
+    /// Bound how many tasks of a type run at once, on all workers together
+    Limit {
+        /// The type
+        #[arg(value_name = "TYPE")]
+        task_type: String,
+        /// The bound; without it, the bound is lifted
+        #[arg(value_name = "N")]
+        limit: Option<u32>,
+    },
+    /// Give back at once what a crashed worker runs
+    ///
+    /// The worker is refused from then on. Nothing changes if it has renewed its lease within --silent-for.
+    Release {
+        /// The worker, as 'status' shows it: name~life
+        owner: Owner,
+        /// All lives of the name before this one, instead of this one
+        #[arg(long)]
+        before: bool,
+        /// How long it has to have been silent
+        #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
+        silent_for: Duration,
+    },
     /// Show every move of every task as it happens
     Tail,
     /// Be a worker: run a program for each task
@@ -101,16 +123,22 @@ pub(super) struct EnqueueOptions {
     /// Enqueue nothing if an unfinished task has this key
     #[arg(long, value_name = "KEY")]
     pub(super) unique: Option<String>,
+    /// Keep the unique key at least that long after the enqueue, even if the task succeeds earlier
+    #[arg(long, value_name = "TIME", requires = "unique", value_parser = duration)]
+    pub(super) unique_for: Option<Duration>,
     /// Run it after all earlier tasks with this key
     #[arg(long, value_name = "KEY")]
     pub(super) serial: Option<String>,
+    /// If it ends dead, later tasks with its serial key wait until it is retried or purged
+    #[arg(long, requires = "serial")]
+    pub(super) serial_strict: bool,
     /// The payload's media type
     #[arg(long, value_name = "TYPE", default_value = kumi_jobs::JSON)]
     pub(super) content_type: String,
     /// The id, so that a script can repeat the command safely
     #[arg(long, value_name = "ID")]
     pub(super) id: Option<TaskId>,
-    /// Wait for the task's end and print its result
+    /// Wait for the task's end and print its result; on a terminal, show its progress meanwhile
     #[arg(short, long)]
     pub(super) wait: bool,
 }
