@@ -295,3 +295,71 @@ impl fmt::Debug for OwnedArgs {
         self.as_args().fmt(f)
     }
 }
+
+/// Arguments that are put together one by one, in buffers that are used again: for a program that sends itself many
+/// requests.
+///
+/// ```
+/// use kumi_resp::ArgsBuilder;
+///
+/// let mut builder = ArgsBuilder::default();
+/// builder.push(b"GET");
+/// builder.push_with(|bytes| bytes.extend_from_slice(b"key"));
+/// assert_eq!(&builder.as_args()[1], b"key");
+/// builder.clear();
+/// assert!(builder.as_args().is_empty());
+/// ```
+#[derive(Default)]
+pub struct ArgsBuilder {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+/// A builder keeps buffers up to this size between requests.
+const KEEP_BYTES: usize = 64 * 1024;
+
+impl ArgsBuilder {
+    /// Removes all arguments.
+    #[inline]
+    pub fn clear(&mut self) {
+        if self.bytes.capacity() > KEEP_BYTES || self.spans.capacity() > KEEP_BYTES {
+            *self = Self::default();
+        }
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// Appends an argument.
+    #[inline]
+    pub fn push(&mut self, arg: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(arg);
+        self.spans.push(Span {
+            start,
+            end: self.bytes.len(),
+        });
+    }
+
+    /// Appends the argument that `write` appends to the buffer it is given.
+    #[inline]
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        self.spans.push(Span {
+            start,
+            end: self.bytes.len().max(start),
+        });
+    }
+
+    /// The view that commands take.
+    #[inline]
+    pub fn as_args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.spans, &[])
+    }
+}
+
+impl fmt::Debug for ArgsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_args().fmt(f)
+    }
+}

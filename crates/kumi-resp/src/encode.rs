@@ -301,6 +301,17 @@ pub fn shortest(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(double::Text::shortest_of(value).as_bytes());
 }
 
+/// The text of a double as a bulk string would hold it, without a header.
+///
+/// ```
+/// let mut out = Vec::new();
+/// kumi_resp::encode::double_text(&mut out, 1.5);
+/// assert_eq!(out, b"1.5");
+/// ```
+pub fn double_text(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(double::Text::new(value).as_bytes());
+}
+
 /// True or false. In RESP2 it is the integer 1 or 0.
 ///
 /// ```

@@ -28,7 +28,7 @@ mod large;
 mod number;
 mod shared;
 
-pub use args::{Args, ArgsIter, OwnedArgs};
+pub use args::{Args, ArgsBuilder, ArgsIter, OwnedArgs};
 pub use batch::Batch;
 pub use decode::{Decoder, Limits, Step};
 pub use error::ProtocolError;
