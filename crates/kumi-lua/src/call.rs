@@ -1,6 +1,7 @@
 //! What a host function sees of the script that called it.
 
 use crate::number;
+use crate::state::Function;
 use crate::value::{TableId, Value};
 use crate::vm::{Args, Error, Vm};
 
@@ -95,6 +96,24 @@ impl<'a> Call<'a> {
     /// Sets an element of a table, counted from one.
     pub fn set_element(&mut self, table: TableId, index: usize, value: Value) {
         self.vm.heap.raw_set_index(table, index, value);
+    }
+
+    /// Sets any key of a table; nil and NaN are no keys and are left out.
+    pub fn set(&mut self, table: TableId, key: Value, value: Value) {
+        if !key.is_nil() && !matches!(key, Value::Number(number) if number.is_nan()) {
+            self.vm.heap.raw_set(table, key, value);
+        }
+    }
+
+    /// The pair after a key in the order of `next`; `None` after the last or for an unknown key. Nil starts.
+    pub fn next(&mut self, table: TableId, key: Value) -> Option<(Value, Value)> {
+        let key = self.vm.heap.canonical(key);
+        self.vm.heap.at(table).next(key).ok().flatten()
+    }
+
+    /// Keeps a function value beyond the call, until [`Lua::release`](crate::Lua::release).
+    pub fn keep(&mut self, value: Value) -> Option<Function> {
+        matches!(value, Value::Function(_)).then(|| self.vm.pin(value))
     }
 
     /// Appends the text `tostring` gives a number.

@@ -88,28 +88,16 @@ impl Lua {
             upvals: Box::default(),
         });
         let function = self.vm.heap.function(closure, self.vm.globals);
-        Ok(self.pin(Value::Function(function)))
+        Ok(self.vm.pin(Value::Function(function)))
     }
 
     fn floor(&self) -> usize {
         stack_address().saturating_sub(self.vm.limits.stack_bytes)
     }
 
-    fn pin(&mut self, value: Value) -> Function {
-        let pin = match self.vm.pinned.iter().position(Option::is_none) {
-            Some(pin) if self.vm.pinned.len() > 64 || pin < 8 => pin,
-            _ => {
-                self.vm.pinned.push(None);
-                self.vm.pinned.len() - 1
-            }
-        };
-        self.vm.pinned[pin] = Some(value);
-        Function { pin }
-    }
-
     /// Keeps a function value that a script gave to the host.
     pub fn keep(&mut self, value: Value) -> Option<Function> {
-        matches!(value, Value::Function(_)).then(|| self.pin(value))
+        matches!(value, Value::Function(_)).then(|| self.vm.pin(value))
     }
 
     /// Lets the collector have a function.
@@ -204,6 +192,11 @@ impl Lua {
         self.vm.heap.raw_get(table, key)
     }
 
+    /// Whether a table may have keys besides those of its array part.
+    pub fn has_fields(&self, table: TableId) -> bool {
+        self.vm.heap.at(table).hash_pairs().next().is_some()
+    }
+
     /// Reads an element of a table, counted from one, without metamethods.
     pub fn element(&self, table: TableId, index: usize) -> Value {
         self.vm.heap.at(table).get_index(index)
@@ -262,6 +255,18 @@ impl Lua {
 const STACK_KEPT: usize = 4096;
 
 impl Vm {
+    pub(crate) fn pin(&mut self, value: Value) -> Function {
+        let pin = match self.pinned.iter().position(Option::is_none) {
+            Some(pin) if self.pinned.len() > 64 || pin < 8 => pin,
+            _ => {
+                self.pinned.push(None);
+                self.pinned.len() - 1
+            }
+        };
+        self.pinned[pin] = Some(value);
+        Function { pin }
+    }
+
     fn shrink_stack(&mut self, slots: usize) {
         if self.stack.len() > slots {
             self.heap.bytes = self
