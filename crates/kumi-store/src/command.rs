@@ -42,9 +42,11 @@ pub(crate) mod flag {
 
     /// The command is answered while a hash slot is imported.
     pub(crate) const ASKING: u32 = 1 << 22;
+    /// It has keys, but a request may have none.
+    pub(crate) const NO_MANDATORY_KEYS: u32 = 1 << 23;
 
     /// Wire names, in the order COMMAND INFO prints them.
-    pub(crate) const NAMES: [(u32, &str); 18] = [
+    pub(crate) const NAMES: [(u32, &str); 19] = [
         (WRITE, "write"),
         (READONLY, "readonly"),
         (DENYOOM, "denyoom"),
@@ -59,6 +61,7 @@ pub(crate) mod flag {
         (ASKING, "asking"),
         (FAST, "fast"),
         (NO_AUTH, "no_auth"),
+        (NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (NO_MULTI, "no_multi"),
         (ALLOW_BUSY, "allow_busy"),
         (NO_ASYNC_LOADING, "no_async_loading"),

@@ -51,11 +51,16 @@ impl CommandError {
     /// The first word (`ERR`, `NOAUTH`, ...), under which error statistics are kept.
     #[must_use]
     pub fn code(&self) -> &[u8] {
-        self.0
-            .split(|&byte| byte == b' ')
-            .next()
-            .unwrap_or_default()
+        error_code(&self.0)
     }
+}
+
+/// The first word of an error's text. A text of one word, or with a very long one, counts as `ERR`.
+pub(crate) fn error_code(text: &[u8]) -> &[u8] {
+    const LONGEST_CODE: usize = 32;
+    let head = &text[..text.len().min(LONGEST_CODE)];
+    let end = head.iter().position(|byte| b" \r\n".contains(byte));
+    end.map_or(b"ERR", |end| &head[..end])
 }
 
 #[cfg(test)]

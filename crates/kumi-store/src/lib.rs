@@ -42,6 +42,7 @@ mod rdb;
 #[cfg(test)]
 mod reference;
 mod reply;
+mod script;
 mod session;
 mod size_class;
 mod slowlog;

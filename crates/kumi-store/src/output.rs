@@ -14,6 +14,7 @@ use crate::session::SessionKey;
 pub(crate) use buffer::CHUNK_BYTES;
 use buffer::{Buffer, Pool};
 use kumi_resp::SharedBytes;
+use std::borrow::Cow;
 use std::io::IoSlice;
 
 /// What CLIENT LIST shows of a session's output.
@@ -49,9 +50,14 @@ struct Output {
 #[derive(Debug, Default)]
 pub struct Outputs {
     slots: Vec<Output>,
+    /// The reply of a command that a script called.
+    script: Buffer,
     pool: Pool,
     ready: Vec<SessionKey>,
 }
+
+/// In place of a session's slot: the buffer for the replies of commands that a script calls.
+pub(crate) const SCRIPT_SLOT: usize = usize::MAX;
 
 impl Outputs {
     /// An empty slab; slots are added as sessions get output.
@@ -180,7 +186,26 @@ impl Outputs {
     /// The buffer of a running session, with the pool its chunks come from.
     #[inline]
     pub(crate) fn running(&mut self, slot: usize) -> (&mut Buffer, &mut Pool) {
-        (&mut self.slots[slot].buffer, &mut self.pool)
+        let buffer = match self.slots.get_mut(slot) {
+            Some(output) => &mut output.buffer,
+            None => &mut self.script,
+        };
+        (buffer, &mut self.pool)
+    }
+
+    /// Empties the buffer for replies to a script.
+    pub(crate) fn clear_script(&mut self) {
+        if self.script.len() > 0 {
+            self.script.cut_back(0, &mut self.pool);
+        }
+    }
+
+    /// The reply of the command that a script called last.
+    pub(crate) fn script_reply(&self) -> Cow<'_, [u8]> {
+        match self.script.first_chunk() {
+            (bytes, false) => Cow::Borrowed(bytes),
+            (_, true) => Cow::Owned(self.script.to_vec()),
+        }
     }
 
     /// Appends encoded bytes to a session's output, behind the reply of its running command.

@@ -18,6 +18,8 @@ const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 #[derive(Debug, Default)]
 pub(crate) struct Propagation {
     on: bool,
+    /// A script has turned propagation of its writes off.
+    muted: bool,
     /// Complete scopes, and the open one from its second request on.
     buffer: Vec<u8>,
     /// The database a reader of `buffer` has selected; none at the start of a stream.
@@ -50,6 +52,11 @@ impl Propagation {
         self.on
     }
 
+    /// Leaves requests out, or no longer does: `redis.set_repl`.
+    pub(crate) fn mute(&mut self, muted: bool) {
+        self.muted = muted;
+    }
+
     /// Opens a scope. Every call is followed by one of `end`.
     #[inline]
     pub(crate) fn begin(&mut self) {
@@ -72,7 +79,7 @@ impl Propagation {
         db: usize,
         args: impl IntoIterator<Item = &'a [u8], IntoIter: Clone>,
     ) {
-        if !self.on {
+        if !self.on || self.muted {
             return;
         }
         let args = args.into_iter();

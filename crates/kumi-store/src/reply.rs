@@ -1,11 +1,12 @@
 //! The writer a command is handed for its reply.
 //!
 //! Bytes go straight into the session's output buffer; no tree of values is ever built. The same
-//! writer serves a socket, EXEC (the replies land between the array's header and its end) and,
-//! later, a script. The writer knows its protocol version, and nothing about sockets.
+//! writer serves a socket, EXEC (the replies land between the array's header and its end) and a
+//! script. The writer knows its protocol version, and nothing about sockets.
 
-use crate::output::{CHUNK_BYTES, Outputs};
+use crate::output::{CHUNK_BYTES, Outputs, SCRIPT_SLOT};
 use kumi_resp::{Protocol, SharedBytes, encode};
+use std::borrow::Cow;
 
 /// More than any header and line end take.
 const HEADER_BYTES: usize = 64;
@@ -44,6 +45,25 @@ impl<'a> Reply<'a> {
 
     pub(crate) fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
+    }
+
+    /// Sends what follows to the script that runs, in its protocol. Returns what
+    /// [`Reply::redirect_to_session`] takes.
+    pub(crate) fn redirect_to_script(&mut self, protocol: Protocol) -> (usize, Protocol) {
+        self.outputs.clear_script();
+        let session = (self.slot, self.protocol);
+        (self.slot, self.protocol) = (SCRIPT_SLOT, protocol);
+        session
+    }
+
+    /// Sends what follows to the session again.
+    pub(crate) fn redirect_to_session(&mut self, session: (usize, Protocol)) {
+        (self.slot, self.protocol) = session;
+    }
+
+    /// What was written since [`Reply::redirect_to_script`].
+    pub(crate) fn script_reply(&self) -> Cow<'_, [u8]> {
+        self.outputs.script_reply()
     }
 
     pub(crate) fn is_resp3(&self) -> bool {
@@ -86,6 +106,11 @@ impl<'a> Reply<'a> {
     }
 
     pub(crate) fn simple(&mut self, text: &str) {
+        self.text(text.len(), |out| encode::simple(out, text));
+    }
+
+    /// A status of any bytes; line breaks become spaces.
+    pub(crate) fn simple_bytes(&mut self, text: &[u8]) {
         self.text(text.len(), |out| encode::simple(out, text));
     }
 
@@ -170,10 +195,35 @@ impl<'a> Reply<'a> {
     }
 
     pub(crate) fn verbatim_text(&mut self, bytes: &[u8]) {
+        self.verbatim(b"txt", bytes);
+    }
+
+    pub(crate) fn verbatim(&mut self, format: &[u8; 3], bytes: &[u8]) {
         let protocol = self.protocol;
         self.text(bytes.len(), |out| {
-            encode::verbatim(out, protocol, b"txt", bytes);
+            encode::verbatim(out, protocol, format, bytes);
         });
+    }
+
+    pub(crate) fn boolean(&mut self, value: bool) {
+        let protocol = self.protocol;
+        encode::boolean(self.room(HEADER_BYTES), protocol, value);
+    }
+
+    /// A number of any length; line breaks become spaces.
+    pub(crate) fn big_number(&mut self, digits: &[u8]) {
+        let line: Vec<u8> = digits
+            .iter()
+            .map(|&byte| if b"\r\n".contains(&byte) { b' ' } else { byte })
+            .collect();
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(&line),
+            Protocol::Resp3 => {
+                self.encoded(b"(");
+                self.encoded(&line);
+                self.encoded(b"\r\n");
+            }
+        }
     }
 
     /// Bytes that are encoded already.

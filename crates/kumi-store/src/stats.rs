@@ -1,5 +1,7 @@
 //! Counters that INFO, LATENCY HISTOGRAM and CONFIG RESETSTAT read and reset.
 
+use crate::command::CommandId;
+use crate::error::CommandError;
 use crate::histogram::Histogram;
 use crate::host::EventLoop;
 use std::collections::BTreeMap;
@@ -140,6 +142,14 @@ impl Stats {
         } else if self.errors.len() < MAX_ERROR_CODES {
             self.errors.insert(code.into(), 1);
         }
+    }
+
+    /// Counts a command that was refused before it ran; without a row only its error.
+    pub(crate) fn count_rejected(&mut self, id: Option<CommandId>, error: &CommandError) {
+        if let Some(id) = id {
+            self.commands[usize::from(id.0)].rejected += 1;
+        }
+        self.count_error(error.code());
     }
 
     /// CONFIG RESETSTAT. What describes the present stays.

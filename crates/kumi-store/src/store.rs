@@ -34,6 +34,7 @@ use crate::host::Now;
 use crate::keyspace::{DataLimits, Garbage, Keyspace};
 use crate::output::Outputs;
 use crate::pubsub::Pubsub;
+use crate::script::Scripts;
 use crate::session::{InputUse, Peer, SessionKey};
 use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
@@ -100,6 +101,7 @@ pub struct Store {
     pub(crate) keyspace: Keyspace,
     pub(crate) clients: Clients,
     pub(crate) pubsub: Pubsub,
+    pub(crate) scripts: Scripts,
     pub(crate) telemetry: Telemetry,
     rng: fastrand::Rng,
     /// The last reading of the clocks.
@@ -126,6 +128,7 @@ impl Store {
             clients: Clients::default(),
             pubsub: Pubsub::default(),
             telemetry: Telemetry::new(index.len(), run_id, now),
+            scripts: Scripts::default(),
             rng,
             now,
             run: Run::default(),

@@ -165,6 +165,13 @@ const HOOKS: &[Hook] = &[
         skip_checksum,
     ),
     (
+        "SET-DISABLE-DENY-SCRIPTS",
+        1..=1,
+        "<0|1>",
+        "Lets scripts call every command (1), or only those that are for scripts (0).",
+        set_disable_deny_scripts,
+    ),
+    (
         "SLEEP",
         1..=1,
         "seconds",
@@ -194,7 +201,6 @@ const REFUSED: &[&str] = &[
     "RESTART",
     "SDSLEN",
     "SEGFAULT",
-    "SET-DISABLE-DENY-SCRIPTS",
     "STRINGMATCH-TEST",
     "STRUCTSIZE",
     "ZIPLIST",
@@ -246,6 +252,12 @@ fn error(_: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         })
         .collect();
     Err(CommandError::new(one_line))
+}
+
+fn set_disable_deny_scripts(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    ctx.scripts().deny_disabled = &args[2] != b"0";
+    ctx.reply.ok();
+    Ok(())
 }
 
 fn help_lines(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {

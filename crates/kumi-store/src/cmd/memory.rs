@@ -117,6 +117,8 @@ fn entry_bytes(entry: &Entry) -> usize {
 
 fn stats(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let memory = Overview::take(ctx);
+    let lua_caches = ctx.scripts().cache_bytes();
+    let (_, function_caches) = ctx.scripts().library_bytes();
     let reply = &mut ctx.reply;
     let figures_before = [
         ("peak.allocated", memory.peak),
@@ -127,8 +129,8 @@ fn stats(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
         ("clients.normal", memory.clients),
         ("cluster.links", 0),
         ("aof.buffer", 0),
-        ("lua.caches", 0),
-        ("functions.caches", 0),
+        ("lua.caches", lua_caches),
+        ("functions.caches", function_caches),
     ];
     let figures_after = [
         ("overhead.total", memory.overhead()),

@@ -9,6 +9,7 @@ mod debug;
 mod dump;
 mod elements;
 mod expire;
+mod functions;
 mod hashes;
 mod help;
 mod hyperloglog;
@@ -22,6 +23,7 @@ mod object;
 mod parse;
 mod pubsub;
 mod scan;
+mod scripting;
 mod server;
 mod sets;
 mod slowlog;
@@ -51,6 +53,8 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     object::COMMANDS,
     pubsub::COMMANDS,
     transactions::COMMANDS,
+    scripting::COMMANDS,
+    functions::COMMANDS,
     server::COMMANDS,
     slowlog::COMMANDS,
     info::COMMANDS,

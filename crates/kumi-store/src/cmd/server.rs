@@ -3,7 +3,7 @@
 //! There is nothing on disk and there are no replicas, so SHUTDOWN SAVE and REPLICAOF of a host are
 //! refused instead of pretending.
 
-use super::{help, parse};
+use super::parse;
 use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
@@ -52,16 +52,6 @@ pub(super) const COMMANDS: &[Command] = &[
         ..Command::BASE
     },
     Command {
-        name: "function",
-        arity: -2,
-        group: Group::Scripting,
-        since: "7.0.0",
-        complexity: "Depends on subcommand.",
-        summary: "Manages functions, of which there are none yet.",
-        subcommands: FUNCTION,
-        ..Command::BASE
-    },
-    Command {
         name: "wait",
         arity: 3,
         categories: category::CONNECTION,
@@ -100,34 +90,6 @@ pub(super) const COMMANDS: &[Command] = &[
         since: "2.8.12",
         summary: "Returns the part this server plays in replication.",
         run: role,
-        ..Command::BASE
-    },
-];
-
-const FUNCTION: &[Command] = &[
-    Command {
-        name: "flush",
-        arity: -2,
-        flags: flag::WRITE | flag::NOSCRIPT,
-        categories: category::SCRIPTING,
-        group: Group::Scripting,
-        since: "7.0.0",
-        complexity: "O(N) where N is the number of functions deleted",
-        summary: "Deletes all functions.",
-        usage: "[ASYNC|SYNC]",
-        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
-        run: function_flush,
-        ..Command::BASE
-    },
-    Command {
-        name: "help",
-        arity: 2,
-        flags: flag::LOADING | flag::STALE,
-        categories: category::SCRIPTING,
-        group: Group::Scripting,
-        since: "7.0.0",
-        summary: "Describes the subcommands.",
-        run: help::from_rows,
         ..Command::BASE
     },
 ];
@@ -186,30 +148,14 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             "ERR SHUTDOWN SAVE is not possible: there are no snapshots on disk yet. Use SHUTDOWN NOSAVE",
         ));
     }
+    if let Some(busy) = ctx.busy_error().filter(|_| !nosave) {
+        return Err(busy);
+    }
     tracing::info!("User requested shutdown...");
     ctx.effect(Effect::Shutdown(request));
     // The connection ends without an answer, and what was sent behind the command never runs.
     ctx.session().closing = true;
     ctx.flow = Flow::Close;
-    Ok(())
-}
-
-fn function_flush(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    if args.len() > 3 {
-        return Err(help::wrong_subcommand_arity(args));
-    }
-    match args.get(2) {
-        None => {}
-        Some(mode) if mode.eq_ignore_ascii_case(b"ASYNC") || mode.eq_ignore_ascii_case(b"SYNC") => {
-        }
-        Some(_) => {
-            return Err(CommandError::fixed(
-                "ERR FUNCTION FLUSH only supports SYNC|ASYNC option",
-            ));
-        }
-    }
-    ctx.dirty(1);
-    ctx.reply.ok();
     Ok(())
 }
 
@@ -349,30 +295,6 @@ mod tests {
             ),
         ]);
         assert!(lab.effects().is_empty());
-    }
-
-    #[test]
-    fn function_flush_is_accepted_and_other_functions_are_unknown() {
-        Lab::new().check(&[
-            ("FUNCTION FLUSH", "+OK\r\n"),
-            ("FUNCTION FLUSH async", "+OK\r\n"),
-            (
-                "FUNCTION FLUSH later",
-                "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option\r\n",
-            ),
-            (
-                "FUNCTION FLUSH ASYNC SYNC",
-                "-ERR unknown subcommand or wrong number of arguments for 'FLUSH'. Try FUNCTION HELP.\r\n",
-            ),
-            (
-                "FUNCTION LOAD x",
-                "-ERR unknown subcommand 'LOAD'. Try FUNCTION HELP.\r\n",
-            ),
-            (
-                "FUNCTION",
-                "-ERR wrong number of arguments for 'function' command\r\n",
-            ),
-        ]);
     }
 
     #[test]

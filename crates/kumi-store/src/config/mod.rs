@@ -39,6 +39,7 @@ pub use settings::{Access, BindAddress, LogLevel, Settings, Supervision};
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
 pub(crate) use value::parse_memory;
 pub use value::{Kind, Unit, Value};
+pub(crate) use words::split as split_words;
 
 /// The source of a change, which decides what may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

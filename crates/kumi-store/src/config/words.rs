@@ -7,7 +7,7 @@
 ///
 /// Inside `"..."` the escapes are `\n \r \t \b \a \xHH` and a backslash before any other byte, which stands for that
 /// byte; inside `'...'` only `\'` is one.
-pub(super) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line;
     loop {

@@ -119,8 +119,8 @@ impl Store {
 
     /// Whether a command may leave the reading of the clock to a later one of its run.
     #[inline]
-    pub(super) fn shares_reading(&self, flags: u32) -> bool {
-        self.run.in_batch
+    pub(super) fn shares_reading(&self, flags: u32, in_script: bool) -> bool {
+        (self.run.in_batch || in_script)
             && self.telemetry.shares_reading(flags)
             && self.clients.monitors.is_empty()
     }

@@ -29,6 +29,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) running: Option<CommandId>,
     /// Inside EXEC: nothing may block.
     pub(crate) in_exec: bool,
+    /// Called by a script.
+    pub(crate) in_script: bool,
     /// The command waited for a key and is executed again.
     pub(crate) resumed: bool,
     pub(crate) flow: Flow,
@@ -58,6 +60,7 @@ impl<'a> Ctx<'a> {
             clock_ns: now.mono_ns,
             running: None,
             in_exec: false,
+            in_script: false,
             resumed: false,
             flow: Flow::Done,
             propagated: false,
@@ -147,6 +150,9 @@ impl<'a> Ctx<'a> {
                 // Its accounts may be wrong: the server stops instead of going on with them.
                 resume_unwind(panic);
             }
+            // It may have been a script that served others.
+            self.store.run.busy = false;
+            self.store.scripts.running = None;
             tracing::error!(
                 cmd = row.name,
                 "a command panicked; its client got an internal error"
@@ -177,8 +183,8 @@ impl<'a> Ctx<'a> {
             return self.finish_blocked(id, flags, args);
         }
         if result.is_ok()
-            && !self.in_exec
-            && self.store.shares_reading(flags)
+            && (!self.in_exec || self.in_script)
+            && self.store.shares_reading(flags, self.in_script)
             && !self.host.ticked()
         {
             self.store.telemetry.leave_unmeasured(id);
@@ -205,9 +211,7 @@ impl<'a> Ctx<'a> {
             let shown = redact(&self.store.index.get(id).full_name, args);
             let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
             if monitored {
-                let outputs = self.reply.outputs();
-                self.store
-                    .feed_monitors(outputs, self.session, self.db, shown);
+                self.feed_monitors(shown);
             }
             if slow {
                 let source = self.store.clients.sessions.get(self.session);
@@ -218,16 +222,33 @@ impl<'a> Ctx<'a> {
         self.store.settle(self.reply.outputs());
     }
 
+    /// Reads the clock for the commands of a script that left it to a later one.
+    pub(crate) fn end_measuring_script(&mut self) {
+        if self.store.telemetry.has_unmeasured() {
+            let end_ns = self.host.now().mono_ns;
+            let elapsed_ns = end_ns.saturating_sub(self.clock_ns);
+            self.store.telemetry.share_out_all(elapsed_ns);
+        }
+    }
+
     /// A command that waits is shown to MONITOR when it first runs, and counted when it ends.
     fn finish_blocked(&mut self, id: CommandId, flags: u32, args: Args<'_>) {
         if !self.resumed && self.is_monitored(flags) {
             let shown = redact(&self.store.index.get(id).full_name, args);
             let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
-            let outputs = self.reply.outputs();
-            self.store
-                .feed_monitors(outputs, self.session, self.db, shown);
+            self.feed_monitors(shown);
         }
         self.store.settle(self.reply.outputs());
+    }
+
+    /// Shows a command to every MONITOR client.
+    pub(crate) fn feed_monitors(&mut self, shown: Args<'_>) {
+        if self.store.clients.monitors.is_empty() {
+            return;
+        }
+        let source = (!self.in_script).then_some(self.session);
+        let outputs = self.reply.outputs();
+        self.store.feed_monitors(outputs, source, self.db, shown);
     }
 
     fn waits_for_keys(&mut self) -> bool {

@@ -124,20 +124,21 @@ impl Store {
         self.keyspace.has_listeners = !self.pubsub.is_silent();
     }
 
-    /// Shows a command that ran to every MONITOR client.
+    /// Shows a command that ran to every MONITOR client; without a source a script called it.
     pub(crate) fn feed_monitors(
         &mut self,
         outputs: &mut Outputs,
-        source: SessionKey,
+        source: Option<SessionKey>,
         db: usize,
         args: Args<'_>,
     ) {
-        let origin = match self.clients.sessions.get(source) {
-            Some(session) if session.peer.unix => {
+        let origin = match source.map(|source| self.clients.sessions.get(source)) {
+            None => "lua".into(),
+            Some(Some(session)) if session.peer.unix => {
                 format!("unix:{}", session.peer.laddr.trim_end_matches(":0"))
             }
-            Some(session) => session.peer.addr.clone(),
-            None => "?".into(),
+            Some(Some(session)) => session.peer.addr.clone(),
+            Some(None) => "?".into(),
         };
         let (seconds, micros) = (self.now.unix_us / 1_000_000, self.now.unix_us % 1_000_000);
         let mut line = format!("+{seconds}.{micros:06} [{db} {origin}]").into_bytes();

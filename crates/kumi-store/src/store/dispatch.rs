@@ -6,6 +6,7 @@ use crate::error::CommandError;
 use crate::host::{Host, Now};
 use crate::output::Outputs;
 use crate::reply::Reply;
+use crate::script::{BUSY_SCRIPT, Running};
 use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
 use crate::store::{Effect, Flow, Store};
 use crate::waiting::KeyWait;
@@ -110,6 +111,12 @@ impl Store {
         }
         self.end_reply(outputs, key, overflow);
         flow
+    }
+
+    /// The answer to commands that may not run while another one takes long.
+    pub(crate) fn busy_error(&self) -> CommandError {
+        let running = self.scripts.running.as_ref();
+        CommandError::fixed(running.map_or(BUSY_SCRIPT, Running::busy_text))
     }
 
     /// A command has written its reply.
@@ -273,9 +280,7 @@ impl Ctx<'_> {
             ));
         }
         if self.store.run.busy && !row.has(flag::ALLOW_BUSY) {
-            return Err(CommandError::fixed(
-                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-            ));
+            return Err(self.store.busy_error());
         }
         Ok(())
     }

@@ -6,11 +6,13 @@ use super::delivery::Message;
 use super::{Clients, Effect, Store, Telemetry};
 use crate::command::CommandIndex;
 use crate::config::{Config, Settings};
+use crate::error::CommandError;
 use crate::host::Host;
 use crate::keyspace::{DebugSwitches, Keyspace};
 use crate::output::Outputs;
 use crate::pubsub::{Kind, Pubsub};
 use crate::reply::Reply;
+use crate::script::Scripts;
 use crate::session::{Blocked, BlockedOn, Session, SessionKey};
 
 /// Parts that are used together, for commands that write what they read.
@@ -172,6 +174,37 @@ impl<'a> Ctx<'a> {
             && self.host.serve_others(self.store, self.reply.outputs())
         {}
         self.store.run.busy = false;
+    }
+
+    /// Serves other clients once while a script goes on. False when the server is asked to stop.
+    pub(crate) fn serve_others(&mut self) -> bool {
+        self.store.run.busy = true;
+        self.host.serve_others(self.store, self.reply.outputs())
+    }
+
+    /// A script that let others be served has ended.
+    pub(crate) fn end_busy(&mut self) {
+        self.store.run.busy = false;
+        self.store.scripts.running = None;
+    }
+
+    /// The answer to commands that may not run while another one takes long; none if there is no such one.
+    pub(crate) fn busy_error(&self) -> Option<CommandError> {
+        self.store.run.busy.then(|| self.store.busy_error())
+    }
+
+    pub(crate) fn scripts(&mut self) -> &mut Scripts {
+        &mut self.store.scripts
+    }
+
+    pub(crate) fn scripts_and_reply(&mut self) -> (&Scripts, &mut Reply<'a>) {
+        (&self.store.scripts, &mut self.reply)
+    }
+
+    /// Whether commands that use memory are refused.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        let maxmemory = self.store.config.settings().maxmemory_bytes;
+        maxmemory != 0 && self.store.used_memory() as u64 > maxmemory
     }
 
     /// Stops or starts what is done by the clock.

@@ -184,18 +184,25 @@ impl<'a> Page<'a> {
         self.field("allocator_active", memory.allocator_resident());
         self.field("allocator_resident", memory.allocator_resident());
         self.bytes("total_system_memory", system);
-        self.zeros(&["used_memory_lua", "used_memory_vm_eval"]);
-        self.field("used_memory_lua_human", human(0));
-        self.zeros(&[
-            "used_memory_scripts_eval",
-            "number_of_cached_scripts",
-            "number_of_functions",
-            "number_of_libraries",
-            "used_memory_vm_functions",
-        ]);
-        self.bytes("used_memory_vm_total", 0);
-        self.field("used_memory_functions", 0);
-        self.bytes("used_memory_scripts", 0);
+        let scripts = &self.store.scripts;
+        let (state, cache, cached) = (
+            scripts.state_bytes(),
+            scripts.cache_bytes(),
+            scripts.cached(),
+        );
+        self.field("used_memory_lua", state);
+        self.field("used_memory_vm_eval", state);
+        self.field("used_memory_lua_human", human(state));
+        self.field("used_memory_scripts_eval", cache);
+        self.field("number_of_cached_scripts", cached);
+        let (libraries, functions) = self.store.scripts.library_counts();
+        let (function_state, code) = self.store.scripts.library_bytes();
+        self.field("number_of_functions", functions);
+        self.field("number_of_libraries", libraries);
+        self.field("used_memory_vm_functions", function_state);
+        self.bytes("used_memory_vm_total", state + function_state);
+        self.field("used_memory_functions", code);
+        self.bytes("used_memory_scripts", cache + code);
         self.bytes("maxmemory", maxmemory);
         self.field("maxmemory_policy", policy);
         self.field("allocator_frag_ratio", &fragmentation);

@@ -73,8 +73,8 @@ fn list_is_filtered() {
             "*1\r\n$11\r\nslowlog|len\r\n",
         ),
         (
-            "COMMAND LIST FILTERBY ACLCAT SCRIPTING",
-            "*2\r\n$14\r\nfunction|flush\r\n$13\r\nfunction|help\r\n",
+            "COMMAND LIST FILTERBY PATTERN function|d*",
+            "*2\r\n$15\r\nfunction|delete\r\n$13\r\nfunction|dump\r\n",
         ),
         ("COMMAND LIST FILTERBY ACLCAT nope", "*0\r\n"),
         ("COMMAND LIST FILTERBY MODULE json", "*0\r\n"),

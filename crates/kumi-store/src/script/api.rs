@@ -1,0 +1,276 @@
+//! The functions of the `redis` table besides `call` and `pcall`, and its constants.
+
+use super::Sha;
+use super::bridge::{Bridge, give};
+use super::values;
+use kumi_lua::{Call, Error, Lua, Value};
+use kumi_resp::Protocol;
+
+pub(super) const CALL: u32 = 0;
+pub(super) const PCALL: u32 = 1;
+pub(super) const LOG: u32 = 2;
+const SETRESP: u32 = 3;
+const ERROR_REPLY: u32 = 4;
+const STATUS_REPLY: u32 = 5;
+const SHA1HEX: u32 = 6;
+const SET_REPL: u32 = 7;
+const ACL_CHECK_CMD: u32 = 8;
+const REPLICATE_COMMANDS: u32 = 9;
+const BREAKPOINT: u32 = 10;
+const DEBUG: u32 = 11;
+pub(super) const REGISTER_FUNCTION: u32 = 12;
+
+/// A function's name in the `redis` table, and its number.
+pub(super) type Named = (&'static str, u32);
+
+/// The functions of EVAL's scripts.
+pub(super) const EVAL: &[Named] = &[
+    ("call", CALL),
+    ("pcall", PCALL),
+    ("log", LOG),
+    ("setresp", SETRESP),
+    ("error_reply", ERROR_REPLY),
+    ("status_reply", STATUS_REPLY),
+    ("sha1hex", SHA1HEX),
+    ("set_repl", SET_REPL),
+    ("acl_check_cmd", ACL_CHECK_CMD),
+    ("replicate_commands", REPLICATE_COMMANDS),
+    ("breakpoint", BREAKPOINT),
+    ("debug", DEBUG),
+];
+
+/// The functions of libraries. `register_function` works only while a library is loaded, the others only afterwards.
+pub(super) const FUNCTION: &[Named] = &[
+    ("register_function", REGISTER_FUNCTION),
+    ("call", CALL),
+    ("pcall", PCALL),
+    ("log", LOG),
+    ("setresp", SETRESP),
+    ("error_reply", ERROR_REPLY),
+    ("status_reply", STATUS_REPLY),
+    ("sha1hex", SHA1HEX),
+    ("set_repl", SET_REPL),
+    ("acl_check_cmd", ACL_CHECK_CMD),
+];
+
+/// The name of a function.
+pub(super) fn name_of(number: u32) -> &'static str {
+    let named = EVAL.iter().chain(FUNCTION);
+    let mut found = named.filter(|(_, other)| *other == number);
+    found.next().map_or("?", |(name, _)| name)
+}
+
+/// Replication of a script's writes: to the append-only file, to replicas.
+const REPL_AOF: i64 = 1;
+const REPL_REPLICA: i64 = 2;
+const REPL_ALL: i64 = REPL_AOF | REPL_REPLICA;
+
+const CONSTANTS: &[(&str, i64)] = &[
+    ("LOG_DEBUG", 0),
+    ("LOG_VERBOSE", 1),
+    ("LOG_NOTICE", 2),
+    ("LOG_WARNING", 3),
+    ("REPL_NONE", 0),
+    ("REPL_AOF", REPL_AOF),
+    ("REPL_SLAVE", REPL_REPLICA),
+    ("REPL_REPLICA", REPL_REPLICA),
+    ("REPL_ALL", REPL_ALL),
+];
+
+/// Puts the `redis` table into a state's globals.
+pub(super) fn register(lua: &mut Lua, functions: &[Named]) {
+    let redis = lua.table(0, 0);
+    for &(name, number) in functions {
+        let function = lua.host_function(number);
+        lua.set_field(redis, name.as_bytes(), function);
+    }
+    for &(name, value) in CONSTANTS {
+        lua.set_field(redis, name.as_bytes(), Value::Number(value as f64));
+    }
+    let version = lua.string(crate::REDIS_VERSION.as_bytes());
+    lua.set_field(redis, b"REDIS_VERSION", version);
+    let parts = crate::REDIS_VERSION.split('.');
+    let number = parts.fold(0, |number, part| number << 8 | part.parse().unwrap_or(0));
+    lua.set_field(
+        redis,
+        b"REDIS_VERSION_NUM",
+        Value::Number(f64::from(number)),
+    );
+    let globals = lua.globals();
+    lua.set_field(globals, b"redis", Value::Table(redis));
+}
+
+impl Bridge<'_, '_> {
+    pub(super) fn other_function(
+        &mut self,
+        function: u32,
+        call: &mut Call<'_>,
+    ) -> Result<(), Error> {
+        match function {
+            LOG => log(call),
+            SETRESP => self.setresp(call),
+            ERROR_REPLY => error_reply(call),
+            STATUS_REPLY => status_reply(call),
+            SHA1HEX => sha1hex(call),
+            SET_REPL => self.set_repl(call),
+            ACL_CHECK_CMD => self.acl_check_cmd(call),
+            REPLICATE_COMMANDS => {
+                call.push(Value::Bool(true));
+                Ok(())
+            }
+            BREAKPOINT => {
+                call.push(Value::Bool(false));
+                Ok(())
+            }
+            DEBUG => Ok(()),
+            REGISTER_FUNCTION => {
+                Err(call.error("attempt to call field 'register_function' (a nil value)"))
+            }
+            _ => Err(call.error("no such host function")),
+        }
+    }
+
+    fn setresp(&mut self, call: &mut Call<'_>) -> Result<(), Error> {
+        if call.len() != 1 {
+            return raise(call, "ERR redis.setresp() requires one argument.");
+        }
+        self.protocol = match number(call, 0) {
+            Some(2.0) => Protocol::Resp2,
+            Some(3.0) => Protocol::Resp3,
+            _ => return raise(call, "ERR RESP version must be 2 or 3."),
+        };
+        Ok(())
+    }
+
+    /// Writes go to one stream for the append-only file and for replicas; only REPL_NONE keeps them out of it.
+    fn set_repl(&mut self, call: &mut Call<'_>) -> Result<(), Error> {
+        if call.len() != 1 {
+            return raise(call, "ERR redis.set_repl() requires two arguments.");
+        }
+        let flags = number(call, 0).unwrap_or(0.0) as i64;
+        if flags & !REPL_ALL != 0 {
+            return raise(
+                call,
+                "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+            );
+        }
+        self.ctx.shard().propagation.mute(flags == 0);
+        Ok(())
+    }
+
+    fn acl_check_cmd(&mut self, call: &mut Call<'_>) -> Result<(), Error> {
+        if let Err(text) = self.take_args(call) {
+            return raise(call, text);
+        }
+        let args = self.args.as_args();
+        if self.ctx.index().find_request(args).is_none() {
+            return raise(call, "ERR Invalid command passed to redis.acl_check_cmd()");
+        }
+        call.push(Value::Bool(true));
+        Ok(())
+    }
+}
+
+fn raise(call: &mut Call<'_>, text: &str) -> Result<(), Error> {
+    let error = values::error_table(call, text.as_bytes(), false);
+    give(call, error, true)
+}
+
+/// An argument as a number, also if it is a string that holds one.
+fn number(call: &Call<'_>, at: usize) -> Option<f64> {
+    match call.arg(at) {
+        Value::Number(number) => Some(number),
+        value => std::str::from_utf8(call.bytes(value)?)
+            .ok()?
+            .trim()
+            .parse()
+            .ok(),
+    }
+}
+
+/// The bytes of an argument that is a string or a number.
+fn string(call: &Call<'_>, at: usize) -> Option<Vec<u8>> {
+    text_of(call, call.arg(at))
+}
+
+/// The bytes of a value that is a string or a number.
+pub(super) fn text_of(call: &Call<'_>, value: Value) -> Option<Vec<u8>> {
+    match value {
+        Value::Number(number) => {
+            let mut text = Vec::new();
+            Call::write_number(&mut text, number);
+            Some(text)
+        }
+        value => call.bytes(value).map(<[u8]>::to_vec),
+    }
+}
+
+pub(super) fn log(call: &mut Call<'_>) -> Result<(), Error> {
+    if call.len() < 2 {
+        return raise(call, "ERR redis.log() requires two arguments or more.");
+    }
+    let Value::Number(level) = call.arg(0) else {
+        return raise(call, "ERR First argument must be a number (log level).");
+    };
+    if !(0.0..4.0).contains(&level) {
+        return raise(call, "ERR Invalid debug level.");
+    }
+    let words: Vec<Vec<u8>> = (1..call.len()).filter_map(|at| string(call, at)).collect();
+    let message = words.join(&b' ');
+    let message = message.escape_ascii();
+    match level as u8 {
+        0 | 1 => tracing::debug!(%message, "a script logs"),
+        2 => tracing::info!(%message, "a script logs"),
+        _ => tracing::warn!(%message, "a script logs"),
+    }
+    Ok(())
+}
+
+/// The only argument, if it is a string.
+fn only_string(call: &Call<'_>) -> Option<Vec<u8>> {
+    if call.len() != 1 {
+        return None;
+    }
+    call.arg_bytes(0).map(<[u8]>::to_vec)
+}
+
+const WRONG_ARGUMENTS: &[u8] = b"ERR wrong number or type of arguments";
+
+fn error_reply(call: &mut Call<'_>) -> Result<(), Error> {
+    let Some(text) = only_string(call) else {
+        let error = values::error_table(call, WRONG_ARGUMENTS, false);
+        return give(call, error, false);
+    };
+    // A text of one word has no code.
+    let text = text.strip_prefix(b"-").unwrap_or(&text);
+    let end = text.iter().rposition(|byte| !b"\r\n".contains(byte));
+    let text = &text[..end.map_or(0, |end| end + 1)];
+    let text = if text.contains(&b' ') {
+        text.to_vec()
+    } else {
+        [b"ERR ", text].concat()
+    };
+    let error = values::error_table(call, &text, false);
+    give(call, error, false)
+}
+
+fn status_reply(call: &mut Call<'_>) -> Result<(), Error> {
+    let Some(text) = only_string(call) else {
+        let error = values::error_table(call, WRONG_ARGUMENTS, false);
+        return give(call, error, false);
+    };
+    let table = call.table(0, 0);
+    let text = call.string(&text);
+    call.set_field(table, b"ok", text);
+    call.push(Value::Table(table));
+    Ok(())
+}
+
+fn sha1hex(call: &mut Call<'_>) -> Result<(), Error> {
+    if call.len() != 1 {
+        return raise(call, "ERR wrong number of arguments");
+    }
+    let text = string(call, 0).unwrap_or_default();
+    call.push_bytes(&Sha::of(&text).hex());
+    Ok(())
+}

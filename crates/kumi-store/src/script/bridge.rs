@@ -1,0 +1,224 @@
+//! The engine as a script sees it: `redis.call` and `redis.pcall`, and what happens to a script that runs long.
+//!
+//! A call puts its arguments into a buffer that is used again, runs the row like any other command, with the reply going
+//! into a buffer beside the sessions' ones, and reads the Lua value from there.
+
+use super::run::{Invocation, Kind};
+use super::{Running, api, script_flag, values};
+use crate::command::{Command, flag};
+use crate::ctx::Ctx;
+use crate::error::CommandError;
+use kumi_lua::{Call, Error, Host, Value};
+use kumi_resp::{ArgsBuilder, Protocol, encode};
+
+pub(super) struct Bridge<'c, 'a> {
+    pub(super) ctx: &'c mut Ctx<'a>,
+    invocation: &'c Invocation<'c>,
+    pub(super) args: ArgsBuilder,
+    /// The protocol of replies to the script; `redis.setresp` changes it.
+    pub(super) protocol: Protocol,
+    read_only: bool,
+    /// Memory was short when the script began, and it did not say that it may use more.
+    deny_oom: bool,
+    /// It has called a command that writes.
+    wrote: bool,
+    started_ns: u64,
+    /// It counts as slow: others are served.
+    slow: bool,
+}
+
+impl<'c, 'a> Bridge<'c, 'a> {
+    pub(super) fn new(
+        ctx: &'c mut Ctx<'a>,
+        invocation: &'c Invocation<'c>,
+        out_of_memory: bool,
+    ) -> Self {
+        let flags = invocation.flags;
+        Self {
+            args: std::mem::take(&mut ctx.scripts().args),
+            protocol: Protocol::Resp2,
+            read_only: invocation.read_only || flags & script_flag::NO_WRITES != 0,
+            deny_oom: out_of_memory && flags & script_flag::ALLOW_OOM == 0,
+            wrote: false,
+            started_ns: ctx.now.mono_ns,
+            slow: false,
+            ctx,
+            invocation,
+        }
+    }
+
+    /// The script ended. Returns the protocol it has chosen.
+    pub(super) fn end(mut self) -> Protocol {
+        self.ctx.scripts().args = std::mem::take(&mut self.args);
+        if self.slow {
+            self.ctx.end_busy();
+        }
+        self.ctx.shard().propagation.mute(false);
+        self.ctx.end_measuring_script();
+        self.protocol
+    }
+
+    /// Collects the arguments of a call.
+    pub(super) fn take_args(&mut self, call: &mut Call<'_>) -> Result<(), &'static str> {
+        if call.is_empty() {
+            return Err("ERR Please specify at least one argument for this redis lib call");
+        }
+        self.args.clear();
+        for at in 0..call.len() {
+            match call.arg(at) {
+                value @ Value::Str(_) => self.args.push(call.bytes(value).unwrap_or_default()),
+                Value::Number(number) => self.args.push_with(|out| write_number(out, number)),
+                _ => {
+                    return Err("ERR Lua redis lib command arguments must be strings or integers");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn redis_call(&mut self, call: &mut Call<'_>, raise: bool) -> Result<(), Error> {
+        if let Err(text) = self.take_args(call) {
+            let error = values::error_table(call, text.as_bytes(), false);
+            return give(call, error, raise);
+        }
+        let value = match self.run_command() {
+            Ok(()) => {
+                let reply = self.ctx.reply.script_reply();
+                let failed = reply.first() == Some(&b'-');
+                let value = values::read(call, &reply);
+                if failed {
+                    return give(call, value, raise);
+                }
+                value
+            }
+            Err(error) => {
+                let error = values::error_table(call, error.as_bytes(), true);
+                return give(call, error, raise);
+            }
+        };
+        call.push(value);
+        Ok(())
+    }
+
+    /// Runs the command in `args`; its reply is in the buffer for scripts.
+    fn run_command(&mut self) -> Result<(), CommandError> {
+        let args = self.args.as_args();
+        let (id, row) = match self.ctx.index().resolve(args) {
+            Ok(id) => (id, self.ctx.index().get(id).row),
+            Err((id, _)) => {
+                let text = match id {
+                    None => "ERR Unknown Redis command called from script",
+                    Some(_) => "ERR Wrong number of args calling Redis command from script",
+                };
+                let error = CommandError::fixed(text);
+                self.ctx.telemetry().stats.count_rejected(id, &error);
+                return Err(error);
+            }
+        };
+        let denies_scripts = !self.ctx.scripts().deny_disabled;
+        if let Err(error) = self.admit(row, denies_scripts) {
+            self.ctx.telemetry().stats.count_rejected(Some(id), &error);
+            return Err(error);
+        }
+        self.wrote |= row.has(flag::WRITE);
+        let session_reply = self.ctx.reply.redirect_to_script(self.protocol);
+        self.ctx.call(id, args);
+        self.ctx.reply.redirect_to_session(session_reply);
+        Ok(())
+    }
+
+    /// Everything that can stop a command of a script.
+    fn admit(&self, row: &Command, denies_scripts: bool) -> Result<(), CommandError> {
+        if denies_scripts && row.has(flag::NOSCRIPT) {
+            return Err(CommandError::fixed(
+                "ERR This Redis command is not allowed from script",
+            ));
+        }
+        if self.read_only && row.has(flag::WRITE | flag::MAY_REPLICATE) {
+            return Err(CommandError::fixed(
+                "ERR Write commands are not allowed from read-only scripts.",
+            ));
+        }
+        // A script that has written goes on: it cannot be undone.
+        if self.deny_oom && !self.wrote && row.has(flag::DENYOOM) {
+            return Err(CommandError::OOM);
+        }
+        Ok(())
+    }
+
+    /// Serves others; fails if the script is to end.
+    #[cold]
+    fn serve_others(&mut self) -> Result<(), String> {
+        let (kind, name) = (self.invocation.kind, self.invocation.name);
+        let running = self.ctx.scripts().running.get_or_insert_with(|| Running {
+            kind,
+            name: name.to_vec(),
+            command: self.invocation.request.to_owned(),
+            started_ns: self.started_ns,
+            wrote: false,
+            killed: false,
+        });
+        running.wrote = self.wrote;
+        let goes_on = self.ctx.serve_others();
+        let running = self.ctx.scripts().running.as_ref();
+        if running.is_some_and(|running| running.killed) {
+            let command = match kind {
+                Kind::Eval => "SCRIPT",
+                Kind::Function => "FUNCTION",
+            };
+            let reason = format!("Script killed by user with {command} KILL...");
+            tracing::info!("{reason}");
+            return Err(reason);
+        }
+        if goes_on {
+            return Ok(());
+        }
+        Err("the server stops".to_owned())
+    }
+}
+
+impl Host for Bridge<'_, '_> {
+    fn call(&mut self, function: u32, call: &mut Call<'_>) -> Result<(), Error> {
+        match function {
+            api::CALL => self.redis_call(call, true),
+            api::PCALL => self.redis_call(call, false),
+            other => self.other_function(other, call),
+        }
+    }
+
+    fn interrupt(&mut self) -> Result<(), String> {
+        let threshold_ms = self.ctx.settings().busy_reply_threshold_ms;
+        let elapsed_ns = self.ctx.host.now().mono_ns.saturating_sub(self.started_ns);
+        if !self.slow {
+            if elapsed_ns < threshold_ms.saturating_mul(1_000_000) {
+                return Ok(());
+            }
+            self.slow = true;
+            let command = match self.invocation.kind {
+                Kind::Eval => "SCRIPT KILL",
+                Kind::Function => "FUNCTION KILL",
+            };
+            tracing::warn!(
+                elapsed_ms = elapsed_ns / 1_000_000,
+                name = %self.invocation.name.escape_ascii(),
+                "Slow script detected: still in execution. You can try killing the script using the {command} command."
+            );
+        }
+        self.serve_others()
+    }
+}
+
+/// Returns an error table to the script, or raises it.
+pub(super) fn give(call: &mut Call<'_>, error: Value, raise: bool) -> Result<(), Error> {
+    if raise {
+        return Err(call.raise(error));
+    }
+    call.push(error);
+    Ok(())
+}
+
+/// A number as an argument of a command: an integer in full, anything else in its shortest form.
+fn write_number(out: &mut Vec<u8>, number: f64) {
+    // Both zeros are written alike.
+    encode::double_text(out, if number == 0.0 { 0.0 } else { number });
+}

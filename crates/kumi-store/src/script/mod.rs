@@ -1,0 +1,330 @@
+//! Scripts: the Lua states, the cache of EVAL's scripts, and what is known of the one that runs.
+//!
+//! ```text
+//! run.rs      one run: checks, KEYS and ARGV, the outcome
+//! bridge.rs   what a script calls: redis.call and its relatives; interruption of long scripts
+//! api.rs      the other functions of the `redis` table
+//! values.rs   replies as Lua values, Lua values as replies
+//! library.rs  function libraries
+//! shebang.rs  the first line of a script or library
+//! ```
+//!
+//! A state is made when the first script comes. It is taken out of the store while a script runs: the commands that are
+//! served meanwhile find [`Running`] instead, from the moment the script counts as slow.
+
+mod api;
+mod bridge;
+mod library;
+mod run;
+pub(crate) mod shebang;
+mod values;
+
+pub(crate) use library::{Libraries, Library, Policy, Registered};
+pub(crate) use run::{Invocation, Kind, key_count, run};
+pub(crate) use shebang::{ScriptFlags, script_flag};
+
+use kumi_lua::{Function, Limits, Lua};
+use kumi_resp::{ArgsBuilder, OwnedArgs};
+use sha1::{Digest, Sha1};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Scripts of EVAL that are kept; those of SCRIPT LOAD are not counted.
+const MAX_EVAL_SCRIPTS: usize = 500;
+/// Memory of one state. A script that needs more gets the error `not enough memory`.
+const MEMORY_BYTES: usize = 1 << 30;
+/// Lua keeps numbers as doubles; an instruction count between two looks at the clock.
+const HOOK_INTERVAL: i64 = 100_000;
+/// A state that holds more than this after a script collects its garbage at once.
+const COLLECT_BYTES: usize = 64 << 20;
+
+/// A script's SHA-1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sha([u8; 20]);
+
+impl Sha {
+    pub(crate) fn of(source: &[u8]) -> Self {
+        Self(Sha1::digest(source).into())
+    }
+
+    /// Reads 40 hexadecimal digits.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let text: &[u8; 40] = text.try_into().ok()?;
+        let mut sha = [0; 20];
+        for (byte, digits) in sha.iter_mut().zip(text.chunks_exact(2)) {
+            let high = (digits[0] as char).to_digit(16)?;
+            let low = (digits[1] as char).to_digit(16)?;
+            *byte = (high << 4 | low) as u8;
+        }
+        Some(Self(sha))
+    }
+
+    pub(crate) fn hex(&self) -> [u8; 40] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 40];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        text
+    }
+}
+
+impl std::hash::Hash for Sha {
+    /// A SHA-1 is a hash already: its first bytes are enough.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.0[..8]);
+    }
+}
+
+/// Takes the bytes it is given as the hash.
+#[derive(Debug, Default)]
+pub(crate) struct FirstBytes(u64);
+
+impl Hasher for FirstBytes {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let mut word = [0; 8];
+        let len = bytes.len().min(8);
+        word[..len].copy_from_slice(&bytes[..len]);
+        self.0 = u64::from_le_bytes(word);
+    }
+}
+
+/// A compiled script of the cache.
+#[derive(Debug)]
+pub(crate) struct Cached {
+    pub(crate) function: Function,
+    pub(crate) flags: ScriptFlags,
+    /// Bytes of its source.
+    source_bytes: usize,
+    /// SCRIPT LOAD brought it: it stays until SCRIPT FLUSH.
+    loaded: bool,
+    /// The run that used it last.
+    used: u64,
+}
+
+/// The state of EVAL with its cache.
+#[derive(Debug)]
+pub(crate) struct Evaluator {
+    pub(crate) lua: Lua,
+    cache: HashMap<Sha, Cached, BuildHasherDefault<FirstBytes>>,
+    eval_scripts: usize,
+    source_bytes: usize,
+    runs: u64,
+}
+
+impl Evaluator {
+    fn new() -> Self {
+        Self {
+            lua: new_state(api::EVAL),
+            cache: HashMap::default(),
+            eval_scripts: 0,
+            source_bytes: 0,
+            runs: 0,
+        }
+    }
+
+    /// A script with the state that runs it.
+    pub(crate) fn find(&mut self, sha: &Sha) -> Option<(&mut Lua, &Cached)> {
+        self.runs += 1;
+        let cached = self.cache.get_mut(sha)?;
+        cached.used = self.runs;
+        Some((&mut self.lua, cached))
+    }
+
+    pub(crate) fn contains(&self, sha: &Sha) -> bool {
+        self.cache.contains_key(sha)
+    }
+
+    /// Compiles a script into the cache, unless it is there.
+    ///
+    /// # Errors
+    /// The text EVAL and SCRIPT LOAD answer.
+    pub(crate) fn load(&mut self, sha: Sha, source: &[u8], keep: bool) -> Result<(), Vec<u8>> {
+        if let Some(cached) = self.cache.get_mut(&sha) {
+            if keep && !cached.loaded {
+                cached.loaded = true;
+                self.eval_scripts -= 1;
+            }
+            return Ok(());
+        }
+        let (flags, start) = shebang::of_script(source)?;
+        let function = self
+            .lua
+            .load("@user_script", &source[start..])
+            .map_err(|error| {
+                let text = b"ERR Error compiling script (new function): ".to_vec();
+                [text, error.message].concat()
+            })?;
+        if !keep {
+            self.eval_scripts += 1;
+            if self.eval_scripts > MAX_EVAL_SCRIPTS {
+                self.evict();
+            }
+        }
+        self.source_bytes += source.len();
+        self.cache.insert(
+            sha,
+            Cached {
+                function,
+                flags,
+                source_bytes: source.len(),
+                loaded: keep,
+                used: self.runs,
+            },
+        );
+        Ok(())
+    }
+
+    /// Removes the EVAL script that was not used for the longest time.
+    fn evict(&mut self) {
+        let scripts = self.cache.iter().filter(|(_, cached)| !cached.loaded);
+        let oldest = scripts.min_by_key(|(_, cached)| cached.used);
+        if let Some(sha) = oldest.map(|(sha, _)| *sha)
+            && let Some(cached) = self.cache.remove(&sha)
+        {
+            self.lua.release(cached.function);
+            self.source_bytes -= cached.source_bytes;
+            self.eval_scripts -= 1;
+        }
+    }
+}
+
+/// A script that has run longer than `busy-reply-threshold`.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) kind: Kind,
+    /// The function's name, or the script's SHA-1 in hexadecimal.
+    pub(crate) name: Vec<u8>,
+    /// The request that runs it.
+    pub(crate) command: OwnedArgs,
+    pub(crate) started_ns: u64,
+    /// It has called a command that writes.
+    pub(crate) wrote: bool,
+    /// SCRIPT KILL or FUNCTION KILL came.
+    pub(crate) killed: bool,
+}
+
+impl Running {
+    /// What other clients are answered meanwhile.
+    pub(crate) fn busy_text(&self) -> &'static str {
+        match self.kind {
+            Kind::Eval => BUSY_SCRIPT,
+            Kind::Function => BUSY_FUNCTION,
+        }
+    }
+}
+
+pub(crate) const BUSY_SCRIPT: &str =
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+pub(crate) const BUSY_FUNCTION: &str =
+    "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
+
+/// Everything the store keeps for scripts.
+#[derive(Debug, Default)]
+pub(crate) struct Scripts {
+    /// Absent before the first script and while one runs.
+    evaluator: Option<Box<Evaluator>>,
+    /// Absent without libraries and while a function runs.
+    pub(crate) libraries: Option<Box<Libraries>>,
+    pub(crate) running: Option<Running>,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: commands that are not for scripts may be called.
+    pub(crate) deny_disabled: bool,
+    /// The arguments of redis.call, used again and again.
+    pub(crate) args: ArgsBuilder,
+}
+
+impl Scripts {
+    /// The state of EVAL. Whoever takes it puts it back.
+    pub(crate) fn take_evaluator(&mut self) -> Box<Evaluator> {
+        self.evaluator
+            .take()
+            .unwrap_or_else(|| Box::new(Evaluator::new()))
+    }
+
+    pub(crate) fn put_evaluator(&mut self, mut evaluator: Box<Evaluator>) {
+        if evaluator.lua.memory_bytes() > COLLECT_BYTES {
+            evaluator.lua.collect();
+        }
+        self.evaluator = Some(evaluator);
+    }
+
+    /// The libraries, if there are any. Whoever takes them puts them back.
+    pub(crate) fn take_libraries(&mut self) -> Option<Box<Libraries>> {
+        self.libraries.take()
+    }
+
+    pub(crate) fn take_or_make_libraries(&mut self) -> Box<Libraries> {
+        self.libraries.take().unwrap_or_else(Self::new_libraries)
+    }
+
+    pub(crate) fn new_libraries() -> Box<Libraries> {
+        Box::new(Libraries::new())
+    }
+
+    pub(crate) fn put_libraries(&mut self, mut libraries: Box<Libraries>) {
+        if libraries.lua.memory_bytes() > COLLECT_BYTES {
+            libraries.lua.collect();
+        }
+        self.libraries = Some(libraries);
+    }
+
+    /// How many libraries and functions there are.
+    pub(crate) fn library_counts(&self) -> (usize, usize) {
+        let libraries = self.libraries.as_ref();
+        libraries.map_or((0, 0), |it| (it.len(), it.function_count()))
+    }
+
+    /// Bytes of the functions' state, and of the libraries' codes.
+    pub(crate) fn library_bytes(&self) -> (usize, usize) {
+        let libraries = self.libraries.as_ref();
+        libraries.map_or((0, 0), |it| (it.lua.memory_bytes(), it.code_bytes()))
+    }
+
+    pub(crate) fn contains(&self, sha: &Sha) -> bool {
+        let evaluator = self.evaluator.as_ref();
+        evaluator.is_some_and(|evaluator| evaluator.contains(sha))
+    }
+
+    /// Forgets all scripts of EVAL and SCRIPT LOAD, and their state.
+    pub(crate) fn flush(&mut self) {
+        self.evaluator = None;
+    }
+
+    /// Scripts in the cache.
+    pub(crate) fn cached(&self) -> usize {
+        self.evaluator.as_ref().map_or(0, |it| it.cache.len())
+    }
+
+    /// Bytes of EVAL's state.
+    pub(crate) fn state_bytes(&self) -> usize {
+        self.evaluator
+            .as_ref()
+            .map_or(0, |it| it.lua.memory_bytes())
+    }
+
+    /// Bytes of the cached scripts' sources and of the cache.
+    pub(crate) fn cache_bytes(&self) -> usize {
+        self.evaluator.as_ref().map_or(0, |it| {
+            it.source_bytes + it.cache.capacity() * size_of::<(Sha, Cached)>()
+        })
+    }
+}
+
+/// A state with Redis's libraries and a `redis` table of these functions, protected.
+fn new_state(functions: &[api::Named]) -> Lua {
+    let mut limits = Limits::default();
+    limits.memory_bytes = MEMORY_BYTES;
+    limits.hook_interval = HOOK_INTERVAL;
+    let mut lua = Lua::redis_unprotected(limits);
+    api::register(&mut lua, functions);
+    lua.protect();
+    lua
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,601 @@
+use crate::testing::Lab;
+
+impl Lab {
+    /// Runs EVAL with a script and keys.
+    fn eval(&mut self, script: &str, keys: &[&str]) -> String {
+        let client = self.client;
+        let count = keys.len().to_string();
+        let mut words: Vec<&[u8]> = vec![b"EVAL", script.as_bytes(), count.as_bytes()];
+        words.extend(keys.iter().map(|key| key.as_bytes()));
+        self.send(client, &words)
+    }
+
+    #[track_caller]
+    fn check_eval(&mut self, script: &str, expected: &str) {
+        let found = self.eval(script, &[]);
+        assert_eq!(found, expected, "{script}");
+    }
+}
+
+#[test]
+fn values_become_replies() {
+    let mut lab = Lab::new();
+    for (script, expected) in [
+        ("return 1", ":1\r\n"),
+        ("return 3.99", ":3\r\n"),
+        ("return 1e300", ":-9223372036854775808\r\n"),
+        ("return 'a'", "$1\r\na\r\n"),
+        ("return true", ":1\r\n"),
+        ("return false", "$-1\r\n"),
+        ("return nil", "$-1\r\n"),
+        ("return", "$-1\r\n"),
+        (
+            "return {1,{2,'a'},nil,3}",
+            "*2\r\n:1\r\n*2\r\n:2\r\n$1\r\na\r\n",
+        ),
+        ("return {ok='fine'}", "+fine\r\n"),
+        ("return {err='bad\\nline'}", "-bad line\r\n"),
+        ("return {double=3.5}", "$3\r\n3.5\r\n"),
+        ("return {map={a=1}}", "*2\r\n$1\r\na\r\n:1\r\n"),
+        ("return {set={a=true}}", "*1\r\n$1\r\na\r\n"),
+        ("return {big_number='1\\n2'}", "$3\r\n1 2\r\n"),
+        (
+            "return {verbatim_string={string='a',format='tx'}}",
+            "$1\r\na\r\n",
+        ),
+        ("return redis.error_reply('my')", "-ERR my\r\n"),
+        ("return redis.error_reply('-CODE text')", "-CODE text\r\n"),
+        ("return redis.status_reply('a\\nb')", "+a b\r\n"),
+        (
+            "return redis.sha1hex('')",
+            "$40\r\nda39a3ee5e6b4b0d3255bfef95601890afd80709\r\n",
+        ),
+        ("redis.setresp(3) return {true,false}", "*2\r\n:1\r\n:0\r\n"),
+    ] {
+        lab.check_eval(script, expected);
+    }
+    lab.run("HELLO 3");
+    for (script, expected) in [
+        ("return false", "_\r\n"),
+        ("return {double=3.5}", ",3.5\r\n"),
+        ("return {map={a=1}}", "%1\r\n$1\r\na\r\n:1\r\n"),
+        ("return {set={a=true}}", "~1\r\n$1\r\na\r\n"),
+        ("return {big_number='12'}", "(12\r\n"),
+        (
+            "return {verbatim_string={string='a',format='tx'}}",
+            "=5\r\ntx :a\r\n",
+        ),
+        ("redis.setresp(3) return {true,false}", "*2\r\n#t\r\n#f\r\n"),
+    ] {
+        lab.check_eval(script, expected);
+    }
+}
+
+#[test]
+fn replies_become_values() {
+    let mut lab = Lab::new();
+    lab.run("SET a 1");
+    lab.run("HSET h f v");
+    for (script, expected) in [
+        ("return redis.call('get','a')", "$1\r\n1\r\n"),
+        ("return type(redis.call('get','none'))", "$7\r\nboolean\r\n"),
+        (
+            "redis.setresp(3) return type(redis.call('get','none'))",
+            "$3\r\nnil\r\n",
+        ),
+        ("return redis.call('incr','a') + 1", ":3\r\n"),
+        ("return redis.call('set','a','x').ok", "$2\r\nOK\r\n"),
+        (
+            "return redis.call('hgetall','h')",
+            "*2\r\n$1\r\nf\r\n$1\r\nv\r\n",
+        ),
+        (
+            "redis.setresp(3) return redis.call('hgetall','h').map.f",
+            "$1\r\nv\r\n",
+        ),
+        (
+            "return redis.pcall('incr','a').err",
+            "$46\r\nERR value is not an integer or out of range\r\n",
+        ),
+    ] {
+        let expected = expected.replace("$46", "$43");
+        lab.check_eval(script, &expected);
+    }
+    // An integer argument is written in full, another number in its shortest form.
+    lab.check_eval(
+        "redis.call('set','n',2^53) return redis.call('get','n')",
+        "$16\r\n9007199254740992\r\n",
+    );
+    lab.check_eval(
+        "redis.call('set','n',1.1) return redis.call('get','n')",
+        "$3\r\n1.1\r\n",
+    );
+}
+
+#[test]
+fn errors_name_the_script_and_the_line() {
+    let mut lab = Lab::new();
+    lab.run("SET a x");
+    for (script, text) in [
+        (
+            "return redis.call('incr','a')",
+            "ERR value is not an integer or out of range",
+        ),
+        (
+            "return redis.call('nosuch')",
+            "ERR Unknown Redis command called from script",
+        ),
+        (
+            "return redis.call('get')",
+            "ERR Wrong number of args calling Redis command from script",
+        ),
+        (
+            "return redis.call('subscribe','a')",
+            "ERR This Redis command is not allowed from script",
+        ),
+        (
+            "return redis.call()",
+            "ERR Please specify at least one argument for this redis lib call",
+        ),
+        (
+            "return redis.call({})",
+            "ERR Lua redis lib command arguments must be strings or integers",
+        ),
+        ("error('x')", "ERR user_script:1: x"),
+        ("error({err='foo'})", "foo"),
+        ("error()", "ERR nil"),
+        (
+            "x=1",
+            "ERR user_script:1: Attempt to modify a readonly table",
+        ),
+        (
+            "redis.call=1",
+            "ERR user_script:1: Attempt to modify a readonly table",
+        ),
+    ] {
+        let sha = String::from_utf8_lossy(&super::Sha::of(script.as_bytes()).hex()).into_owned();
+        let expected = format!("-{text} script: {sha}, on @user_script:1.\r\n");
+        lab.check_eval(script, &expected);
+    }
+    lab.check_eval(
+        "retrun 1",
+        "-ERR Error compiling script (new function): user_script:1: '=' expected near '1'\r\n",
+    );
+    lab.check(&[
+        (
+            "EVAL return x",
+            "-ERR value is not an integer or out of range\r\n",
+        ),
+        (
+            "EVAL return 1",
+            "-ERR Number of keys can't be greater than number of args\r\n",
+        ),
+        (
+            "EVAL return -1",
+            "-ERR Number of keys can't be negative\r\n",
+        ),
+        (
+            "EVALSHA abc 0",
+            "-NOSCRIPT No matching script. Please use EVAL.\r\n",
+        ),
+    ]);
+}
+
+#[test]
+fn keys_and_arguments_are_globals() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    let reply = lab.send(
+        client,
+        &[
+            b"EVAL",
+            b"return {KEYS[1],ARGV[1],#ARGV}",
+            b"1",
+            b"k",
+            b"x",
+            b"y",
+        ],
+    );
+    assert_eq!(reply, "*3\r\n$1\r\nk\r\n$1\r\nx\r\n:2\r\n");
+}
+
+#[test]
+fn a_table_in_itself_ends_at_redis_depth() {
+    let mut lab = Lab::new();
+    let reply = lab.eval("local t={} t[1]=t return t", &[]);
+    assert_eq!(reply.matches("*1\r\n").count(), 7995);
+    assert!(reply.ends_with("-ERR reached lua stack limit\r\n"));
+    let reply = lab.eval("local t={map={}} t.map[1]=t return t", &[]);
+    assert_eq!(reply.matches("*2\r\n").count(), 2665);
+    assert_eq!(reply.matches("-ERR").count(), 2);
+}
+
+#[test]
+fn a_selected_database_is_the_scripts_own() {
+    let mut lab = Lab::new();
+    lab.check_eval(
+        "redis.call('select',3) return redis.call('set','a','1')",
+        "+OK\r\n",
+    );
+    lab.check(&[
+        ("GET a", "$-1\r\n"),
+        ("SELECT 3", "+OK\r\n"),
+        ("GET a", "$1\r\n1\r\n"),
+    ]);
+}
+
+#[test]
+fn the_cache_keeps_loaded_scripts_and_a_bound_of_others() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    let sha = lab.send(client, &[b"SCRIPT", b"LOAD", b"return 'kept'"]);
+    let sha = sha.lines().nth(1).unwrap_or_default().to_owned();
+    for number in 0..600 {
+        lab.check_eval(&format!("return {number}"), &format!(":{number}\r\n"));
+    }
+    assert_eq!(lab.store.scripts.cached(), 501);
+    assert_eq!(lab.run(&format!("EVALSHA {sha} 0")), "$4\r\nkept\r\n");
+    let upper = sha.to_ascii_uppercase();
+    assert_eq!(
+        lab.run(&format!("SCRIPT EXISTS {upper} x")),
+        "*2\r\n:1\r\n:0\r\n"
+    );
+    lab.check(&[
+        (
+            "SCRIPT FLUSH LATER",
+            "-ERR SCRIPT FLUSH only support SYNC|ASYNC option\r\n",
+        ),
+        ("SCRIPT FLUSH ASYNC", "+OK\r\n"),
+        (
+            "SCRIPT DEBUG YES",
+            "-ERR SCRIPT DEBUG does not exist in kumi: there is no debugger for scripts\r\n",
+        ),
+    ]);
+    assert_eq!(lab.store.scripts.cached(), 0);
+    assert!(
+        lab.run(&format!("EVALSHA {sha} 0"))
+            .starts_with("-NOSCRIPT")
+    );
+}
+
+#[test]
+fn read_only_runs_write_nothing() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    for script in [
+        "return redis.call('set','a','b')",
+        "return redis.call('publish','a','b')",
+    ] {
+        let reply = lab.send(client, &[b"EVAL_RO", script.as_bytes(), b"0"]);
+        assert!(
+            reply.starts_with(
+                "-ERR Write commands are not allowed from read-only scripts. script: "
+            ),
+            "{reply}"
+        );
+    }
+    let reply = lab.send(
+        client,
+        &[
+            b"EVAL",
+            b"#!lua flags=no-writes\nreturn redis.call('set','a','b')",
+            b"0",
+        ],
+    );
+    assert!(
+        reply.starts_with("-ERR Write commands are not allowed")
+            && reply.ends_with("on @user_script:2.\r\n"),
+        "{reply}"
+    );
+    let reply = lab.send(client, &[b"EVAL_RO", b"#!lua\nreturn 1", b"0"]);
+    assert_eq!(
+        reply,
+        "-ERR Can not execute a script with write flag using *_ro command.\r\n"
+    );
+}
+
+#[test]
+fn memory_is_checked_before_the_first_write() {
+    let mut lab = Lab::new();
+    lab.run("SET b 1");
+    lab.configure("maxmemory", "1");
+    lab.check_eval("return redis.call('get','a')", "$-1\r\n");
+    assert!(
+        lab.eval("return redis.call('set','a','1')", &[])
+            .starts_with("-OOM command not allowed when used memory > 'maxmemory'. script: ")
+    );
+    assert_eq!(
+        lab.eval("#!lua\nreturn 1", &[]),
+        "-OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'\r\n"
+    );
+    lab.check_eval(
+        "#!lua flags=allow-oom\nreturn redis.call('set','a','1')",
+        "+OK\r\n",
+    );
+}
+
+#[test]
+fn the_writes_of_a_script_are_one_transaction() {
+    let mut lab = Lab::new();
+    lab.store.listen_to_writes(true);
+    lab.eval(
+        "redis.call('set','a','1') redis.call('get','a') redis.call('incr','a')",
+        &[],
+    );
+    assert_eq!(lab.writes(), ["MULTI", "set a 1", "incr a", "EXEC"]);
+    lab.eval("redis.call('set','a','1')", &[]);
+    assert_eq!(lab.writes(), ["set a 1"]);
+    lab.eval("redis.call('set','a','1') error('x')", &[]);
+    assert_eq!(lab.writes(), ["set a 1"]);
+    lab.eval(
+        "redis.set_repl(redis.REPL_NONE) redis.call('set','a','2')",
+        &[],
+    );
+    assert!(lab.writes().is_empty());
+    lab.run("SET a 3");
+    assert_eq!(lab.writes(), ["SET a 3"]);
+}
+
+#[test]
+fn waiters_are_served_after_the_script() {
+    let mut lab = Lab::new();
+    let waiter = lab.connect();
+    assert_eq!(lab.run_as(waiter, "BLPOP l 0"), "");
+    lab.check_eval(
+        "redis.call('rpush','l','a') redis.call('rpush','l','b') return redis.call('llen','l')",
+        ":2\r\n",
+    );
+    assert_eq!(lab.received(waiter), "*2\r\n$1\r\nl\r\n$1\r\na\r\n");
+}
+
+#[test]
+fn a_monitor_sees_the_script_and_its_commands() {
+    let mut lab = Lab::new();
+    let monitor = lab.connect();
+    lab.run_as(monitor, "MONITOR");
+    lab.eval("return redis.call('get','a')", &[]);
+    assert_eq!(
+        lab.received(monitor),
+        "+1700000000.000000 [0 ] \"EVAL\" \"return redis.call('get','a')\" \"0\"\r\n+1700000000.000000 [0 lua] \"get\" \"a\"\r\n"
+    );
+}
+
+#[test]
+fn a_long_script_lets_others_be_answered_and_can_be_killed() {
+    let mut lab = Lab::new();
+    lab.configure("busy-reply-threshold", "0");
+    let other = lab.connect();
+    lab.host.meanwhile = vec![(other, "GET a"), (other, "SCRIPT KILL")];
+    let reply = lab.eval("while true do end", &[]);
+    assert!(
+        reply.starts_with("-ERR Script killed by user with SCRIPT KILL... script: "),
+        "{reply}"
+    );
+    let busy = "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n";
+    assert_eq!(lab.received(other), format!("{busy}+OK\r\n"));
+    lab.check(&[
+        (
+            "SCRIPT KILL",
+            "-NOTBUSY No scripts in execution right now.\r\n",
+        ),
+        ("GET a", "$-1\r\n"),
+    ]);
+    // Also inside a library function, and past a pcall.
+    for script in [
+        "return string.find(('a'):rep(300000), ('a?'):rep(300000)..'b')",
+        "while true do pcall(function() while true do end end) end",
+    ] {
+        lab.host.meanwhile = vec![(other, "SCRIPT KILL")];
+        assert!(
+            lab.eval(script, &[]).starts_with("-ERR Script killed"),
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn a_script_that_has_written_cannot_be_killed() {
+    let mut lab = Lab::new();
+    lab.configure("busy-reply-threshold", "0");
+    let other = lab.connect();
+    lab.host.meanwhile = vec![(other, "SCRIPT KILL"), (other, "SHUTDOWN")];
+    lab.check_eval(
+        "redis.call('set','a','1') for i=1,1000000 do end return 1",
+        ":1\r\n",
+    );
+    let replies = lab.received(other);
+    assert!(replies.starts_with("-UNKILLABLE Sorry"), "{replies}");
+    assert!(replies.contains("-BUSY"), "{replies}");
+}
+
+#[test]
+fn an_error_of_a_called_command_is_counted_once() {
+    let mut lab = Lab::new();
+    lab.run("SET a x");
+    lab.eval("return redis.call('incr','a')", &[]);
+    let stats = lab.run("INFO commandstats");
+    let line = |name: &str| {
+        stats
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert!(line("cmdstat_incr:").ends_with("failed_calls=1"), "{stats}");
+    assert!(line("cmdstat_eval:").ends_with("failed_calls=0"), "{stats}");
+    assert!(lab.run("INFO errorstats").contains("errorstat_ERR:count=1"));
+}
+
+const LIBRARY: &str = "#!lua name=lib\n\
+    local calls = 0\n\
+    redis.register_function('count', function(keys, args) calls = calls + 1 return calls end)\n\
+    redis.register_function{function_name='read', flags={'no-writes'}, description='Reads.',\n\
+    callback=function(keys, args) return {keys[1], args[1], redis.call('get', keys[1])} end}\n\
+    redis.register_function('write', function(keys) return redis.call('set', keys[1], 'x') end)\n\
+    redis.register_function('loop', function() while true do end end)\n\
+    redis.register_function('late', function() redis.register_function('x', function() end) end)";
+
+impl Lab {
+    fn function(&mut self, words: &[&str]) -> String {
+        let client = self.client;
+        let words: Vec<&[u8]> = ["FUNCTION"]
+            .iter()
+            .chain(words)
+            .map(|word| word.as_bytes())
+            .collect();
+        self.send(client, &words)
+    }
+}
+
+#[test]
+fn functions_of_a_library_are_called_by_name() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.run("FCALL count 0"), "-ERR Function not found\r\n");
+    assert_eq!(lab.function(&["LOAD", LIBRARY]), "$3\r\nlib\r\n");
+    lab.check(&[
+        ("FCALL count 0", ":1\r\n"),
+        ("FCALL COUNT 0", ":2\r\n"),
+        ("SET k v", "+OK\r\n"),
+        ("FCALL_RO read 1 k a", "*3\r\n$1\r\nk\r\n$1\r\na\r\n$1\r\nv\r\n"),
+        ("FCALL write 1 k", "+OK\r\n"),
+        ("FCALL_RO write 1 k", "-ERR Can not execute a script with write flag using *_ro command.\r\n"),
+        ("FCALL count x", "-ERR Bad number of keys provided\r\n"),
+        ("FCALL count 2 a", "-ERR Number of keys can't be greater than number of args\r\n"),
+        ("FCALL late 0", "-ERR user_function:8: attempt to call field 'register_function' (a nil value) script: late, on @user_function:8.\r\n"),
+        ("FUNCTION DELETE lib", "+OK\r\n"),
+        ("FUNCTION DELETE lib", "-ERR Library not found\r\n"),
+        ("FCALL count 0", "-ERR Function not found\r\n"),
+    ]);
+}
+
+#[test]
+fn a_library_that_fails_leaves_everything_as_it_was() {
+    let mut lab = Lab::new();
+    lab.function(&["LOAD", LIBRARY]);
+    for (code, text) in [
+        (LIBRARY, "Library 'lib' already exists"),
+        ("return 1", "Missing library metadata"),
+        ("#!lua name=a", "Invalid library metadata"),
+        ("#!lua\n", "Library name was not given"),
+        (
+            "#!lua name=a-b\n",
+            "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long",
+        ),
+        ("#!perl name=a\n", "Engine 'perl' not found"),
+        (
+            "#!lua name=a foo=b\n",
+            "Invalid metadata value given: foo=b",
+        ),
+        (
+            "#!lua name=a\nretrun 1",
+            "Error compiling function: user_function:2: '=' expected near '1'",
+        ),
+        ("#!lua name=a\nreturn 1", "No functions registered"),
+        (
+            "#!lua name=a\nx = 1",
+            "Error registering functions: ERR user_function:2: Attempt to modify a readonly table",
+        ),
+        (
+            "#!lua name=a\nredis.call('get', 'a')",
+            "Error registering functions: ERR user_function:2: Script attempted to access nonexistent global variable 'call'",
+        ),
+        (
+            "#!lua name=a\nredis.register_function('COUNT', function() end)",
+            "Function COUNT already exists",
+        ),
+        (
+            "#!lua name=a\nredis.register_function('f', 1)",
+            "Error registering functions: ERR second argument to redis.register_function must be a function",
+        ),
+        (
+            "#!lua name=a\nredis.register_function{function_name='f', callback=function() end, flags={'x'}}",
+            "Error registering functions: ERR unknown flag given",
+        ),
+        (
+            "#!lua name=a\nredis.register_function('f', function() end) redis.register_function('F', function() end)",
+            "Error registering functions: ERR Function already exists in the library",
+        ),
+    ] {
+        assert_eq!(
+            lab.function(&["LOAD", code]),
+            format!("-ERR {text}\r\n"),
+            "{code}"
+        );
+    }
+    // Code that never ends is stopped; every reading of the clock is a tenth of a second later.
+    lab.host.tick_ns = 100_000_000;
+    let reply = lab.function(&["LOAD", "#!lua name=a\nwhile true do end"]);
+    assert_eq!(
+        reply,
+        "-ERR Error registering functions: ERR FUNCTION LOAD timeout\r\n"
+    );
+    assert_eq!(lab.store.scripts.library_counts(), (1, 5));
+    assert_eq!(lab.run("FCALL count 0"), ":1\r\n");
+}
+
+#[test]
+fn libraries_come_back_from_a_dump() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    lab.function(&["LOAD", LIBRARY]);
+    lab.store.listen_to_writes(true);
+    let mut payload = Vec::new();
+    lab.store
+        .scripts
+        .libraries
+        .as_ref()
+        .expect("a library is loaded")
+        .dump(&mut payload);
+    crate::rdb::seal(&mut payload);
+    let restore = |lab: &mut Lab, policy: &[u8]| {
+        lab.send(client, &[b"FUNCTION", b"RESTORE", &payload, policy])
+    };
+    assert_eq!(
+        restore(&mut lab, b"APPEND"),
+        "-ERR Library lib already exists\r\n"
+    );
+    assert_eq!(restore(&mut lab, b"REPLACE"), "+OK\r\n");
+    assert_eq!(lab.run("FUNCTION FLUSH"), "+OK\r\n");
+    assert_eq!(restore(&mut lab, b"FLUSH"), "+OK\r\n");
+    assert_eq!(lab.writes().len(), 3);
+    lab.check(&[
+        ("FCALL count 0", ":1\r\n"),
+        (
+            "FUNCTION RESTORE x",
+            "-ERR DUMP payload version or checksum are wrong\r\n",
+        ),
+        (
+            "FUNCTION RESTORE x KEEP",
+            "-ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.\r\n",
+        ),
+    ]);
+}
+
+#[test]
+fn a_long_function_is_shown_and_killed() {
+    let mut lab = Lab::new();
+    lab.function(&["LOAD", LIBRARY]);
+    lab.configure("busy-reply-threshold", "0");
+    let other = lab.connect();
+    lab.host.meanwhile = vec![
+        (other, "GET a"),
+        (other, "FUNCTION STATS"),
+        (other, "SCRIPT KILL"),
+        (other, "FUNCTION KILL"),
+    ];
+    let reply = lab.run("FCALL loop 0");
+    assert!(
+        reply.starts_with(
+            "-ERR Script killed by user with FUNCTION KILL... script: loop, on @user_function:"
+        ),
+        "{reply}"
+    );
+    let busy = "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.\r\n";
+    let running = "*6\r\n$4\r\nname\r\n$4\r\nloop\r\n$7\r\ncommand\r\n*3\r\n$5\r\nFCALL\r\n$4\r\nloop\r\n$1\r\n0\r\n$11\r\nduration_ms\r\n:10\r\n";
+    let replies = lab.received(other);
+    assert!(
+        replies.starts_with(&format!("{busy}*4\r\n$14\r\nrunning_script\r\n{running}")),
+        "{replies}"
+    );
+    assert!(replies.ends_with(&format!("{busy}+OK\r\n")), "{replies}");
+}
