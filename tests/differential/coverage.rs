@@ -188,6 +188,10 @@ pub(crate) fn normalise(error: &[u8]) -> String {
             return format!("{}{ending}%", normalise(head.as_bytes()));
         }
     }
+    // A script's error ends with its SHA-1 and the line.
+    if let Some((head, _)) = text.split_once(" script: ") {
+        return format!("{} script: %", normalise(head.as_bytes()));
+    }
     let mut out = String::new();
     let mut parts = text.split('\'');
     out.push_str(parts.next().unwrap_or_default());

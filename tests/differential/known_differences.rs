@@ -153,6 +153,8 @@ pub(crate) const NEW_COMMANDS: &[&str] = &["client|setinfo", "client|no-touch", 
 pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     // Redis takes seconds for it, and answers OK.
     "pfselftest",
+    // Is refused: there is no debugger.
+    "script|debug",
     // Commands that wait: a sequence would have to know whether they do.
     "blpop",
     "brpop",
@@ -344,6 +346,8 @@ pub(crate) fn is_bound_to_a_version(request: &Request) -> bool {
         ("bitcount", _) => count == 3 || !is_bit_range(request, 2),
         // 7.2 added WITHSCORE; to 7.0 it is an argument too many.
         ("zrank" | "zrevrank", _) => count > 3,
+        // 7.2 takes no such rank; 7.0 looks for the key first.
+        ("lpos", _) => (2..count).any(|index| request.word(index) == "-9223372036854775808"),
         // 7.2 takes no count whose absolute value is no number of 64 bits.
         ("lrem", _) => request.word(2) == "-9223372036854775808",
         ("lpos", _) => (2..count).any(|index| request.word(index) == "-9223372036854775808"),

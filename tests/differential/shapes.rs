@@ -26,6 +26,7 @@ pub(crate) fn rule(request: &Request) -> Option<Rule> {
         ("object", "encoding") => encoding,
         ("randomkey", _) => both_or_neither_null,
         ("memory", "usage") => size,
+        ("function", "list") => unordered_elements,
         ("keys", _) | ("pubsub", "channels" | "shardchannels") => unordered,
         ("hkeys" | "hvals" | "smembers" | "sinter" | "sunion" | "sdiff" | "spop", _) => unordered,
         ("hgetall", _) => unordered_pairs,
@@ -201,6 +202,24 @@ fn sorted(frame: &Frame) -> Option<Vec<&[u8]>> {
     let mut texts: Vec<&[u8]> = frame.items()?.iter().filter_map(Frame::text).collect();
     texts.sort_unstable();
     Some(texts)
+}
+
+/// Elements of any form that have no order.
+fn unordered_elements(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
+    let (expected, found) = one(reference, tested)?;
+    let sorted = |frame: &Frame| -> Option<Vec<String>> {
+        let mut elements: Vec<String> = frame
+            .items()?
+            .iter()
+            .map(|item| format!("{item:?}"))
+            .collect();
+        elements.sort_unstable();
+        Some(elements)
+    };
+    match (sorted(expected), sorted(found)) {
+        (Some(expected), Some(found)) if expected == found => Ok(()),
+        _ => Err("not the same elements".into()),
+    }
 }
 
 /// The fields of a hash table have no order; each has its value.

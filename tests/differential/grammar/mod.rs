@@ -16,6 +16,7 @@ mod lists;
 mod protocol;
 mod pubsub;
 mod safety;
+mod scripting;
 mod serialised;
 mod server;
 mod sets;
@@ -76,10 +77,12 @@ pub(crate) const FAMILIES: &[(&str, &[Row])] = &[
     ("sorted sets", sorted_sets::ROWS),
     ("lists", lists::ROWS),
     ("serialised values", serialised::ROWS),
+    // Drawn by steps of its own, so it comes last and has no weight.
+    ("scripting", scripting::ROWS),
 ];
 
-/// A weight for each family, in the order of [`FAMILIES`].
-type Weights = [usize; FAMILIES.len()];
+/// A weight for each family but the last, in the order of [`FAMILIES`].
+type Weights = [usize; FAMILIES.len() - 1];
 
 /// All rows.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
@@ -226,6 +229,7 @@ impl Generator<'_> {
                 transactions::steps(self, weights, steps);
             }
             14..16 => sets::steps(self, steps),
+            95.. if !self.queueing[self.client] => scripting::steps(self, steps),
             16..27 if !self.password => {
                 let requests: Vec<Request> = (0..self.rng.between(2, 8))
                     .map(|_| self.request(weights))
@@ -341,6 +345,7 @@ impl Generator<'_> {
                     | "restore"
                     | "restore-asking"
                     | "debug"
+                    | "memory"
             );
         let odd = (self.expiring && known::is_odd_about_expired_keys(request)) || late;
         let broken = self.queueing[self.client] && known::breaks_the_frame_of_exec(request);
