@@ -350,7 +350,6 @@ pub(crate) fn is_bound_to_a_version(request: &Request) -> bool {
         ("lpos", _) => (2..count).any(|index| request.word(index) == "-9223372036854775808"),
         // 7.2 takes no count whose absolute value is no number of 64 bits.
         ("lrem", _) => request.word(2) == "-9223372036854775808",
-        ("lpos", _) => (2..count).any(|index| request.word(index) == "-9223372036854775808"),
         ("bitpos", _) => count > 3 && !is_bit_range(request, 3),
         // 7.2 takes 64 samples at most.
         ("config", "set") => (2..count).any(|index| {
