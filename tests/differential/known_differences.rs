@@ -155,6 +155,8 @@ pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     "pfselftest",
     // Is refused: there is no debugger.
     "script|debug",
+    // Libraries are in no particular order in it.
+    "function|dump",
     // Commands that wait: a sequence would have to know whether they do.
     "blpop",
     "brpop",

@@ -60,7 +60,7 @@ pub(crate) fn run(
     // A script's effects are propagated, never the script; also if it fails half way.
     ctx.mark_propagated();
     let out_of_memory = ctx.is_out_of_memory();
-    admit(invocation, out_of_memory)?;
+    admit(invocation, out_of_memory, ctx.in_exec)?;
     let keys = list(lua, invocation.request.tail(3), 0, invocation.keys);
     let count = invocation.request.len() - 3;
     let args = list(lua, invocation.request.tail(3), invocation.keys, count);
@@ -93,7 +93,7 @@ pub(crate) fn run(
 }
 
 /// What a script with declared flags is checked for before it begins.
-fn admit(invocation: &Invocation<'_>, out_of_memory: bool) -> CommandResult {
+fn admit(invocation: &Invocation<'_>, out_of_memory: bool, in_exec: bool) -> CommandResult {
     let flags = invocation.flags;
     if flags & script_flag::UNDECLARED != 0 {
         return Ok(());
@@ -104,6 +104,10 @@ fn admit(invocation: &Invocation<'_>, out_of_memory: bool) -> CommandResult {
         ));
     }
     if out_of_memory && flags & (script_flag::ALLOW_OOM | script_flag::NO_WRITES) == 0 {
+        // Redis refuses it like any command that uses memory, and inside EXEC only here.
+        if !in_exec {
+            return Err(CommandError::OOM);
+        }
         return Err(CommandError::fixed(
             "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
         ));

@@ -306,7 +306,7 @@ fn memory_is_checked_before_the_first_write() {
     );
     assert_eq!(
         lab.eval("#!lua\nreturn 1", &[]),
-        "-OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'\r\n"
+        "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
     );
     lab.check_eval(
         "#!lua flags=allow-oom\nreturn redis.call('set','a','1')",
