@@ -102,12 +102,13 @@ pub(crate) enum Group {
     Server,
     Set,
     SortedSet,
+    Stream,
     String,
     Transactions,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Bitmap,
         Self::Connection,
         Self::Generic,
@@ -119,6 +120,7 @@ impl Group {
         Self::Server,
         Self::Set,
         Self::SortedSet,
+        Self::Stream,
         Self::String,
         Self::Transactions,
     ];
@@ -136,6 +138,7 @@ impl Group {
             Self::Server => "server",
             Self::Set => "set",
             Self::SortedSet => "sorted-set",
+            Self::Stream => "stream",
             Self::String => "string",
             Self::Transactions => "transactions",
         }

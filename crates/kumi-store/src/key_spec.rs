@@ -59,10 +59,6 @@ pub(crate) enum Begin {
     Index(i32),
     /// The argument after `word`, which is searched from position `from`; from the end backwards
     /// when `from` is negative.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the commands with keywords follow")
-    )]
     Keyword { word: &'static str, from: i32 },
 }
 

@@ -251,8 +251,18 @@ impl<'a> Reply<'a> {
 
     /// Puts the header of an array where it was deferred.
     pub(crate) fn finish_array(&mut self, deferred: Deferred, len: usize) {
+        self.finish(deferred, |header| encode::array(header, len));
+    }
+
+    /// Puts the header of a map where it was deferred.
+    pub(crate) fn finish_map(&mut self, deferred: Deferred, len: usize) {
+        let protocol = self.protocol;
+        self.finish(deferred, |header| encode::map(header, protocol, len));
+    }
+
+    fn finish(&mut self, deferred: Deferred, write: impl FnOnce(&mut Vec<u8>)) {
         let mut header = Vec::with_capacity(32);
-        encode::array(&mut header, len);
+        write(&mut header);
         let (buffer, pool) = self.outputs.running(self.slot);
         buffer.insert(deferred.0, &header, pool);
     }

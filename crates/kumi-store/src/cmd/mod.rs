@@ -28,6 +28,7 @@ mod server;
 mod sets;
 mod slowlog;
 mod sorted_sets;
+mod streams;
 mod strings;
 mod transactions;
 
@@ -43,6 +44,7 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     hashes::COMMANDS,
     sets::COMMANDS,
     sorted_sets::COMMANDS,
+    streams::COMMANDS,
     bitmaps::COMMANDS,
     hyperloglog::COMMANDS,
     lists::COMMANDS,

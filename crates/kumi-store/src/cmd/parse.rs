@@ -35,6 +35,19 @@ pub(super) fn timeout_ms(arg: &[u8], now: Now) -> Result<u64, CommandError> {
         .ok_or(CommandError::fixed("ERR timeout is out of range"))
 }
 
+/// The time in milliseconds that XREAD waits at most. 0 is no limit.
+pub(super) fn block_ms(arg: &[u8], now: Now) -> Result<u64, CommandError> {
+    let ms = number::parse_i64(arg).ok_or(CommandError::fixed(
+        "ERR timeout is not an integer or out of range",
+    ))?;
+    let ms = u64::try_from(ms).map_err(|_| CommandError::fixed("ERR timeout is negative"))?;
+    // Redis adds the time of day in a signed number.
+    if ms > i64::MAX as u64 - now.unix_ms() {
+        return Err(CommandError::fixed("ERR timeout is out of range"));
+    }
+    Ok(ms)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -89,6 +89,10 @@ pub struct Settings {
     /// When a list is called a quicklist, and how large its nodes are: -1 to -5 for 4 to 64 KiB, or a number of
     /// elements.
     pub list_max_listpack_size: i64,
+    /// Listpack bytes of a stream's node from which on an entry begins another one; 0 for no limit.
+    pub stream_node_max_bytes: usize,
+    /// Entries of a stream's node from which on an entry begins another one; 0 for no limit.
+    pub stream_node_max_entries: u64,
     /// Transparent huge pages are turned off for the process.
     pub disable_huge_pages: bool,
     /// The log level.
@@ -249,6 +253,8 @@ impl Settings {
             lazyfree_expire: false,
             hll_sparse_max_bytes: 0,
             list_max_listpack_size: 0,
+            stream_node_max_bytes: 0,
+            stream_node_max_entries: 0,
             disable_huge_pages: true,
             loglevel: LogLevel::Notice,
             supervised: Supervision::No,

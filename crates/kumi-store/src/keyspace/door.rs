@@ -120,16 +120,11 @@ impl<'a> Keys<'a> {
     pub(crate) fn look(&mut self, key: &[u8], look: Look) -> Option<&Entry> {
         let found = self.find(key);
         match look {
-            Look::Read | Look::ReadNoTouch | Look::Touch | Look::Inspect => {
-                if found.is_some() {
-                    self.keyspace.stats.hits += 1;
-                } else {
-                    self.keyspace.stats.misses += 1;
-                    if !matches!(look, Look::Inspect) {
-                        self.notify(NotifyFlags::KEY_MISS, "keymiss", key);
-                    }
-                }
-            }
+            Look::Read | Look::ReadNoTouch | Look::Touch => self.count_read(key, found.is_some()),
+            Look::Inspect => match found {
+                Some(_) => self.keyspace.stats.hits += 1,
+                None => self.keyspace.stats.misses += 1,
+            },
             Look::Quiet | Look::Write => {}
         }
         let (_, position) = found?;
@@ -143,6 +138,22 @@ impl<'a> Keys<'a> {
             set_clock(entry, self.now_ms);
         }
         Some(entry)
+    }
+
+    /// Counts a look that found its key or missed it; a miss may notify.
+    #[inline]
+    pub(crate) fn count_read(&mut self, key: &[u8], found: bool) {
+        if found {
+            self.keyspace.stats.hits += 1;
+        } else {
+            self.keyspace.stats.misses += 1;
+            self.notify(NotifyFlags::KEY_MISS, "keymiss", key);
+        }
+    }
+
+    /// Has the commands executed again that wait for a key, although watchers see no change of it.
+    pub(crate) fn wake(&mut self, key: &[u8]) {
+        self.keyspace.waiters.touch(self.db, key);
     }
 
     /// Stores a value, creating or replacing the key.

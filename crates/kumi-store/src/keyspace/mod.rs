@@ -25,7 +25,7 @@ pub(crate) use self::{
 pub(crate) use door::{Expiry, Keys, Look, When, access_clock};
 pub(crate) use entry::Entry;
 pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
-pub(crate) use waiters::Waiters;
+pub(crate) use waiters::{Ticket, Waiters};
 pub(crate) use watch::Watchers;
 
 use crate::cmd::SavedKey;

@@ -1,15 +1,28 @@
 //! Which sessions wait for which keys, in the order they came.
 //!
-//! A change of a key that a session waits for only marks the key as ready. The store serves the
-//! waiting sessions when the command, transaction or script that changed it has ended.
+//! A change of a key that a session waits for only notes the key as ready. The store serves the waiting sessions when
+//! the command, transaction or script that changed it has ended.
 
 use crate::session::SessionKey;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A place in the order of waits; later waits have higher ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(u64);
+
+/// The sessions that wait for one key.
+#[derive(Debug, Default)]
+struct Queue {
+    sessions: BTreeMap<Ticket, SessionKey>,
+    /// How many of them are also served when the key is gone, or holds another type.
+    on_any: usize,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     /// By database, then by key. Nothing empty is kept.
-    dbs: BTreeMap<usize, BTreeMap<Box<[u8]>, VecDeque<SessionKey>>>,
+    dbs: BTreeMap<usize, BTreeMap<Box<[u8]>, Queue>>,
+    next_ticket: Ticket,
     /// Keys that changed since they were last looked at, in the order of their first change.
     ready: Vec<(usize, Box<[u8]>)>,
     /// The same keys, so that each is listed once.
@@ -27,23 +40,46 @@ impl Waiters {
         self.dbs.values().map(BTreeMap::len).sum()
     }
 
-    /// Puts a session behind those that wait for the key already.
-    pub(crate) fn add(&mut self, db: usize, key: &[u8], session: SessionKey) {
-        let keys = self.dbs.entry(db).or_default();
-        let sessions = keys.entry(key.into()).or_default();
-        // All keys of a session are added together, so a repeated one finds it at the end.
-        if sessions.back() != Some(&session) {
-            sessions.push_back(session);
+    /// Keys whose deletion ends a wait.
+    pub(crate) fn key_count_on_any(&self) -> usize {
+        let queues = self.dbs.values().flat_map(BTreeMap::values);
+        queues.filter(|queue| queue.on_any > 0).count()
+    }
+
+    /// A place behind all that wait, for all keys of one wait.
+    pub(crate) fn ticket(&mut self) -> Ticket {
+        let ticket = self.next_ticket;
+        self.next_ticket.0 += 1;
+        ticket
+    }
+
+    /// Lists a session under a key. With `on_any` it is also served when the key is gone or holds another type.
+    pub(crate) fn add(
+        &mut self,
+        db: usize,
+        key: &[u8],
+        ticket: Ticket,
+        session: SessionKey,
+        on_any: bool,
+    ) {
+        let queue = self.dbs.entry(db).or_default();
+        let queue = queue.entry(key.into()).or_default();
+        // A command may name a key twice.
+        if queue.sessions.insert(ticket, session).is_none() {
+            queue.on_any += usize::from(on_any);
         }
     }
 
-    pub(crate) fn remove(&mut self, db: usize, key: &[u8], session: SessionKey) {
+    /// Takes a session off a key; `on_any` is what it was added with.
+    pub(crate) fn remove(&mut self, db: usize, key: &[u8], ticket: Ticket, on_any: bool) {
         let Some(keys) = self.dbs.get_mut(&db) else {
             return;
         };
-        if let Some(sessions) = keys.get_mut(key) {
-            sessions.retain(|&other| other != session);
-            if sessions.is_empty() {
+        if let Some(queue) = keys.get_mut(key)
+            && queue.sessions.remove(&ticket).is_some()
+        {
+            queue.on_any -= usize::from(on_any);
+            if queue.sessions.is_empty() {
                 keys.remove(key);
             }
         }
@@ -52,12 +88,23 @@ impl Waiters {
         }
     }
 
-    /// The sessions that wait for a key, first come first.
-    pub(crate) fn sessions(&self, db: usize, key: &[u8]) -> Vec<SessionKey> {
-        let sessions = self.dbs.get(&db).and_then(|keys| keys.get(key));
-        sessions
-            .map(|sessions| sessions.iter().copied().collect())
-            .unwrap_or_default()
+    /// The first session that waits for a key with a place from `from` on and before `end`.
+    pub(crate) fn first(
+        &self,
+        db: usize,
+        key: &[u8],
+        from: Ticket,
+        end: Ticket,
+    ) -> Option<(Ticket, SessionKey)> {
+        let queue = self.dbs.get(&db)?.get(key)?;
+        let (&ticket, &session) = queue.sessions.range(from..end).next()?;
+        Some((ticket, session))
+    }
+
+    /// Whether a session waits for a key that is also served when the key is gone.
+    pub(crate) fn has_on_any(&self, db: usize, key: &[u8]) -> bool {
+        let queue = self.dbs.get(&db).and_then(|keys| keys.get(key));
+        queue.is_some_and(|queue| queue.on_any > 0)
     }
 
     /// A key changed.
@@ -86,5 +133,12 @@ impl Waiters {
     pub(crate) fn take_ready(&mut self) -> Vec<(usize, Box<[u8]>)> {
         self.listed.clear();
         std::mem::take(&mut self.ready)
+    }
+}
+
+impl Ticket {
+    /// The place right behind.
+    pub(crate) fn next(self) -> Self {
+        Ticket(self.0 + 1)
     }
 }

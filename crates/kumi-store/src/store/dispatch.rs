@@ -83,6 +83,12 @@ impl Store {
         flow
     }
 
+    /// Whether commands that take memory are refused.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        let maxmemory = self.config.settings().maxmemory_bytes;
+        maxmemory != 0 && self.used_memory() as u64 > maxmemory
+    }
+
     /// Executes the command of a session that waited for a key.
     pub(crate) fn execute_resumed(
         &mut self,
@@ -103,7 +109,12 @@ impl Store {
         }
         let mut ctx = Ctx::new(self, host, key, reply, wait.db, touch);
         ctx.resumed = true;
-        ctx.call(wait.id, wait.args.as_args());
+        let denied = ctx.store.index.get(wait.id).row.has(flag::DENYOOM);
+        if denied && ctx.store.is_out_of_memory() {
+            ctx.refuse(Some(wait.id), &CommandError::OOM);
+        } else {
+            ctx.call(wait.id, wait.args.as_args());
+        }
         let flow = ctx.flow;
         let overflow = outputs.end(slot);
         if flow == Flow::Blocked {
@@ -260,11 +271,10 @@ impl Ctx<'_> {
         let in_transaction = session.multi.is_some();
         let monitor = session.monitor;
         let subscriber = session.in_subscribe_mode();
-        let maxmemory = self.store.config.settings().maxmemory_bytes;
         // Queueing takes memory too, whatever is queued.
         let denied = (row.flags | queued_flags) & flag::DENYOOM != 0
             || in_transaction && !row.has(flag::ENDS_TRANSACTION);
-        if denied && maxmemory != 0 && self.store.used_memory() as u64 > maxmemory {
+        if denied && self.store.is_out_of_memory() {
             return Err(CommandError::OOM);
         }
         if subscriber && !row.has(flag::WHILE_SUBSCRIBED) {

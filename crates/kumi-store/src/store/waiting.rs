@@ -12,7 +12,7 @@
 use crate::command::CommandId;
 use crate::ctx::Ctx;
 use crate::host::Host;
-use crate::keyspace::{Entry, Look, Type};
+use crate::keyspace::{Entry, Look, Ticket, Type};
 use crate::output::Outputs;
 use crate::session::{Blocked, BlockedOn, SessionKey};
 use crate::store::{Effect, Flow, Store};
@@ -26,6 +26,8 @@ pub(crate) struct KeyWait {
     pub(crate) db: usize,
     pub(crate) keys: Vec<Box<[u8]>>,
     pub(crate) wake: Wake,
+    /// Its place among those that wait for the same keys.
+    ticket: Ticket,
 }
 
 /// Which changes of a key end the wait for it.
@@ -65,6 +67,7 @@ impl Ctx<'_> {
                 .mono_ns
                 .saturating_add(timeout_ms.saturating_mul(1_000_000))
         });
+        let ticket = self.store.keyspace.waiters.ticket();
         self.block(Blocked {
             on: BlockedOn::Keys(Box::new(KeyWait {
                 id,
@@ -72,6 +75,7 @@ impl Ctx<'_> {
                 db: self.db,
                 keys: keys.into_iter().map(Box::from).collect(),
                 wake,
+                ticket,
             })),
             until_ns,
         });
@@ -82,8 +86,10 @@ impl Store {
     /// Leaves a session waiting.
     pub(crate) fn block(&mut self, key: SessionKey, blocked: Blocked) {
         if let BlockedOn::Keys(wait) = &blocked.on {
+            let on_any = wait.wake == Wake::Any;
+            let waiters = &mut self.keyspace.waiters;
             for name in &wait.keys {
-                self.keyspace.waiters.add(wait.db, name, key);
+                waiters.add(wait.db, name, wait.ticket, key, on_any);
             }
         }
         self.clients.block(key, blocked);
@@ -106,8 +112,10 @@ impl Store {
     pub(crate) fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
         self.clients.forget_wait(key, blocked);
         if let BlockedOn::Keys(wait) = &blocked.on {
+            let on_any = wait.wake == Wake::Any;
+            let waiters = &mut self.keyspace.waiters;
             for name in &wait.keys {
-                self.keyspace.waiters.remove(wait.db, name, key);
+                waiters.remove(wait.db, name, wait.ticket, on_any);
             }
         }
     }
@@ -175,16 +183,28 @@ impl Store {
         self.run.serving_ready = true;
         while self.keyspace.waiters.has_ready() {
             for (db, name) in self.keyspace.waiters.take_ready() {
-                let mut held = self.type_held(db, &name);
-                for key in self.keyspace.waiters.sessions(db, &name) {
-                    if self.is_woken(key, db, held) {
-                        self.execute_again(key, outputs, host);
-                        held = self.type_held(db, &name);
-                    }
-                }
+                self.serve_key(db, &name, outputs, host);
             }
         }
         self.run.serving_ready = false;
+    }
+
+    /// Serves the sessions that wait for one key, first come first served.
+    fn serve_key(&mut self, db: usize, name: &[u8], outputs: &mut Outputs, host: &mut dyn Host) {
+        // A session that begins to wait meanwhile is not served in this turn.
+        let (mut from, end) = (Ticket::default(), self.keyspace.waiters.ticket());
+        let mut held = self.type_held(db, name);
+        while held.is_some() || self.keyspace.waiters.has_on_any(db, name) {
+            let next = self.keyspace.waiters.first(db, name, from, end);
+            let Some((ticket, key)) = next else {
+                break;
+            };
+            from = ticket.next();
+            if self.is_woken(key, db, held) {
+                self.execute_again(key, outputs, host);
+                held = self.type_held(db, name);
+            }
+        }
     }
 
     fn type_held(&mut self, db: usize, name: &[u8]) -> Option<Type> {

@@ -14,10 +14,6 @@ pub(crate) mod packed;
 pub(crate) mod pages;
 mod sample;
 pub(crate) mod set;
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "the commands of streams come next")
-)]
 pub(crate) mod stream;
 pub(crate) mod table;
 #[cfg(test)]

@@ -6,13 +6,16 @@
 //!
 //! Time, command options, replies and propagation are the commands' part.
 
+mod deliver;
 mod group;
 mod id;
 mod lag;
 mod node;
+mod radix;
 mod trim;
 
-pub(crate) use group::{Claim, Claimed, ConsumerKey, Group, Nack};
+pub(crate) use deliver::Delivery;
+pub(crate) use group::{Claim, Claimed, Consumer, ConsumerKey, Group, Nack};
 pub(crate) use id::StreamId;
 pub(crate) use node::{Entries, Entry, NodeError};
 pub(crate) use trim::{Trim, TrimTo};
@@ -131,6 +134,11 @@ impl Stream {
     /// The number of nodes: `radix-tree-keys` of XINFO.
     pub(crate) fn node_count(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The id with which the first node begins, be that entry deleted or not.
+    pub(crate) fn first_node_id(&self) -> Option<StreamId> {
+        self.nodes.first_key_value().map(|(&id, _)| id)
     }
 
     /// The nodes in order.

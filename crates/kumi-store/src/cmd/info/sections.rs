@@ -4,11 +4,8 @@ use super::Section;
 use crate::cmd::memory::Overview;
 use crate::host::{EventLoop, HostFacts, Now};
 use crate::pubsub::Kind;
-use crate::session::BlockedOn;
 use crate::store::Store;
-use crate::waiting::Wake;
 use crate::{KUMI_VERSION, REDIS_VERSION};
-use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
 
@@ -124,7 +121,6 @@ impl<'a> Page<'a> {
             .recent_output_bytes
             .largest(now_s);
         let (mut blocked, mut with_timeout) = (0, 0);
-        let mut keys_on_nokey = BTreeSet::new();
         for waiting in self
             .store
             .clients
@@ -134,15 +130,7 @@ impl<'a> Page<'a> {
         {
             blocked += 1;
             with_timeout += usize::from(waiting.until_ns.is_some());
-            if let BlockedOn::Keys(wait) = &waiting.on {
-                let on_no_key = wait.wake == Wake::Any;
-                let keys = wait.keys.iter().map(|key| (wait.db, &**key));
-                if on_no_key {
-                    keys_on_nokey.extend(keys);
-                }
-            }
         }
-        let on_nokey = keys_on_nokey.len();
         self.field("connected_clients", self.store.clients.sessions.len());
         self.field("cluster_connections", 0);
         self.field("maxclients", maxclients);
@@ -155,7 +143,10 @@ impl<'a> Page<'a> {
             "total_blocking_keys",
             self.store.keyspace.waiters.key_count(),
         );
-        self.field("total_blocking_keys_on_nokey", on_nokey);
+        self.field(
+            "total_blocking_keys_on_nokey",
+            self.store.keyspace.waiters.key_count_on_any(),
+        );
     }
 
     fn memory(&mut self) {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   [x]           optional            <x | y>, [x | y]   one of these
-//!   WORD          a token             WORD name          a token and its value
+//!   WORD, = ~ * $ a token             WORD name          a token and its value
 //!   x [x ...]     once or more        x y [x y ...]      the pair once or more
 //! ```
 //!
@@ -133,7 +133,9 @@ fn append(sequence: &mut Vec<Argument>, word: &'static str, words: &mut Words) {
             add_value(sequence, argument);
         }
         _ if is_token(word) => {
-            let mut argument = Argument::new(word, Shape::Token);
+            let name = SIGNS.iter().find(|(sign, _)| *sign == word);
+            let name = name.map_or(word, |(_, name)| name);
+            let mut argument = Argument::new(name, Shape::Token);
             argument.token = Some(word);
             sequence.push(argument);
         }
@@ -141,9 +143,18 @@ fn append(sequence: &mut Vec<Argument>, word: &'static str, words: &mut Words) {
     }
 }
 
+/// Tokens that are no words, and how Redis names them.
+const SIGNS: &[(&str, &str)] = &[
+    ("=", "equal"),
+    ("~", "approximately"),
+    ("*", "auto-id"),
+    ("$", "new-id"),
+];
+
 fn is_token(word: &str) -> bool {
     let letters = || word.chars().filter(|letter| letter.is_ascii_alphabetic());
-    letters().next().is_some() && letters().all(|letter| letter.is_ascii_uppercase())
+    let is_sign = SIGNS.iter().any(|(sign, _)| *sign == word);
+    is_sign || letters().next().is_some() && letters().all(|letter| letter.is_ascii_uppercase())
 }
 
 /// A value right behind a token belongs to it.

@@ -75,8 +75,8 @@ fn wait_for_source(ctx: &mut Ctx<'_>, args: Args<'_>, timeout_ms: u64) -> Comman
 }
 
 pub(super) fn blmpop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let timeout_ms = timeout_ms(&args[1], ctx.now)?;
     let pop = parse_pop(args, 2)?;
+    let timeout_ms = timeout_ms(&args[1], ctx.now)?;
     if pop_many(ctx, args, &pop)? {
         return Ok(());
     }

@@ -69,6 +69,8 @@ fn arguments_are_checked_before_keys() {
         ("BRPOPLPUSH l m -0.5", negative),
         ("BLMPOP x 1 l LEFT", not_float),
         ("BLMPOP 0 0 l LEFT", numkeys),
+        ("BLMPOP x 0 l LEFT", numkeys),
+        ("BLMPOP x 1 l UP", syntax),
         ("BLMPOP 0 x l LEFT", numkeys),
         ("BLMPOP 0 2 l LEFT", syntax),
         ("BLMPOP 0 1 l UP", syntax),

@@ -47,8 +47,8 @@ pub(super) fn zmpop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 pub(super) fn bzmpop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let timeout_ms = timeout_ms(&args[1], ctx.now)?;
     let pop = parse(args, 2)?;
+    let timeout_ms = timeout_ms(&args[1], ctx.now)?;
     if !pop_many(ctx, args, &pop)? {
         wait(ctx, args, pop.keys, timeout_ms);
     }

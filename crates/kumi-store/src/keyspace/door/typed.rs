@@ -25,7 +25,20 @@ pub(crate) enum Missing {
 #[allow(dead_code, reason = "the commands of collections come next")]
 pub(crate) enum Edit<R> {
     Changed(R),
+    /// What changed is nothing that watchers or waiters look at: the consumer groups of a stream.
+    Unwatched(R),
     Unchanged(R),
+}
+
+impl<R> Edit<R> {
+    /// The result, whether something changed, and whether watchers and waiters hear of it.
+    fn split(self) -> (R, bool, bool) {
+        match self {
+            Edit::Changed(result) => (result, true, true),
+            Edit::Unwatched(result) => (result, true, false),
+            Edit::Unchanged(result) => (result, false, false),
+        }
+    }
 }
 
 /// What became of the key.
@@ -115,16 +128,13 @@ impl Keys<'_> {
             set_clock(entry, self.now_ms);
         }
         let before_bytes = entry.heap_bytes();
-        let (result, changed, is_empty);
+        let (result, changed, signals, is_empty);
         if let Some((form, bytes)) = entry.small(T::TYPE) {
             let mut scratch = scratch;
             scratch.clear();
             scratch.extend_from_slice(bytes);
             let mut collection = T::from_small(form, scratch);
-            (result, changed) = match edit(&mut collection)? {
-                Edit::Changed(result) => (result, true),
-                Edit::Unchanged(result) => (result, false),
-            };
+            (result, changed, signals) = edit(&mut collection)?.split();
             is_empty = collection.is_empty();
             match collection.small() {
                 Some((form, bytes)) if bytes.len() <= INLINE_MAX => {
@@ -144,10 +154,7 @@ impl Keys<'_> {
             self.keyspace.changing = true;
             let outcome = edit(collection);
             self.keyspace.changing = false;
-            (result, changed) = match outcome? {
-                Edit::Changed(result) => (result, true),
-                Edit::Unchanged(result) => (result, false),
-            };
+            (result, changed, signals) = outcome?.split();
             is_empty = collection.is_empty();
         }
         self.keyspace.changing = changed;
@@ -159,8 +166,11 @@ impl Keys<'_> {
             let entry = self.keyspace.dbs[self.db].take(hash, position);
             self.keyspace.discard(entry);
         }
-        if changed {
+        if signals {
             self.signal_modified(key);
+        } else if changed {
+            self.keyspace.recount(self.db);
+            self.keyspace.changing = false;
         }
         Ok(Some(Edited {
             result,
@@ -179,7 +189,7 @@ impl Keys<'_> {
         self.keyspace.admit_keys(1)?;
         let mut collection = T::new();
         let result = match edit(&mut collection)? {
-            Edit::Changed(result) => result,
+            Edit::Changed(result) | Edit::Unwatched(result) => result,
             Edit::Unchanged(result) => {
                 return Ok(Edited {
                     result,
@@ -207,6 +217,20 @@ impl Keys<'_> {
             changed: !is_empty,
             removed: false,
         })
+    }
+
+    /// Changes a collection that exists, and counts the look at its key as that of a reading command.
+    ///
+    /// # Errors
+    /// As [`Keys::edit`].
+    pub(crate) fn read_and_edit<T: Collection, R>(
+        &mut self,
+        key: &[u8],
+        edit: impl FnOnce(&mut T) -> Result<Edit<R>, CommandError>,
+    ) -> Result<Option<Edited<R>>, CommandError> {
+        let edited = self.edit(key, Missing::Skip, edit);
+        self.count_read(key, !matches!(edited, Ok(None)));
+        edited
     }
 
     /// Stores a collection under a key, whatever was there before; its deadline goes. Without any

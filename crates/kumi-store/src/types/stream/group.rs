@@ -167,6 +167,13 @@ impl Group {
         self.pending.len()
     }
 
+    /// The first and the last pending entry.
+    pub(crate) fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
+        let (&first, _) = self.pending.first_key_value()?;
+        let (&last, _) = self.pending.last_key_value()?;
+        Some((first, last))
+    }
+
     /// The state of a pending entry.
     pub(crate) fn nack(&self, id: StreamId) -> Option<&Nack> {
         self.pending.get(&id)

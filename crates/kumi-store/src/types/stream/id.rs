@@ -2,6 +2,12 @@
 
 use crate::number;
 use std::fmt;
+use std::ops::Deref;
+
+/// The longest text of an id that is read; Redis copies it into a buffer of this size.
+const LONGEST_TEXT: usize = 127;
+/// The longest text of an id that is written: two numbers of 20 digits and a dash.
+const LONGEST_ID: usize = 41;
 
 /// An entry's id; sorts by time, then by sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,8 +41,15 @@ impl StreamId {
         }
     }
 
-    /// Reads `ms-seq`, or `ms` alone with the sequence number given here.
+    /// Reads `ms-seq`, or `ms` alone with the sequence number given here. The text ends at a NUL byte.
     pub(crate) fn parse(text: &[u8], missing_seq: u64) -> Option<Self> {
+        if text.len() > LONGEST_TEXT {
+            return None;
+        }
+        let text = match text.iter().position(|&byte| byte == 0) {
+            Some(nul) => &text[..nul],
+            None => text,
+        };
         match text.iter().position(|&byte| byte == b'-') {
             None => Some(Self::new(parse_part(text)?, missing_seq)),
             Some(dash) => Some(Self::new(
@@ -51,6 +64,23 @@ impl StreamId {
         parse_part(text.strip_suffix(b"-*")?)
     }
 
+    /// The id as clients read it.
+    pub(crate) fn text(self) -> IdText {
+        let (ms, seq) = (number::format_u64(self.ms), number::format_u64(self.seq));
+        let mut bytes = [0; LONGEST_ID];
+        let len = ms.len() + 1 + seq.len();
+        bytes[..ms.len()].copy_from_slice(&ms);
+        bytes[ms.len()] = b'-';
+        bytes[ms.len() + 1..len].copy_from_slice(&seq);
+        IdText { bytes, len }
+    }
+
+    /// The distance from another id, as if ids were numbers of 128 bits.
+    pub(super) fn distance_from(self, other: Self) -> u128 {
+        let bits = |id: Self| u128::from(id.ms) << 64 | u128::from(id.seq);
+        bits(self).wrapping_sub(bits(other))
+    }
+
     /// Sixteen bytes that sort as the ids do.
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.ms) << 64 | u128::from(self.seq)).to_be_bytes()
@@ -59,6 +89,28 @@ impl StreamId {
     pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
         let bits = u128::from_be_bytes(bytes);
         Self::new((bits >> 64) as u64, bits as u64)
+    }
+}
+
+/// The text of an id, on the stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IdText {
+    bytes: [u8; LONGEST_ID],
+    len: usize,
+}
+
+impl Deref for IdText {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl AsRef<[u8]> for IdText {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 
@@ -104,6 +156,8 @@ mod tests {
             ("a-1", None),
             ("1-1-1", None),
             ("1-1 ", None),
+            ("1-1\0 ", Some((1, 1))),
+            ("+", None),
         ];
         for &(text, expected) in cases {
             let expected = expected.map(|(ms, seq)| StreamId::new(ms, seq));
@@ -123,6 +177,9 @@ mod tests {
         assert_eq!(StreamId::new(6, 0).prev(), Some(edge));
         assert_eq!(StreamId::from_bytes(edge.to_bytes()), edge);
         assert_eq!(edge.to_string(), "5-18446744073709551615");
+        for id in [edge, StreamId::MIN, StreamId::MAX] {
+            assert_eq!(&*id.text(), id.to_string().as_bytes());
+        }
         assert!(StreamId::new(1, 2).to_bytes() < StreamId::new(2, 1).to_bytes());
     }
 }

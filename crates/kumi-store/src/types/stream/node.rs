@@ -118,6 +118,32 @@ impl<'a> Node<'a> {
             .find(|place| place.id == id && place.is_live())
     }
 
+    /// Where the first entry begins whose id is not below this one, deleted or not; the end if there is none.
+    ///
+    /// The search begins at the nearer end of the node, as far as ids tell: readers are mostly near the end.
+    fn lower_bound(&self, id: StreamId) -> Pos {
+        if id <= self.master {
+            return self.first;
+        }
+        let Some(mut last) = self.place_before(self.view.end()) else {
+            return self.first;
+        };
+        if last.id < id {
+            return self.view.end();
+        }
+        let width = last.id.distance_from(self.master);
+        if id.distance_from(self.master) < width - width / 4 {
+            let place = self.places().find(|place| place.id >= id);
+            return place.map_or(self.view.end(), |place| place.at);
+        }
+        while let Some(place) = self.place_before(last.at)
+            && place.id >= id
+        {
+            last = place;
+        }
+        last.at
+    }
+
     /// The id of the last entry, deleted or not.
     pub(super) fn last_id(&self) -> Option<StreamId> {
         self.place_before(self.view.end()).map(|place| place.id)
@@ -238,14 +264,25 @@ impl<'a> Entries<'a> {
     ) -> Self {
         let before = nodes.range(..=start).next_back();
         let from = before.map_or(start, |(&id, _)| id);
-        Self {
-            // A range that ends before it starts would panic.
+        // A range that ends before it starts would panic.
+        let mut entries = Self {
             nodes: nodes.range(from..=end.max(from)),
             current: None,
             start,
             end,
             reverse,
+        };
+        // Only the first node that is read has entries outside of the range at that end.
+        let bound = match reverse {
+            true => end.next(),
+            false => Some(start),
+        };
+        if let Some(bound) = bound
+            && let Some((node, _)) = entries.next_node()
+        {
+            entries.current = Some((node, node.lower_bound(bound)));
         }
+        entries
     }
 
     fn next_node(&mut self) -> Option<(Node<'a>, Pos)> {

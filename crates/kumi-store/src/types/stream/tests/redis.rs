@@ -256,22 +256,14 @@ impl Pair {
             Frame::Array(streams) => streams[0].items().unwrap()[1].items().unwrap().len(),
             _ => 0,
         };
-        let name = group.as_bytes();
-        let last = self.ours.group(name).unwrap().last_id();
-        let delivered: Vec<StreamId> = self
-            .ours
-            .range(last.next().unwrap(), StreamId::MAX)
-            .take(count)
-            .map(|entry| entry.id())
-            .collect();
-        assert_eq!(delivered.len(), read);
-        let key = self.consumer(name, consumer);
-        for id in delivered {
-            self.ours.advance_group(name, id);
-            if !acked {
-                self.ours.group_mut(name).unwrap().deliver(id, key, 1);
-            }
-        }
+        let delivery = Delivery {
+            consumer: self.consumer(group.as_bytes(), consumer),
+            now_ms: 1,
+            count,
+            no_ack: acked,
+        };
+        let delivered = self.ours.deliver_new(group.as_bytes(), delivery, |_| {});
+        assert_eq!(delivered, read);
     }
 
     fn consumer(&mut self, group: &[u8], name: &str) -> ConsumerKey {

@@ -1,0 +1,189 @@
+//! Clients that wait for streams.
+
+use crate::session::SessionKey;
+use crate::store::Flow;
+use crate::testing::Lab;
+
+const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+const NO_GROUP: &str =
+    "-NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option\r\n";
+
+#[track_caller]
+fn waiter(lab: &mut Lab, line: &str) -> SessionKey {
+    let client = lab.connect();
+    assert_eq!(lab.run_as(client, line), "", "{line}");
+    assert_eq!(lab.last_flow, Flow::Blocked, "{line}");
+    client
+}
+
+fn read(id: &str) -> String {
+    format!(
+        "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n${}\r\n{id}\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n",
+        id.len()
+    )
+}
+
+#[test]
+fn all_readers_get_a_new_entry_and_one_consumer_of_each_group() {
+    let mut lab = Lab::new();
+    lab.run("XADD s 1-1 f v");
+    lab.run("XGROUP CREATE s g $");
+    lab.run("XGROUP CREATE s h $");
+    let readers = [
+        waiter(&mut lab, "XREAD BLOCK 0 STREAMS s $"),
+        waiter(&mut lab, "XREAD COUNT 1 BLOCK 5000 STREAMS none s 0 1-1"),
+    ];
+    let consumers = [
+        waiter(&mut lab, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >"),
+        waiter(&mut lab, "XREADGROUP GROUP h a BLOCK 0 STREAMS s >"),
+    ];
+    let second = waiter(&mut lab, "XREADGROUP GROUP g b BLOCK 0 STREAMS s >");
+    let info = lab.run("INFO clients");
+    assert!(info.contains("total_blocking_keys:2\r\n"), "{info}");
+    assert!(
+        info.contains("total_blocking_keys_on_nokey:1\r\n"),
+        "{info}"
+    );
+    lab.run("XADD s 2-2 f v");
+    for client in readers.into_iter().chain(consumers) {
+        assert_eq!(lab.received(client), read("2-2"));
+    }
+    assert_eq!(lab.received(second), "");
+    lab.run("XADD s 3-3 f v");
+    assert_eq!(lab.received(second), read("3-3"));
+    assert_eq!(lab.store.clients.blocked, 0);
+    assert!(lab.store.keyspace.waiters.is_empty());
+}
+
+#[test]
+fn a_reader_stays_and_a_consumer_answers_when_the_key_is_lost() {
+    for (line, expected) in [
+        ("DEL s", NO_GROUP),
+        ("UNLINK s", NO_GROUP),
+        ("FLUSHALL", NO_GROUP),
+        ("FLUSHDB", NO_GROUP),
+        ("RENAME s t", NO_GROUP),
+        ("MOVE s 1", NO_GROUP),
+        ("SWAPDB 0 1", NO_GROUP),
+        ("PEXPIRE s -1", NO_GROUP),
+        ("XGROUP DESTROY s g", NO_GROUP),
+        ("SET s x", WRONG_TYPE),
+        ("MULTI|DEL s|LPUSH s 1|EXEC", WRONG_TYPE),
+        ("MULTI|DEL s|XADD s 9-9 f v|EXEC", NO_GROUP),
+    ] {
+        let mut lab = Lab::new();
+        lab.run("XGROUP CREATE s g 0 MKSTREAM");
+        let reader = waiter(&mut lab, "XREAD BLOCK 0 STREAMS s 50-0");
+        let consumer = waiter(&mut lab, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >");
+        for line in line.split('|') {
+            lab.run(line);
+        }
+        assert_eq!(lab.received(consumer), expected, "{line}");
+        assert_eq!(lab.received(reader), "", "{line}");
+        assert_eq!(lab.store.clients.blocked, 1, "{line}");
+    }
+}
+
+#[test]
+fn an_expired_key_wakes_a_consumer() {
+    let mut lab = Lab::new();
+    lab.run("XGROUP CREATE s g 0 MKSTREAM");
+    lab.run("PEXPIRE s 100");
+    let consumer = waiter(&mut lab, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >");
+    lab.advance_ms(99);
+    assert_eq!(lab.received(consumer), "");
+    lab.advance_ms(1);
+    assert_eq!(lab.received(consumer), NO_GROUP);
+}
+
+#[test]
+fn every_way_a_stream_appears_wakes() {
+    for (before, line) in [
+        ("XADD other 5-5 f v", "RENAME other s"),
+        ("XADD other 5-5 f v", "COPY other s"),
+        ("PING", "SELECT 1|XADD s 5-5 f v|MOVE s 0"),
+        ("PING", "SELECT 1|XADD s 5-5 f v|SWAPDB 0 1"),
+        ("PING", "MULTI|XADD s 5-5 f v|EXEC"),
+    ] {
+        let mut lab = Lab::new();
+        lab.run(before);
+        let reader = waiter(&mut lab, "XREAD BLOCK 0 STREAMS s $");
+        for line in line.split('|') {
+            lab.run(line);
+        }
+        assert_eq!(lab.received(reader), read("5-5"), "{line}");
+    }
+}
+
+#[test]
+fn nothing_waits_inside_a_transaction_or_without_block() {
+    let mut lab = Lab::new();
+    lab.run("XGROUP CREATE s g 0 MKSTREAM");
+    lab.check(&[
+        ("XREAD STREAMS s 0", "*-1\r\n"),
+        ("XREADGROUP GROUP g a STREAMS s >", "*-1\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("XREAD BLOCK 0 STREAMS s 0", "+QUEUED\r\n"),
+        ("XREADGROUP GROUP g a BLOCK 0 STREAMS s >", "+QUEUED\r\n"),
+        ("EXEC", "*2\r\n*-1\r\n*-1\r\n"),
+        (
+            "XREADGROUP GROUP g a BLOCK 0 STREAMS s 0",
+            "*1\r\n*2\r\n$1\r\ns\r\n*0\r\n",
+        ),
+    ]);
+}
+
+#[test]
+fn a_wait_ends_with_its_time() {
+    let mut lab = Lab::new();
+    let client = waiter(&mut lab, "XREAD BLOCK 100 STREAMS s $");
+    lab.advance_ms(99);
+    assert_eq!(lab.received(client), "");
+    lab.advance_ms(1);
+    assert_eq!(lab.received(client), "*-1\r\n");
+    lab.check(&[
+        (
+            "XREAD BLOCK x STREAMS s $",
+            "-ERR timeout is not an integer or out of range\r\n",
+        ),
+        ("XREAD BLOCK -1 STREAMS s $", "-ERR timeout is negative\r\n"),
+        (
+            "XREAD BLOCK 9223372036854775807 STREAMS s $",
+            "-ERR timeout is out of range\r\n",
+        ),
+    ]);
+}
+
+#[test]
+fn what_a_waiter_reads_is_recorded() {
+    let mut lab = Lab::new();
+    lab.run("XGROUP CREATE s g 0 MKSTREAM");
+    lab.store.listen_to_writes(true);
+    let client = waiter(&mut lab, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >");
+    assert_eq!(lab.writes(), ["XGROUP CREATECONSUMER s g a"]);
+    lab.run("XADD s 1-1 f v");
+    assert_eq!(lab.received(client), read("1-1"));
+    let expected = [
+        "XADD s 1-1 f v",
+        "MULTI",
+        "XCLAIM s g a 0 1-1 TIME 1700000000000 RETRYCOUNT 1 FORCE JUSTID LASTID 1-1",
+        "XGROUP SETID s g 1-1 ENTRIESREAD 1",
+        "EXEC",
+    ];
+    assert_eq!(lab.writes(), expected);
+}
+
+#[test]
+fn a_waiter_that_needs_memory_is_refused_when_there_is_none() {
+    let mut lab = Lab::new();
+    let mover = waiter(&mut lab, "BLMOVE l m LEFT LEFT 0");
+    let popper = waiter(&mut lab, "BLPOP l 0");
+    lab.run("RPUSH other 1");
+    lab.configure("maxmemory", "1");
+    lab.check(&[("RENAME other l", "+OK\r\n")]);
+    assert_eq!(
+        lab.received(mover),
+        "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+    );
+    assert_eq!(lab.received(popper), "*2\r\n$1\r\nl\r\n$1\r\n1\r\n");
+}
