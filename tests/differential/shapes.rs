@@ -51,6 +51,7 @@ pub(crate) fn rule(request: &Request) -> Option<Rule> {
         ("slowlog", "get") => slowlog,
         ("debug", "object") => debug_object,
         ("dump", _) => payload,
+        ("sort" | "sort_ro", _) if is_unsorted(request) => unordered,
         ("command", "") => tables::command_rows,
         ("command", "info") => tables::command_info,
         ("command", "docs") => same_names,
@@ -556,6 +557,15 @@ fn slowlog(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), S
         };
     }
     Ok(())
+}
+
+/// Whether SORT leaves a set in the order it has, which is not promised; or sorts by texts that may be missing, which has
+/// no promised order either.
+fn is_unsorted(request: &Request) -> bool {
+    let has = |token: &str| (2..request.args.len()).any(|index| request.word(index) == token);
+    let unsorted = (3..request.args.len())
+        .any(|index| request.word(index - 1) == "by" && !request.word(index).contains('*'));
+    unsorted || (has("by") && has("alpha"))
 }
 
 /// A DUMP payload. Values whose elements have no order, whose scores 7.0 writes with more digits, or in which something is

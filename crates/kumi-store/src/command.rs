@@ -86,6 +86,7 @@ pub(crate) mod category {
     pub(crate) const LIST: u32 = 1 << 11;
     pub(crate) const STREAM: u32 = 1 << 12;
     pub(crate) const SORTED_SET: u32 = 1 << 13;
+    pub(crate) const GEO: u32 = 1 << 14;
 }
 
 /// The part of COMMAND DOCS a command is filed under.
@@ -94,6 +95,7 @@ pub(crate) enum Group {
     Bitmap,
     Connection,
     Generic,
+    Geo,
     Hash,
     Hyperloglog,
     List,
@@ -108,10 +110,11 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Bitmap,
         Self::Connection,
         Self::Generic,
+        Self::Geo,
         Self::Hash,
         Self::Hyperloglog,
         Self::List,
@@ -130,6 +133,7 @@ impl Group {
             Self::Bitmap => "bitmap",
             Self::Connection => "connection",
             Self::Generic => "generic",
+            Self::Geo => "geo",
             Self::Hash => "hash",
             Self::Hyperloglog => "hyperloglog",
             Self::List => "list",
@@ -218,6 +222,7 @@ impl Command {
             (self.has(flag::WRITE), "write"),
             (self.categories & category::SET != 0, "set"),
             (self.categories & category::SORTED_SET != 0, "sortedset"),
+            (self.categories & category::GEO != 0, "geo"),
             (self.categories & category::LIST != 0, "list"),
             (self.categories & category::HASH != 0, "hash"),
             (self.categories & category::STRING != 0, "string"),

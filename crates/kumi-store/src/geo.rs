@@ -238,10 +238,14 @@ impl Cell {
         }
     }
 
-    /// The cell so many columns east and rows north; the grid wraps around.
+    /// The cell so many columns east and rows north; the grid wraps around. As in Redis, a coordinate that does not move
+    /// stays as it is, also at the last meridian, which lies one column behind the grid.
     fn neighbour(self, east: i8, north: i8) -> Self {
         let mask = u32::MAX >> (32 - self.step);
-        let moved = |index: u32, by: i8| index.wrapping_add_signed(i32::from(by)) & mask;
+        let moved = |index: u32, by: i8| match by {
+            0 => index,
+            by => index.wrapping_add_signed(i32::from(by)) & mask,
+        };
         let row = moved(gather(self.bits), north);
         let column = moved(gather(self.bits >> 1), east);
         Self {

@@ -60,6 +60,9 @@ pub(crate) enum Begin {
     /// The argument after `word`, which is searched from position `from`; from the end backwards
     /// when `from` is negative.
     Keyword { word: &'static str, from: i32 },
+    /// No position is certain: the names of keys follow from values, or the option that names one may
+    /// stand anywhere among others.
+    Unknown,
 }
 
 /// The keys from the first argument of a spec on.
@@ -71,6 +74,10 @@ pub(crate) enum Find {
     /// The argument `number` holds how many keys follow from `first` on, both counted from the
     /// first argument of the spec.
     KeyNumber { number: i32, first: i32, step: i32 },
+    /// No key can be told from the request.
+    Unknown,
+    /// The key behind the last STORE of SORT, which COMMAND INFO shows as unknown.
+    SortStore,
 }
 
 /// One group of keys of a command.
@@ -122,6 +129,24 @@ impl KeySpec {
         }
     }
 
+    /// Keys that cannot be told from the request, or only as SORT does it.
+    pub(crate) const fn unknown(find: Find, flags: u16) -> Self {
+        Self {
+            flags,
+            notes: None,
+            begin: Begin::Unknown,
+            find,
+        }
+    }
+
+    /// The key after a keyword.
+    pub(crate) const fn after(word: &'static str, from: i32, flags: u16) -> Self {
+        Self {
+            begin: Begin::Keyword { word, from },
+            ..Self::one(1, flags)
+        }
+    }
+
     /// The same keys with a note for COMMAND INFO.
     pub(crate) const fn with_notes(self, notes: &'static str) -> Self {
         Self {
@@ -142,10 +167,15 @@ impl KeySpec {
         let begin = match self.begin {
             Begin::Index(index) => Some(i64::from(index)),
             Begin::Keyword { word, from } => after_keyword(args, word, from),
+            Begin::Unknown => match self.find {
+                Find::SortStore => sort_store(args),
+                _ => None,
+            },
         };
         let (first, last, step) = match (begin, self.find) {
             // Without its keyword a request has no keys of this spec.
-            (None, _) => (1, 0, 1),
+            (None, _) | (_, Find::Unknown) => (1, 0, 1),
+            (Some(only), Find::SortStore) => (only, only, 1),
             (Some(first), Find::Range { last, step, limit }) => {
                 let last = match (last, limit) {
                     (0.., _) => first + i64::from(last),
@@ -192,6 +222,24 @@ fn after_keyword(args: Args<'_>, word: &str, from: i32) -> Option<i64> {
         }
     };
     i64::try_from(found? + 1).ok()
+}
+
+/// The position of the key that SORT stores its result under: the last one behind STORE counts.
+fn sort_store(args: Args<'_>) -> Option<i64> {
+    let (mut at, mut found) = (2, None);
+    while let Some(word) = args.get(at) {
+        at += match word.to_ascii_lowercase().as_slice() {
+            b"limit" => 2,
+            b"get" | b"by" => 1,
+            b"store" if at + 1 < args.len() => {
+                found = i64::try_from(at + 1).ok();
+                0
+            }
+            _ => 0,
+        };
+        at += 1;
+    }
+    found
 }
 
 /// First key, last key and step of a command in the three-number form that clients older than key

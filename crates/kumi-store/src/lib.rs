@@ -13,10 +13,6 @@ mod error;
 mod extended;
 #[doc(hidden)]
 pub mod fuzzing;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for the geo commands, which are not there yet")
-)]
 mod geo;
 mod glob;
 mod histogram;

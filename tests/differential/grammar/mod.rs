@@ -9,6 +9,7 @@ mod bitmaps;
 mod collections;
 mod connection;
 mod expiry;
+mod geo;
 mod hashes;
 mod hyperloglog;
 mod keys;
@@ -21,6 +22,7 @@ mod serialised;
 mod server;
 mod sets;
 mod sorted_sets;
+mod sorting;
 mod strings;
 mod transactions;
 mod vocabulary;
@@ -77,6 +79,8 @@ pub(crate) const FAMILIES: &[(&str, &[Row])] = &[
     ("sorted sets", sorted_sets::ROWS),
     ("lists", lists::ROWS),
     ("serialised values", serialised::ROWS),
+    ("geo", geo::ROWS),
+    ("sorting", sorting::ROWS),
     // Drawn by steps of its own, so it comes last and has no weight.
     ("scripting", scripting::ROWS),
 ];
@@ -109,19 +113,22 @@ pub(crate) fn has_command(name: &str) -> bool {
 
 /// What a sequence is mostly about.
 const THEMES: &[Weights] = &[
-    // connection, strings, keys, pubsub, transactions, server, hashes, sets, sorted sets, lists, serialised values
-    [2, 50, 40, 2, 3, 3, 1, 1, 1, 1, 2],
-    [2, 30, 60, 2, 3, 3, 1, 1, 1, 1, 2],
-    [5, 20, 15, 55, 5, 5, 0, 0, 0, 0, 0],
-    [3, 30, 20, 3, 32, 2, 3, 3, 3, 3, 3],
-    [30, 20, 15, 10, 5, 20, 0, 0, 0, 0, 0],
-    [5, 15, 15, 5, 5, 55, 0, 0, 0, 0, 0],
-    [15, 20, 20, 15, 15, 15, 2, 2, 2, 2, 2],
-    [1, 4, 15, 1, 2, 1, 80, 0, 0, 0, 5],
-    [1, 4, 15, 1, 2, 1, 0, 80, 0, 0, 5],
-    [1, 4, 15, 1, 2, 1, 0, 0, 90, 0, 5],
-    [1, 4, 15, 1, 2, 1, 0, 0, 0, 80, 5],
-    [1, 10, 30, 1, 2, 1, 20, 20, 20, 20, 30],
+    // connection, strings, keys, pubsub, transactions, server, hashes, sets, sorted sets, lists, serialised values,
+    // geo, sorting
+    [2, 50, 40, 2, 3, 3, 1, 1, 1, 1, 2, 1, 1],
+    [2, 30, 60, 2, 3, 3, 1, 1, 1, 1, 2, 1, 2],
+    [5, 20, 15, 55, 5, 5, 0, 0, 0, 0, 0, 0, 0],
+    [3, 30, 20, 3, 32, 2, 3, 3, 3, 3, 3, 2, 3],
+    [30, 20, 15, 10, 5, 20, 0, 0, 0, 0, 0, 0, 0],
+    [5, 15, 15, 5, 5, 55, 0, 0, 0, 0, 0, 0, 0],
+    [15, 20, 20, 15, 15, 15, 2, 2, 2, 2, 2, 2, 2],
+    [1, 4, 15, 1, 2, 1, 80, 0, 0, 0, 5, 0, 3],
+    [1, 4, 15, 1, 2, 1, 0, 80, 0, 0, 5, 0, 3],
+    [1, 4, 15, 1, 2, 1, 0, 0, 90, 0, 5, 0, 3],
+    [1, 4, 15, 1, 2, 1, 0, 0, 0, 80, 5, 0, 3],
+    [1, 10, 30, 1, 2, 1, 20, 20, 20, 20, 30, 10, 10],
+    [1, 4, 15, 1, 2, 1, 0, 0, 5, 0, 2, 80, 3],
+    [1, 10, 20, 1, 2, 1, 4, 10, 10, 10, 2, 0, 80],
 ];
 
 /// How many of a hundred requests are damaged blindly.
@@ -148,6 +155,8 @@ pub(crate) struct Generator<'a> {
     password: bool,
     /// How many lifetimes were handed out.
     lifetimes: u32,
+    /// Whether the reference may remember a number that was out of range.
+    range_error: bool,
     /// Whether a sorted set may hold a score that 7.0 writes differently.
     odd_scores: bool,
     /// Keys of SETBIT and BITFIELD, whose encoding is not compared. Redis makes the string raw before it finds that no
@@ -181,10 +190,14 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
         new_key_events: notify.contains('n'),
         password: false,
         lifetimes: 0,
+        range_error: false,
         odd_scores: false,
         bitmaps: Vec::new(),
     };
     let mut steps = Vec::new();
+    if weights.last().is_some_and(|&sorting| sorting > 0) {
+        sorting::steps(&mut generator, &mut steps);
+    }
     while steps.len() < length {
         generator.client = generator.rng.below(clients);
         generator.steps(&weights, &mut steps);
@@ -323,6 +336,9 @@ impl Generator<'_> {
         {
             return false;
         }
+        if self.range_error && matches!(name.as_str(), "sort" | "sort_ro") {
+            return false;
+        }
         if self.odd_scores && name == "debug" && request.word(1).starts_with("digest") {
             return false;
         }
@@ -346,6 +362,10 @@ impl Generator<'_> {
                     | "restore-asking"
                     | "debug"
                     | "memory"
+                    | "sort"
+                    | "geosearchstore"
+                    | "georadius"
+                    | "georadiusbymember"
             );
         let odd = (self.expiring && known::is_odd_about_expired_keys(request)) || late;
         let broken = self.queueing[self.client] && known::breaks_the_frame_of_exec(request);
@@ -419,6 +439,7 @@ impl Generator<'_> {
             request.word(2) == "notify-keyspace-events" && request.word(3).contains('n');
         self.password |= request.word(1) == "set"
             && (2..request.args.len()).any(|index| request.word(index) == "requirepass");
+        self.range_error |= known::leaves_a_range_error(request);
         self.odd_scores |= known::may_store_odd_scores(request);
         if matches!(request.word(0).as_str(), "setbit" | "bitfield") {
             self.bitmaps.extend(request.args.get(1).cloned());

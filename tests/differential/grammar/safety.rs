@@ -61,6 +61,11 @@ pub(crate) fn is_safe(request: &Request) -> bool {
         "zincrby" | "zrangestore" | "zunionstore" | "zinterstore" | "zdiffstore" => {
             word(1) != ONE_SCORE
         }
+        // Elements whose texts are equal or missing have no promised order, and LIMIT would show some of them.
+        "sort" | "sort_ro" => {
+            let has = |token: &str| rest.iter().any(|word| word == token);
+            !(has("by") && has("alpha") && has("limit"))
+        }
         // Which members leave is random, unless all or none do.
         "spop" => {
             words.len() > 2

@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// How often each kind of command stands in a transaction: mostly data, some errors.
-const INSIDE: Weights = [6, 40, 28, 6, 2, 8, 6, 6, 6, 6, 4];
+const INSIDE: Weights = [6, 40, 28, 6, 2, 8, 6, 6, 6, 6, 4, 4, 4];
 
 /// WATCH, MULTI, some commands, EXEC; a rival may change a watched key at any point before EXEC.
 pub(super) fn steps(generator: &mut Generator<'_>, weights: &Weights, steps: &mut Vec<Step>) {

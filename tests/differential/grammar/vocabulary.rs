@@ -8,7 +8,7 @@ use crate::rng::Rng;
 
 const KEYS: &[&[u8]] = &[b"a", b"b", b"c", b"key:1", b"key:2", b"{t}x"];
 /// The keys that the commands of one type prefer.
-const TYPED_KEYS: &[&[u8]] = &[b"h1", b"s1", b"s2", b"z1", b"l1"];
+const TYPED_KEYS: &[&[u8]] = &[b"h1", b"s1", b"s2", b"z1", b"l1", b"g1"];
 const RARE_KEYS: &[&[u8]] = &[
     b"",
     b"\x00\xff\r\n",

@@ -331,6 +331,11 @@ fn key_spec(reply: &mut Reply, spec: &KeySpec) {
             reply.bulk("startfrom");
             reply.integer(i64::from(from));
         }
+        Begin::Unknown => {
+            reply.bulk("unknown");
+            reply.bulk("spec");
+            reply.map(0);
+        }
     }
     reply.bulk("find_keys");
     reply.map(2);
@@ -355,6 +360,11 @@ fn key_spec(reply: &mut Reply, spec: &KeySpec) {
                 ("keystep", step),
             ];
             numbers(reply, &fields);
+        }
+        Find::Unknown | Find::SortStore => {
+            reply.bulk("unknown");
+            reply.bulk("spec");
+            reply.map(0);
         }
     }
 }

@@ -10,6 +10,7 @@ mod dump;
 mod elements;
 mod expire;
 mod functions;
+mod geo;
 mod hashes;
 mod help;
 mod hyperloglog;
@@ -27,6 +28,7 @@ mod scripting;
 mod server;
 mod sets;
 mod slowlog;
+mod sort;
 mod sorted_sets;
 mod streams;
 mod strings;
@@ -45,11 +47,13 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     sets::COMMANDS,
     sorted_sets::COMMANDS,
     streams::COMMANDS,
+    geo::COMMANDS,
     bitmaps::COMMANDS,
     hyperloglog::COMMANDS,
     lists::COMMANDS,
     keys::COMMANDS,
     dump::COMMANDS,
+    sort::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,

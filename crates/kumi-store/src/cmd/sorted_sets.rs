@@ -23,6 +23,8 @@ use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Edit, Look, Missing};
 use crate::types::zset::{Zset, ZsetLimits, ZsetRef};
+pub(super) use add::{parse_score, parse_weight, zadd as add_scored};
+
 use add::{zadd, zincrby};
 use algebra::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
 use kumi_resp::{Args, Protocol, encode};

@@ -189,9 +189,15 @@ impl Ctx<'_> {
                 until_ns: None,
             });
         }
+        let broken = self.session().watch_broken;
         if let Some(multi) = &mut self.session().multi
             && !row.has(flag::UNQUEUED)
         {
+            if broken {
+                // EXEC will run nothing, so nothing is kept for it.
+                let bytes = multi.bytes;
+                return self.answer_queued(bytes);
+            }
             let args = args.to_owned();
             multi.bytes += args.bytes();
             multi.flags |= row.flags;

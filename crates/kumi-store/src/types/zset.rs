@@ -344,6 +344,13 @@ impl Zset {
         }
     }
 
+    /// Gives the set the encoding `skiplist`, as SORT does to a set it reads. Says whether it had another.
+    pub(crate) fn become_skiplist(&mut self) -> bool {
+        let other = self.encoding != ZsetEncoding::Skiplist;
+        self.encoding = ZsetEncoding::Skiplist;
+        other
+    }
+
     /// Sets a member's score to what `decide` makes of the old one, if there is one. A decision for
     /// no score changes nothing. Scores must not be NaN.
     pub(crate) fn update(

@@ -32,7 +32,7 @@ impl Flags {
     }
 }
 
-pub(super) fn zadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+pub(in crate::cmd) fn zadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut flags, mut first) = (Flags::default(), 2);
     while let Some(word) = args.get(first) {
         match word.to_ascii_lowercase().as_slice() {
@@ -143,7 +143,7 @@ fn add(ctx: &mut Ctx<'_>, key: &[u8], pairs: Args<'_>, flags: Flags) -> CommandR
 }
 
 /// A score as clients write it: what `strtod` reads, unless a double cannot hold it.
-pub(super) fn parse_score(text: &[u8]) -> Option<f64> {
+pub(in crate::cmd) fn parse_score(text: &[u8]) -> Option<f64> {
     match read_double(text)? {
         Double::Exact(score) => Some(score),
         Double::OutOfRange(_) => None,
@@ -178,6 +178,17 @@ const DOUBLE: Format = Format {
     min_exponent: -1074,
     max_exponent: 971,
 };
+
+/// A number as SORT reads it: as the end of a range, but what a double cannot hold is none.
+pub(in crate::cmd) fn parse_weight(text: &[u8]) -> Option<f64> {
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let is_space = |byte: u8| byte.is_ascii_whitespace() || byte == 0x0b;
+    let start = text.iter().position(|&byte| !is_space(byte))?;
+    parse_score(&text[start..])
+}
 
 fn read_double(text: &[u8]) -> Option<Double> {
     let signed = |negative: bool, magnitude: f64| if negative { -magnitude } else { magnitude };

@@ -25,7 +25,7 @@ pub(crate) enum Missing {
 #[allow(dead_code, reason = "the commands of collections come next")]
 pub(crate) enum Edit<R> {
     Changed(R),
-    /// What changed is nothing that watchers or waiters look at: the consumer groups of a stream.
+    /// What changed is nothing that watchers or waiters look at: the consumer groups of a stream, or the encoding alone.
     Unwatched(R),
     Unchanged(R),
 }
