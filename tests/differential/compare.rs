@@ -37,7 +37,12 @@ pub(crate) fn compare(reference: &[Item], tested: &[Item], scanning: bool) -> Op
 
 /// Whether an answer is to a command that meets keys, and expires those past their deadline, in no promised order.
 pub(crate) fn is_scanning(item: &Item) -> bool {
-    let scans = |request: &Request| matches!(request.word(0).as_str(), "scan" | "randomkey");
+    let scans = |request: &Request| {
+        matches!(
+            request.word(0).as_str(),
+            "scan" | "randomkey" | "sort" | "sort_ro"
+        )
+    };
     match item {
         Item::Answer {
             request, queued, ..
