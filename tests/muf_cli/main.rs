@@ -109,7 +109,11 @@ fn every_way_to_fail_has_its_exit_code() {
         backend.signal(Signal::INT);
         assert_eq!(backend.stop(Signal::TERM), Some(1));
         server.kill();
-        server.fails(&["call", "web", "a.b", "--timeout", "1s"], 7, "connect");
+        server.fails(
+            &["call", "web", "a.b", "--timeout", "1s"],
+            7,
+            "cannot reach unix:",
+        );
     }
 }
 
@@ -249,6 +253,9 @@ fn values_are_kept_and_read() {
             8,
             "MUF/sensor/KEEP/none",
         );
+        assert_eq!(server.printed(&["keep", "sensor", "t", "--delete"]), "");
+        server.fails(&["keep", "sensor", "t", "--get"], 8, "nothing is kept");
+        server.fails(&["keep", "sensor", "t", "--delete"], 8, "nothing is kept");
         server.fails(&["keep", "sensor", "_info", "x"], 2, "_info");
         server.fails(&["keep", "sensor", "t"], 2, "VALUE");
         server.fails(
@@ -322,4 +329,12 @@ fn the_help_tells_the_exit_codes_and_the_line_protocol() {
     for text in ["MUF_METHOD", "payload_base64", "--concurrency"] {
         assert!(serve.contains(text), "no {text} in {serve}");
     }
+}
+
+#[test]
+fn a_call_that_nobody_serves_says_who_is_there() {
+    let server = Server::redis();
+    let _backend = server.serve(&["text.upper", "--exec", "cat", "--unit", "upper"]);
+    let call = ["call", "web", "text.lower", "--ttl", "4s"];
+    server.fails(&call, 5, "there is upper (text.upper)");
 }

@@ -104,6 +104,57 @@ pub enum ClusterEvent {
     },
 }
 
+/// The end of one life of a node, as this node learned of it.
+///
+/// Of every life that this node told to be active (a [`ClusterEvent::MemberStatusChanged`] without `from`), exactly one of
+/// these tells that it is active no more, this node's own former lives included. `Gone` is final: that uid does not come
+/// back. `Forgotten` is no verdict: this node was cut off, or an observer lost sight of a member, and the same uid may be
+/// told to be active again, and then to be gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Departure {
+    /// The life is over for good.
+    Gone {
+        /// Which life.
+        identity: NodeIdentity,
+        /// How it ended.
+        cause: GoneCause,
+        /// When this node learned of it.
+        observed_at: TimerInstant,
+    },
+    /// This node does not know any more whether the life goes on.
+    Forgotten {
+        /// Which life.
+        identity: NodeIdentity,
+        /// When.
+        observed_at: TimerInstant,
+    },
+}
+
+impl Departure {
+    /// Which life.
+    pub fn identity(&self) -> &NodeIdentity {
+        match self {
+            Self::Gone { identity, .. } | Self::Forgotten { identity, .. } => identity,
+        }
+    }
+}
+
+/// How a life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GoneCause {
+    /// Its monitors gave it up, or it announced itself and never arrived.
+    Died,
+    /// It left by its own will. A node that heard of the end as a tombstone only, and knew the member as up, tells this
+    /// too.
+    Left,
+    /// A later life of the same authority took its place.
+    Replaced,
+    /// An operator's quarantine ended it.
+    Quarantined,
+}
+
 /// Why a node is no longer who it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

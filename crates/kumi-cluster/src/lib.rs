@@ -50,7 +50,7 @@ pub use config::{MAX_CLUSTER_NAME_BYTES, MembershipRuntimeConfig};
 #[cfg(feature = "driver")]
 pub use driver::*;
 pub use error::{EnvelopeError, GossipTransportError, MembershipError, MembershipRuntimeError};
-pub use event::{ClusterEvent, DownReason, MembershipEvent};
+pub use event::{ClusterEvent, Departure, DownReason, GoneCause, MembershipEvent};
 pub use event_stream::{EventStream, Subscription};
 pub use gossip::GossipEngine;
 pub use identity::{Authority, MAX_AUTHORITY_BYTES, NodeIdentity, NodeUid};

@@ -23,7 +23,7 @@ use crate::book::AddressBook;
 use crate::codec::{Envelope, MAX_VERSION, MIN_VERSION, Message, Seen};
 use crate::config::MembershipRuntimeConfig;
 use crate::error::{EnvelopeError, MembershipError, MembershipRuntimeError};
-use crate::event::{ClusterEvent, MembershipEvent};
+use crate::event::{ClusterEvent, Departure, GoneCause, MembershipEvent};
 use crate::gossip::GossipEngine;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::metadata::MemberMetadata;
@@ -359,6 +359,7 @@ impl MembershipRuntime {
             reports: self.refused_peers.len() + self.conflicts.len(),
             pending: pending.quarantine_events.len()
                 + pending.member_events.len()
+                + pending.departures.len()
                 + pending.gossip_outbound.len()
                 + pending.membership_events.len(),
         }
@@ -586,6 +587,32 @@ impl MembershipRuntime {
             &mut self.pending.member_events,
             event,
             &mut self.metrics.dropped,
+        );
+    }
+
+    /// Tells that a life is active no more; no cause means that it was forgotten.
+    fn departed(&mut self, identity: NodeIdentity, cause: Option<GoneCause>, now: Now) {
+        if identity.uid == NodeUid::UNKNOWN {
+            // Only a placeholder of a static cluster.
+            return;
+        }
+        let observed_at = now.raw;
+        let departure = match cause {
+            Some(cause) => Departure::Gone {
+                identity,
+                cause,
+                observed_at,
+            },
+            None => Departure::Forgotten {
+                identity,
+                observed_at,
+            },
+        };
+        let pending = &mut self.pending;
+        push_bounded(
+            &mut pending.departures,
+            departure,
+            &mut pending.departures_skipped,
         );
     }
 

@@ -293,6 +293,25 @@ impl Muf {
         }
     }
 
+    /// Ends a kept value of this unit. Nothing is deleted: it gets a millisecond to live, and watchers see it expire. False
+    /// if there was none. One that is owned is written again by its handle.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// muf.keep("temperature", "21.5").await?;
+    /// assert!(muf.end_keep("temperature").await?);
+    /// # Ok(()) }
+    /// ```
+    pub async fn end_keep(&self, id: &str) -> Result<bool, Error> {
+        let id = user_keep_name(id)?;
+        let end = Command::Expire {
+            key: key(self.unit(), Status::Keep, &id),
+            ttl_ms: 1,
+        };
+        let replies = self.run(vec![end]).await?;
+        Ok(replies.first().is_some_and(|reply| reply.number() == 1))
+    }
+
     /// Watches kept values: `unit/name`, both with `*` and `?` as wildcards.
     ///
     /// ```no_run

@@ -132,6 +132,8 @@ pub struct ConnectionContext {
     /// Bytes that may still be written before others are.
     write_room: Semaphore,
     draining: AtomicBool,
+    /// We announced our end.
+    refusing: AtomicBool,
     /// Unreliable channels by the stream they were opened on, which is what their datagrams name.
     datagram_channels: Mutex<HashMap<u64, Weak<Engine>>>,
     /// Channels that the peer opened, by their streams, which is how calls on streams of their own name them.
@@ -173,6 +175,7 @@ impl ConnectionContext {
             call_room: Semaphore::new(limits.call_room()),
             write_room: Semaphore::new(limits.write_room()),
             draining: AtomicBool::new(false),
+            refusing: AtomicBool::new(false),
             datagram_channels: Mutex::default(),
             accepted: Mutex::default(),
             was_accepted: Notify::new(),
@@ -256,8 +259,9 @@ impl ConnectionContext {
         }
     }
 
-    /// We announced our end: requests that come from now on are refused as draining.
+    /// We announced our end on this connection: channels and requests that come from now on are refused as draining.
     pub fn refuse_requests(&self) {
+        self.refusing.store(true, Ordering::SeqCst);
         for engine in self.engines() {
             engine.drain_here();
         }
@@ -380,6 +384,11 @@ impl ConnectionContext {
     /// What long answers are charged to until the peer has them.
     pub(crate) fn answers(&self) -> &Arc<Budget> {
         &self.answers
+    }
+
+    /// Whether [`refuse_requests`](Self::refuse_requests) was called.
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.refusing.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_draining(&self) -> bool {

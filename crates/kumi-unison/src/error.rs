@@ -117,8 +117,9 @@ pub enum NetworkError {
     /// The peer's handler answered with an error.
     #[error(transparent)]
     Remote(RemoteError),
-    /// An event found no credit on a channel whose policy is to close. The event was not sent.
-    #[error("an event found no credit, and the channel's policy is to close")]
+    /// An event found no credit on a channel whose policy is to close, or for as long as the policy waits. The event was
+    /// not sent.
+    #[error("an event found no credit, because the peer does not read")]
     EventOverflow,
     /// More was buffered for this connection than its limit allows. The stream is closed.
     #[error("the connection holds more than its memory limit")]
@@ -141,6 +142,14 @@ pub enum NetworkError {
     /// A connection could not be made.
     #[error("cannot connect: {0}")]
     Connect(String),
+    /// An address could not be listened on; most often it is taken. Nothing was opened.
+    #[error("cannot listen on {address}: {reason}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        reason: String,
+    },
     /// Certificates or trust are not as they must be.
     #[cfg(feature = "quic")]
     #[error("who the peer is cannot be trusted")]

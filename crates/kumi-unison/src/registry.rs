@@ -440,7 +440,7 @@ impl ChannelRegistry {
         let Ok((channel, moving)) = opened else {
             return;
         };
-        if self.is_draining() {
+        if self.is_draining() || context.is_refusing() {
             channel.engine().drain_here();
         }
         tracing::debug!(
@@ -480,7 +480,7 @@ impl ChannelRegistry {
         name: &str,
         accepted: &Accepted,
     ) -> Result<(ChannelOptions, Runner), NetworkError> {
-        if self.is_draining() {
+        if self.is_draining() || context.is_refusing() {
             return Err(NetworkError::Draining);
         }
         if let Some(stream_id) = accepted.opening.part_of {
@@ -545,7 +545,9 @@ impl ChannelRegistry {
         let handler = self.state().legacy.clone();
         let reserved = message.method.starts_with(methods::RESERVED);
         let result = match handler {
-            _ if self.is_draining() => Err((methods::ERROR, NetworkError::Draining.to_remote())),
+            _ if self.is_draining() || context.is_refusing() => {
+                Err((methods::ERROR, NetworkError::Draining.to_remote()))
+            }
             Some(handler) if !reserved => {
                 let charge = Charge::of(context.budget(), message.payload.len());
                 match context.try_run().zip(charge) {

@@ -6,6 +6,7 @@ use kumi_unison::{
     ChannelOptions, ChannelRegistry, ChannelSource, MemoryClient, NetworkError, UnisonChannel,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::string::ToString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::vec::Vec;
@@ -14,13 +15,28 @@ use std::vec::Vec;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryNetwork(Arc<Mutex<Nodes>>);
 
-#[derive(Default)]
+/// The first port that a node gets which asks for any.
+const FIRST_PORT: u16 = 49_152;
+
 struct Nodes {
+    /// The port that was given last to a node that asked for any.
+    last_port: u16,
     registries: BTreeMap<Authority, ChannelRegistry>,
     /// Pairs that cannot reach each other, the lower name first.
     cuts: BTreeSet<(Authority, Authority)>,
     /// What was connected, so that a cut ends it.
     lines: Vec<Weak<MemoryLine>>,
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self {
+            last_port: FIRST_PORT - 1,
+            registries: BTreeMap::new(),
+            cuts: BTreeSet::new(),
+            lines: Vec::new(),
+        }
+    }
 }
 
 impl Nodes {
@@ -55,6 +71,16 @@ impl MemoryNetwork {
     /// Takes all cuts back.
     pub fn heal(&self) {
         self.nodes().cuts.clear();
+    }
+
+    /// Where a node is that wants to be at `bind`: port 0 stands for any, as on a real network.
+    pub(super) fn free_address(&self, mut bind: SocketAddr) -> SocketAddr {
+        if bind.port() == 0 {
+            let mut nodes = self.nodes();
+            nodes.last_port = nodes.last_port.checked_add(1).unwrap_or(FIRST_PORT);
+            bind.set_port(nodes.last_port);
+        }
+        bind
     }
 
     pub(super) fn join(

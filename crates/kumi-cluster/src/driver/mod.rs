@@ -15,6 +15,7 @@ mod admin;
 mod carrier;
 mod clock;
 mod counters;
+mod departures;
 mod error;
 mod inbound;
 mod link;
@@ -30,10 +31,11 @@ mod transport;
 mod watch;
 
 pub use admin::{
-    ADMIN_CHANNEL, AdminClient, AdminError, AdminEvent, AdminWatch, ClusterView, MemberRow,
-    QuarantineRow,
+    ADMIN_CHANNEL, AdminClient, AdminError, AdminEvent, AdminEvents, AdminWatch, ClusterView,
+    MemberRow, QuarantineRow,
 };
 pub use counters::DriverMetrics;
+pub use departures::{DEPARTURE_BUFFER, LifeNotice, LifeWatch};
 pub use error::DriverError;
 pub use links::MAX_LINKS;
 pub use memory::MemoryNetwork;

@@ -8,6 +8,7 @@ use super::admin::{self, Admin};
 use super::carrier::{self, Carrier, Door};
 use super::clock::{self, Clock};
 use super::counters::{Counters, DriverMetrics};
+use super::departures::LifeWatch;
 use super::error::DriverError;
 use super::inbound::{Inbound, InboundQueue};
 use super::shared::MembershipRuntimeShared;
@@ -259,6 +260,11 @@ impl ClusterNode {
     /// Events from now on. Dropping the subscription cancels it.
     pub fn subscribe(&self) -> ClusterWatch {
         self.parts.shared.subscribe()
+    }
+
+    /// Which lives are active now, and which are over from now on: one [`Departure`](crate::Departure) per life.
+    pub fn lives(&self) -> LifeWatch {
+        LifeWatch::new(self.parts.shared.clone())
     }
 
     /// Another handle to the core.

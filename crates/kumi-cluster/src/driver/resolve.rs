@@ -76,6 +76,15 @@ impl Resolver {
     }
 }
 
+/// A name for this machine has an address of each family, and a node that listens on one of them shows that the others are
+/// on that one too: on the other nobody answers, and it takes seconds to find out.
+pub(super) fn drop_other_loopback(found: &mut Vec<SocketAddr>, bound: SocketAddr) {
+    let is_same = |address: &SocketAddr| address.is_ipv4() == bound.is_ipv4();
+    if bound.ip().is_loopback() && found.iter().any(is_same) {
+        found.retain(|address| is_same(address) || !address.ip().is_loopback());
+    }
+}
+
 /// The addresses that mean this node: where it listens, and where its name leads.
 pub(super) async fn own_addresses(
     resolver: &Resolver,
@@ -148,6 +157,23 @@ pub(super) fn in_order(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_on_one_loopback_address_does_not_dial_the_other() {
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let check = |bound: &str, expected: &[&str]| {
+            let mut found = Vec::from(["127.0.0.1:7", "[::1]:7"].map(address));
+            drop_other_loopback(&mut found, address(bound));
+            let expected: Vec<SocketAddr> = expected.iter().copied().map(address).collect();
+            assert_eq!(found, expected, "{bound}");
+        };
+        check("127.0.0.1:1", &["127.0.0.1:7"]);
+        check("[::1]:1", &["[::1]:7"]);
+        check("10.0.0.1:1", &["127.0.0.1:7", "[::1]:7"]);
+        let mut other = Vec::from([address("[::1]:7")]);
+        drop_other_loopback(&mut other, address("127.0.0.1:1"));
+        assert_eq!(other.len(), 1, "there is nothing else to try");
+    }
 
     fn name(text: &str) -> Authority {
         Authority::new(text).expect("a name")

@@ -5,12 +5,14 @@
 //! into the core without fear of a deadlock.
 
 use super::counters::Counters;
+use super::departures::{DEPARTURE_BUFFER, Item};
 use super::watch::{ClusterWatch, WATCH_BUFFER};
 use crate::{
     Authority, ClusterCore, ClusterEvent, GossipOutbound, MembershipRuntime,
-    MembershipRuntimeState, MembershipSnapshot, NodeIdentity, TimerInstant,
+    MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, NodeIdentity,
+    TimerInstant,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
 use tokio::sync::broadcast;
@@ -48,6 +50,10 @@ struct Inner {
     pending: VecDeque<ClusterEvent>,
     /// Whether somebody is publishing at the moment; the order is that one's business then.
     publishing: bool,
+    /// Lives that were told to be active and not to be gone since. It changes only together with `departures`.
+    lives: BTreeSet<NodeIdentity>,
+    /// Towards the watchers of lives; gone together with `events`.
+    departures: Option<broadcast::Sender<Item>>,
     /// Towards the watchers; gone once nothing will be published any more, so that they hear of the end.
     events: Option<broadcast::Sender<ClusterEvent>>,
 }
@@ -79,6 +85,8 @@ impl MembershipRuntimeShared {
                 core: ClusterCore::new(),
                 pending: VecDeque::new(),
                 publishing: false,
+                lives: BTreeSet::new(),
+                departures: Some(broadcast::Sender::new(DEPARTURE_BUFFER)),
                 events: Some(broadcast::Sender::new(WATCH_BUFFER)),
             })),
             counters,
@@ -112,6 +120,7 @@ impl MembershipRuntimeShared {
             tracing::debug!(?event, "membership");
         }
         turn.ended = ended(&outcome.member_events);
+        inner.note_lives(&outcome);
         let quarantines = inner.runtime.quarantine_snapshot();
         inner
             .pending
@@ -149,9 +158,21 @@ impl MembershipRuntimeShared {
         ClusterWatch::new(first, receiver, self.counters.clone())
     }
 
+    /// The lives that are active, and what becomes of them from now on.
+    pub(super) fn lives(&self) -> (Arc<[NodeIdentity]>, broadcast::Receiver<Item>) {
+        let inner = self.lock();
+        let receiver = match &inner.departures {
+            Some(departures) => departures.subscribe(),
+            None => broadcast::channel(1).1,
+        };
+        (inner.lives.iter().cloned().collect(), receiver)
+    }
+
     /// Ends all watches, once they have read what was published.
     pub(super) fn close(&self) {
-        self.lock().events = None;
+        let mut inner = self.lock();
+        inner.events = None;
+        inner.departures = None;
     }
 
     fn publish(&self) {
@@ -175,6 +196,44 @@ impl MembershipRuntimeShared {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Takes note of who came and went. Sending does not wait, so it is done under the lock: a watcher that begins finds
+    /// each life either in the set or among what it is sent.
+    fn note_lives(&mut self, outcome: &MembershipRuntimeOutcome) {
+        for event in &outcome.member_events {
+            if let ClusterEvent::MemberStatusChanged {
+                node_id,
+                authority,
+                from: None,
+                to,
+                ..
+            } = event
+                && to.is_active()
+            {
+                // A node that starts anew before anybody knew it takes another uid without a word.
+                self.lives.retain(|life| life.authority != *authority);
+                self.lives.insert(NodeIdentity {
+                    authority: authority.clone(),
+                    uid: *node_id,
+                });
+            }
+        }
+        let departed = outcome.departures.iter().cloned().map(Item::Departed);
+        let skipped = Some(outcome.departures_skipped).filter(|skipped| *skipped > 0);
+        for item in departed.chain(skipped.map(Item::Skipped)) {
+            if let Item::Departed(departure) = &item {
+                self.lives.remove(departure.identity());
+            }
+            // Nobody watching is no failure.
+            let _ = self.departures.as_ref().map(|watchers| watchers.send(item));
+        }
+        if outcome.departures_skipped > 0 {
+            let members = self.runtime.snapshot().members;
+            self.lives = members.iter().map(|member| member.identity()).collect();
+        }
     }
 }
 

@@ -3,8 +3,14 @@
 
 mod network;
 
-use super::{ClusterNode, ClusterWatch, MemoryNetwork, NodeOptions, Notice, Transport};
-use crate::{Authority, ClusterEvent, Member, MemberMetadata, MembershipRuntimeConfig, NodeStatus};
+use super::{
+    AdminEvent, AdminEvents, ClusterNode, ClusterWatch, LifeNotice, MemoryNetwork, NodeOptions,
+    Notice, Transport,
+};
+use crate::{
+    Authority, ClusterEvent, Departure, GoneCause, Member, MemberMetadata, MembershipRuntimeConfig,
+    NodeStatus,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Vec;
@@ -276,4 +282,101 @@ async fn one_name_is_one_node_in_memory() {
     first.shutdown().await;
     let again = ClusterNode::start(options, Transport::memory(&network)).await;
     assert!(again.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_in_memory_get_addresses_of_their_own() {
+    let network = MemoryNetwork::new();
+    let options = NodeOptions::new(MembershipRuntimeConfig::local());
+    let first = ClusterNode::start(options.clone(), Transport::memory(&network));
+    let first = first.await.expect("a node");
+    let second = ClusterNode::start(options, Transport::memory(&network));
+    let second = second.await.expect("another");
+    assert_ne!(first.authority(), second.authority());
+    first.shutdown().await;
+    second.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_life_that_ends_is_told_once_to_those_who_outlive_it() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let mut watch = first.subscribe();
+    let mut lives = first.lives();
+    let leaver = start(&network, 2, &[1]).await;
+    let victim = start(&network, 3, &[1]).await;
+    until(&mut watch, &[1, 2, 3]).await;
+    let (left, died) = (leaver.identity(), victim.identity());
+    // One who comes later begins with those who are there.
+    let mut later = first.lives();
+    let Some(LifeNotice::Active(active)) = later.next().await else {
+        panic!("it begins with a snapshot");
+    };
+    assert_eq!(&active[..], [first.identity(), left.clone(), died.clone()]);
+    leaver.leave().await.expect("it is a member");
+    until(&mut watch, &[1, 3]).await;
+    drop(victim);
+    until(&mut watch, &[1]).await;
+    let again = start(&network, 3, &[1]).await;
+    until(&mut watch, &[1, 3]).await;
+    let quarantined = again.identity();
+    first
+        .quarantine(&name(3), "test", Duration::from_secs(60))
+        .expect("a member");
+    until(&mut watch, &[1]).await;
+    again.shutdown().await;
+    let own = first.identity();
+    first.shutdown().await;
+    let mut told = Vec::new();
+    while let Some(notice) = lives.next().await {
+        if let LifeNotice::Departed(Departure::Gone {
+            identity, cause, ..
+        }) = notice
+        {
+            told.push((identity, cause));
+        }
+    }
+    told.retain(|(identity, _)| *identity != own);
+    let expected = [
+        (left, GoneCause::Left),
+        (died, GoneCause::Died),
+        (quarantined, GoneCause::Quarantined),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn operators_are_told_what_members_say_about_themselves() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let mut watch = first.subscribe();
+    let second = start(&network, 2, &[1]).await;
+    until(&mut watch, &[1, 2]).await;
+    let mut watch = first.subscribe();
+    let mut words = AdminEvents::new(watch.first());
+    let metadata = MemberMetadata::build("2", &["web"], &[("http", "a:80")]);
+    second
+        .set_metadata(metadata.expect("short"))
+        .expect("a member");
+    let told = loop {
+        let Some(Notice::Event(event)) = watch.next().await else {
+            panic!("the node runs");
+        };
+        let mut events = words.of(&event);
+        if events.len() > 1 {
+            break events.remove(1);
+        }
+    };
+    let AdminEvent::Metadata {
+        authority, roles, ..
+    } = told
+    else {
+        panic!("{told:?}");
+    };
+    assert_eq!(
+        (authority.as_str(), &roles[..]),
+        (name(2).as_str(), &["web".into()][..])
+    );
+    second.shutdown().await;
+    first.shutdown().await;
 }

@@ -88,7 +88,7 @@ impl Transport {
             Kind::Memory(network) => {
                 let authority = match advertise {
                     Some(authority) => authority.clone(),
-                    None => Authority::new(&bind.to_string())?,
+                    None => Authority::new(&network.free_address(bind).to_string())?,
                 };
                 network.join(&authority, registry)?;
                 Ok(authority)
@@ -136,7 +136,8 @@ impl Transport {
                 let Some(listener) = quic.listener.get() else {
                     return Err(NetworkError::Closed);
                 };
-                let found = quic.resolver.addresses(to).await?;
+                let mut found = quic.resolver.addresses(to).await?;
+                resolve::drop_other_loopback(&mut found, listener.local_addr());
                 let mut last = match found.is_empty() {
                     true => NetworkError::Connect("the name has no address".into()),
                     false => leads_back(),

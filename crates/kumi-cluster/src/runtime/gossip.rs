@@ -456,6 +456,11 @@ impl MembershipRuntime {
             return;
         }
         for &slot in slots {
+            let record = self.table.entry(slot).map(|entry| &entry.record);
+            let lost = record.filter(|record| record.status.is_active());
+            if let Some(identity) = lost.map(|record| record.identity()) {
+                self.departed(identity, None, now);
+            }
             self.collect(slot);
         }
         let seen: Vec<Slot> = self.table.active().to_vec();

@@ -5,7 +5,7 @@ use super::gossip::fitting;
 use super::{MAX_SEEDS, MembershipRuntime, MembershipRuntimeState};
 use crate::codec::{JoinRefusal, Message};
 use crate::error::{MembershipError, MembershipRuntimeError};
-use crate::event::{ClusterEvent, DownReason, MembershipEvent};
+use crate::event::{ClusterEvent, DownReason, GoneCause, MembershipEvent};
 use crate::gossip::Subject;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::phi::PhiFailureDetector;
@@ -15,6 +15,7 @@ use crate::snapshot::MembershipDelta;
 use crate::status::NodeStatus;
 use crate::time::TimerInstant;
 use crate::transport::Delivery;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// How many seeds are asked at a time.
@@ -92,8 +93,13 @@ impl MembershipRuntime {
         let (now, _) = self.clock.advance(now, None);
         if !self.table.is_empty() {
             // It ran before: this is another life.
+            let before = self.own_slot().and_then(|slot| self.table.entry(slot));
+            let before = before.filter(|entry| entry.record.status.is_active());
+            if let Some(identity) = before.map(|entry| entry.record.identity()) {
+                self.departed(identity, Some(GoneCause::Replaced), now);
+            }
             self.own.identity.uid = self.next_uid(None, now);
-            self.fresh_view();
+            self.fresh_view(now);
         }
         self.state = state;
         self.own.incarnation = 1;
@@ -463,6 +469,8 @@ impl MembershipRuntime {
             // A clock that runs behind: this is the later start, its uid is only the lower one.
             Some(joining) if !joining.raised => {
                 joining.raised = true;
+                let identity = self.own.identity.clone();
+                self.departed(identity, Some(GoneCause::Replaced), now);
                 self.own.identity.uid = self.next_uid(Some(current), now);
                 self.publish_self(now);
                 self.timers.join = Some(now.own);
@@ -470,6 +478,7 @@ impl MembershipRuntime {
             _ => {
                 self.superseded = true;
                 let identity = self.own.identity.clone();
+                self.departed(identity.clone(), Some(GoneCause::Replaced), now);
                 self.member_event(ClusterEvent::SelfDowned {
                     identity,
                     successor: None,
@@ -531,7 +540,7 @@ impl MembershipRuntime {
         if !self.begin_next_life(DownReason::Isolated, now) {
             return;
         }
-        self.fresh_view();
+        self.fresh_view(now);
         self.publish_self(now);
         self.timers.push_pull = Some(now.own);
     }
@@ -546,6 +555,13 @@ impl MembershipRuntime {
             self.own.incarnation = 1;
             self.own.metadata_stamp = 1;
         }
+        let cause = match reason {
+            DownReason::Dead => Some(GoneCause::Died),
+            DownReason::Quarantined => Some(GoneCause::Quarantined),
+            DownReason::Superseded => Some(GoneCause::Replaced),
+            DownReason::Isolated => None,
+        };
+        self.departed(identity.clone(), cause, now);
         self.member_event(ClusterEvent::SelfDowned {
             identity,
             successor: goes_on.then(|| self.own.identity.clone()),
@@ -559,7 +575,17 @@ impl MembershipRuntime {
     }
 
     /// Forgets who is active, and keeps their addresses. Tombstones stay: a life that was seen to end here stays ended.
-    fn fresh_view(&mut self) {
+    fn fresh_view(&mut self, now: Now) {
+        let own = self.own.identity.authority.clone();
+        let active = self.table.active().iter();
+        let records = active.filter_map(|&slot| self.table.entry(slot));
+        let identities = records.map(|entry| entry.record.identity());
+        let forgotten: Vec<NodeIdentity> = identities
+            .filter(|identity| identity.authority != own)
+            .collect();
+        for identity in forgotten {
+            self.departed(identity, None, now);
+        }
         for (slot, authority) in self.table.forget_active() {
             self.engine.forget(&Subject::Member(slot));
             if let Some(at) = self.timeout_of.remove(&slot) {

@@ -6,7 +6,7 @@
 use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
 use crate::error::MembershipError;
-use crate::event::ClusterEvent;
+use crate::event::{ClusterEvent, GoneCause};
 use crate::gossip::{GossipEngine, Subject};
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::metadata::MemberMetadata;
@@ -157,6 +157,10 @@ impl MembershipRuntime {
         } else {
             self.status_event(&identity, Some(from), to, now);
         }
+        if from.is_active() && to.is_terminal() {
+            let cause = self.cause_of(&identity, from, to, now);
+            self.departed(identity.clone(), Some(cause), now);
+        }
         match to {
             NodeStatus::Dead => self.died(identity, now),
             NodeStatus::Suspect => {
@@ -167,6 +171,23 @@ impl MembershipRuntime {
             _ => {}
         }
         self.schedule(slot, to, now);
+    }
+
+    /// How a life ended that went from an active status to a terminal one.
+    fn cause_of(
+        &self,
+        identity: &NodeIdentity,
+        from: NodeStatus,
+        to: NodeStatus,
+        now: Now,
+    ) -> GoneCause {
+        let ordered = self.quarantine.ordered(&identity.authority, now.raw);
+        match (from, to) {
+            (_, NodeStatus::Dead) if ordered.is_some() => GoneCause::Quarantined,
+            (_, NodeStatus::Dead) => GoneCause::Died,
+            (NodeStatus::Joining | NodeStatus::Suspect, _) => GoneCause::Died,
+            _ => GoneCause::Left,
+        }
     }
 
     /// A life that was given up: its uid does not come back.
@@ -200,6 +221,16 @@ impl MembershipRuntime {
         if from.is_active() {
             self.status_event(old, Some(from), NodeStatus::Dead, now);
             self.topology.died(old.clone(), now.own);
+            // A node tells how its own life ended when it begins the next one.
+            if old.authority != self.own.identity.authority
+                || self.state != MembershipRuntimeState::Member
+            {
+                let cause = match from {
+                    NodeStatus::Leaving => GoneCause::Left,
+                    _ => GoneCause::Replaced,
+                };
+                self.departed(old.clone(), Some(cause), now);
+            }
         }
         if from != NodeStatus::Removed {
             self.status_event(old, Some(NodeStatus::Dead), NodeStatus::Removed, now);

@@ -1,6 +1,6 @@
 //! What a turn of the runtime leaves behind, and how much of it there has been.
 
-use crate::event::{ClusterEvent, MembershipEvent};
+use crate::event::{ClusterEvent, Departure, MembershipEvent};
 use crate::transport::{GossipOutbound, MessageKind};
 use alloc::vec::Vec;
 
@@ -14,6 +14,10 @@ pub struct MembershipRuntimeOutcome {
     pub quarantine_events: Vec<ClusterEvent>,
     /// Changes of members and of this node itself.
     pub member_events: Vec<ClusterEvent>,
+    /// Lives that ended, and lives that were forgotten, in the order of their status events.
+    pub departures: Vec<Departure>,
+    /// Departures that found no room because nobody polled. What is active now has to be looked up then.
+    pub departures_skipped: u64,
     /// The topology, when its window has closed on a difference.
     pub topology_event: Option<ClusterEvent>,
     /// What is to be sent.
@@ -33,6 +37,7 @@ impl MembershipRuntimeOutcome {
     pub fn is_empty(&self) -> bool {
         self.quarantine_events.is_empty()
             && self.member_events.is_empty()
+            && self.departures.is_empty()
             && self.topology_event.is_none()
             && self.gossip_outbound.is_empty()
             && self.membership_events.is_empty()

@@ -140,6 +140,14 @@ impl Checker {
                 record.incarnation,
             );
         }
+        let active = runtime
+            .members()
+            .filter(|view| view.record.status.is_active());
+        let active = active.filter_map(|view| {
+            let subject = subject_of(&view.record.authority)?;
+            Some((subject, view.record.uid))
+        });
+        self.living(at_us, place, &active.collect::<Vec<_>>());
         let mut blocked = runtime.quarantine_snapshot();
         let ordered = blocked.iter().filter(|entry| entry.uid.is_none());
         let ordered: Vec<Authority> = ordered.map(|entry| entry.authority.clone()).collect();
@@ -499,6 +507,84 @@ impl Checker {
         }
     }
 
+    /// The departures of one turn, beside the steps of the same turn. A life comes and goes by its own uid, so each is
+    /// followed by itself: those that came in this turn first, then those that went.
+    pub fn departures(&mut self, at_us: u64, place: usize, outcome: &MembershipRuntimeOutcome) {
+        let Some(view) = self.views[place].as_mut() else {
+            return;
+        };
+        let mut came: Vec<(usize, NodeUid)> = Vec::new();
+        for event in &outcome.member_events {
+            if let ClusterEvent::MemberStatusChanged {
+                node_id,
+                authority,
+                from: None,
+                to,
+                ..
+            } = event
+                && let Some(subject) = subject_of(authority).filter(|it| *it < view.alive.len())
+                && to.is_active()
+            {
+                came.push((subject, *node_id));
+            }
+        }
+        let mut broken = Vec::new();
+        for departure in &outcome.departures {
+            let NodeIdentity { authority, uid } = departure.identity();
+            let Some(subject) = subject_of(authority).filter(|it| *it < view.alive.len()) else {
+                continue;
+            };
+            self.coverage.departures += 1;
+            let at = came.iter().position(|it| *it == (subject, *uid));
+            if view.alive[subject] == Some(*uid) {
+                view.alive[subject] = None;
+            } else if let Some(at) = at {
+                came.remove(at);
+            } else {
+                broken.push(format!(
+                    "n{subject}#{uid} departed ({departure:?}), but {:?} was told to be there",
+                    view.alive[subject]
+                ));
+            }
+        }
+        for (subject, uid) in came {
+            if let Some(before) = view.alive[subject].replace(uid)
+                && before != NodeUid::UNKNOWN
+            {
+                broken.push(format!(
+                    "n{subject}#{uid} came, and #{before} never departed"
+                ));
+            }
+        }
+        for detail in broken {
+            self.broken(at_us, place, Promise::DeparturesAreTold, detail);
+        }
+    }
+
+    /// The lives that a node holds to be active, as a sweep finds them: exactly those of which no departure was told.
+    pub fn living(&mut self, at_us: u64, place: usize, active: &[(usize, NodeUid)]) {
+        let Some(view) = self.views[place].as_ref() else {
+            return;
+        };
+        let mut found = vec![None; self.subjects];
+        for &(subject, uid) in active
+            .iter()
+            .filter(|(subject, _)| *subject < self.subjects)
+        {
+            found[subject] = Some(uid);
+        }
+        let wrong = found.iter().zip(&view.alive).enumerate();
+        let wrong = wrong.filter(|(_, (found, told))| found != told);
+        let details: Vec<String> = wrong
+            .map(|(subject, (found, told))| {
+                format!("of n{subject} {found:?} is active, and {told:?} was told to be")
+            })
+            .collect();
+        for detail in details {
+            self.broken(at_us, place, Promise::DeparturesAreTold, detail);
+        }
+    }
+
     /// An observer that is shown a cluster without somebody forgets that it was there, without an event about it. When it
     /// sees it again, it starts from nothing.
     fn lost_sight(&mut self, at_us: u64, place: usize, runtime: &MembershipRuntime) {
@@ -642,6 +728,7 @@ impl Watch for Checker {
         if outcome.quarantine_events.is_empty()
             && outcome.member_events.is_empty()
             && outcome.topology_event.is_none()
+            && outcome.departures.is_empty()
         {
             return;
         }
@@ -658,6 +745,7 @@ impl Watch for Checker {
             }
             self.observe(at_us, place, runtime, event);
         }
+        self.departures(at_us, place, outcome);
     }
 
     fn stuck(&mut self, at_us: u64, place: usize) {

@@ -46,6 +46,8 @@ coverage! {
     leaves,
     /// A member became Removed.
     removals,
+    /// A life was told to be gone, or forgotten.
+    departures,
     /// A node found out that it was given up, and came back under a new uid.
     rejoins,
     /// A node found out that a later life had taken over, and stopped.

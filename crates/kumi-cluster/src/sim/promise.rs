@@ -50,6 +50,8 @@ pub enum Promise {
     BoundedMemory,
     /// A node does not ask for turns for ever.
     Progress,
+    /// Of every life that was told to be active, exactly one departure is told, and none of any other.
+    DeparturesAreTold,
     /// All nodes agree in time.
     Convergence,
 }

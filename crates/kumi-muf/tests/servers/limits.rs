@@ -124,5 +124,10 @@ async fn requests_and_answers_of_nothing_are_whole() {
         let kept = web.read_keep("web", "nothing").await.expect("an answer");
         assert!(kept.expect("it is there").bytes().is_empty());
         assert!(web.read_keep("web", "other").await.expect("none").is_none());
+        assert!(web.end_keep("nothing").await.expect("an answer"));
+        wait_until("it is gone", || {
+            server.cli(&["EXISTS", "MUF/web/KEEP/nothing"]) == "0"
+        });
+        assert!(!web.end_keep("nothing").await.expect("an answer"));
     }
 }

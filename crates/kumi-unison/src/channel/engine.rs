@@ -375,6 +375,11 @@ impl Engine {
         }
     }
 
+    /// Whether there is no connection at the moment.
+    fn is_lost(&self) -> bool {
+        matches!(self.lock().phase(), Phase::Lost)
+    }
+
     /// Sends an event, waiting for credit if that is the policy.
     pub(super) async fn send_event(
         &self,
@@ -399,7 +404,24 @@ impl Engine {
             }
         }
         self.context.metrics().events_waited.increment();
-        self.credits.wait(send).await
+        let waiting = self.credits.wait(send);
+        tokio::pin!(waiting);
+        loop {
+            match tokio::time::timeout(self.options.event_patience, &mut waiting).await {
+                Ok(sent) => return sent,
+                // Nobody can read what cannot be sent.
+                Err(_) if self.is_lost() => {}
+                Err(_) => {
+                    tracing::info!(
+                        connection_id = %self.context.connection_id,
+                        method,
+                        "a peer does not read its events, and is closed"
+                    );
+                    self.end(NetworkError::EventOverflow, false);
+                    return Err(NetworkError::EventOverflow);
+                }
+            }
+        }
     }
 
     /// Queues an event, or says why not. A long one is encoded here, before the lock, and once.

@@ -40,6 +40,9 @@ pub trait StreamOpener: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<UnisonChannel, NetworkError>>;
 }
 
+/// How long an event waits for a peer that does not read.
+const DEFAULT_EVENT_PATIENCE: Duration = Duration::from_secs(30);
+
 /// What is set on a channel. The default serves most.
 #[derive(Clone)]
 pub struct ChannelOptions {
@@ -48,6 +51,7 @@ pub struct ChannelOptions {
     pub(crate) direction: ChannelDirection,
     pub(crate) delivery: Delivery,
     pub(crate) policy: EventPolicy,
+    pub(crate) event_patience: Duration,
     pub(crate) window: Window,
     pub(crate) max_in_flight: u32,
     pub(crate) default_deadline: Duration,
@@ -67,6 +71,7 @@ impl Default for ChannelOptions {
             direction: ChannelDirection::Bidirectional,
             delivery: Delivery::Reliable,
             policy: EventPolicy::Wait,
+            event_patience: DEFAULT_EVENT_PATIENCE,
             window: Window::default(),
             max_in_flight: DEFAULT_MAX_IN_FLIGHT,
             default_deadline: DEFAULT_DEADLINE,
@@ -140,6 +145,13 @@ impl ChannelOptions {
     /// What happens to our events when the peer's window is used up. Default: wait.
     pub fn event_policy(mut self, policy: EventPolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// How long an event waits for a peer that does not read, where the policy is to wait. After that the peer is told, and
+    /// the channel closes. Time without a connection does not count. Default: 30 s.
+    pub fn event_patience(mut self, patience: Duration) -> Self {
+        self.event_patience = patience;
         self
     }
 

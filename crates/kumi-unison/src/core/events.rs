@@ -17,7 +17,8 @@ use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType, P
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum EventPolicy {
-    /// The sender waits. Nothing is lost.
+    /// The sender waits, but not for ever: a peer that does not read for 30 s
+    /// ([`ChannelOptions::event_patience`](crate::ChannelOptions::event_patience)) is told, and the channel closes.
     #[default]
     Wait,
     /// It is kept, up to a window's worth, and the oldest kept one is dropped and counted.

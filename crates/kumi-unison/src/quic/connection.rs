@@ -105,6 +105,7 @@ async fn accept_streams(
 /// While draining, resolves when nothing of this client runs here any more and it had its time to go by itself.
 async fn leave(listener: &Listener, connection: &quinn::Connection, context: &ConnectionContext) {
     listener.drain.cancelled().await;
+    context.refuse_requests();
     context.idle().await;
     // Its last answers may still be on their way, so the client is the one to close.
     let _ = tokio::time::timeout(LINGER, connection.closed()).await;

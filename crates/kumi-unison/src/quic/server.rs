@@ -1,11 +1,11 @@
 //! A server: what is registered, and the endpoints it listens on.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use quinn::{Endpoint, ServerConfig, TokioRuntime};
+use quinn::{AsyncUdpSocket, Endpoint, Runtime, ServerConfig, TokioRuntime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,9 @@ const INCOMING_BYTES_EACH: u64 = 64 * 1024;
 const INCOMING_BYTES_TOTAL: u64 = 8 * 1024 * 1024;
 /// How long the last packets of closed connections are given.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether the socket is closed.
+const SOCKET_LOOK: Duration = Duration::from_millis(1);
 
 /// Channels that clients may open over QUIC.
 ///
@@ -141,17 +144,23 @@ impl ProtocolServer {
             .max_incoming(MAX_INCOMING)
             .incoming_buffer_size(INCOMING_BYTES_EACH)
             .incoming_buffer_size_total(INCOMING_BYTES_TOTAL);
-        let cannot = |error: std::io::Error| {
-            NetworkError::Connect(format!("cannot listen on {address}: {error}"))
+        let cannot = |error: std::io::Error| NetworkError::Listen {
+            address: address.to_string(),
+            reason: error.to_string(),
         };
         let socket = bind_socket(address).map_err(cannot)?;
         let runtime = Arc::new(TokioRuntime);
         let endpoint_config = server_endpoint_config(&tls.reset_secret()?);
+        let socket = runtime.wrap_udp_socket(socket).map_err(cannot)?;
+        let open = Arc::downgrade(&socket);
+        let config = Some(config);
         let endpoint =
-            Endpoint::new(endpoint_config, Some(config), socket, runtime).map_err(cannot)?;
+            Endpoint::new_with_abstract_socket(endpoint_config, config, socket, runtime.clone())
+                .map_err(cannot)?;
         let local_addr = endpoint.local_addr().map_err(cannot)?;
         let listener = Arc::new(Listener {
             endpoint,
+            socket: open,
             registry: self.registry.clone(),
             limits: self.limits.clone(),
             codec: Arc::new(Codec::new()),
@@ -173,6 +182,8 @@ impl ProtocolServer {
 /// What the tasks of one endpoint share.
 pub(super) struct Listener {
     pub(super) endpoint: Endpoint,
+    /// The socket that it listens on, to see when it is closed.
+    socket: Weak<dyn AsyncUdpSocket>,
     pub(super) registry: ChannelRegistry,
     pub(super) limits: ServerLimits,
     /// Shared by all connections, with the memory its compressor has.
@@ -239,12 +250,12 @@ impl ServerHandle {
         ProtocolClient::connect_from(target, tls, options, Some((endpoint, is_ipv6))).await
     }
 
-    /// Tells all clients to go, refuses what they begin from now on, waits at most `grace` for what they began before,
-    /// and ends. The registry is draining afterwards, on all endpoints that share it.
+    /// Tells all clients of this endpoint to go, refuses what they begin from now on, waits at most `grace` for what they
+    /// began before, ends, and waits until the address is free. Other endpoints of the same registry go on, and it can be
+    /// listened with again; [`ChannelRegistry::start_draining`] is for all of them.
     ///
     /// When this future is dropped the endpoint ends at once.
     pub async fn shutdown(mut self, grace: Duration) {
-        self.listener.registry.start_draining();
         self.listener.drain.cancel();
         let Some(mut task) = self.task.take() else {
             return;
@@ -264,16 +275,28 @@ impl Drop for ServerHandle {
 }
 
 impl Listener {
-    /// Ends all connections and waits for their last packets, but not for ever.
+    /// Ends all connections, waits for their last packets, but not for ever, and then until the socket is closed.
     pub(super) async fn close(&self, code: CloseCode, reason: &[u8]) {
         self.endpoint.close(code.into(), reason);
-        let idle = tokio::time::timeout(CLOSE_TIME, self.endpoint.wait_idle()).await;
-        // Peers that never answered keep their connections for seconds more, but not the address.
-        if idle.is_err()
-            && let Ok(address) = self.endpoint.local_addr()
-            && let Ok(elsewhere) = bind_socket(any_local(address))
-        {
-            let _ = self.endpoint.rebind(elsewhere);
+        let _ = tokio::time::timeout(CLOSE_TIME, self.endpoint.wait_idle()).await;
+        // Peers that never answered keep their connections, and others their handles to the endpoint, for seconds more,
+        // but not the address. An endpoint also keeps the socket before its present one: it takes two to let go.
+        let Ok(address) = self.endpoint.local_addr() else {
+            return;
+        };
+        for _ in 0..2 {
+            if let Ok(elsewhere) = bind_socket(any_local(address)) {
+                let _ = self.endpoint.rebind(elsewhere);
+            }
+        }
+        // Each connection that is left has to hear of it before the last reference is gone.
+        let closed = async {
+            while self.socket.strong_count() > 0 {
+                tokio::time::sleep(SOCKET_LOOK).await;
+            }
+        };
+        if tokio::time::timeout(CLOSE_TIME, closed).await.is_err() {
+            tracing::warn!(%address, "the socket is still open");
         }
     }
 }

@@ -8,6 +8,7 @@
 mod channels;
 mod control;
 mod datagrams;
+mod endings;
 mod events;
 mod flood;
 mod hostile;

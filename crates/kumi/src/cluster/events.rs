@@ -70,7 +70,30 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
             terminal.paint(Colour::Yellow, &line)
         }
         AdminEvent::Released { authority } => {
-            format!("{} may come back", quoted(authority))
+            format!("the quarantine of {} has ended", quoted(authority))
+        }
+        AdminEvent::Metadata {
+            authority,
+            version,
+            roles,
+            services,
+            ..
+        } => {
+            let version = Some(version).filter(|version| !version.is_empty());
+            let version = version.map(|version| format!("v{version}"));
+            let services = services
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            let words: Vec<String> = version
+                .into_iter()
+                .chain(roles.iter().cloned())
+                .chain(services)
+                .collect();
+            let says = match words.is_empty() {
+                true => "nothing".into(),
+                false => quoted(&words.join(" ")),
+            };
+            format!("{} says {says}", quoted(authority))
         }
         AdminEvent::SelfDowned { was, now, reason } => {
             let next = match now {
@@ -135,5 +158,13 @@ mod tests {
             "a:1#7 was given up (superseded) and stops",
         );
         check(r#"{"kind":"missed","events":3}"#, "3 events were missed");
+        check(
+            r#"{"kind":"released","authority":"a:1"}"#,
+            "the quarantine of a:1 has ended",
+        );
+        check(
+            r#"{"kind":"metadata","authority":"a:1","uid":"7","version":"1.0","roles":["web"],"services":[["http","b:80"]]}"#,
+            "a:1 says v1.0 web http=b:80",
+        );
     }
 }

@@ -6,10 +6,16 @@ use super::options::{LeaveOptions, MetadataOptions, MetadataTask, QuarantineOpti
 use super::words;
 use crate::terminal;
 use kumi_cluster::Authority;
-use std::time::Duration;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
 
 /// How long a node that agreed to leave may take before nobody waits for it any more.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the process of a node that has left may take to end, and how often it is looked whether it has.
+const PORT_PATIENCE: Duration = Duration::from_secs(10);
+const PORT_LOOK: Duration = Duration::from_millis(10);
 
 pub(super) async fn leave(options: &LeaveOptions) -> Result<(), Failure> {
     let client = connect(&options.ask).await?;
@@ -24,8 +30,21 @@ pub(super) async fn leave(options: &LeaveOptions) -> Result<(), Failure> {
         );
         return Err(Failure::Ended(text));
     }
+    port_freed(&node).await;
     terminal::say(&format!("{} has left", terminal::quoted(&node)))?;
     Ok(())
+}
+
+/// Waits until the node's port is free, if the node was on this machine: whatever follows may want to listen there.
+async fn port_freed(node: &str) {
+    let Ok(address) = node.parse::<SocketAddr>() else {
+        return;
+    };
+    let until = Instant::now() + PORT_PATIENCE;
+    let is_taken = |error: &std::io::Error| error.kind() == ErrorKind::AddrInUse;
+    while UdpSocket::bind(address).is_err_and(|error| is_taken(&error)) && Instant::now() < until {
+        tokio::time::sleep(PORT_LOOK).await;
+    }
 }
 
 pub(super) async fn metadata(options: &MetadataTask) -> Result<(), Failure> {
@@ -58,17 +77,23 @@ pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failur
         )));
     }
     let client = connect(&options.ask).await?;
+    let view = client.members().await;
     let done = match options.lift {
         true => client.release(name).await,
         false => client.quarantine(name, &options.reason, options.time).await,
     };
     client.close().await;
     done?;
+    let is_known = view?.members.iter().any(|member| member.authority == *name);
     let line = match options.lift {
         true => format!("{name} may come back"),
         false => {
             let ms = u64::try_from(options.time.as_millis()).unwrap_or(u64::MAX);
-            format!("{name} is quarantined for {}", words::age(ms))
+            let unknown = match is_known {
+                true => "",
+                false => "; no member has that name now, one that comes is kept out",
+            };
+            format!("{name} is quarantined for {}{unknown}", words::age(ms))
         }
     };
     Ok(terminal::say(&line)?)

@@ -6,8 +6,9 @@ use super::options::{MetadataOptions, Preset, UpOptions, authority};
 use super::printer::Printer;
 use crate::terminal::{self, Colour, Terminal};
 use kumi_cluster::{
-    AdminEvent, Authority, ClusterNode, ClusterWatch, DriverError, MemberMetadata,
-    MembershipRuntimeConfig, NodeIdentity, NodeOptions, NodeStatus, Notice, Transport,
+    AdminEvent, AdminEvents, Authority, ClusterEvent, ClusterNode, ClusterWatch, DriverError,
+    Member, MemberMetadata, MembershipRuntimeConfig, NodeIdentity, NodeOptions, NodeStatus, Notice,
+    Transport,
 };
 use serde_json::json;
 use std::io::ErrorKind;
@@ -42,8 +43,10 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
             "cannot write to standard output ({error}); the node goes on, lines may be missing"
         )),
     })?;
+    let events = node.subscribe();
     let told = Told {
-        events: node.subscribe(),
+        words: AdminEvents::new(events.first()),
+        events,
         printer: &printer,
         given_up: None,
     };
@@ -126,6 +129,7 @@ async fn ended(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
 /// The node's events on their way to standard output.
 struct Told<'a> {
     events: ClusterWatch,
+    words: AdminEvents,
     printer: &'a Printer<'a>,
     /// Why the others gave this node up, if it does not come back.
     given_up: Option<String>,
@@ -135,14 +139,21 @@ impl Told<'_> {
     /// Shows events until the node is gone.
     async fn all(&mut self) -> Result<(), Failure> {
         while let Some(notice) = self.events.next().await {
-            let event = event_of(&notice);
-            if let AdminEvent::SelfDowned {
-                now: None, reason, ..
-            } = &event
-            {
-                self.given_up = Some(reason.clone());
+            let events = match &notice {
+                Notice::Event(event) if is_of_one_outside(event) => Vec::new(),
+                Notice::Event(event) => self.words.of(event),
+                Notice::Missed(events) => vec![AdminEvent::Missed { events: *events }],
+                _ => vec![AdminEvent::Other],
+            };
+            for event in events {
+                if let AdminEvent::SelfDowned {
+                    now: None, reason, ..
+                } = &event
+                {
+                    self.given_up = Some(reason.clone());
+                }
+                self.printer.show(&event)?;
             }
-            self.printer.show(&event)?;
         }
         Ok(())
     }
@@ -216,12 +227,13 @@ fn ended_text(identity: &NodeIdentity, reason: &str) -> String {
     }
 }
 
-fn event_of(notice: &Notice) -> AdminEvent {
-    match notice {
-        Notice::Event(event) => AdminEvent::of(event),
-        Notice::Missed(events) => AdminEvent::Missed { events: *events },
-        _ => AdminEvent::Other,
-    }
+/// Whether this is the topology of a node that has joined nobody yet. It is in no cluster, not in one of its own.
+fn is_of_one_outside(event: &ClusterEvent) -> bool {
+    let ClusterEvent::TopologyUpdated { members, .. } = event else {
+        return false;
+    };
+    let is_joining = |member: &Member| member.status == NodeStatus::Joining;
+    !members.is_empty() && members.iter().all(is_joining)
 }
 
 fn announce(

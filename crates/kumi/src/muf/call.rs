@@ -5,13 +5,19 @@ use super::options::{CallOptions, payload};
 use super::shown;
 use super::{POLL, Server};
 use crate::terminal::{self, Colour, Form, Terminal};
+use kumi_muf::core::Pattern;
 use kumi_muf::{Gathered, Muf};
 use serde_json::{Map, Value};
+use std::future::IntoFuture;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 /// How long connecting may take, where the call's timeout is not shorter.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long a call waits before it is said that nobody serves it, and how many units are named then.
+const HINT_AFTER: Duration = Duration::from_secs(2);
+const HINT_UNITS: usize = 8;
 
 pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(), Failure> {
     let payload = payload(options.payload.take())?;
@@ -36,7 +42,11 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
     if let Some(ttl) = options.ttl {
         call = call.ttl(ttl);
     }
-    let answer = call.await?;
+    let mut call = call.into_future();
+    let answer = tokio::select! {
+        answer = &mut call => answer,
+        () = hint(&muf, &options.target) => call.await,
+    }?;
     if options.json {
         answer.json::<Value>()?;
     } else if options.text {
@@ -49,6 +59,32 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
         terminal::write(b"\n")?;
     }
     Ok(())
+}
+
+/// After a while, says who is there if none of them serves what is asked for.
+async fn hint(muf: &Muf, target: &str) {
+    tokio::time::sleep(HINT_AFTER).await;
+    let Ok(units) = muf.units().await else {
+        return;
+    };
+    let serves = |pattern: &String| {
+        let pattern = pattern.parse::<Pattern>();
+        pattern.is_ok_and(|pattern| pattern.matches(Some(target)))
+    };
+    if units.iter().flat_map(|unit| &unit.services).any(serves) {
+        return;
+    }
+    let others = units.iter().filter(|unit| !unit.services.is_empty());
+    let names: Vec<String> = others
+        .take(HINT_UNITS)
+        .map(|unit| format!("{} ({})", unit.unit, unit.services.join(" ")))
+        .collect();
+    let there = match names.is_empty() {
+        true => "no unit serves anything".into(),
+        false => format!("there is {}", terminal::quoted(&names.join(", "))),
+    };
+    let target = terminal::quoted(target);
+    terminal::note(format_args!("no unit serves {target} so far; {there}"));
 }
 
 /// Asks all, and shows each answer as it comes. That nobody answered is a failure, as it is for a call.

@@ -1,9 +1,11 @@
 //! Why a `kumi muf` command ends other than well, what it says, and the exit code that tells a script which it was.
 
+use super::shown;
 use crate::exit::chain;
 use crate::terminal::Unwritten;
 use kumi_muf::Error;
-use std::io::{self, Write};
+use std::error::Error as _;
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// The table of exit codes as `--help` shows it. A test compares it with [`Failure::code`].
@@ -27,6 +29,8 @@ pub(super) enum Failure {
     Usage(String),
     /// What the unit said.
     Muf(Error),
+    /// The server, named without its password, does not answer.
+    Unreachable(String, Error),
     /// All backends were asked, and none answered.
     Nobody,
     /// The kept value that was asked for is not there.
@@ -44,7 +48,11 @@ impl Failure {
     pub(super) fn tell(&self) {
         let text = match self {
             Failure::Muf(Error::Remote(payload)) => {
-                let mut bytes = payload.to_vec();
+                let mut bytes = match io::stderr().is_terminal() {
+                    // Nothing that a backend says moves the cursor.
+                    true => shown::quoted(payload).into_bytes(),
+                    false => payload.to_vec(),
+                };
                 if !bytes.ends_with(b"\n") {
                     bytes.push(b'\n');
                 }
@@ -71,12 +79,15 @@ impl Failure {
             Failure::Muf(Error::Connect(refusal)) if refusal.code().is_some() => {
                 format!("the server does not let us in: {refusal}")
             }
-            Failure::Muf(error) => match chain(error) {
-                text if text.contains("UnknownIssuer") => {
-                    format!("{text} (--cacert names certificates to trust)")
-                }
-                text => text,
-            },
+            Failure::Unreachable(url, error) => {
+                let causes = causes(error);
+                let advice = match causes.contains("UnknownIssuer") {
+                    true => " (--cacert names certificates to trust)",
+                    false => "; is a server running there? --url or KUMI_URL names another",
+                };
+                format!("cannot reach {url}: {causes}{advice}")
+            }
+            Failure::Muf(error) => chain(error),
             Failure::Other(error) => format!("{error:#}"),
         };
         let _ = writeln!(io::stderr(), "kumi: {text}");
@@ -91,6 +102,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Nobody => 5,
             Failure::Missing(_) => 8,
+            Failure::Unreachable(..) => 7,
             Failure::Other(_) => 1,
             Failure::Muf(error) => match error {
                 Error::Name(_) | Error::TooLarge { .. } | Error::Encode(_) | Error::Url(_) => 2,
@@ -101,6 +113,14 @@ impl Failure {
                 _ => 1,
             },
         }
+    }
+}
+
+/// What is behind a failed attempt to connect.
+fn causes(error: &Error) -> String {
+    match error.source() {
+        Some(cause) => chain(cause),
+        None => error.to_string(),
     }
 }
 

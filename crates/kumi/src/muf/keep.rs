@@ -1,4 +1,4 @@
-//! `kumi muf keep`: writes, reads or watches kept values.
+//! `kumi muf keep`: writes, reads, ends or watches kept values.
 
 use super::failure::Failure;
 use super::options::{KeepOptions, payload};
@@ -21,6 +21,13 @@ pub(super) async fn run(server: &Server, options: KeepOptions) -> Result<(), Fai
     );
     if options.get {
         return read(server, &unit, &id).await;
+    }
+    if options.delete {
+        let muf = server.visitor(&unit).poll_every(POLL).connect().await?;
+        return match muf.end_keep(&id).await? {
+            true => Ok(()),
+            false => Err(Failure::Missing(format!("MUF/{unit}/KEEP/{id}"))),
+        };
     }
     let value = payload(options.value)?;
     let muf = server.visitor(&unit).poll_every(POLL).connect().await?;

@@ -15,9 +15,10 @@ mod shown;
 mod units;
 mod watch;
 
+use crate::terminal;
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
-use kumi_muf::{Builder, Muf};
+use kumi_muf::{Builder, Error, Muf};
 pub(crate) use options::MufOptions;
 use options::{MufTask, TlsOptions};
 use std::path::Path;
@@ -42,6 +43,7 @@ pub(crate) fn run(options: MufOptions) -> ExitCode {
     let done = match (runtime, Server::new(url, &options.tls)) {
         (Ok(runtime), Ok(server)) => {
             let done = runtime.block_on(perform(&server, options.task));
+            let done = done.map_err(|failure| server.named(failure));
             // Nobody waits for what a command left behind, such as the rest of a reconnection.
             runtime.shutdown_background();
             done
@@ -91,6 +93,27 @@ impl Server {
             roots: tls.cacert.as_deref().map(read).transpose()?,
             identity,
         })
+    }
+
+    /// The URL as it may be shown: without user and password, and without a query.
+    fn shown_url(&self) -> String {
+        let (scheme, rest) = self.url.split_once("//").unwrap_or(("", &self.url));
+        let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
+        terminal::quoted(&format!("{scheme}//{rest}"))
+    }
+
+    /// A failure that names this server, if it is that the server does not answer.
+    fn named(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Muf(Error::Connect(refusal)) if refusal.code().is_none() => {
+                Failure::Unreachable(self.shown_url(), Error::Connect(refusal))
+            }
+            Failure::Muf(error @ Error::ConnectTimeout(_)) => {
+                Failure::Unreachable(self.shown_url(), error)
+            }
+            failure => failure,
+        }
     }
 
     /// A unit on this server.

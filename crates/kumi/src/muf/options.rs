@@ -63,6 +63,7 @@ pub(super) enum MufTask {
     #[command(
         override_usage = "kumi muf keep [OPTIONS] <UNIT> <ID> <VALUE>\n       \
                           kumi muf keep [OPTIONS] <UNIT> <ID> --get\n       \
+                          kumi muf keep [OPTIONS] <UNIT> <ID> --delete\n       \
                           kumi muf keep [OPTIONS] --watch <PATTERN>",
         after_long_help = EXIT_CODES
     )]
@@ -185,17 +186,20 @@ pub(super) struct KeepOptions {
     #[arg(required_unless_present = "watch")]
     pub(super) id: Option<String>,
     /// Text, @file, or - for standard input; @@ for text that begins with @
-    #[arg(required_unless_present_any = ["get", "watch"])]
+    #[arg(required_unless_present_any = ["get", "delete", "watch"])]
     pub(super) value: Option<String>,
     /// How long it stays, such as 90s, 15m or 24h [default: 24h]
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["get", "watch"])]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["get", "delete", "watch"])]
     pub(super) ttl: Option<Duration>,
     /// It stays until somebody deletes it
-    #[arg(long, conflicts_with_all = ["ttl", "get", "watch"])]
+    #[arg(long, conflicts_with_all = ["ttl", "get", "delete", "watch"])]
     pub(super) forever: bool,
     /// Print the value
     #[arg(long, conflicts_with_all = ["value", "watch"])]
     pub(super) get: bool,
+    /// End the value: it gets a millisecond to live, because the protocol deletes nothing
+    #[arg(long, conflicts_with_all = ["value", "get", "watch"])]
+    pub(super) delete: bool,
     /// Show what is kept and every change of it: 'unit/name', with * and ? in both
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["unit", "id", "value"])]
     pub(super) watch: Option<String>,

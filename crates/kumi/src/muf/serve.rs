@@ -5,7 +5,7 @@ use super::options::ServeOptions;
 use super::pipe::Program;
 use super::{Server, exec};
 use crate::terminal;
-use kumi_muf::{Muf, Request, Service};
+use kumi_muf::{Connection, Muf, Request, Service};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -31,9 +31,11 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
     };
     let _service = start(&muf, &options, program.as_ref()).await?;
     terminal::note(format_args!("serving {} as {unit}", options.pattern));
+    let url = server.shown_url();
     let ended = tokio::select! {
         () = stop.asked() => false,
         () = ended(&mut program) => true,
+        () = tell_connection(&muf, &url) => false,
     };
     tokio::select! {
         closed = close(muf, program, ended) => match closed {
@@ -42,6 +44,29 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
         },
         () = stop.asked() => Err(Failure::Other(anyhow::anyhow!("stopped before all was answered"))),
     }
+}
+
+/// Says when the server is away and when it is back, until the unit is closed.
+async fn tell_connection(muf: &Muf, url: &str) {
+    let mut changes = muf.connection_changes();
+    let mut away = None;
+    while changes.changed().await.is_ok() {
+        let now = *changes.borrow_and_update();
+        match (now, away.take()) {
+            (Connection::Away { since }, _) => {
+                away = Some(since);
+                terminal::note(format_args!(
+                    "{url} is away; requests wait until it is back"
+                ));
+            }
+            (Connection::Connected, Some(since)) => {
+                let gone = since.elapsed().as_secs_f32();
+                terminal::note(format_args!("{url} is back after {gone:.1} s"));
+            }
+            _ => {}
+        }
+    }
+    std::future::pending().await
 }
 
 /// Answers what was taken, and then ends the program. Dropping the future kills what still runs.

@@ -19,7 +19,7 @@ mod types;
 
 pub use client::{AdminClient, AdminError, AdminWatch};
 pub(super) use server::{Admin, Door, register};
-pub use types::{AdminEvent, ClusterView, MemberRow, QuarantineRow};
+pub use types::{AdminEvent, AdminEvents, ClusterView, MemberRow, QuarantineRow};
 
 /// The channel's name.
 pub const ADMIN_CHANNEL: &str = "cluster.admin";

@@ -1,7 +1,9 @@
 //! The answering side of `cluster.admin`.
 
 use super::types::{MetadataOrder, QuarantineOrder, ReleaseOrder, hash_text, reason_text};
-use super::{ADMIN_CHANNEL, AdminEvent, ClusterView, MemberRow, QuarantineRow, codes, methods};
+use super::{
+    ADMIN_CHANNEL, AdminEvent, AdminEvents, ClusterView, MemberRow, QuarantineRow, codes, methods,
+};
 use crate::driver::node::Parts;
 use crate::driver::watch::{ClusterWatch, Notice};
 use crate::{
@@ -134,22 +136,22 @@ impl Admin {
 
 /// Sends events until the watcher goes or the node ends. A slow watcher slows nobody: it misses events and is told.
 async fn tell(channel: UnisonChannel, mut subscription: ClusterWatch, seat: OwnedSemaphorePermit) {
-    loop {
+    let mut words = AdminEvents::new(subscription.first());
+    'telling: loop {
         let notice = tokio::select! {
             notice = subscription.next() => notice,
             _ = channel.closed() => break,
         };
-        let event = match notice {
-            Some(Notice::Event(event)) => AdminEvent::of(&event),
-            Some(Notice::Missed(events)) => AdminEvent::Missed { events },
+        let events = match notice {
+            Some(Notice::Event(event)) => words.of(&event),
+            Some(Notice::Missed(events)) => Vec::from([AdminEvent::Missed { events }]),
             None => break,
         };
-        if channel
-            .send_event_json(methods::EVENT, &event)
-            .await
-            .is_err()
-        {
-            break;
+        for event in events {
+            let sent = channel.send_event_json(methods::EVENT, &event);
+            if sent.await.is_err() {
+                break 'telling;
+            }
         }
     }
     drop(seat);

@@ -1,8 +1,12 @@
 //! What travels on the admin channel. Fields may be added; readers skip what they do not know.
 
 use crate::driver::DriverMetrics;
-use crate::{ClusterEvent, DownReason, NodeIdentity, QuarantineReason};
+use crate::{
+    Authority, ClusterEvent, DownReason, Member, MemberMetadata, MembershipSnapshot, NodeIdentity,
+    NodeUid, QuarantineReason,
+};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -131,6 +135,19 @@ pub enum AdminEvent {
         from: Option<String>,
         /// To what.
         to: String,
+    },
+    /// A member says something else about itself.
+    Metadata {
+        /// Who.
+        authority: String,
+        /// Which life.
+        uid: String,
+        /// Its version.
+        version: String,
+        /// Its roles.
+        roles: Vec<String>,
+        /// Its services, by name.
+        services: Vec<(String, String)>,
     },
     /// Somebody is kept out, or was refused because it is.
     Quarantined {
@@ -273,6 +290,62 @@ impl AdminEvent {
                 reason: reason.to_string(),
             },
         }
+    }
+}
+
+/// Events in the words of this channel, with those that only follow from what was known before.
+#[derive(Debug)]
+pub struct AdminEvents {
+    known: BTreeMap<Authority, (NodeUid, MemberMetadata)>,
+}
+
+impl AdminEvents {
+    /// Begins with the members as they are when the events begin.
+    pub fn new(first: &MembershipSnapshot) -> Self {
+        let mut events = Self {
+            known: BTreeMap::new(),
+        };
+        let _ = events.changed(&first.members);
+        events
+    }
+
+    /// What to tell of an event. A topology is followed by what members say about themselves, where that has changed.
+    pub fn of(&mut self, event: &ClusterEvent) -> Vec<AdminEvent> {
+        let mut told = Vec::from([AdminEvent::of(event)]);
+        if let ClusterEvent::TopologyUpdated { members, .. } = event {
+            told.extend(self.changed(members));
+        }
+        told
+    }
+
+    fn changed(&mut self, members: &[Member]) -> Vec<AdminEvent> {
+        let mut changed = Vec::new();
+        let mut known = BTreeMap::new();
+        for Member {
+            authority,
+            uid,
+            metadata,
+            ..
+        } in members
+        {
+            let before = self.known.get(authority);
+            if before.is_some_and(|before| before.0 == *uid && before.1 != *metadata) {
+                let roles = metadata.roles().into_iter();
+                let services = metadata.services().into_iter();
+                changed.push(AdminEvent::Metadata {
+                    authority: authority.to_string(),
+                    uid: uid.to_string(),
+                    version: metadata.version().into(),
+                    roles: roles.map(Into::into).collect(),
+                    services: services
+                        .map(|(name, value)| (name.into(), value.into()))
+                        .collect(),
+                });
+            }
+            known.insert(authority.clone(), (*uid, metadata.clone()));
+        }
+        self.known = known;
+        changed
     }
 }
 

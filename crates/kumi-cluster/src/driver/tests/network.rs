@@ -581,3 +581,26 @@ impl Certificates {
         security.expect("fitting files")
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_is_free_when_a_node_has_left_or_was_shut_down() {
+    let security = key();
+    for leaves in [true, false] {
+        let first = start(&security, |_| {}).await;
+        let seed = first.authority().clone();
+        // One that is gone is still dialled, and answers nothing.
+        let gone = joining(&security, &seed).await;
+        let mut watch = first.subscribe();
+        members(&mut watch, 2).await;
+        let second = joining(&security, &seed).await;
+        members(&mut watch, 3).await;
+        drop(gone);
+        let address = second.local_addr().expect("a socket");
+        match leaves {
+            true => second.leave().await.expect("it is a member"),
+            false => second.shutdown().await,
+        }
+        UdpSocket::bind(address).expect("the port is free");
+        first.shutdown().await;
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sim::authority;
-use crate::{LocalNode, MemberMetadata, QuarantineReason};
+use crate::{Departure, GoneCause, LocalNode, MemberMetadata, QuarantineReason};
 use core::time::Duration;
 
 const OLD: NodeUid = NodeUid::from_raw(5);
@@ -381,5 +381,58 @@ fn a_violation_says_when_where_and_what() {
     assert_eq!(
         format!("{}", checker.violations()[0]),
         "at 1.500 s on n2: Convergence: two halves"
+    );
+}
+
+/// A turn in which this life came, and one in which it went.
+fn turn(came: Option<NodeUid>, gone: Option<NodeUid>) -> impl Fn(&mut Checker) {
+    move |checker| {
+        let observed_at = TimerInstant::from_millis(2);
+        let mut outcome = MembershipRuntimeOutcome::default();
+        let came = came.map(|node_id| ClusterEvent::MemberStatusChanged {
+            node_id,
+            authority: authority(SUBJECT),
+            from: None,
+            to: Up,
+            observed_at,
+        });
+        outcome.member_events.extend(came);
+        outcome.departures.extend(gone.map(|uid| Departure::Gone {
+            identity: NodeIdentity {
+                authority: authority(SUBJECT),
+                uid,
+            },
+            cause: GoneCause::Died,
+            observed_at,
+        }));
+        checker.departures(10, PLACE, &outcome);
+    }
+}
+
+#[test]
+fn a_departure_that_is_told_twice_or_of_nobody_is_caught() {
+    let twice = turn(None, Some(OLD));
+    check(
+        Promise::DeparturesAreTold,
+        &[&turn(Some(OLD), None), &twice, &twice],
+    );
+    check(
+        Promise::DeparturesAreTold,
+        &[&turn(Some(OLD), None), &turn(None, Some(NEW))],
+    );
+    check(
+        Promise::DeparturesAreTold,
+        &[&turn(Some(OLD), None), &turn(Some(NEW), None)],
+    );
+}
+
+#[test]
+fn a_life_that_goes_without_a_departure_is_caught() {
+    let gone = |checker: &mut Checker| checker.living(10, PLACE, &[]);
+    check(Promise::DeparturesAreTold, &[&turn(Some(OLD), None), &gone]);
+    let undead = |checker: &mut Checker| checker.living(10, PLACE, &[(SUBJECT, OLD)]);
+    check(
+        Promise::DeparturesAreTold,
+        &[&turn(Some(OLD), None), &turn(None, Some(OLD)), &undead],
     );
 }

@@ -21,6 +21,8 @@ pub(super) struct View {
     pub(super) topology: Option<(TimerInstant, u64)>,
     /// When the node last told of any change, or its sense of time was last disturbed, in virtual time.
     pub(super) changed_us: u64,
+    /// By subject, the life that was told to be active and not to be gone since.
+    pub(super) alive: Vec<Option<NodeUid>>,
     /// Whom operators kept out as of the last sweep.
     pub(super) ordered: BTreeSet<Authority>,
     /// Whose quarantine was told to be over since.
@@ -66,6 +68,7 @@ impl View {
             replayed: 0,
             topology: None,
             changed_us: at_us,
+            alive: vec![None; subjects],
             ordered: BTreeSet::new(),
             released: BTreeSet::new(),
         }

@@ -1,0 +1,120 @@
+//! Endings: listeners that stop beside others, addresses that are free again, peers that do not read.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kumi_unison::{
+    ChannelOptions, ChannelSpec, ConnectionContext, EventPolicy, NetworkError, ProtocolClient,
+    ServerLimits, UnisonChannel,
+};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::lab::{Lab, options, within};
+
+#[tokio::test]
+async fn a_listener_that_shuts_down_leaves_the_others_of_its_registry_alone() {
+    let lab = Lab::start();
+    let other = lab
+        .server
+        .listen("127.0.0.1:0".parse().unwrap(), &lab.tls)
+        .unwrap();
+    let client = lab.client_at(other.local_addr()).await;
+    let channel = within(client.open_channel("echo")).await.unwrap();
+    let (pinned, tls) = (lab.pinned(), lab.tls.clone());
+    let Lab { server, handle, .. } = lab;
+    let address = handle.local_addr();
+    within(handle.shutdown(Duration::from_secs(5))).await;
+    assert_eq!(
+        within(channel.request("echo", json!(1))).await.unwrap(),
+        json!(1)
+    );
+    within(client.open_channel("echo")).await.unwrap();
+
+    // The same server listens again, where it did before.
+    let again = server.listen(address, &tls).unwrap();
+    let address = again.local_addr().to_string();
+    let client = ProtocolClient::connect_with(&address, pinned, options());
+    let client = within(client).await.unwrap();
+    let channel = within(client.open_channel("echo")).await.unwrap();
+    assert_eq!(
+        within(channel.request("echo", json!(2))).await.unwrap(),
+        json!(2)
+    );
+}
+
+#[tokio::test]
+async fn an_address_is_free_when_a_shutdown_returns() {
+    for _ in 0..5 {
+        let lab = Lab::start();
+        let client = lab.client().await;
+        let _channel = within(client.open_channel("echo")).await.unwrap();
+        // Somebody who answers nothing is being dialled from the same socket.
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let nobody = silent.local_addr().unwrap().to_string();
+        let (pinned, address) = (lab.pinned(), lab.address());
+        let handle = Arc::new(lab.handle);
+        let dialling = {
+            let handle = handle.clone();
+            tokio::spawn(async move { handle.connect(&nobody, pinned, options()).await.err() })
+        };
+        let mut packet = [0; 2048];
+        let waiting =
+            tokio::task::spawn_blocking(move || silent.recv_from(&mut packet).map(|_| silent));
+        let _silent = within(waiting).await.unwrap().unwrap();
+        dialling.abort();
+        let _ = dialling.await;
+        let handle = Arc::into_inner(handle).unwrap();
+        within(handle.shutdown(Duration::from_millis(100))).await;
+        UdpSocket::bind(address).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_taken_port_says_that_it_cannot_be_listened_on() {
+    let lab = Lab::start();
+    let taken = lab.server.listen(lab.address(), &lab.tls);
+    let error = taken.err().unwrap();
+    assert!(matches!(&error, NetworkError::Listen { .. }), "{error:?}");
+    assert!(
+        error.to_string().starts_with("cannot listen on 127.0.0.1:"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_its_events_is_closed_and_told() {
+    let (report, mut reported) = mpsc::unbounded_channel();
+    let lab = Lab::with(ServerLimits::default(), |server| {
+        let options = ChannelOptions::default()
+            .event_policy(EventPolicy::Wait)
+            .event_patience(Duration::from_millis(300));
+        let spec = ChannelSpec::new("ticks").options(options);
+        let handler = move |_: Arc<ConnectionContext>, channel: UnisonChannel| {
+            let report = report.clone();
+            async move {
+                loop {
+                    if let Err(error) = channel.send_event("Tick", json!(1)).await {
+                        let _ = report.send(error);
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        server.register_channel_with(spec, handler);
+    });
+    let client = lab.client().await;
+    let channel = within(client.open_channel("ticks")).await.unwrap();
+    let error = within(reported.recv()).await.unwrap();
+    assert_eq!(error, NetworkError::EventOverflow);
+    let ended = within(async {
+        loop {
+            if let Err(error) = channel.recv().await {
+                break error;
+            }
+        }
+    })
+    .await;
+    assert!(matches!(ended, NetworkError::ClosedByPeer(_)), "{ended:?}");
+}
