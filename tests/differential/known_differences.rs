@@ -165,6 +165,8 @@ pub(crate) const NEW_COMMANDS: &[&str] = &["client|setinfo", "client|no-touch", 
 pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     // Redis takes seconds for it, and answers OK.
     "pfselftest",
+    // Writes a file, and takes the time that takes.
+    "save",
     // Is refused: there is no debugger.
     "script|debug",
     // Libraries are in no particular order in it.

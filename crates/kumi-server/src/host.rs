@@ -5,9 +5,11 @@ use crate::config_file::write_back;
 use crate::descriptors;
 use crate::front::{EngineIo, Front};
 use crate::listen::{self, Listener};
+use crate::rdb_file;
 use kumi_store::config::Settings;
 use kumi_store::{ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, Store};
 use std::ffi::OsStr;
+use std::io;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -67,6 +69,18 @@ impl Host for Front {
         }
     }
 
+    fn save_rdb(
+        &mut self,
+        config: &Config,
+        write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !self.config.keeps_files {
+            let reason = "this server keeps its data in memory only";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+        }
+        rdb_file::save(config.settings(), write)
+    }
+
     fn facts(&mut self) -> HostFacts {
         self.gather_facts()
     }
@@ -110,7 +124,7 @@ impl Front {
     ) -> Result<(), ApplyError> {
         let open: Vec<SocketAddr> = self.tcp_addresses();
         let opened = listen::open_tcp(settings, &open).or_else(|error| {
-            if error.source.kind() != std::io::ErrorKind::AddrInUse {
+            if error.source.kind() != io::ErrorKind::AddrInUse {
                 return Err(error);
             }
             // A wildcard address of ours may be what is in the way of a specific one.
@@ -189,7 +203,7 @@ fn apply_dir(settings: &Settings) -> Result<(), ApplyError> {
 }
 
 /// What the system said, without the number that Rust adds.
-fn plain(error: &std::io::Error) -> String {
+fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((text, _)) => text.to_owned(),

@@ -21,6 +21,7 @@ mod listen;
 mod log;
 mod output;
 mod program;
+mod rdb_file;
 mod requests;
 mod server;
 mod shutdown;

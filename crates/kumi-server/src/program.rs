@@ -73,11 +73,19 @@ impl Program {
             allocator: "mimalloc".into(),
             supervised: false,
             ends_process: true,
+            keeps_files: false,
         };
         Ok(Self {
             server,
             logs_to_file,
         })
+    }
+
+    /// Loads the RDB file that the configuration names, if there is one, and lets SAVE write it.
+    #[must_use]
+    pub fn with_files(mut self) -> Self {
+        self.server.keeps_files = true;
+        self
     }
 
     /// Serves until SIGTERM, SIGINT or SHUTDOWN. `ready` is called once clients can connect.
@@ -176,7 +184,7 @@ fn introduce(config: &Config, file: Option<&Path>) {
     tracing::info!("Running mode=standalone, port={port}.");
     // A notice, because `kumi up` shows warnings and its banner says the same.
     tracing::info!(
-        "Nothing is saved to disk: the data is in memory only and is lost when the server stops."
+        "Nothing is saved to disk unless SAVE or SHUTDOWN SAVE is called: the data is in memory and is lost when the server stops."
     );
 }
 

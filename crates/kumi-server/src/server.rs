@@ -4,6 +4,7 @@ use crate::descriptors;
 use crate::front::{EngineIo, Front};
 use crate::listen::Listeners;
 use crate::log::LogControl;
+use crate::rdb_file;
 use crate::shutdown::Shutdown;
 use kumi_store::{Config, Outputs, Store};
 use std::io;
@@ -38,6 +39,8 @@ pub struct ServerConfig {
     pub supervised: bool,
     /// Whether the process ends with the server, so that nothing has to be freed.
     pub ends_process: bool,
+    /// Whether the RDB file that the configuration names is loaded at startup, and SAVE writes it.
+    pub keeps_files: bool,
 }
 
 impl From<Config> for ServerConfig {
@@ -49,6 +52,7 @@ impl From<Config> for ServerConfig {
             allocator: "libc".into(),
             supervised: false,
             ends_process: false,
+            keeps_files: false,
         }
     }
 }
@@ -66,6 +70,14 @@ pub enum ServerError {
     /// The system refused something the loop cannot do without.
     #[error("the event loop failed")]
     Loop(#[from] io::Error),
+    /// The data set on disk could not be read. Serving without it would put it at risk.
+    #[error("the data in {path} cannot be loaded: {error}")]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        error: String,
+    },
     /// A defect in the engine: it panicked in the middle of a change, so that its data cannot be
     /// trusted any more. The log has the panic with its backtrace.
     #[error("the engine panicked in the middle of a change; its data cannot be trusted")]
@@ -110,10 +122,13 @@ pub fn run(
     let mut config = config.into();
     descriptors::fit_maxclients(&mut config.config);
     let engine = config.config.clone();
-    let ends_process = config.ends_process;
+    let (ends_process, keeps_files) = (config.ends_process, config.keeps_files);
     let mut front = Front::new(config, listeners, shutdown.clone())?;
     let now = front.clock.read();
     let mut store = Store::new(engine, fastrand::Rng::new(), now);
+    if keeps_files {
+        rdb_file::load(&mut store)?;
+    }
     let mut engine = EngineIo {
         store: &mut store,
         outputs: &mut Outputs::new(),

@@ -67,7 +67,7 @@ fn start(args: &[Vec<u8>]) -> Result<()> {
     let command_line = parse_command_line(args);
     let config = config_file::load(&command_line)?;
     let file = command_line.file.as_deref().map(OsStr::from_bytes);
-    let program = Program::prepare(config, file.map(Path::new))?;
+    let program = Program::prepare(config, file.map(Path::new))?.with_files();
     let logs_to_file = program.logs_to_file;
     match program.run(|_, _| {}) {
         Ok(()) => Ok(()),

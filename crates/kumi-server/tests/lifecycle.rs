@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Client, PATIENCE, Process, binary, free_port, request, run_to_end};
+use common::{Client, PATIENCE, Process, binary, eventually, free_port, request, run_to_end};
 use rustix::process::{Pid, Signal};
 use std::fs;
 use std::io::Write;
@@ -179,6 +179,45 @@ fn log_lines_have_redis_shape() {
             .log
             .iter()
             .any(|line| line.contains("* Nothing is saved to disk"))
+    );
+}
+
+#[test]
+fn saved_data_is_there_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_owned();
+    let path_text = path.to_str().unwrap();
+    let args = ["--port", "0", "--unixsocket", "s", "--dir", path_text];
+    let ready = "Ready to accept connections unix";
+    let server = Process::start_in(dir, &args, ready);
+    assert_eq!(server.connect().line("SET a 1"), "OK");
+    assert_eq!(server.connect().line("SAVE"), "OK");
+    assert_eq!(server.connect().line("SET b 2"), "OK");
+    server.connect().send("SHUTDOWN SAVE\r\n");
+    eventually(|| path.join("s").exists(), |exists| !exists);
+    let files: Vec<_> = fs::read_dir(&path).unwrap().collect();
+    assert_eq!(files.len(), 1, "only the RDB file is left: {files:?}");
+
+    let again = tempfile::tempdir().unwrap();
+    let restarted = Process::start_in(again, &args, ready);
+    let mut client = Client::unix(&path.join("s"));
+    assert_eq!(client.line("GET b"), "2");
+    assert_eq!(client.line("DBSIZE"), "2");
+    drop(restarted);
+
+    let file = path.join("dump.rdb");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.truncate(bytes.len() - 3);
+    fs::write(&file, bytes).unwrap();
+    let refused = binary()
+        .args(["--port", "0", "--unixsocket", "s", "--dir", path_text])
+        .output()
+        .unwrap();
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stdout);
+    assert!(
+        said.contains("dump.rdb cannot be loaded: at byte"),
+        "{said}"
     );
 }
 

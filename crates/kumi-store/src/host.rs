@@ -7,6 +7,7 @@
 use crate::config::Config;
 use crate::output::Outputs;
 use crate::store::Store;
+use std::io;
 use std::time::Duration;
 
 /// A reading of the clocks.
@@ -110,6 +111,20 @@ pub trait Host {
     /// # Errors
     /// The text CONFIG REWRITE answers.
     fn rewrite_config(&mut self, config: &Config) -> Result<(), String>;
+
+    /// Writes the RDB file that the configuration names (SAVE): `write` gets a new file, which takes
+    /// the place of the old one only when it is complete and on disk.
+    ///
+    /// # Errors
+    /// The old file is as it was. A host without files refuses.
+    fn save_rdb(
+        &mut self,
+        _config: &Config,
+        _write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let reason = "this server keeps its data in memory only";
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+    }
 
     /// Facts about the process.
     fn facts(&mut self) -> HostFacts;

@@ -61,7 +61,7 @@ pub use keyspace::Garbage;
 pub use output::Outputs;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::batch::MAX_BATCH_REQUESTS;
-pub use store::{Effect, Flow, ShutdownRequest, Store};
+pub use store::{Effect, Flow, LoadError, Loaded, ShutdownRequest, Store};
 pub(crate) use store::{ctx, delivery, waiting};
 
 /// The Redis version whose behaviour the commands follow.

@@ -24,6 +24,7 @@ pub(crate) mod ctx;
 pub(crate) mod delivery;
 mod dispatch;
 pub(crate) mod parts;
+mod persistence;
 mod telemetry;
 pub(crate) mod waiting;
 
@@ -40,6 +41,8 @@ use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
 use cron::Cron;
 use kumi_resp::{Limits, ProtocolError, encode};
+use persistence::Saves;
+pub use persistence::{LoadError, Loaded};
 pub(crate) use telemetry::Telemetry;
 
 /// How a request left its session.
@@ -108,6 +111,7 @@ pub struct Store {
     pub(crate) now: Now,
     run: Run,
     cron: Cron,
+    pub(crate) saves: Saves,
     effects: Vec<Effect>,
     /// Memory of the front's output buffers when a command last ended.
     output_bytes: usize,
@@ -133,6 +137,11 @@ impl Store {
             now,
             run: Run::default(),
             cron: Cron::new(now),
+            saves: Saves {
+                last_unix_s: now.unix_us / 1_000_000,
+                last_failed: false,
+                changes: 0,
+            },
             effects: Vec::new(),
             output_bytes: 0,
             garbage_bytes: 0,

@@ -21,6 +21,9 @@ pub(crate) struct LabHost {
     pub(crate) event_loop: EventLoop,
     /// What others send while a long command runs. Each time they are served, 10 ms pass.
     pub(crate) meanwhile: Vec<(SessionKey, &'static str)>,
+    /// The file that SAVE wrote.
+    pub(crate) saved: Option<Vec<u8>>,
+    pub(crate) disk_is_full: bool,
 }
 
 impl Host for LabHost {
@@ -41,6 +44,20 @@ impl Host for LabHost {
 
     fn rewrite_config(&mut self, _: &Config) -> Result<(), String> {
         Err("The server is running without a config file".into())
+    }
+
+    fn save_rdb(
+        &mut self,
+        _: &Config,
+        write: &mut dyn FnMut(&mut dyn std::io::Write) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        if self.disk_is_full {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        let mut file = Vec::new();
+        write(&mut file)?;
+        self.saved = Some(file);
+        Ok(())
     }
 
     fn facts(&mut self) -> HostFacts {

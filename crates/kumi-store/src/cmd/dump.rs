@@ -6,7 +6,7 @@
 use super::parse::integer;
 use super::{hashes, lists, sets, sorted_sets};
 use crate::command::{Command, Group, category, flag};
-use crate::config::NotifyFlags;
+use crate::config::{NotifyFlags, Settings};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
@@ -182,16 +182,26 @@ impl Options {
 
 /// The limits of encodings that the configuration sets.
 pub(super) fn limits(ctx: &Ctx<'_>) -> ValueLimits {
+    limits_of(ctx.settings(), ctx.debug_switches().plain_node_bytes)
+}
+
+/// As [`limits`]; `plain_bytes` is the length from which an element of a list is a node of its own.
+pub(crate) fn limits_of(settings: &Settings, plain_bytes: usize) -> ValueLimits {
     ValueLimits {
-        list: lists::limits(ctx),
-        set: sets::limits(ctx),
-        sorted_set: sorted_sets::limits(ctx),
-        hash: hashes::limits(ctx),
+        list: lists::limits_of(settings, plain_bytes),
+        set: sets::limits_of(settings),
+        sorted_set: sorted_sets::limits_of(settings),
+        hash: hashes::limits_of(settings),
     }
 }
 
 pub(super) fn compression(ctx: &Ctx<'_>) -> Compression {
-    if ctx.settings().rdbcompression {
+    compression_of(ctx.settings())
+}
+
+/// What `rdbcompression` says.
+pub(crate) fn compression_of(settings: &Settings) -> Compression {
+    if settings.rdbcompression {
         Compression::Lzf
     } else {
         Compression::None
@@ -220,7 +230,7 @@ fn read_payload(ctx: &mut Ctx<'_>, payload: &[u8]) -> Result<Built, CommandError
 }
 
 /// Stores a value that was read under a free key.
-pub(super) fn put(keys: &mut Keys<'_>, key: &[u8], built: Built, expiry: Expiry) -> CommandResult {
+pub(crate) fn put(keys: &mut Keys<'_>, key: &[u8], built: Built, expiry: Expiry) -> CommandResult {
     match built {
         Built::Nothing => Ok(()),
         Built::String(value) if value.len() <= SHORT_STRING => {

@@ -11,7 +11,7 @@ mod tests;
 
 use super::elements::scan_elements;
 use crate::command::{Command, Group, category, flag};
-use crate::config::NotifyFlags;
+use crate::config::{NotifyFlags, Settings};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
@@ -384,7 +384,10 @@ fn list(
 }
 
 pub(super) fn limits(ctx: &Ctx<'_>) -> HashLimits {
-    let settings = ctx.settings();
+    limits_of(ctx.settings())
+}
+
+pub(super) fn limits_of(settings: &Settings) -> HashLimits {
     HashLimits {
         entries: settings.hash_max_listpack_entries,
         value_bytes: settings.hash_max_listpack_value_bytes,

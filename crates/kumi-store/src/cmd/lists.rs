@@ -11,7 +11,7 @@ mod waiting_tests;
 
 use super::parse::integer;
 use crate::command::{Command, Group, category, flag};
-use crate::config::NotifyFlags;
+use crate::config::{NotifyFlags, Settings};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{Begin, Find, KeySpec, key};
@@ -646,8 +646,12 @@ fn pop_verb(side: Side) -> &'static [u8] {
 }
 
 pub(super) fn limits(ctx: &Ctx<'_>) -> ListLimits {
+    limits_of(ctx.settings(), ctx.debug_switches().plain_node_bytes)
+}
+
+pub(super) fn limits_of(settings: &Settings, plain_bytes: usize) -> ListLimits {
     ListLimits {
-        fill: i32::try_from(ctx.settings().list_max_listpack_size).unwrap_or(i32::MAX),
-        plain_bytes: ctx.debug_switches().plain_node_bytes,
+        fill: i32::try_from(settings.list_max_listpack_size).unwrap_or(i32::MAX),
+        plain_bytes,
     }
 }

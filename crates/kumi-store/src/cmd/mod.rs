@@ -6,7 +6,7 @@ mod client;
 mod config;
 mod connection;
 mod debug;
-mod dump;
+pub(crate) mod dump;
 mod elements;
 mod expire;
 mod functions;

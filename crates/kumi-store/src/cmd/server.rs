@@ -33,10 +33,18 @@ pub(super) const COMMANDS: &[Command] = &[
         ..Command::BASE
     },
     Command {
+        name: "save",
+        flags: flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING | flag::NO_MULTI,
+        complexity: "O(N), N being the number of keys of all databases.",
+        summary: "Writes all data to the RDB file. No client is served meanwhile.",
+        run: save,
+        ..Command::BASE
+    },
+    Command {
         name: "lastsave",
         flags: flag::LOADING | flag::STALE | flag::FAST,
         categories: category::ADMIN | category::DANGEROUS,
-        summary: "Returns when data was last saved: with nothing to save to, when the server started.",
+        summary: "Returns when data was last saved to the RDB file, or else when the server started.",
         tips: &["nondeterministic_output"],
         run: lastsave,
         ..Command::BASE
@@ -118,9 +126,24 @@ fn monitor(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn lastsave(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let started_s = ctx.telemetry().started.unix_us / 1_000_000;
-    ctx.reply.integer(started_s.cast_signed());
+    let last_unix_s = ctx.last_save();
+    ctx.reply.integer(last_unix_s.cast_signed());
     Ok(())
+}
+
+fn save(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    write_file(ctx)?;
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// Writes the RDB file. The reason of a failure is in the log, as in Redis; here the client gets it
+/// too.
+fn write_file(ctx: &mut Ctx<'_>) -> CommandResult {
+    ctx.save().map_err(|error| {
+        tracing::error!(%error, "Error saving DB on disk");
+        CommandError::new(format!("ERR the RDB file cannot be written: {error}"))
+    })
 }
 
 fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -143,9 +166,10 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if abort {
         return Err(CommandError::fixed("ERR No shutdown in progress."));
     }
-    if save {
+    if save && write_file(ctx).is_err() && !request.force {
+        tracing::error!("Error trying to save the DB, can't exit.");
         return Err(CommandError::fixed(
-            "ERR SHUTDOWN SAVE is not possible: there are no snapshots on disk yet. Use SHUTDOWN NOSAVE",
+            "ERR Errors trying to SHUTDOWN. Check logs.",
         ));
     }
     if let Some(busy) = ctx.busy_error().filter(|_| !nosave) {
@@ -272,7 +296,8 @@ mod tests {
             ("SHUTDOWN ABORT NOW", "-ERR syntax error\r\n"),
             ("SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n"),
         ]);
-        assert!(lab.run("SHUTDOWN SAVE").starts_with("-ERR SHUTDOWN SAVE"));
+        lab.host.disk_is_full = true;
+        assert!(lab.run("SHUTDOWN SAVE").starts_with("-ERR Errors trying"));
         assert!(lab.effects().is_empty());
         assert_eq!(lab.run("shutdown nosave now force"), "");
         assert_eq!(lab.last_flow, Flow::Close);
@@ -348,9 +373,82 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_save_to_disk_do_not_exist() {
+    fn save_writes_what_can_be_loaded_again() {
         let mut lab = Lab::new();
-        for name in ["SAVE", "BGSAVE", "BGREWRITEAOF"] {
+        for line in [
+            "SET a 1",
+            "SET t text PX 60000",
+            "RPUSH l x y 3",
+            "HSET h f v g w",
+            "SADD s 1 2 three",
+            "ZADD z 1.5 m 2 n",
+            "SELECT 3",
+            "SET b 2",
+            "SELECT 0",
+        ] {
+            lab.run(line);
+        }
+        let info = |lab: &mut Lab| lab.run("INFO persistence");
+        assert!(info(&mut lab).contains("rdb_changes_since_last_save:13\r\n"));
+        lab.advance_ms(5000);
+        lab.check(&[("SAVE", "+OK\r\n")]);
+        assert!(info(&mut lab).contains("rdb_changes_since_last_save:0\r\n"));
+        let saved = lab.host.saved.clone().expect("a file");
+        let mut other = Lab::new();
+        let loaded = other.store.load_rdb(&saved[..], |_| {}).expect("it loads");
+        assert_eq!((loaded.keys, loaded.version), (7, 10));
+        for line in [
+            "GET a",
+            "GET t",
+            "LRANGE l 0 -1",
+            "HGETALL h",
+            "SMISMEMBER s 1 2 three 4",
+            "ZRANGE z 0 -1 WITHSCORES",
+            "DBSIZE",
+        ] {
+            assert_eq!(other.run(line), lab.run(line), "{line}");
+        }
+        assert!(other.run("PTTL t").as_str() > ":50000");
+        other.check(&[("SELECT 3", "+OK\r\n"), ("GET b", "$1\r\n2\r\n")]);
+        for cut in [0, 8, 9, 40, saved.len() - 1] {
+            let mut third = Lab::new();
+            third
+                .store
+                .load_rdb(&saved[..cut], |_| {})
+                .expect_err("it is cut");
+        }
+        let mut damaged = saved.clone();
+        damaged[60] ^= 1;
+        let mut third = Lab::new();
+        third
+            .store
+            .load_rdb(&damaged[..], |_| {})
+            .expect_err("it is damaged");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_an_error() {
+        let mut lab = Lab::new();
+        lab.host.disk_is_full = true;
+        assert!(
+            lab.run("SAVE")
+                .starts_with("-ERR the RDB file cannot be written")
+        );
+        assert!(
+            lab.run("INFO persistence")
+                .contains("rdb_last_bgsave_status:err")
+        );
+        lab.check(&[(
+            "SHUTDOWN SAVE",
+            "-ERR Errors trying to SHUTDOWN. Check logs.\r\n",
+        )]);
+        assert_eq!(lab.run("SHUTDOWN SAVE FORCE"), "");
+    }
+
+    #[test]
+    fn commands_that_save_in_the_background_do_not_exist() {
+        let mut lab = Lab::new();
+        for name in ["BGSAVE", "BGREWRITEAOF"] {
             assert!(lab.run(name).starts_with("-ERR unknown command"), "{name}");
         }
     }

@@ -11,7 +11,7 @@ mod tests;
 
 use super::elements::scan_elements;
 use crate::command::{Command, Group, category, flag};
-use crate::config::NotifyFlags;
+use crate::config::{NotifyFlags, Settings};
 use crate::ctx::Ctx;
 use crate::error::CommandResult;
 use crate::key_spec::{KeySpec, key};
@@ -377,7 +377,10 @@ fn sscan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 pub(super) fn limits(ctx: &Ctx<'_>) -> SetLimits {
-    let settings = ctx.settings();
+    limits_of(ctx.settings())
+}
+
+pub(super) fn limits_of(settings: &Settings) -> SetLimits {
     SetLimits {
         intset_entries: settings.set_max_intset_entries,
         listpack_entries: settings.set_max_listpack_entries,

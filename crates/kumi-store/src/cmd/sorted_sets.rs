@@ -17,7 +17,7 @@ mod waiting;
 
 use super::elements::scan_elements;
 use crate::command::{Command, Group, category, flag};
-use crate::config::NotifyFlags;
+use crate::config::{NotifyFlags, Settings};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
@@ -612,7 +612,10 @@ fn rank(ctx: &mut Ctx<'_>, args: Args<'_>, reverse: bool) -> CommandResult {
 }
 
 pub(super) fn limits(ctx: &Ctx<'_>) -> ZsetLimits {
-    let settings = ctx.settings();
+    limits_of(ctx.settings())
+}
+
+pub(super) fn limits_of(settings: &Settings) -> ZsetLimits {
     ZsetLimits {
         entries: settings.zset_max_listpack_entries,
         value_bytes: settings.zset_max_listpack_value_bytes,

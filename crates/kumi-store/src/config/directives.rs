@@ -321,10 +321,10 @@ pub const TABLE: &[Directive] = &[
 
     // Snapshots.
     row("save", Kind::Special(Special::Save), "", SET, Refused { when: |v| *v != Value::SavePoints(Vec::new()), why: NO_SNAPSHOTS }),
-    row("dbfilename", Kind::Text(database_file), "dump.rdb", GUARDED, Inert(SNAPSHOTS)),
+    row("dbfilename", Kind::Text(database_file), "dump.rdb", GUARDED, Live(|s, v| s.dbfilename = v.bytes().to_vec())),
     row("stop-writes-on-bgsave-error", BOOL, "yes", SET, Inert(SNAPSHOTS)),
     row("rdbcompression", BOOL, "yes", SET, Live(|s, v| s.rdbcompression = v.is_yes())),
-    row("rdbchecksum", BOOL, "yes", FIXED, Inert(SNAPSHOTS)),
+    row("rdbchecksum", BOOL, "yes", FIXED, Live(|s, v| s.rdbchecksum = v.is_yes())),
     row("rdb-save-incremental-fsync", BOOL, "yes", SET, Inert(SNAPSHOTS)),
     row("rdb-del-sync-files", BOOL, "no", SET, Inert(SNAPSHOTS)),
     row("rdb-key-save-delay", int(I32_MIN, I32), "0", SET, Inert(TESTING)).hidden(),

@@ -60,6 +60,10 @@ pub struct Settings {
     pub zset_max_listpack_value_bytes: usize,
     /// Whether long strings in payloads of DUMP are compressed.
     pub rdbcompression: bool,
+    /// Whether RDB files have a checksum, and whether it is verified.
+    pub rdbchecksum: bool,
+    /// Name of the RDB file in `dir`.
+    pub dbfilename: Vec<u8>,
     /// Which keyspace events go out.
     pub notify: NotifyFlags,
     /// Commands at least this slow enter the slow log; 0 logs all, negative none.
@@ -238,6 +242,8 @@ impl Settings {
             zset_max_listpack_entries: 128,
             zset_max_listpack_value_bytes: 64,
             rdbcompression: true,
+            rdbchecksum: true,
+            dbfilename: b"dump.rdb".to_vec(),
             maxmemory_bytes: 0,
             notify: NotifyFlags::NONE,
             slowlog_log_slower_than_us: 0,

@@ -339,6 +339,13 @@ impl Keyspace {
         }
     }
 
+    /// All entries of a database, expired ones that are still there included, and how many of them
+    /// have a deadline.
+    pub(crate) fn entries(&self, db: usize) -> (impl Iterator<Item = &Entry>, usize, usize) {
+        let db = &self.dbs[db];
+        (db.table.iter(), db.table.len(), db.deadlines.len())
+    }
+
     pub(crate) fn summary(&self, db: usize, now_ms: u64) -> DbSummary {
         let db = &self.dbs[db];
         let with_deadline = db.deadlines.len();

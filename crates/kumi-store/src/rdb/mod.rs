@@ -10,10 +10,11 @@
 //! - `write.rs`: everything that is written; `dump.rs`: the footer of a DUMP payload
 //! - `value.rs`: values of keys, from how they are stored and back
 //!
-//! Files as such (their header, databases, deadlines, checksum) are not read here.
+//! - `file.rs`: the frame of a file: header, databases, deadlines, checksum
 
 mod decode;
 mod dump;
+mod file;
 mod old;
 mod read;
 mod stream;
@@ -22,6 +23,7 @@ mod write;
 
 pub(crate) use decode::decode;
 pub(crate) use dump::{DumpError, open, seal};
+pub(crate) use file::{FileError, FileReader, FileWriter, Item, KeyFacts, SavedKey};
 pub(crate) use read::{Input, Reader};
 pub(crate) use stream::write_stream;
 pub(crate) use value::{Builder, Built, ValueLimits, write_value};
@@ -97,6 +99,9 @@ pub(crate) trait Visitor {
 /// Why a value could not be read. The input is at fault; what the visitor got is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RdbError {
+    /// The source could not be read.
+    #[error("reading failed: {0}")]
+    Io(std::io::ErrorKind),
     /// The input ends inside a value.
     #[error("the input ends inside a value")]
     Truncated,

@@ -10,7 +10,8 @@
 //! ```
 
 use super::RdbError;
-use crate::{lzf, number};
+use crate::{crc64, lzf, number};
+use std::io::Read;
 
 /// Where the bytes come from. A source that reads a file returns bytes of its buffer.
 pub(crate) trait Input {
@@ -22,6 +23,73 @@ impl Input for &[u8] {
     fn take(&mut self, length: usize) -> Result<&[u8], RdbError> {
         let (taken, rest) = self.split_at_checked(length).ok_or(RdbError::Truncated)?;
         *self = rest;
+        Ok(taken)
+    }
+}
+
+/// A file or any other stream, read through a buffer. Counts and sums up what was taken.
+#[derive(Debug)]
+pub(crate) struct FileInput<R> {
+    source: R,
+    buffer: Vec<u8>,
+    /// Where the bytes that were not taken yet begin.
+    start: usize,
+    offset: u64,
+    /// Of the bytes that have left the buffer.
+    checksum: u64,
+}
+
+impl<R: Read> FileInput<R> {
+    pub(crate) fn new(source: R) -> Self {
+        Self {
+            source,
+            buffer: Vec::new(),
+            start: 0,
+            offset: 0,
+            checksum: 0,
+        }
+    }
+
+    /// Bytes taken so far.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The CRC-64 of the bytes taken so far.
+    pub(crate) fn checksum(&self) -> u64 {
+        crc64::update(self.checksum, &self.buffer[..self.start])
+    }
+
+    /// Reads until `length` bytes are there. The buffer grows with what really comes.
+    fn fill(&mut self, length: usize) -> Result<(), RdbError> {
+        self.checksum = self.checksum();
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        while self.buffer.len() < length {
+            let read = (&mut self.source)
+                .take(READ_BYTES)
+                .read_to_end(&mut self.buffer);
+            match read {
+                Ok(0) => return Err(RdbError::Truncated),
+                Ok(_) => {}
+                Err(error) => return Err(RdbError::Io(error.kind())),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How much is read at a time.
+const READ_BYTES: u64 = 256 * 1024;
+
+impl<R: Read> Input for FileInput<R> {
+    fn take(&mut self, length: usize) -> Result<&[u8], RdbError> {
+        if self.buffer.len() - self.start < length {
+            self.fill(length)?;
+        }
+        let taken = &self.buffer[self.start..][..length];
+        self.start += length;
+        self.offset += length as u64;
         Ok(taken)
     }
 }
@@ -48,6 +116,10 @@ impl<I: Input> Reader<I> {
             input,
             scratch: Vec::new(),
         }
+    }
+
+    pub(crate) fn input(&self) -> &I {
+        &self.input
     }
 
     /// What is left of the input.

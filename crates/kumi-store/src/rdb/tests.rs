@@ -1,6 +1,7 @@
 //! Recorded values of Redis 6.2 and 7.2, a running redis-server in both directions, and damage of every kind.
 
 mod damage;
+mod file;
 mod json;
 mod primitives;
 mod recorded;

@@ -3,6 +3,7 @@
 
 use super::ctx::Ctx;
 use super::delivery::Message;
+use super::persistence;
 use super::{Clients, Effect, Store, Telemetry};
 use crate::command::CommandIndex;
 use crate::config::{Config, Settings};
@@ -14,6 +15,7 @@ use crate::pubsub::{Kind, Pubsub};
 use crate::reply::Reply;
 use crate::script::Scripts;
 use crate::session::{Blocked, BlockedOn, Session, SessionKey};
+use std::io;
 
 /// Parts that are used together, for commands that write what they read.
 pub(crate) struct Parts<'b, 'a> {
@@ -205,6 +207,31 @@ impl<'a> Ctx<'a> {
     pub(crate) fn is_out_of_memory(&self) -> bool {
         let maxmemory = self.store.config.settings().maxmemory_bytes;
         maxmemory != 0 && self.store.used_memory() as u64 > maxmemory
+    }
+
+    /// When data was last saved, in Unix seconds.
+    pub(crate) fn last_save(&self) -> u64 {
+        self.store.saves.last_unix_s
+    }
+
+    /// Writes the RDB file. The server does nothing else meanwhile.
+    pub(crate) fn save(&mut self) -> io::Result<()> {
+        let unix_s = self.now.unix_us / 1_000_000;
+        let Store {
+            keyspace,
+            config,
+            saves,
+            ..
+        } = &mut *self.store;
+        let saved = self.host.save_rdb(config, &mut |sink| {
+            persistence::save(keyspace, config.settings(), unix_s, sink)
+        });
+        saves.last_failed = saved.is_err();
+        if saved.is_ok() {
+            saves.last_unix_s = unix_s;
+            saves.changes = keyspace.dirty;
+        }
+        saved
     }
 
     /// Stops or starts what is done by the clock.

@@ -223,7 +223,7 @@ impl<'a> Page<'a> {
     }
 
     fn persistence(&mut self) {
-        let started_s = self.store.telemetry.started.unix_us / 1_000_000;
+        let saves = self.store.saves;
         self.zeros(&[
             "loading",
             "async_loading",
@@ -233,10 +233,12 @@ impl<'a> Page<'a> {
         ]);
         self.field("current_fork_perc", "0.00");
         self.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
-        self.field("rdb_changes_since_last_save", self.store.keyspace.dirty);
+        let changes = self.store.keyspace.dirty - saves.changes;
+        self.field("rdb_changes_since_last_save", changes);
         self.field("rdb_bgsave_in_progress", 0);
-        self.field("rdb_last_save_time", started_s);
-        self.field("rdb_last_bgsave_status", "ok");
+        self.field("rdb_last_save_time", saves.last_unix_s);
+        let status = if saves.last_failed { "err" } else { "ok" };
+        self.field("rdb_last_bgsave_status", status);
         self.field("rdb_last_bgsave_time_sec", -1);
         self.field("rdb_current_bgsave_time_sec", -1);
         self.zeros(&[

@@ -1,0 +1,348 @@
+//! RDB files: a header, facts about the writer, databases with their keys, a checksum.
+//!
+//! ```text
+//! REDIS0010                      magic and version
+//! FA name value                  a fact ("aux"), any number of them
+//! F5 code                        a library of functions
+//! FE db  FB keys deadlines       a database, and how many keys follow
+//! FC ms  (or FD seconds)         the deadline of the next key
+//! F8 seconds  (or F9 byte)       how long the next key was idle, or how often it is used
+//! type key value
+//! FF checksum                    CRC-64 of all bytes before it, 0 for none; from version 5 on
+//! ```
+//!
+//! A [`FileReader`] hands out one [`Item`] at a time, so that a server can load a large file in slices. A [`FileWriter`]
+//! appends to a buffer that its owner empties.
+
+use super::read::FileInput;
+use super::value::{Builder, Built, ValueLimits, write_value};
+use super::{Compression, MAX_VERSION, RdbError, Reader, WRITTEN_VERSION, Writer, decode};
+use crate::crc64;
+use crate::keyspace::ValueRef;
+use std::io::Read;
+
+const MAGIC: &[u8; 5] = b"REDIS";
+/// The first version with a checksum.
+const CHECKSUM_VERSION: u16 = 5;
+
+mod opcode {
+    pub(super) const FUNCTION: u8 = 245;
+    pub(super) const FUNCTION_PRE_GA: u8 = 246;
+    pub(super) const MODULE_AUX: u8 = 247;
+    pub(super) const IDLE: u8 = 248;
+    pub(super) const FREQUENCY: u8 = 249;
+    pub(super) const AUX: u8 = 250;
+    pub(super) const SIZES: u8 = 251;
+    pub(super) const DEADLINE_MS: u8 = 252;
+    pub(super) const DEADLINE_S: u8 = 253;
+    pub(super) const DATABASE: u8 = 254;
+    pub(super) const END: u8 = 255;
+}
+
+/// Why a file could not be read, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("at byte {offset}: {reason}")]
+pub(crate) struct FileError {
+    pub(crate) offset: u64,
+    pub(crate) reason: Reason,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Reason {
+    #[error("not an RDB file: it does not begin with REDIS and four digits")]
+    Magic,
+    #[error("RDB version {0} is not supported; versions 1 to {MAX_VERSION} are{hint}", hint = hint(*.0))]
+    Version(u16),
+    #[error("key '{key}': {error}")]
+    Value { key: String, error: RdbError },
+    #[error("{0}")]
+    Format(RdbError),
+    #[error("the checksum is {found:#018x}, but the bytes give {expected:#018x}")]
+    Checksum { found: u64, expected: u64 },
+    #[error("a library of functions in the form of a release candidate of Redis 7.0")]
+    OldFunctions,
+}
+
+/// Which server writes a version that is not supported.
+fn hint(version: u16) -> &'static str {
+    match version {
+        12.. if version < 80 => " (Redis 7.4 and later write it)",
+        80.. => " (Valkey 9 writes it)",
+        _ => "",
+    }
+}
+
+/// What stands next in a file.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Aux(Box<[u8]>, Box<[u8]>),
+    Library(Box<[u8]>),
+    Key(SavedKey),
+}
+
+/// A key with its value.
+#[derive(Debug)]
+pub(crate) struct SavedKey {
+    pub(crate) db: u64,
+    pub(crate) key: Box<[u8]>,
+    /// In Unix milliseconds.
+    pub(crate) deadline: Option<u64>,
+    pub(crate) idle_s: Option<u64>,
+    pub(crate) value: Built,
+}
+
+/// Reads a file.
+#[derive(Debug)]
+pub(crate) struct FileReader<R> {
+    reader: Reader<FileInput<R>>,
+    version: u16,
+    db: u64,
+    limits: ValueLimits,
+    seed: (u64, u64),
+    verify: bool,
+    ended: bool,
+}
+
+impl<R: Read> FileReader<R> {
+    /// Reads the header. `verify` is `rdbchecksum`.
+    pub(crate) fn new(
+        source: R,
+        limits: ValueLimits,
+        seed: (u64, u64),
+        verify: bool,
+    ) -> Result<Self, FileError> {
+        let mut reader = Reader::new(FileInput::new(source));
+        let header = reader.array::<9>().ok();
+        let version = header.and_then(|header| version_of(&header));
+        let Some(version) = version else {
+            return Err(at(0, Reason::Magic));
+        };
+        if !(1..=MAX_VERSION).contains(&version) {
+            return Err(at(5, Reason::Version(version)));
+        }
+        Ok(Self {
+            reader,
+            version,
+            db: 0,
+            limits,
+            seed,
+            verify,
+            ended: false,
+        })
+    }
+
+    pub(crate) fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// Bytes read so far.
+    pub(crate) fn offset(&self) -> u64 {
+        self.reader.input().offset()
+    }
+
+    /// The next item, none at the end of the file. After an error nothing more can be read.
+    pub(crate) fn next_item(&mut self) -> Result<Option<Item>, FileError> {
+        let (mut deadline, mut idle_s) = (None, None);
+        while !self.ended {
+            let start = self.offset();
+            let format = |error| at(start, Reason::Format(error));
+            let reader = &mut self.reader;
+            match reader.byte().map_err(format)? {
+                opcode::AUX => {
+                    let name = reader.string().map_err(format)?.into();
+                    let value = reader.string().map_err(format)?.into();
+                    return Ok(Some(Item::Aux(name, value)));
+                }
+                opcode::FUNCTION => {
+                    let code = reader.string().map_err(format)?.into();
+                    return Ok(Some(Item::Library(code)));
+                }
+                opcode::FUNCTION_PRE_GA => return Err(at(start, Reason::OldFunctions)),
+                opcode::MODULE_AUX => skip_module_aux(reader).map_err(format)?,
+                opcode::DATABASE => self.db = reader.length().map_err(format)?,
+                // How many keys the database has, and how many of them a deadline. The table grows as it must.
+                opcode::SIZES => {
+                    reader.length().map_err(format)?;
+                    reader.length().map_err(format)?;
+                }
+                opcode::DEADLINE_MS => {
+                    let ms = i64::from_le_bytes(reader.array().map_err(format)?);
+                    deadline = Some(u64::try_from(ms).unwrap_or(0));
+                }
+                opcode::DEADLINE_S => {
+                    let seconds = i32::from_le_bytes(reader.array().map_err(format)?);
+                    deadline = Some(u64::try_from(seconds).unwrap_or(0) * 1000);
+                }
+                opcode::IDLE => idle_s = Some(reader.length().map_err(format)?),
+                // There is no LFU yet.
+                opcode::FREQUENCY => drop(reader.byte().map_err(format)?),
+                opcode::END => {
+                    self.ended = true;
+                    self.check_end()?;
+                }
+                kind => {
+                    let key: Box<[u8]> = reader.string().map_err(format)?.into();
+                    let mut builder = Builder::new(kind, self.limits, self.seed);
+                    decode(kind, reader, &mut builder).map_err(|error| {
+                        let key = key.escape_ascii().to_string();
+                        at(start, Reason::Value { key, error })
+                    })?;
+                    return Ok(Some(Item::Key(SavedKey {
+                        db: self.db,
+                        key,
+                        deadline,
+                        idle_s,
+                        value: builder.finish(),
+                    })));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn check_end(&mut self) -> Result<(), FileError> {
+        if self.version < CHECKSUM_VERSION {
+            return Ok(());
+        }
+        let (offset, expected) = (self.offset(), self.reader.input().checksum());
+        let found = self.reader.array().map(u64::from_le_bytes);
+        let found = found.map_err(|error| at(offset, Reason::Format(error)))?;
+        if self.verify && found != 0 && found != expected {
+            return Err(at(offset, Reason::Checksum { found, expected }));
+        }
+        Ok(())
+    }
+}
+
+fn at(offset: u64, reason: Reason) -> FileError {
+    FileError { offset, reason }
+}
+
+/// The version in a header, if it is one.
+fn version_of(header: &[u8; 9]) -> Option<u16> {
+    let digits = header.strip_prefix(MAGIC)?;
+    let digits = digits.iter().all(u8::is_ascii_digit).then_some(digits)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Skips what a module saved beside the keys. Its parts say how long they are.
+fn skip_module_aux<R: Read>(reader: &mut Reader<FileInput<R>>) -> Result<(), RdbError> {
+    const END: u64 = 0;
+    reader.length()?;
+    loop {
+        match reader.length()? {
+            END => return Ok(()),
+            1 | 2 => drop(reader.length()?),
+            3 => drop(reader.array::<4>()?),
+            4 => drop(reader.array::<8>()?),
+            5 => drop(reader.string()?),
+            _ => return Err(RdbError::Corrupt("the data of a module is malformed")),
+        }
+    }
+}
+
+/// What a writer says of a key besides its value.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyFacts {
+    pub(crate) deadline: Option<u64>,
+    pub(crate) idle_s: Option<u64>,
+}
+
+/// Writes a file, piece by piece.
+#[derive(Debug)]
+pub(crate) struct FileWriter {
+    out: Vec<u8>,
+    scratch: Vec<u8>,
+    checksum: u64,
+    /// Bytes of `out` that are in the checksum already.
+    counted: usize,
+    compression: Compression,
+    /// `rdbchecksum`.
+    with_checksum: bool,
+}
+
+impl FileWriter {
+    /// Writes the header.
+    pub(crate) fn new(compression: Compression, with_checksum: bool) -> Self {
+        let mut writer = Self {
+            out: Vec::new(),
+            scratch: Vec::new(),
+            checksum: 0,
+            counted: 0,
+            compression,
+            with_checksum,
+        };
+        writer.out.extend_from_slice(MAGIC);
+        let version = format!("{WRITTEN_VERSION:04}");
+        writer.out.extend_from_slice(version.as_bytes());
+        writer
+    }
+
+    fn writer(&mut self) -> Writer<'_> {
+        Writer::new(&mut self.out, self.compression)
+    }
+
+    pub(crate) fn aux(&mut self, name: &str, value: &[u8]) {
+        let mut writer = self.writer();
+        writer.byte(opcode::AUX);
+        writer.string(name.as_bytes());
+        writer.string(value);
+    }
+
+    /// Begins a database.
+    pub(crate) fn database(&mut self, db: u64, keys: u64, with_deadline: u64) {
+        let mut writer = self.writer();
+        writer.byte(opcode::DATABASE);
+        writer.length(db);
+        writer.byte(opcode::SIZES);
+        writer.length(keys);
+        writer.length(with_deadline);
+    }
+
+    pub(crate) fn key(&mut self, key: &[u8], facts: KeyFacts, value: ValueRef<'_>) {
+        if let Some(deadline) = facts.deadline {
+            self.out.push(opcode::DEADLINE_MS);
+            self.out.extend_from_slice(&deadline.to_le_bytes());
+        }
+        let mut writer = Writer::new(&mut self.out, self.compression);
+        if let Some(idle_s) = facts.idle_s {
+            writer.byte(opcode::IDLE);
+            writer.length(idle_s);
+        }
+        // A value is written with its type in front, and the key stands between the two.
+        self.scratch.clear();
+        write_value(&mut Writer::new(&mut self.scratch, self.compression), value);
+        let (kind, value) = self.scratch.split_at(1);
+        self.out.extend_from_slice(kind);
+        Writer::new(&mut self.out, self.compression).string(key);
+        self.out.extend_from_slice(value);
+    }
+
+    /// Writes the end of the file.
+    pub(crate) fn finish(&mut self) {
+        self.out.push(opcode::END);
+        self.count();
+        let checksum = if self.with_checksum { self.checksum } else { 0 };
+        self.out.extend_from_slice(&checksum.to_le_bytes());
+        self.counted = self.out.len();
+    }
+
+    /// Bytes that wait to be taken.
+    pub(crate) fn pending(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes what was written since the last call.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.count();
+        self.counted = 0;
+        std::mem::take(&mut self.out)
+    }
+
+    fn count(&mut self) {
+        if self.with_checksum {
+            self.checksum = crc64::update(self.checksum, &self.out[self.counted..]);
+        }
+        self.counted = self.out.len();
+    }
+}

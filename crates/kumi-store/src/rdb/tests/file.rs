@@ -1,0 +1,147 @@
+//! Whole files: the recorded one of a 7.2 server, and exchange with a redis-server.
+
+use crate::testing::Lab;
+use std::process::{Command, Stdio};
+
+/// Loads the bytes of a file; what the log would say.
+fn load(bytes: &[u8]) -> Result<(Lab, crate::Loaded), String> {
+    let mut lab = Lab::new();
+    let loaded = lab.store.load_rdb(bytes, |_| {});
+    loaded
+        .map(|loaded| (lab, loaded))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_is_no_file_is_refused_with_its_reason() {
+    for (bytes, reason) in [
+        (&b""[..], "at byte 0: not an RDB file"),
+        (b"hello, world", "at byte 0: not an RDB file"),
+        (b"REDIS00x1", "at byte 0: not an RDB file"),
+        (
+            b"REDIS0000\xff",
+            "at byte 5: RDB version 0 is not supported",
+        ),
+        (b"REDIS0012\xff", "Redis 7.4 and later write it"),
+        (b"REDIS0080\xff", "Valkey 9 writes it"),
+        (b"REDIS0010", "at byte 9: the input ends inside a value"),
+        (
+            b"REDIS0010\xfe\x20\x00\x01k\x01v\xff",
+            "the file has a database 32, and there are 16",
+        ),
+        (
+            b"REDIS0010\x00\x01k\x01v\x00\x01k\x01w",
+            "key 'k' occurs twice in database 0",
+        ),
+        (b"REDIS0010\x63\x01kabc", "key 'k': unknown value type 99"),
+        (
+            b"REDIS0010\xff\x01\x02\x03\x04\x05\x06\x07\x08",
+            "the checksum is 0x0807060504030201",
+        ),
+    ] {
+        let error = load(bytes).expect_err("it is no file");
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn the_file_of_a_7_2_server_gives_its_data() {
+    let (mut lab, loaded) = load(include_bytes!(
+        "../../../../../tests/fixtures/redis-7.2/dump.rdb"
+    ))
+    .expect("it loads");
+    assert_eq!(loaded.version, 11);
+    lab.allow_debug();
+    let digest = "+ca426299f12bf1c74cb851bdb623ca5cc9f424e8\r\n";
+    assert_eq!(lab.run("DEBUG DIGEST"), digest);
+}
+
+#[test]
+fn old_files_have_no_checksum_and_seconds() {
+    let file = b"REDIS0003\xfe\x00\xfd\xff\xff\xff\x7f\x00\x01k\x01v\xff";
+    let (mut lab, loaded) = load(file).expect("it loads");
+    assert_eq!((loaded.keys, loaded.version), (1, 3));
+    assert_eq!(lab.run("EXPIRETIME k"), ":2147483647\r\n");
+}
+
+#[test]
+fn what_modules_and_functions_left_is_passed_over() {
+    let mut file = b"REDIS0010".to_vec();
+    file.extend(b"\xf7\x01\x02\x05\x03\x00\x00\x80\x3f\x05\x02hi\x00");
+    file.extend(b"\xf5\x13#!lua name=lib\nrest");
+    file.extend(b"\x00\x01k\x01v\xff\0\0\0\0\0\0\0\0");
+    let (_, loaded) = load(&file).expect("it loads");
+    assert_eq!((loaded.keys, loaded.libraries), (1, vec!["lib".to_owned()]));
+}
+
+#[test]
+fn a_redis_server_loads_what_save_writes() {
+    let mut lab = Lab::new();
+    for line in [
+        "SET int 12345",
+        "SET text hello",
+        "SET long aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "SET timed x PXAT 4102444800000",
+        "RPUSH list a 1 -300 70000",
+        "HSET hash f v g 2",
+        "SADD ints 1 2 300",
+        "SADD words a b c",
+        "ZADD zset 1 a -2.5 b inf c",
+        "SELECT 9",
+        "SET other db",
+    ] {
+        let reply = lab.run(line);
+        assert!(!reply.starts_with('-'), "{line}: {reply}");
+    }
+    lab.allow_debug();
+    lab.check(&[("SAVE", "+OK\r\n"), ("SELECT 0", "+OK\r\n")]);
+    let digest = lab.run("DEBUG DIGEST");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("dump.rdb");
+    std::fs::write(&file, lab.host.saved.as_deref().expect("a file")).expect("written");
+    let socket = directory.path().join("s");
+    let mut server = Command::new("redis-server")
+        .args([
+            "--port",
+            "0",
+            "--save",
+            "",
+            "--enable-debug-command",
+            "local",
+            "--dir",
+        ])
+        .arg(directory.path())
+        .arg("--unixsocket")
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server is installed");
+    let ask = |words: &[&str]| {
+        let output = Command::new("redis-cli")
+            .arg("-s")
+            .arg(&socket)
+            .args(words)
+            .output();
+        let output = output.expect("redis-cli is installed");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let mut answer = String::new();
+    for _ in 0..500 {
+        answer = ask(&["PING"]);
+        if answer == "PONG" {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let theirs = ask(&["DEBUG", "DIGEST"]);
+    ask(&["SAVE"]);
+    let _ = server.kill();
+    let _ = server.wait();
+    assert_eq!(answer, "PONG", "redis-server did not load the file");
+    assert_eq!(format!("+{theirs}\r\n"), digest);
+    let theirs = std::fs::read(&file).expect("a file");
+    let (mut again, loaded) = load(&theirs).expect("their file loads");
+    again.allow_debug();
+    assert_eq!(loaded.keys, 10);
+    assert_eq!(again.run("DEBUG DIGEST"), digest);
+}

@@ -1,0 +1,195 @@
+//! Data sets as RDB files: what is loaded at startup, and what SAVE writes.
+
+use super::Store;
+use crate::cmd::dump;
+use crate::config::Settings;
+use crate::error::CommandError;
+use crate::keyspace::{Expiry, Keyspace, access_clock};
+use crate::rdb::{FileError, FileReader, FileWriter, Item, KeyFacts, SavedKey};
+use std::io::{self, Read, Write};
+
+/// How much is serialised before it is written.
+const WRITE_BYTES: usize = 256 * 1024;
+/// Keys loaded between two calls of the progress callback.
+const PROGRESS_KEYS: u64 = 1024;
+
+/// What is known of the last save.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Saves {
+    /// When data was last saved, or loaded, or the server started.
+    pub(crate) last_unix_s: u64,
+    pub(crate) last_failed: bool,
+    /// How many changes there had been then.
+    pub(crate) changes: u64,
+}
+
+/// Why a data set could not be loaded. What had been loaded before it is still there; do not serve
+/// it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file is not what it should be.
+    #[error("{0}")]
+    File(String),
+    /// The file holds what this server cannot.
+    #[error("at byte {offset}: {reason}")]
+    Refused {
+        /// How far the file was read.
+        offset: u64,
+        /// What is in the way.
+        reason: String,
+    },
+}
+
+impl From<FileError> for LoadError {
+    fn from(error: FileError) -> Self {
+        Self::File(error.to_string())
+    }
+}
+
+/// What loading a data set gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// Keys that were stored.
+    pub keys: u64,
+    /// Keys whose deadline had passed, which were left out.
+    pub expired: u64,
+    /// Names of libraries of functions, which were left out.
+    pub libraries: Vec<String>,
+    /// The version of the file.
+    pub version: u16,
+    /// `redis-ver` of the server that wrote it, if it says so.
+    pub written_by: String,
+}
+
+impl Store {
+    /// Loads a data set in the form of an RDB file, of versions 1 to 11, into the databases.
+    /// `progress` is called with the bytes read so far, now and then.
+    ///
+    /// # Errors
+    /// The source is damaged, of an unknown version, or holds more databases than there are.
+    pub fn load_rdb(
+        &mut self,
+        source: impl Read,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Loaded, LoadError> {
+        let settings = self.config.settings();
+        let limits = dump::limits_of(settings, self.keyspace.debug.plain_node_bytes);
+        let (verify, seed) = (settings.rdbchecksum, self.keyspace.keys(0, 0, false).seed());
+        let mut file = FileReader::new(source, limits, seed, verify)?;
+        let mut loaded = Loaded {
+            version: file.version(),
+            ..Loaded::default()
+        };
+        let now_ms = self.now.unix_ms();
+        while let Some(item) = file.next_item()? {
+            match item {
+                Item::Aux(name, value) if *name == *b"redis-ver" => {
+                    loaded.written_by = String::from_utf8_lossy(&value).into_owned();
+                }
+                Item::Aux(..) => {}
+                Item::Library(code) => loaded.libraries.push(library_name(&code)),
+                Item::Key(saved) if saved.deadline.is_some_and(|at| at <= now_ms) => {
+                    loaded.expired += 1;
+                }
+                Item::Key(saved) => {
+                    let refused = |reason: String| LoadError::Refused {
+                        offset: file.offset(),
+                        reason,
+                    };
+                    put(&mut self.keyspace, saved, now_ms).map_err(refused)?;
+                    loaded.keys += 1;
+                    if loaded.keys.is_multiple_of(PROGRESS_KEYS) {
+                        progress(file.offset());
+                    }
+                }
+            }
+        }
+        self.saves.changes = self.keyspace.dirty;
+        Ok(loaded)
+    }
+
+    /// Writes all data as an RDB file of version 10.
+    ///
+    /// # Errors
+    /// The sink does not take it.
+    pub fn save_rdb(&self, sink: &mut dyn Write) -> io::Result<()> {
+        let settings = self.config.settings();
+        save(&self.keyspace, settings, self.now.unix_us / 1_000_000, sink)
+    }
+}
+
+/// The name in the first line of a library's code: `#!lua name=mylib`.
+fn library_name(code: &[u8]) -> String {
+    let line = code.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let mut words = line.split(|&byte| byte == b' ');
+    let name = words.find_map(|word| word.strip_prefix(b"name="));
+    name.unwrap_or(b"?").escape_ascii().to_string()
+}
+
+fn put(keyspace: &mut Keyspace, saved: SavedKey, now_ms: u64) -> Result<(), String> {
+    let db = usize::try_from(saved.db).ok();
+    let Some(db) = db.filter(|&db| db < keyspace.databases()) else {
+        return Err(format!(
+            "the file has a database {}, and there are {} (directive 'databases')",
+            saved.db,
+            keyspace.databases()
+        ));
+    };
+    let name = saved.key.escape_ascii();
+    let mut keys = keyspace.keys(db, now_ms, false);
+    if keys.exists(&saved.key) {
+        return Err(format!("key '{name}' occurs twice in database {db}"));
+    }
+    let expiry = saved.deadline.map_or(Expiry::Clear, Expiry::At);
+    let stored = dump::put(&mut keys, &saved.key, saved.value, expiry);
+    stored.map_err(|error: CommandError| {
+        format!(
+            "key '{name}': {}",
+            String::from_utf8_lossy(error.as_bytes())
+        )
+    })?;
+    if let Some(idle_s) = saved.idle_s
+        && let Some(entry) = keys.look(&saved.key, crate::keyspace::Look::Quiet)
+    {
+        let idle_s = u32::try_from(idle_s).unwrap_or(u32::MAX);
+        entry.set_access_clock(access_clock(now_ms).wrapping_sub(idle_s) & 0xFF_FFFF);
+    }
+    Ok(())
+}
+
+/// Writes all databases.
+pub(super) fn save(
+    keyspace: &Keyspace,
+    settings: &Settings,
+    unix_s: u64,
+    sink: &mut dyn Write,
+) -> io::Result<()> {
+    let compression = dump::compression_of(settings);
+    let mut writer = FileWriter::new(compression, settings.rdbchecksum);
+    writer.aux("redis-ver", crate::REDIS_VERSION.as_bytes());
+    writer.aux("redis-bits", b"64");
+    writer.aux("ctime", unix_s.to_string().as_bytes());
+    writer.aux("used-mem", keyspace.memory_bytes().to_string().as_bytes());
+    writer.aux("aof-base", b"0");
+    for db in 0..keyspace.databases() {
+        let (entries, keys, deadlines) = keyspace.entries(db);
+        if keys == 0 {
+            continue;
+        }
+        writer.database(db as u64, keys as u64, deadlines as u64);
+        for entry in entries {
+            let facts = KeyFacts {
+                deadline: entry.deadline(),
+                ..KeyFacts::default()
+            };
+            writer.key(entry.key(), facts, entry.value());
+            if writer.pending() >= WRITE_BYTES {
+                sink.write_all(&writer.take())?;
+            }
+        }
+    }
+    writer.finish();
+    sink.write_all(&writer.take())
+}
