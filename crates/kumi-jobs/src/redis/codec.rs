@@ -361,6 +361,7 @@ pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
         true => Some(Duration::from_millis(number("w", 0)?)),
         false => None,
     };
+    let too_large = fields.get("z").map(String::as_str);
     Ok(Some(TaskRecord {
         id: task_id,
         envelope: TaskEnvelope {
@@ -371,7 +372,7 @@ pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
         state,
         attempts: small("a", 0)?,
         max_attempts: small("m", 5)?,
-        runs: small("r", 0)?,
+        runs: small("r", number("a", 0)?)?,
         given_back: small("g", 0)?,
         priority: Priority::from_level(number("p", 1)? as usize).unwrap_or_default(),
         last_error: optional(error)?.map(|error| String::from_utf8_lossy(&error).into_owned()),
@@ -388,8 +389,11 @@ pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
         token: fields.get("k").and_then(|token| token.parse().ok()),
         cancel_requested: fields.contains_key("x"),
         progress: optional(progress)?.and_then(|text| read_progress(&text)),
-        result: optional(result)?,
-        result_dropped: fields.contains_key("z"),
+        result: match optional(result)? {
+            None if too_large == Some("0") => Some(Bytes::from_static(b"null")),
+            result => result,
+        },
+        result_dropped: too_large == Some("1"),
         serial: named("q").map(|key| Serial {
             key,
             hold_on_dead: fields.contains_key("h"),

@@ -10,7 +10,7 @@ local function held(id, token)
 end
 
 local function record(id)
-  local flat = call('HGETALL', P .. 't:' .. id)
+  local flat = call('HGETALL', RECORD .. id)
   if #flat == 0 then return false end
   local function part(hash) return call('HGET', P .. hash, id) end
   return { id, flat, part('payload') or '', part('error'), part('result'), part('progress') }
@@ -23,7 +23,7 @@ function operations.heartbeat()
   if is_released(owner) then return released_error(owner) end
   if call('EXISTS', P .. 'run:' .. owner) == 0 then return 0 end
   call('ZADD', P .. 'owners', now + tonumber(ARGV[4]), owner)
-  call('HSET', P .. 'seen', owner, now)
+  call('HSET', P .. 'seen', owner, NOW)
   return 1
 end
 
@@ -46,9 +46,10 @@ function operations.claims()
 end
 
 function operations.progress()
-  if not held(ARGV[3], ARGV[4]) then return 0 end
-  call('HSET', P .. 'progress', ARGV[3], ARGV[5])
-  call('HSET', P .. 't:' .. ARGV[3], 'P', '1')
+  local r = held(ARGV[3], ARGV[4])
+  if not r then return 0 end
+  call('HSET', P .. 'progress', r.id, ARGV[5])
+  mark(r, 'P')
   return 1
 end
 
@@ -66,7 +67,8 @@ function operations.step()
   local size = number(r.B, 0) - before + #name + #value
   if size > tonumber(ARGV[8]) then return { size } end
   call('HSET', key, name, value)
-  call('HSET', P .. 't:' .. r.id, 'S', '1', 'B', size)
+  call('HSET', RECORD .. r.id, 'B', text(size))
+  mark(r, 'S')
   return 1
 end
 
@@ -84,7 +86,7 @@ function operations.list()
   local found = {}
   for n = 1, #reply[2], 2 do
     local id = reply[2][n]
-    local seen = call('HMGET', P .. 't:' .. id, 's', 'y')
+    local seen = call('HMGET', RECORD .. id, 's', 'y')
     if seen[1] and (ARGV[5] == '' or string.find(ARGV[5], seen[1], 1, true)) and
       (ARGV[6] == '' or ARGV[6] == seen[2]) then
       found[#found + 1] = record(id)
@@ -108,8 +110,8 @@ function operations.requeue()
         reply = 'T' .. taken
       else
         call('ZREM', P .. 'dead', r.id)
+        call('HSET', RECORD .. r.id, 'a', '0', 'g', '0', 'r', text(runs_of(r)))
         r.a = 0
-        call('HSET', P .. 't:' .. r.id, 'a', 0, 'g', 0)
         admit(r)
         reply = 'A' .. r.s
       end
@@ -163,12 +165,12 @@ end
 
 -- id name: 0 if there is no such task, 1 if it is done, 2 if the name will be told
 function operations.watch()
-  local state = call('HGET', P .. 't:' .. ARGV[3], 's')
-  if not state then return 0 end
-  if state == 's' or state == 'd' or state == 'c' then return 1 end
+  local r = load(ARGV[3])
+  if not r then return 0 end
+  if r.s == 's' or r.s == 'd' or r.s == 'c' then return 1 end
   call('SADD', P .. 'waiters:' .. ARGV[3], ARGV[4])
   call('EXPIRE', P .. 'waiters:' .. ARGV[3], 86400)
-  call('HSET', P .. 't:' .. ARGV[3], 'W', '1')
+  mark(r, 'W')
   return 2
 end
 
@@ -177,7 +179,7 @@ function operations.schedule()
   local old = call('HGET', P .. 'cron:times', ARGV[3])
   call('HSET', P .. 'cron', ARGV[3], ARGV[5])
   call('HSET', P .. 'cron:times', ARGV[3], ARGV[4])
-  if old ~= ARGV[4] then call('HSET', P .. 'cron:last', ARGV[3], now) end
+  if old ~= ARGV[4] then call('HSET', P .. 'cron:last', ARGV[3], NOW) end
   return 1
 end
 

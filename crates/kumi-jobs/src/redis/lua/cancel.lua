@@ -4,7 +4,7 @@ local r = load(ARGV[2])
 if not r then return 'U' end
 if r.s == 's' or r.s == 'd' or r.s == 'c' then return 'D' .. r.s end
 if r.s == 'r' then
-  call('HSET', P .. 't:' .. r.id, 'x', '1')
+  mark(r, 'x')
   local key = P .. 'ctl:' .. r.o
   call('RPUSH', key, 'c' .. r.id)
   call('EXPIRE', key, 60)

@@ -1,7 +1,9 @@
 -- What all scripts share. KEYS[1] is the prefix of all keys of the queue, ARGV[1] the time in milliseconds, or empty
 -- for the server's clock. A record is the hash t:<id>; its fields are listed in docs/jobs.md. Fields that hold their
--- default are left out.
+-- default are left out. A number that is handed to a command is formatted anew each time, which costs as much as a
+-- command: times and counts are written as text.
 local P, call = KEYS[1], redis.call
+local RECORD = P .. 't:'
 local now
 if ARGV[1] == '' then
   local time = call('TIME')
@@ -9,13 +11,16 @@ if ARGV[1] == '' then
 else
   now = tonumber(ARGV[1])
 end
+local NOW = string.format('%d', now)
 local TURN, SOON = 200, 5000
+local DIGITS = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
 local listening = call('EXISTS', P .. 'listening') == 1
--- Gathered writes: count changes, ids to append to lines, ids that owners no longer run, types to wake, ids to forget.
-local counts, lines, left, wakes, succeeded, gone = {}, {}, {}, {}, {}, {}
+-- Gathered writes: count changes by type, ids to append to lines, ids that owners no longer run, types to wake, ids and
+-- results of tasks that succeeded, ids to forget.
+local counts, lines, left, wakes, succeeded, results, gone = {}, {}, {}, {}, {}, {}, {}
 
 local function load(id)
-  local flat = call('HGETALL', P .. 't:' .. id)
+  local flat = call('HGETALL', RECORD .. id)
   if #flat == 0 then return nil end
   local r = { id = id }
   for i = 1, #flat, 2 do r[flat[i]] = flat[i + 1] end
@@ -26,9 +31,29 @@ local function number(value, default)
   return tonumber(value) or default
 end
 
+-- A whole number as text.
+local function text(value)
+  return DIGITS[value] or string.format('%d', value)
+end
+
+-- Claims so far. Until an attempt is given back, they are the attempts and have no field of their own.
+local function runs_of(r)
+  return number(r.r, number(r.a, 0))
+end
+
 local function bump(state, kind, by)
-  local field = state .. ':' .. kind
-  counts[field] = (counts[field] or 0) + by
+  local of = counts[kind]
+  if not of then
+    of = {}
+    counts[kind] = of
+  end
+  of[state] = (of[state] or 0) + by
+end
+
+-- How many tasks of a type run, this script's own moves included.
+local function running_of(kind)
+  local of = counts[kind]
+  return number(call('HGET', P .. 'counts', 'r:' .. kind), 0) + (of and of.r or 0)
 end
 
 -- Reports a move to subscribers. Entries are numbered, so that a reader sees what it missed.
@@ -43,7 +68,7 @@ local function move(r, to)
   bump(r.s, r.y, -1)
   bump(to, r.y, 1)
   if listening then tell(r.id, r.y, r.s, to, number(r.a, 0)) end
-  r.s, r.u = to, now
+  r.s = to
 end
 
 local function lane(r)
@@ -66,10 +91,22 @@ local function flush_lines()
   lines = {}
 end
 
+-- The lowest score of a sorted set, or false. Remembered until it may have changed.
+local heads = {}
+local function head(set)
+  if heads[set] == nil then
+    heads[set] = tonumber(call('ZRANGE', P .. set, '0', '0', 'WITHSCORES')[2]) or false
+  end
+  return heads[set]
+end
+
 local function schedule(set, r, due)
-  local head = call('ZRANGE', P .. set, 0, 0, 'WITHSCORES')
-  if due < now + SOON and (not head[2] or due < tonumber(head[2])) then wakes[r.y] = 'due' end
-  call('ZADD', P .. set, due, r.id)
+  local first = head(set)
+  if not first or due < first then
+    heads[set] = due
+    if due < now + SOON then wakes[r.y] = 'due' end
+  end
+  call('ZADD', P .. set, text(due), r.id)
 end
 
 local function join_serial(r)
@@ -91,7 +128,7 @@ local function leave_serial(r)
     local next = load(id)
     if next and next.s == 'b' then
       move(next, 'q')
-      call('HSET', P .. 't:' .. id, 's', 'q', 'u', now)
+      call('HSET', RECORD .. id, 's', 'q', 'u', NOW)
       line_up(next)
       return
     end
@@ -102,7 +139,7 @@ end
 local function admit(r)
   local to = join_serial(r)
   move(r, to)
-  call('HSET', P .. 't:' .. r.id, 's', to, 'u', now, 'n', '')
+  call('HSET', RECORD .. r.id, 's', to, 'u', NOW)
   if to == 'q' then line_up(r) end
 end
 
@@ -127,7 +164,8 @@ end
 
 local function finish(r, to, keep)
   move(r, to)
-  call('HSET', P .. 't:' .. r.id, 's', to, 'u', now, 'o', '', 'x', '', 'n', '')
+  call('HSET', RECORD .. r.id, 's', to, 'u', NOW)
+  if r.x then call('HDEL', RECORD .. r.id, 'x') end
   if to ~= 'd' then
     if r.S then call('DEL', P .. 'steps:' .. r.id) end
     if r.P then call('HDEL', P .. 'progress', r.id) end
@@ -170,13 +208,13 @@ end
 
 local function back_in_line(r)
   move(r, 'q')
-  call('HSET', P .. 't:' .. r.id, 's', 'q', 'u', now, 'o', '', 'x', '', 'a', r.a, 'g', r.g or 0)
+  call('HSET', RECORD .. r.id, 's', 'q', 'u', NOW)
   call('LPUSH', lane(r), r.id)
 end
 
 local function later(set, r, to, due)
   move(r, to)
-  call('HSET', P .. 't:' .. r.id, 's', to, 'u', now, 'o', '', 'x', '', 'n', due, 'a', r.a, 'g', r.g or 0)
+  call('HSET', RECORD .. r.id, 's', to, 'u', NOW, 'n', text(due))
   schedule(set, r, due)
 end
 
@@ -185,7 +223,7 @@ local function lose(r, error, at_once)
   call('HSET', P .. 'error', r.id, error)
   stop_running(r)
   local attempts = number(r.a, 0)
-  if r.x and r.x ~= '' then
+  if r.x then
     finish(r, 'c')
   elseif attempts >= number(r.m, 5) then
     finish(r, 'd')
@@ -196,12 +234,22 @@ local function lose(r, error, at_once)
   end
 end
 
+-- Ends the lease of an owner that runs nothing.
+local function end_lease(owner)
+  call('ZREM', P .. 'owners', owner)
+  call('HDEL', P .. 'seen', owner)
+  heads.owners = nil
+end
+
+-- A turn's own owner keeps its lease until the turn has claimed.
+local own, own_left
 local function flush_left()
   for owner, ids in pairs(left) do
     call('HDEL', P .. 'run:' .. owner, unpack(ids))
-    if call('EXISTS', P .. 'run:' .. owner) == 0 then
-      call('ZREM', P .. 'owners', owner)
-      call('HDEL', P .. 'seen', owner)
+    if owner == own then
+      own_left = true
+    elseif call('EXISTS', P .. 'run:' .. owner) == 0 then
+      end_lease(owner)
     end
   end
   left = {}
@@ -211,7 +259,7 @@ local function flush_gone()
   if #gone == 0 then return end
   local keys = {}
   for _, id in ipairs(gone) do
-    keys[#keys + 1] = P .. 't:' .. id
+    keys[#keys + 1] = RECORD .. id
     keys[#keys + 1] = P .. 'steps:' .. id
   end
   call('DEL', unpack(keys))
@@ -223,7 +271,14 @@ end
 
 local function flush_succeeded()
   if #succeeded > 0 then call('RPUSH', P .. 'succeeded', unpack(succeeded)) end
-  succeeded = {}
+  if #results > 0 then call('HSET', P .. 'result', unpack(results)) end
+  succeeded, results = {}, {}
+end
+
+local paused
+local function is_paused()
+  if paused == nil then paused = call('EXISTS', P .. 'paused') == 1 end
+  return paused
 end
 
 local function is_ready(kind)
@@ -236,18 +291,15 @@ end
 local function under_limit(kind)
   local limit = call('HGET', P .. 'limits', kind)
   if not limit then return true end
-  local running = number(call('HGET', P .. 'counts', 'r:' .. kind), 0) + (counts['r:' .. kind] or 0)
-  return running < tonumber(limit)
+  return running_of(kind) < tonumber(limit)
 end
 
 -- Leaves a marker for each type that has something to claim, unless there is one.
 local function flush_wakes()
-  local paused
   for kind, why in pairs(wakes) do
     local key = P .. 'wake:' .. kind
-    if call('LLEN', key) == 0 then
-      if paused == nil then paused = call('EXISTS', P .. 'paused') == 1 end
-      if why == 'due' or (not paused and is_ready(kind) and under_limit(kind)) then
+    if why and call('LLEN', key) == 0 then
+      if why == 'due' or (not is_paused() and is_ready(kind) and under_limit(kind)) then
         call('RPUSH', key, '1')
       end
     end
@@ -260,14 +312,16 @@ local function flush()
   flush_succeeded()
   flush_gone()
   flush_wakes()
-  for field, by in pairs(counts) do
-    if by ~= 0 then call('HINCRBY', P .. 'counts', field, by) end
+  for kind, of in pairs(counts) do
+    for state, by in pairs(of) do
+      if by ~= 0 then call('HINCRBY', P .. 'counts', state .. ':' .. kind, by) end
+    end
   end
 end
 
 -- Succeeded and cancelled tasks hold no serial line.
 local function drop_done(id, state)
-  local kind = call('HGET', P .. 't:' .. id, 'y')
+  local kind = call('HGET', RECORD .. id, 'y')
   if not kind then return end
   bump(state, kind, -1)
   gone[#gone + 1] = id
@@ -275,7 +329,9 @@ end
 
 local function trim_list(name, state, keep, keep_ms)
   local key, old, budget = P .. name, now - keep_ms, TURN
-  local excess = math.min(call('LLEN', key) - keep, TURN)
+  local length = call('LLEN', key)
+  if length == 0 then return end
+  local excess = math.min(length - keep, TURN)
   if excess > 0 then
     for _, id in ipairs(call('LPOP', key, excess)) do drop_done(id, state) end
     budget = TURN - excess
@@ -283,7 +339,7 @@ local function trim_list(name, state, keep, keep_ms)
   for _ = 1, budget do
     local id = call('LINDEX', key, 0)
     if not id then return end
-    local updated = call('HGET', P .. 't:' .. id, 'u')
+    local updated = call('HGET', RECORD .. id, 'u')
     if updated and tonumber(updated) > old then return end
     call('LPOP', key)
     drop_done(id, state)
@@ -294,21 +350,24 @@ local function trim(keep, keep_ms, keep_dead, keep_dead_ms)
   flush_succeeded()
   trim_list('succeeded', 's', keep, keep_ms)
   trim_list('cancelled', 'c', keep, keep_ms)
-  local excess = call('ZCARD', P .. 'dead') - keep_dead
+  local excess
   for _ = 1, TURN do
-    local head = call('ZRANGE', P .. 'dead', 0, 0, 'WITHSCORES')
-    if not head[1] or (excess <= 0 and head[2] + keep_dead_ms > now) then return end
-    call('ZREM', P .. 'dead', head[1])
+    local oldest = call('ZRANGE', P .. 'dead', '0', '0', 'WITHSCORES')
+    if not oldest[1] then return end
+    excess = excess or call('ZCARD', P .. 'dead') - keep_dead
+    if excess <= 0 and oldest[2] + keep_dead_ms > now then return end
+    call('ZREM', P .. 'dead', oldest[1])
     excess = excess - 1
-    local r = load(head[1])
+    local r = load(oldest[1])
     if r then forget(r) end
   end
 end
 
 -- Gives back what the owner whose lease ended first held.
 local function reap_one()
-  local owner = call('ZRANGEBYSCORE', P .. 'owners', '-inf', now, 'LIMIT', 0, 1)[1]
-  if not owner then return 0 end
+  local ends = head('owners')
+  if not ends or ends > now then return 0 end
+  local owner = call('ZRANGE', P .. 'owners', '0', '0')[1]
   local ids = call('HKEYS', P .. 'run:' .. owner)
   table.sort(ids)
   local count = math.min(#ids, TURN)
@@ -317,14 +376,16 @@ local function reap_one()
     if r then lose(r, 'the lease of worker ' .. owner .. ' ended', false) end
   end
   flush_left()
-  if #ids == 0 then call('ZREM', P .. 'owners', owner) end
+  if count == #ids then end_lease(owner) end
   return count
 end
 
 local function promote_from(set)
-  local ids = call('ZRANGEBYSCORE', P .. set, '-inf', now, 'LIMIT', 0, TURN)
-  if #ids == 0 then return 0 end
+  local due = head(set)
+  if not due or due > now then return 0 end
+  local ids = call('ZRANGEBYSCORE', P .. set, '-inf', NOW, 'LIMIT', '0', TURN)
   call('ZREM', P .. set, unpack(ids))
+  heads[set] = nil
   for _, id in ipairs(ids) do
     local r = load(id)
     if r then admit(r) end
@@ -333,7 +394,7 @@ local function promote_from(set)
 end
 
 local function promote()
-  local keys = call('ZRANGEBYSCORE', P .. 'windows', '-inf', now, 'LIMIT', 0, TURN)
+  local keys = call('ZRANGEBYSCORE', P .. 'windows', '-inf', NOW, 'LIMIT', '0', TURN)
   if #keys > 0 then
     call('HDEL', P .. 'unique', unpack(keys))
     call('ZREM', P .. 'windows', unpack(keys))
@@ -344,8 +405,8 @@ end
 local function next_due()
   local due
   for _, set in ipairs({ 'scheduled', 'retry', 'owners' }) do
-    local head = call('ZRANGE', P .. set, 0, 0, 'WITHSCORES')[2]
-    if head and (not due or tonumber(head) < due) then due = tonumber(head) end
+    local first = head(set)
+    if first and (not due or first < due) then due = first end
   end
   return due
 end
@@ -354,44 +415,43 @@ end
 local payloads = {}
 local function enqueue(at)
   local id, kind, payload, media, max, level, delay, unique, window, serial, hold, trace =
-    ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], tonumber(ARGV[at + 6]),
+    ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6],
     ARGV[at + 7], ARGV[at + 8], ARGV[at + 9], ARGV[at + 10], ARGV[at + 11]
-  if call('EXISTS', P .. 't:' .. id) == 1 then return 'E' end
+  if call('EXISTS', RECORD .. id) == 1 then return 'E' end
   if unique ~= '' then
     local taken = take_unique(unique, id)
     if taken ~= true then return 'D' .. taken end
   end
   local r = { id = id, y = kind, p = level }
-  local fields = { 's', '', 'y', kind, 'c', now }
-  local function add(field, value, default)
-    if value ~= default then
-      fields[#fields + 1] = field
-      fields[#fields + 1] = value
-    end
+  local fields = { 's', '', 'y', kind, 'c', NOW }
+  local function add(field, value)
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
   end
   if serial ~= '' then r.q = serial end
   local to
-  if delay > 0 then
+  if delay ~= '0' then
     to = 'w'
-    schedule('scheduled', r, now + delay)
-    add('n', now + delay)
+    local due = now + tonumber(delay)
+    schedule('scheduled', r, due)
+    add('n', text(due))
   else
     to = join_serial(r)
     if to == 'q' then line_up(r) end
   end
   fields[2] = to
-  add('m', max, '5')
-  add('p', level, '1')
-  add('q', serial, '')
-  add('h', hold, '')
-  add('i', unique, '')
+  if max ~= '5' then add('m', max) end
+  if level ~= '1' then add('p', level) end
+  if serial ~= '' then add('q', serial) end
+  if hold ~= '' then add('h', hold) end
+  if unique ~= '' then add('i', unique) end
   if window ~= '' then
     add('w', window)
-    add('v', now + tonumber(window))
+    add('v', text(now + tonumber(window)))
   end
-  add('T', trace, '')
-  add('C', media, '')
-  call('HSET', P .. 't:' .. id, unpack(fields))
+  if trace ~= '' then add('T', trace) end
+  if media ~= '' then add('C', media) end
+  call('HSET', RECORD .. id, unpack(fields))
   payloads[#payloads + 1] = id
   payloads[#payloads + 1] = payload
   bump(to, kind, 1)
@@ -405,7 +465,22 @@ end
 
 -- The claim on a running task, as an array.
 local function claim_of(r, payload)
-  return { r.id, r.k, r.y, payload or '', r.C or '', number(r.a, 0), number(r.r, 0), number(r.m, 5), r.c, r.T or '' }
+  return { r.id, r.k, r.y, payload or '', r.C or '', number(r.a, 0), runs_of(r), number(r.m, 5), r.c, r.T or '' }
+end
+
+-- What run:<owner> holds of a task: its token, a mark, its type. The mark is '!' if its record has to be read when it
+-- ends: it has a key, a step, progress, a waiter or a cancel. Without, a success needs the record for nothing.
+local function held_as(r)
+  local is_plain = not (r.q or r.i or r.W or r.S or r.P or r.x)
+  return r.k .. (is_plain and ' ' or '!') .. r.y
+end
+
+-- Sets a field of a record that makes it one to be read when it ends.
+local function mark(r, field)
+  if r[field] then return end
+  r[field] = '1'
+  call('HSET', RECORD .. r.id, field, '1')
+  if r.s == 'r' then call('HSET', P .. 'run:' .. r.o, r.id, held_as(r)) end
 end
 
 local function is_released(owner)
