@@ -140,16 +140,24 @@ pub(crate) fn write_back(path: &Path, config: &Config) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    let parent = path.parent().unwrap_or(Path::new("/"));
+    replace_file(&path, &rewrite(&old, config))
+}
+
+/// Replaces a file atomically; a new one is for its owner alone.
+pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
     let mut file = tempfile::Builder::new()
         .prefix(".kumi-config-")
         .tempfile_in(parent)?;
-    file.write_all(&rewrite(&old, config))?;
-    if let Ok(old) = fs::metadata(&path) {
+    file.write_all(text)?;
+    if let Ok(old) = fs::metadata(path) {
         file.as_file().set_permissions(old.permissions())?;
     }
     file.as_file().sync_all()?;
-    file.persist(&path).map_err(|error| error.error)?;
+    file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! What the engine may ask of the front: clocks, live configuration, facts, a turn for others.
 
 use crate::allocator;
-use crate::config_file::write_back;
+use crate::config_file::{replace_file, write_back};
 use crate::descriptors;
 use crate::front::{EngineIo, Front};
 use crate::listen::{self, Listener};
@@ -9,9 +9,10 @@ use crate::rdb_file;
 use kumi_store::config::Settings;
 use kumi_store::{ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, Store};
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 impl Host for Front {
@@ -94,6 +95,19 @@ impl Host for Front {
 
     fn purge_memory(&mut self) {
         allocator::collect(true);
+    }
+
+    fn read_file(&mut self, path: &[u8]) -> Result<Vec<u8>, String> {
+        std::fs::read(OsStr::from_bytes(path)).map_err(|error| plain(&error))
+    }
+
+    fn write_file(&mut self, path: &[u8], text: &[u8]) -> Result<(), String> {
+        replace_file(Path::new(OsStr::from_bytes(path)), text).map_err(|error| plain(&error))
+    }
+
+    fn fill_random(&mut self, bytes: &mut [u8]) -> bool {
+        let source = std::fs::File::open("/dev/urandom");
+        source.is_ok_and(|mut source| source.read_exact(bytes).is_ok())
     }
 
     fn sleep(&mut self, time: Duration) {

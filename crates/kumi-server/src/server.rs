@@ -78,6 +78,12 @@ pub enum ServerError {
         /// What is wrong with it, and where.
         error: String,
     },
+    /// The users of the configuration or of its ACL file are not valid. Nothing was served.
+    #[error("{reason}")]
+    Users {
+        /// Which line is wrong, and why.
+        reason: String,
+    },
     /// A defect in the engine: it panicked in the middle of a change, so that its data cannot be
     /// trusted any more. The log has the panic with its backtrace.
     #[error("the engine panicked in the middle of a change; its data cannot be trusted")]
@@ -126,6 +132,9 @@ pub fn run(
     let mut front = Front::new(config, listeners, shutdown.clone())?;
     let now = front.clock.read();
     let mut store = Store::new(engine, fastrand::Rng::new(), now);
+    store
+        .load_users(&mut front)
+        .map_err(|reason| ServerError::Users { reason })?;
     if keeps_files {
         rdb_file::load(&mut store)?;
     }

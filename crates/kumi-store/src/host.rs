@@ -137,6 +137,27 @@ pub trait Host {
     /// Has the allocator give free memory back to the system (MEMORY PURGE).
     fn purge_memory(&mut self) {}
 
+    /// Reads a whole file (ACL LOAD).
+    ///
+    /// # Errors
+    /// Why it cannot be read, in words for the client.
+    fn read_file(&mut self, _path: &[u8]) -> Result<Vec<u8>, String> {
+        Err("there are no files here".to_owned())
+    }
+
+    /// Replaces a file as a whole (ACL SAVE).
+    ///
+    /// # Errors
+    /// Why it cannot be written, in words for the client.
+    fn write_file(&mut self, _path: &[u8], _text: &[u8]) -> Result<(), String> {
+        Err("there are no files here".to_owned())
+    }
+
+    /// Fills a buffer with bytes that cannot be guessed (ACL GENPASS). False if the host has none.
+    fn fill_random(&mut self, _bytes: &mut [u8]) -> bool {
+        false
+    }
+
     /// Stops the engine's thread (DEBUG SLEEP).
     fn sleep(&mut self, time: Duration);
 

@@ -4,6 +4,7 @@
 //! keyword) and how to go on from there (a range with a step, or a count that is an argument
 //! itself). COMMAND, ACL rules, client tracking and the prefetch of a batch read the same specs.
 
+use crate::command::Command;
 use kumi_resp::Args;
 
 /// What happens to the keys of a spec, as COMMAND INFO names it.
@@ -158,6 +159,19 @@ impl KeySpec {
     /// Whether its arguments are keys of the keyspace.
     pub(crate) const fn names_keys(&self) -> bool {
         self.flags & key::NOT_KEY == 0
+    }
+
+    /// What a request does to the keys of the spec. SET is the one command whose options decide it.
+    pub(crate) fn flags_in(&self, row: &Command, request: Args<'_>) -> u16 {
+        if row.name != "set" {
+            return self.flags;
+        }
+        let mut options = request.iter().skip(3);
+        if options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
+            key::RW | key::ACCESS | key::UPDATE
+        } else {
+            key::OW | key::UPDATE
+        }
     }
 
     /// The positions of the keys in a request. None if the request contradicts the spec: a number

@@ -3,6 +3,7 @@
 //! A [`Store`] holds the data and the sessions. The front that runs it owns the [`Outputs`], hands
 //! in requests and clock readings, writes the output and carries out the effects it asks for.
 
+mod acl;
 mod bits;
 mod cmd;
 mod command;

@@ -4,11 +4,13 @@
 
 mod reply_buffer;
 
+use crate::acl::UserId;
 use crate::command::CommandId;
 use crate::waiting::KeyWait;
 use kumi_resp::{OwnedArgs, Protocol};
 pub(crate) use reply_buffer::{ReplyBuffer, ResizePolicy};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A handle on a session. It goes stale when the session ends: later use finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,6 +135,8 @@ pub(crate) struct Session {
     pub(crate) db: usize,
     pub(crate) protocol: Protocol,
     pub(crate) authenticated: bool,
+    pub(crate) user: UserId,
+    pub(crate) user_name: Arc<[u8]>,
     pub(crate) monitor: bool,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
@@ -160,7 +164,14 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(slot: u32, id: u64, peer: Peer, authenticated: bool, now_ms: u64) -> Self {
+    pub(crate) fn new(
+        slot: u32,
+        id: u64,
+        peer: Peer,
+        authenticated: bool,
+        user_name: Arc<[u8]>,
+        now_ms: u64,
+    ) -> Self {
         Self {
             key: SessionKey {
                 slot,
@@ -178,6 +189,8 @@ impl Session {
             db: 0,
             protocol: Protocol::Resp2,
             authenticated,
+            user: UserId::DEFAULT,
+            user_name,
             monitor: false,
             no_evict: false,
             no_touch: false,
@@ -273,14 +286,20 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn add(&mut self, peer: Peer, authenticated: bool, now_ms: u64) -> SessionKey {
+    pub(crate) fn add(
+        &mut self,
+        peer: Peer,
+        authenticated: bool,
+        user_name: Arc<[u8]>,
+        now_ms: u64,
+    ) -> SessionKey {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
         });
         self.last_id += 1;
         self.len += 1;
-        let session = Session::new(slot, self.last_id, peer, authenticated, now_ms);
+        let session = Session::new(slot, self.last_id, peer, authenticated, user_name, now_ms);
         let key = session.key;
         self.slots[slot as usize] = Some(Box::new(session));
         key
@@ -338,9 +357,9 @@ mod tests {
     #[test]
     fn a_stale_key_finds_nothing_after_its_slot_is_reused() {
         let mut sessions = Sessions::default();
-        let first = sessions.add(Peer::default(), true, 0);
+        let first = sessions.add(Peer::default(), true, Arc::default(), 0);
         assert!(sessions.remove(first).is_some());
-        let second = sessions.add(Peer::default(), true, 0);
+        let second = sessions.add(Peer::default(), true, Arc::default(), 0);
         assert_eq!(first.slot, second.slot);
         assert!(sessions.get(first).is_none());
         assert!(sessions.remove(first).is_none());

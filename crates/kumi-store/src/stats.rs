@@ -97,7 +97,8 @@ pub(crate) struct Stats {
     pub(crate) peak_memory_us: u64,
     pub(crate) output_limit_disconnections: u64,
     pub(crate) query_limit_disconnections: u64,
-    pub(crate) auth_denied: u64,
+    /// What was denied, by reason: command, key, channel, password.
+    pub(crate) denied: [u64; 4],
     pub(crate) ops_rate: Rate,
     pub(crate) input_rate: Rate,
     pub(crate) output_rate: Rate,

@@ -24,10 +24,12 @@ pub(crate) mod ctx;
 pub(crate) mod delivery;
 mod dispatch;
 pub(crate) mod parts;
+mod permission;
 mod persistence;
 mod telemetry;
 pub(crate) mod waiting;
 
+use crate::acl::Acl;
 use crate::cmd;
 use crate::command::CommandIndex;
 use crate::config::Config;
@@ -102,6 +104,7 @@ pub struct Store {
     pub(crate) config: Config,
     pub(crate) index: CommandIndex,
     pub(crate) keyspace: Keyspace,
+    pub(crate) acl: Acl,
     pub(crate) clients: Clients,
     pub(crate) pubsub: Pubsub,
     pub(crate) scripts: Scripts,
@@ -129,6 +132,7 @@ impl Store {
         let run_id = (0..40).map(|_| rng.digit(16)).collect();
         let mut store = Self {
             keyspace,
+            acl: Acl::new(&index),
             clients: Clients::default(),
             pubsub: Pubsub::default(),
             telemetry: Telemetry::new(index.len(), run_id, now),
@@ -156,6 +160,8 @@ impl Store {
     /// Copies what the parts need at hand out of the configuration.
     pub(crate) fn load_settings(&mut self) {
         let settings = self.config.settings();
+        self.acl.follow_requirepass(settings.requirepass.as_deref());
+        self.clients.open = self.acl.default_is_open();
         self.keyspace.notify = settings.notify;
         self.keyspace.limits = DataLimits {
             max_keys: usize::try_from(settings.max_keys).unwrap_or(usize::MAX),
@@ -176,8 +182,8 @@ impl Store {
     pub fn connect(&mut self, peer: Peer, now: Now) -> SessionKey {
         self.now = now;
         self.telemetry.stats.total_connections += 1;
-        let authenticated = self.config.settings().requirepass.is_none();
-        self.clients.add(peer, authenticated, now.unix_ms())
+        let name = permission::default_name(&self.acl);
+        self.clients.add(peer, name, now.unix_ms())
     }
 
     /// The connection is gone; everything held for it goes too.
@@ -203,7 +209,7 @@ impl Store {
         let settings = self.config.settings();
         Limits {
             max_bulk_len: settings.proto_max_bulk_len,
-            authenticated: self.clients.is_trusted(key, settings),
+            authenticated: self.clients.is_trusted(key),
             ..Limits::default()
         }
     }

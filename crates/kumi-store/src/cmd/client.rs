@@ -1,6 +1,7 @@
 //! CLIENT: what the server knows of its clients, and what it does with them.
 
 use super::{help, parse};
+use crate::acl::UserId;
 use crate::command::{Command, CommandIndex, Group, category, flag};
 use crate::ctx::{Ctx, Parts};
 use crate::error::{CommandError, CommandResult};
@@ -236,6 +237,7 @@ struct Victims<'a> {
     kind: Option<ClientType>,
     addr: Option<&'a [u8]>,
     laddr: Option<&'a [u8]>,
+    user: Option<UserId>,
     spare: Option<SessionKey>,
 }
 
@@ -249,6 +251,7 @@ impl Victims<'_> {
             && self
                 .laddr
                 .is_none_or(|laddr| session.peer.laddr.as_bytes() == laddr)
+            && self.user.is_none_or(|user| session.user == user)
             && self.spare != Some(session.key)
     }
 }
@@ -287,7 +290,7 @@ fn kill(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-fn victims<'a>(ctx: &Ctx<'_>, args: Args<'a>) -> Result<Victims<'a>, CommandError> {
+fn victims<'a>(ctx: &mut Ctx<'_>, args: Args<'a>) -> Result<Victims<'a>, CommandError> {
     let mut victims = Victims {
         spare: Some(ctx.session),
         ..Victims::default()
@@ -307,11 +310,11 @@ fn victims<'a>(ctx: &Ctx<'_>, args: Args<'a>) -> Result<Victims<'a>, CommandErro
             b"TYPE" => victims.kind = Some(client_type(value)?),
             b"ADDR" => victims.addr = Some(value),
             b"LADDR" => victims.laddr = Some(value),
-            b"USER" if value == b"default" => {}
             b"USER" => {
-                return Err(CommandError::new(
-                    [b"ERR No such user '", value, b"'"].concat(),
-                ));
+                let user = ctx.acl().find(value).ok_or_else(|| {
+                    CommandError::new([b"ERR No such user '", value, b"'"].concat())
+                })?;
+                victims.user = Some(user);
             }
             b"SKIPME" if value.eq_ignore_ascii_case(b"yes") => victims.spare = Some(ctx.session),
             b"SKIPME" if value.eq_ignore_ascii_case(b"no") => victims.spare = None,
@@ -530,6 +533,18 @@ pub(super) fn is_printable_name(name: &[u8]) -> bool {
     name.iter().all(|byte| (b'!'..=b'~').contains(byte))
 }
 
+impl Ctx<'_> {
+    /// This session's line in CLIENT LIST.
+    pub(crate) fn describe_session(&mut self) -> Vec<u8> {
+        let (key, now_ms) = (self.session, self.now.unix_ms());
+        let parts = self.parts();
+        let session = parts.clients.sessions.get(key);
+        session.map_or_else(Vec::new, |session| {
+            describe(session, parts.index, parts.reply.outputs(), now_ms)
+        })
+    }
+}
+
 /// A session's line in CLIENT LIST.
 fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: u64) -> Vec<u8> {
     let multi = session.multi.as_ref();
@@ -549,7 +564,7 @@ fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: 
     line.extend_from_slice(&session.name);
     line.extend_from_slice(
         format!(
-            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={events} cmd={command} user=default redir=-1 resp={} lib-name=",
+            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} lib-name=",
             seconds(session.created_ms),
             seconds(session.last_active_ms),
             flag_letters(session),
@@ -566,6 +581,7 @@ fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: 
             output.more_chunks,
             output.more_memory,
             session.heap_bytes() + output.memory,
+            String::from_utf8_lossy(&session.user_name),
             if session.protocol == Protocol::Resp3 { 3 } else { 2 },
         )
         .as_bytes(),

@@ -119,6 +119,7 @@ fn resetstat(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn rewrite(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    ctx.note_users_for_rewrite();
     let parts = ctx.parts();
     let written = parts.host.rewrite_config(parts.config);
     written.map_err(|text| CommandError::new(format!("ERR {text}")))?;

@@ -1,10 +1,11 @@
 //! The connection itself: PING, ECHO, HELLO, AUTH, SELECT, QUIT, RESET.
 //!
-//! There is one user, `default`, whose password is `requirepass`. ACL users come later.
+//! Users are in `acl/`; `requirepass` is the default user's password.
 
 use super::client::is_printable_name;
 use super::parse;
 use crate::REDIS_VERSION;
+use crate::acl::Reason;
 use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
@@ -207,7 +208,7 @@ fn greet(ctx: &mut Ctx<'_>) {
 fn auth(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     match args.len() {
         2 => {
-            if ctx.settings().requirepass.is_none() {
+            if ctx.acl().default_is_open() {
                 return Err(CommandError::fixed(
                     "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
                 ));
@@ -222,29 +223,14 @@ fn auth(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn authenticate(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> CommandResult {
-    let known = user == b"default";
-    let right = match &ctx.settings().requirepass {
-        None => true,
-        Some(expected) => equal_in_constant_time(expected, password),
-    };
-    if !known || !right {
-        ctx.telemetry().stats.auth_denied += 1;
-        return Err(CommandError::fixed(
-            "WRONGPASS invalid username-password pair or user is disabled.",
-        ));
+    if let Some(id) = ctx.acl().authenticate(user, password) {
+        ctx.become_user(id);
+        return Ok(());
     }
-    ctx.session().authenticated = true;
-    Ok(())
-}
-
-/// Compares in constant time, so that the time it takes does not reveal the password.
-fn equal_in_constant_time(expected: &[u8], given: &[u8]) -> bool {
-    let mut difference = expected.len() ^ given.len();
-    for (position, &byte) in given.iter().enumerate() {
-        let wanted = expected.get(position).copied().unwrap_or(0);
-        difference |= usize::from(std::hint::black_box(byte ^ wanted));
-    }
-    difference == 0
+    ctx.log_denial(Reason::Auth, b"AUTH".to_vec(), user.to_vec());
+    Err(CommandError::fixed(
+        "WRONGPASS invalid username-password pair or user is disabled.",
+    ))
 }
 
 fn select(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -271,7 +257,6 @@ fn reset(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     ctx.discard_transaction();
     ctx.unsubscribe_everything();
     ctx.clients().monitors.retain(|&other| other != key);
-    let authenticated = ctx.settings().requirepass.is_none();
     let session = ctx.session();
     session.monitor = false;
     session.no_evict = false;
@@ -280,7 +265,7 @@ fn reset(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     session.name.clear();
     session.db = 0;
     session.protocol = Protocol::Resp2;
-    session.authenticated = authenticated;
+    ctx.become_default();
     ctx.db = 0;
     ctx.reply.set_protocol(Protocol::Resp2);
     ctx.reply.keep();
@@ -290,17 +275,12 @@ fn reset(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Origin;
     use crate::store::Flow;
     use crate::testing::Lab;
 
     fn with_password() -> Lab {
         let mut lab = Lab::new();
-        let _changes = lab
-            .store
-            .config
-            .set_many(&[(b"requirepass", b"secret")], Origin::Startup)
-            .expect("a valid directive");
+        lab.configure("requirepass", "secret");
         lab.client = lab.connect();
         lab
     }

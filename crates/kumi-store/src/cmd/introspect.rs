@@ -235,7 +235,7 @@ fn keys_of<'a>(index: &CommandIndex, request: Args<'a>) -> Result<Vec<KeyUse<'a>
     }
     let mut keys = Vec::new();
     for spec in row.keys.iter().filter(|spec| spec.names_keys()) {
-        let flags = key::names(flags_in(row, spec, request));
+        let flags = key::names(spec.flags_in(row, request));
         let positions = spec.positions(request).ok_or(CommandError::fixed(
             "ERR Invalid arguments specified for command",
         ))?;
@@ -243,19 +243,6 @@ fn keys_of<'a>(index: &CommandIndex, request: Args<'a>) -> Result<Vec<KeyUse<'a>
         keys.extend(named.map(|key| (key, flags.clone())));
     }
     Ok(keys)
-}
-
-/// What a request does to the keys of a spec. SET is the one command whose options decide it.
-fn flags_in(row: &Command, spec: &KeySpec, request: Args<'_>) -> u16 {
-    if row.name != "set" {
-        return spec.flags;
-    }
-    let mut options = request.iter().skip(3);
-    if options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
-        key::RW | key::ACCESS | key::UPDATE
-    } else {
-        key::OW | key::UPDATE
-    }
 }
 
 /// A set of status words.

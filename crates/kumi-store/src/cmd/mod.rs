@@ -1,6 +1,7 @@
 //! The commands, a file per family. Each file opens with its rows; the functions follow in the
 //! same order. To find a command, open its family; to add one, write a row and a function.
 
+mod acl;
 mod bitmaps;
 mod client;
 mod config;
@@ -41,6 +42,7 @@ use crate::command::Command;
 /// Every row there is.
 pub(crate) const FAMILIES: &[&[Command]] = &[
     connection::COMMANDS,
+    acl::COMMANDS,
     client::COMMANDS,
     strings::COMMANDS,
     hashes::COMMANDS,

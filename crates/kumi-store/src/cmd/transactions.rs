@@ -3,6 +3,7 @@
 //! Dispatch queues commands, after the checks that every command passes: a command that fails them
 //! gets an error at once, and EXEC then fails with EXECABORT.
 
+use crate::acl::Denied;
 use crate::command::{Command, CommandId, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
@@ -115,10 +116,29 @@ fn run_queued(ctx: &mut Ctx<'_>, commands: &[(CommandId, OwnedArgs)]) {
     ctx.in_exec = true;
     ctx.reply.array(commands.len());
     for (id, args) in commands {
-        ctx.call(*id, args.as_args());
+        // The user's rules may have changed since the command was queued.
+        match ctx.check_permission(*id, args.as_args()) {
+            Ok(()) => ctx.call(*id, args.as_args()),
+            Err((denied, _)) => refuse_queued(ctx, *id, denied),
+        }
     }
     ctx.in_exec = false;
     ctx.mark_propagated();
+}
+
+fn refuse_queued(ctx: &mut Ctx<'_>, id: CommandId, denied: Denied) {
+    let reason = match denied {
+        Denied::Command => "no permission to execute the command or subcommand",
+        Denied::Key(_) => "no permission to touch the specified keys",
+        Denied::Channel(_) => {
+            "no permission to access one of the channels used as arguments to the command"
+        }
+    };
+    let error = CommandError::new(format!(
+        "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: {reason}"
+    ));
+    ctx.telemetry().stats.count_rejected(Some(id), &error);
+    ctx.reply.error(error.as_bytes());
 }
 
 fn discard(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {

@@ -176,7 +176,6 @@ const FIXED: Mutability = Mutability::Immutable;
 
 use Standing::{Inert, Live, Refused};
 
-const ACLS: &str = "there are no users but the default one yet";
 const APPEND_ONLY: &str = "there is no append-only file yet";
 const CLUSTER: &str = "kumi-server is no node of a Redis Cluster";
 const DEFRAG: &str = "memory is not moved about while the server runs";
@@ -312,12 +311,9 @@ pub const TABLE: &[Directive] = &[
     row("active-defrag-max-scan-fields", int(1, I64), "1000", SET, Inert(DEFRAG)),
 
     // Users.
-    row("aclfile", TEXT, "", FIXED, Refused {
-        when: |v| !v.bytes().is_empty(),
-        why: "kumi has no users but the default one yet: without the rules of this file, everybody could do everything",
-    }),
-    row("acllog-max-len", int(0, I64), "128", SET, Inert(ACLS)),
-    row("acl-pubsub-default", Kind::Choice(&["allchannels", "resetchannels"]), "resetchannels", SET, Inert(ACLS)),
+    row("aclfile", TEXT, "", FIXED, Live(|s, v| s.aclfile = v.optional_bytes())),
+    row("acllog-max-len", int(0, I64), "128", SET, Live(|s, v| s.acl_log_max_len = v.number())),
+    row("acl-pubsub-default", Kind::Choice(&["allchannels", "resetchannels"]), "resetchannels", SET, Live(|s, v| s.acl_pubsub_all_channels = v.index() == 0)),
 
     // Snapshots.
     row("save", Kind::Special(Special::Save), "", SET, Refused { when: |v| *v != Value::SavePoints(Vec::new()), why: NO_SNAPSHOTS }),

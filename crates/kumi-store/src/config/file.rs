@@ -241,6 +241,11 @@ impl Config {
             return Ok(Loaded::Nothing);
         };
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        if name.eq_ignore_ascii_case(b"user") && !values.is_empty() {
+            // A name or rule has no blanks, so the words make the line again.
+            self.users.push(values.join(&b' '));
+            return Ok(Loaded::Set);
+        }
         let Some((row, _)) = find(name) else {
             return load_valueless(name, &values).map_err(|reason| wrong(reason.into()));
         };
@@ -261,13 +266,6 @@ fn load_valueless(name: &[u8], values: &[&[u8]]) -> Result<Loaded, &'static str>
         (b"include", [path]) => Ok(Loaded::Include(path.to_vec())),
         // Redis has removed these directives and ignores them.
         (b"list-max-ziplist-entries" | b"list-max-ziplist-value", [_]) => Ok(Loaded::Nothing),
-        (b"user", [user, rules @ ..]) if gives_the_default_user_everything(user, rules) => {
-            Ok(Loaded::Nothing)
-        }
-        (b"user", [_, ..]) => Err(
-            "kumi has only the default user yet: without this rule, a client could do what the rule forbids. \
-             For a password, use requirepass",
-        ),
         (b"rename-command", [_, _]) => Err(
             "kumi does not rename commands yet: the command you want out of reach would stay within it",
         ),
@@ -277,26 +275,4 @@ fn load_valueless(name: &[u8], values: &[&[u8]]) -> Result<Loaded, &'static str>
         (b"sentinel", _) => Err("sentinel directive while not in sentinel mode"),
         _ => Err("Bad directive or wrong number of arguments"),
     }
-}
-
-/// The rules Redis gives the default user by itself, in any of their spellings.
-fn gives_the_default_user_everything(user: &[u8], rules: &[&[u8]]) -> bool {
-    const HARMLESS: [&[u8]; 9] = [
-        b"on",
-        b"nopass",
-        b"sanitize-payload",
-        b"~*",
-        b"allkeys",
-        b"&*",
-        b"allchannels",
-        b"+@all",
-        b"allcommands",
-    ];
-    let known = |rule: &&[u8]| {
-        HARMLESS
-            .iter()
-            .any(|harmless| harmless.eq_ignore_ascii_case(rule))
-    };
-    let has = |wanted: &[u8]| rules.iter().any(|rule| rule.eq_ignore_ascii_case(wanted));
-    user == b"default" && rules.iter().all(known) && has(b"on") && has(b"nopass")
 }

@@ -155,6 +155,8 @@ pub struct Config {
     given: Vec<bool>,
     /// The typed values of live rows; updated with `values` at every change.
     settings: Settings,
+    /// The `user` lines, each without that word.
+    users: Vec<Vec<u8>>,
 }
 
 impl Default for Config {
@@ -164,6 +166,16 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The `user` lines, each without that word.
+    pub fn users(&self) -> &[Vec<u8>] {
+        &self.users
+    }
+
+    /// Replaces the `user` lines that CONFIG REWRITE writes.
+    pub(crate) fn set_users(&mut self, lines: Vec<Vec<u8>>) {
+        self.users = lines;
+    }
+
     /// Every directive at its default.
     pub fn new() -> Self {
         let values: Vec<Value> = TABLE.iter().map(Directive::default_value).collect();
@@ -175,6 +187,7 @@ impl Config {
             given: vec![false; values.len()],
             values,
             settings,
+            users: Vec::new(),
         }
     }
 

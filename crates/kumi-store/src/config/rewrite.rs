@@ -38,6 +38,12 @@ pub fn rewrite(old: &[u8], config: &Config) -> Vec<u8> {
         added.extend(place(directive, &config.values[row], mine));
     }
 
+    let users = config
+        .users()
+        .iter()
+        .map(|line| [b"user ".as_slice(), line].concat());
+    added.extend(users);
+
     let mut text: Vec<Vec<u8>> = lines.into_iter().flat_map(|line| line.becomes).collect();
     if !added.is_empty() && !text.iter().any(|line| line == HEADING) {
         if !text.is_empty() {
@@ -101,9 +107,17 @@ impl OldLine {
             words.remove(0);
             Some((row, words))
         };
+        // All users are written anew.
+        let is_user = words::split(line)
+            .and_then(|words| Some(words.first()?.eq_ignore_ascii_case(b"user")))
+            .unwrap_or(false);
         Self {
             sets: sets(),
-            becomes: vec![line.to_vec()],
+            becomes: if is_user {
+                Vec::new()
+            } else {
+                vec![line.to_vec()]
+            },
         }
     }
 }

@@ -80,6 +80,12 @@ pub struct Settings {
     pub hz: u32,
     /// Other clients get BUSY errors after a script or long command has run for this long.
     pub busy_reply_threshold_ms: u64,
+    /// `aclfile`; none if users are not kept in a file.
+    pub aclfile: Option<Vec<u8>>,
+    /// `acllog-max-len`
+    pub acl_log_max_len: usize,
+    /// `acl-pubsub-default`: new users may use all channels.
+    pub acl_pubsub_all_channels: bool,
     /// The connections that may use DEBUG.
     pub enable_debug_command: Access,
     /// The connections that may CONFIG SET a protected directive.
@@ -253,6 +259,9 @@ impl Settings {
             latency_percentiles: Vec::new(),
             hz: 0,
             busy_reply_threshold_ms: 0,
+            aclfile: None,
+            acl_log_max_len: 0,
+            acl_pubsub_all_channels: false,
             enable_debug_command: Access::No,
             enable_protected_configs: Access::No,
             lazyfree_user_del: false,

@@ -13,7 +13,12 @@ struct Desk {
 
 impl Desk {
     fn with_limit(limit: usize) -> Self {
-        let key = Sessions::default().add(crate::session::Peer::default(), true, 0);
+        let key = Sessions::default().add(
+            crate::session::Peer::default(),
+            true,
+            std::sync::Arc::default(),
+            0,
+        );
         let mut outputs = Outputs::new();
         let slot = outputs.begin(key, limit);
         Self { outputs, key, slot }
@@ -229,10 +234,20 @@ fn pushes_to_the_running_session_follow_its_reply() {
 fn a_slot_shows_nothing_of_its_earlier_session() {
     let mut sessions = Sessions::default();
     let mut outputs = Outputs::new();
-    let earlier = sessions.add(crate::session::Peer::default(), true, 0);
+    let earlier = sessions.add(
+        crate::session::Peer::default(),
+        true,
+        std::sync::Arc::default(),
+        0,
+    );
     outputs.push(earlier, b"secret");
     sessions.remove(earlier);
-    let later = sessions.add(crate::session::Peer::default(), true, 0);
+    let later = sessions.add(
+        crate::session::Peer::default(),
+        true,
+        std::sync::Arc::default(),
+        0,
+    );
     assert_eq!((later.slot, outputs.pending(later)), (earlier.slot, 0));
     outputs.push(later, b"hello");
     assert_eq!(outputs.first_chunk(later), (&b"hello"[..], false));

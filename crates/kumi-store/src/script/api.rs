@@ -163,10 +163,12 @@ impl Bridge<'_, '_> {
             return raise(call, text);
         }
         let args = self.args.as_args();
-        if self.ctx.index().find_request(args).is_none() {
+        let Some(id) = self.ctx.index().find_request(args) else {
             return raise(call, "ERR Invalid command passed to redis.acl_check_cmd()");
-        }
-        call.push(Value::Bool(true));
+        };
+        let user = self.ctx.session().user;
+        let allowed = self.ctx.permission(user, id, args).is_ok();
+        call.push(Value::Bool(allowed));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 
 use super::run::{Invocation, Kind};
 use super::{Running, api, script_flag, values};
-use crate::command::{Command, flag};
+use crate::command::{Command, CommandId, flag};
 use crate::ctx::Ctx;
 use crate::error::CommandError;
 use kumi_lua::{Call, Error, Host, Value};
@@ -102,8 +102,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
 
     /// Runs the command in `args`; its reply is in the buffer for scripts.
     fn run_command(&mut self) -> Result<(), CommandError> {
-        let args = self.args.as_args();
-        let (id, row) = match self.ctx.index().resolve(args) {
+        let (id, row) = match self.ctx.index().resolve(self.args.as_args()) {
             Ok(id) => (id, self.ctx.index().get(id).row),
             Err((id, _)) => {
                 let text = match id {
@@ -116,23 +115,35 @@ impl<'c, 'a> Bridge<'c, 'a> {
             }
         };
         let denies_scripts = !self.ctx.scripts().deny_disabled;
-        if let Err(error) = self.admit(row, denies_scripts) {
+        if let Err(error) = self.admit(id, row, denies_scripts) {
             self.ctx.telemetry().stats.count_rejected(Some(id), &error);
             return Err(error);
         }
         self.wrote |= row.has(flag::WRITE);
         let session_reply = self.ctx.reply.redirect_to_script(self.protocol);
-        self.ctx.call(id, args);
+        self.ctx.call(id, self.args.as_args());
         self.ctx.reply.redirect_to_session(session_reply);
         Ok(())
     }
 
     /// Everything that can stop a command of a script.
-    fn admit(&self, row: &Command, denies_scripts: bool) -> Result<(), CommandError> {
+    fn admit(
+        &mut self,
+        id: CommandId,
+        row: &Command,
+        denies_scripts: bool,
+    ) -> Result<(), CommandError> {
         if denies_scripts && row.has(flag::NOSCRIPT) {
             return Err(CommandError::fixed(
                 "ERR This Redis command is not allowed from script",
             ));
+        }
+        let permission = self.ctx.check_permission(id, self.args.as_args());
+        if let Err((_, error)) = permission {
+            let reason = error.as_bytes();
+            let reason = reason.strip_prefix(b"NOPERM ").unwrap_or(reason);
+            let text = [b"NOPERM ACL failure in script: ", reason].concat();
+            return Err(CommandError::new(text));
         }
         if self.read_only && row.has(flag::WRITE | flag::MAY_REPLICATE) {
             return Err(CommandError::fixed(

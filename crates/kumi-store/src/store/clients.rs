@@ -7,6 +7,7 @@
 use crate::config::Settings;
 use crate::session::{Blocked, BlockedOn, Peer, ResizePolicy, Session, SessionKey, Sessions};
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// What a client may have waiting before it has authenticated.
 const UNAUTHENTICATED_OUTPUT_BYTES: u64 = 17 * 1024;
@@ -27,6 +28,8 @@ pub(crate) struct Clients {
     pub(crate) pause: Option<Pause>,
     /// Sessions with a command held back by a pause, in the order they came.
     pub(super) held: VecDeque<SessionKey>,
+    /// The default user needs no password.
+    pub(super) open: bool,
     /// How many sessions wait for something.
     pub(crate) blocked: usize,
     /// Blocked sessions by the time their wait ends, in nanoseconds of the steady clock.
@@ -50,8 +53,8 @@ impl Clients {
         self.least_output_limit = usize::try_from(least).unwrap_or(usize::MAX);
     }
 
-    pub(super) fn add(&mut self, peer: Peer, authenticated: bool, now_ms: u64) -> SessionKey {
-        let key = self.sessions.add(peer, authenticated, now_ms);
+    pub(super) fn add(&mut self, peer: Peer, user_name: Arc<[u8]>, now_ms: u64) -> SessionKey {
+        let key = self.sessions.add(peer, self.open, user_name, now_ms);
         self.count_bytes(key);
         key
     }
@@ -122,9 +125,9 @@ impl Clients {
     }
 
     /// Whether a session may do more than authenticate: it has, or no password is asked for now.
-    pub(crate) fn is_trusted(&self, key: SessionKey, settings: &Settings) -> bool {
+    pub(crate) fn is_trusted(&self, key: SessionKey) -> bool {
         let session = self.sessions.get(key);
-        session.is_none_or(|session| session.authenticated) || settings.requirepass.is_none()
+        session.is_none_or(|session| session.authenticated) || self.open
     }
 
     /// Whether this much output waiting may be over a limit. It is not for nearly every reply.
@@ -143,7 +146,7 @@ impl Clients {
             0 => usize::MAX,
             bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
         };
-        if session.authenticated || settings.requirepass.is_none() {
+        if session.authenticated || self.open {
             hard
         } else {
             hard.min(UNAUTHENTICATED_OUTPUT_BYTES as usize)

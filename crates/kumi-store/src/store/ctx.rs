@@ -275,6 +275,7 @@ fn redact(full_name: &str, args: Args<'_>) -> Option<OwnedArgs> {
                         .is_some_and(|word| word.eq_ignore_ascii_case(b"AUTH"))
             })
         },
+        "acl|setuser" => |_, position| position > 2,
         "config|set" => |args, position| {
             position > 2
                 && position % 2 == 1

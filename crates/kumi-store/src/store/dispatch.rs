@@ -180,7 +180,7 @@ impl Store {
 impl Ctx<'_> {
     fn admit_and_run(&mut self, id: CommandId, args: Args<'_>) {
         let row = self.store.index.get(id).row;
-        if let Err(error) = self.admit(id) {
+        if let Err(error) = self.admit(id, args) {
             return self.refuse(Some(id), &error);
         }
         if self.must_wait_for_pause(id) {
@@ -256,10 +256,10 @@ impl Ctx<'_> {
     }
 
     /// Everything that can stop a well-formed command before it runs.
-    fn admit(&mut self, id: CommandId) -> Result<(), CommandError> {
+    fn admit(&mut self, id: CommandId, args: Args<'_>) -> Result<(), CommandError> {
         let row = self.store.index.get(id).row;
         // As `Store::is_trusted` has it; every command comes by here, so the session is looked up once.
-        let requires_password = self.store.config.settings().requirepass.is_some();
+        let requires_password = !self.store.clients.open;
         let session = self.session();
         if requires_password && !session.authenticated && !row.has(flag::NO_AUTH) {
             return Err(CommandError::NO_AUTH);
@@ -275,6 +275,9 @@ impl Ctx<'_> {
             ));
         }
         let in_transaction = session.multi.is_some();
+        self.check_permission(id, args)
+            .map_err(|(_, error)| error)?;
+        let session = self.session();
         let monitor = session.monitor;
         let subscriber = session.in_subscribe_mode();
         // Queueing takes memory too, whatever is queued.

@@ -141,8 +141,7 @@ impl<'a> Ctx<'a> {
 
     /// Whether this session may do more than authenticate.
     pub(crate) fn is_trusted(&self) -> bool {
-        let settings = self.store.config.settings();
-        self.store.clients.is_trusted(self.session, settings)
+        self.store.clients.is_trusted(self.session)
     }
 
     /// This session, and the data beside it.

@@ -372,7 +372,7 @@ impl<'a> Page<'a> {
             .filter(|((_, indexed), _)| indexed.row.name != "exec")
             .map(|(_, command)| command.usec)
             .sum();
-        let denied = stats.auth_denied;
+        let denied = stats.denied;
         self.field(
             "client_query_buffer_limit_disconnections",
             self.store.telemetry.stats.query_limit_disconnections,
@@ -390,12 +390,11 @@ impl<'a> Page<'a> {
             "instantaneous_eventloop_duration_usec",
             cycle_us.unwrap_or(0),
         );
-        self.field("acl_access_denied_auth", denied);
-        self.zeros(&[
-            "acl_access_denied_cmd",
-            "acl_access_denied_key",
-            "acl_access_denied_channel",
-        ]);
+        let [commands, keys, channels, passwords] = denied;
+        self.field("acl_access_denied_auth", passwords);
+        self.field("acl_access_denied_cmd", commands);
+        self.field("acl_access_denied_key", keys);
+        self.field("acl_access_denied_channel", channels);
     }
 
     fn replication(&mut self) {

@@ -111,18 +111,13 @@ fn wrong_lines_get_the_reasons_of_redis() {
 
 #[test]
 fn lines_without_a_value_of_their_own_are_refused_where_they_matter() {
-    for text in [
-        "loadmodule /tmp/x.so",
-        "rename-command CONFIG \"\"",
-        "user alice on >pw ~* +@all",
-        "user default off",
-        "user default on >pw",
-        "user default on nopass -@dangerous",
-    ] {
+    for text in ["loadmodule /tmp/x.so", "rename-command CONFIG \"\""] {
         let error = load(&mut Config::new(), text).expect_err(text);
         assert!(error.reason.contains("kumi"), "{text}: {error}");
     }
     for text in [
+        "user alice on >pw ~* +@all",
+        "user default off",
         "user default on nopass ~* &* +@all",
         "user default on nopass sanitize-payload allkeys allchannels allcommands",
         "list-max-ziplist-entries 512",

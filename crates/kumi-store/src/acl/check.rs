@@ -1,0 +1,160 @@
+//! Whether a user may run a request: its command, its keys, its channels.
+
+use super::user::{READ, Selector, User, WRITE};
+use crate::command::{Command, CommandId, flag};
+use crate::glob;
+use crate::key_spec::key;
+use kumi_resp::Args;
+
+/// What a user lacks, with the position of the argument at fault. A later variant comes from a selector that allows
+/// more of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Denied {
+    Command,
+    Key(usize),
+    Channel(usize),
+}
+
+impl Denied {
+    /// What the client is told. `verbose` names the key or channel, for those who may know it.
+    pub(crate) fn text(self, user: &[u8], command: &str, args: Args<'_>, verbose: bool) -> Vec<u8> {
+        let (what, position) = match self {
+            Self::Command => {
+                let command = format!(" has no permissions to run the '{command}' command");
+                return [b"User ", user, command.as_bytes()].concat();
+            }
+            Self::Key(position) => ("key", position),
+            Self::Channel(position) => ("channel", position),
+        };
+        if !verbose {
+            return format!("No permissions to access a {what}").into_bytes();
+        }
+        let name = args.get(position).unwrap_or_default();
+        let end = format!("' {what}");
+        let text = b" has no permissions to access the '".as_slice();
+        [b"User ", user, text, name, end.as_bytes()].concat()
+    }
+}
+
+impl User {
+    /// Checks a request against all selectors.
+    ///
+    /// # Errors
+    /// What is missing according to the selector that allows most.
+    pub(crate) fn check(&self, id: CommandId, row: &Command, args: Args<'_>) -> Result<(), Denied> {
+        let mut nearest = Denied::Command;
+        for selector in self.all_selectors() {
+            match selector.check(id, row, args) {
+                Ok(()) => return Ok(()),
+                Err(denied) => nearest = nearest.max(denied),
+            }
+        }
+        Err(nearest)
+    }
+
+    /// Whether messages of a channel may be received; a pattern has to be allowed literally.
+    pub(crate) fn may_hear(&self, name: &[u8], is_pattern: bool) -> bool {
+        self.all_selectors()
+            .any(|selector| selector.allows_channel(name, is_pattern))
+    }
+}
+
+impl Selector {
+    fn check(&self, id: CommandId, row: &Command, args: Args<'_>) -> Result<(), Denied> {
+        if !self.allows(id) && !row.has(flag::NO_AUTH) && !self.allows_first_arg(id, args) {
+            return Err(Denied::Command);
+        }
+        if !self.all_keys {
+            self.check_keys(row, args)?;
+        }
+        if !self.all_channels && row.has(flag::PUBSUB) {
+            self.check_channels(row, args)?;
+        }
+        Ok(())
+    }
+
+    fn allows_first_arg(&self, id: CommandId, args: Args<'_>) -> bool {
+        let Some(allowed) = self.first_args.get(&id) else {
+            return false;
+        };
+        args.get(1)
+            .is_some_and(|arg| allowed.iter().any(|known| arg.eq_ignore_ascii_case(known)))
+    }
+
+    fn check_keys(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {
+        for spec in row.keys.iter().filter(|spec| spec.names_keys()) {
+            let flags = spec.flags_in(row, args);
+            let mut wanted = 0;
+            if flags & key::ACCESS != 0 {
+                wanted |= READ;
+            }
+            if flags & (key::INSERT | key::DELETE | key::UPDATE) != 0 {
+                wanted |= WRITE;
+            }
+            // A request that contradicts its spec fails before it touches a key.
+            let positions = spec.positions(args).into_iter().flatten();
+            for position in positions {
+                let name = args.get(position).unwrap_or_default();
+                if !self.allows_key(name, wanted) {
+                    return Err(Denied::Key(position));
+                }
+            }
+        }
+        self.check_options(row, args)
+    }
+
+    /// Keys that no spec finds: the destinations of SORT and GEORADIUS, and what the patterns of SORT read, which may
+    /// be any key.
+    fn check_options(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {
+        let incomplete = row
+            .keys
+            .iter()
+            .any(|spec| spec.flags & key::INCOMPLETE != 0);
+        let sorts = row.name == "sort" || row.name == "sort_ro";
+        if !incomplete && !sorts && !row.name.starts_with("georadius") {
+            return Ok(());
+        }
+        for position in 2..args.len().saturating_sub(1) {
+            let (word, name) = (&args[position], &args[position + 1]);
+            let is = |option: &str| word.eq_ignore_ascii_case(option.as_bytes());
+            let stores = is("STORE") || is("STOREDIST");
+            if stores && !self.allows_key(name, WRITE) || sorts && (is("BY") || is("GET")) {
+                return Err(Denied::Key(position + 1));
+            }
+        }
+        Ok(())
+    }
+
+    fn allows_key(&self, name: &[u8], wanted: u8) -> bool {
+        self.keys.iter().any(|known| {
+            known.access & wanted == wanted && glob::matches(&known.pattern, name, false)
+        })
+    }
+
+    fn check_channels(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {
+        let (names, is_pattern) = match row.name {
+            "publish" | "spublish" => (1..2, false),
+            "subscribe" | "ssubscribe" => (1..args.len(), false),
+            "psubscribe" => (1..args.len(), true),
+            _ => return Ok(()),
+        };
+        for position in names {
+            let name = args.get(position).unwrap_or_default();
+            if !self.allows_channel(name, is_pattern) {
+                return Err(Denied::Channel(position));
+            }
+        }
+        Ok(())
+    }
+
+    fn allows_channel(&self, name: &[u8], is_pattern: bool) -> bool {
+        self.all_channels
+            || self.channels.iter().any(|known| {
+                if is_pattern {
+                    **known == *name
+                } else {
+                    glob::matches(known, name, false)
+                }
+            })
+    }
+}

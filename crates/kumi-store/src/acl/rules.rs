@@ -1,0 +1,273 @@
+//! The modifiers of ACL SETUSER, `user` lines and ACL files.
+
+use super::CATEGORIES;
+use super::user::{Hash, KeyPattern, READ, Selector, User, WRITE, hash};
+use crate::command::{CommandId, CommandIndex};
+
+const UNKNOWN: &str = "Unknown command or category name in ACL";
+const SYNTAX: &str = "Syntax error";
+
+/// Joins the words of selectors in parentheses.
+///
+/// # Errors
+/// A parenthesis is not closed; the text ACL SETUSER answers.
+pub(crate) fn merge_selectors(words: &[&[u8]]) -> Result<Vec<Vec<u8>>, Vec<u8>> {
+    let mut merged: Vec<Vec<u8>> = Vec::new();
+    let mut open: Option<Vec<u8>> = None;
+    for word in words {
+        let begins = word.first() == Some(&b'(');
+        let mut selector = match open.take() {
+            Some(before) => [&before, b" ".as_slice(), word].concat(),
+            None if begins => word.to_vec(),
+            None => {
+                merged.push(word.to_vec());
+                continue;
+            }
+        };
+        if word.last() == Some(&b')') {
+            merged.push(std::mem::take(&mut selector));
+        } else {
+            open = Some(selector);
+        }
+    }
+    match open {
+        None => Ok(merged),
+        Some(start) => Err([
+            b"ERR Unmatched parenthesis in acl selector starting at '",
+            &*start,
+            b"'.",
+        ]
+        .concat()),
+    }
+}
+
+impl User {
+    /// Applies one modifier.
+    ///
+    /// # Errors
+    /// Why it is not valid. The user may have been changed: apply modifiers to a copy.
+    pub(crate) fn apply(
+        &mut self,
+        rule: &[u8],
+        index: &CommandIndex,
+        all_channels: bool,
+    ) -> Result<(), &'static str> {
+        let lower = rule.to_ascii_lowercase();
+        match lower.as_slice() {
+            b"on" => self.enabled = true,
+            b"off" => self.enabled = false,
+            b"nopass" => {
+                self.reset_passwords();
+                self.nopass = true;
+            }
+            b"resetpass" => self.reset_passwords(),
+            b"sanitize-payload" => self.sanitize = Some(true),
+            b"skip-sanitize-payload" => self.sanitize = Some(false),
+            b"clearselectors" => self.selectors.clear(),
+            b"reset" => {
+                *self = Self::new(self.name.clone(), index, all_channels);
+                self.sanitize = Some(true);
+            }
+            _ => match rule.first() {
+                Some(b'>') => self.add_password(&rule[1..]),
+                Some(b'#') => self.add_hash(parse_hash(&rule[1..])?),
+                Some(b'<') => self.remove_hash(hash(&rule[1..]))?,
+                Some(b'!') => self.remove_hash(parse_hash(&rule[1..])?)?,
+                Some(b'(') if rule.last() == Some(&b')') => {
+                    let mut selector = Selector::empty(index, all_channels);
+                    let inner = &rule[1..rule.len() - 1];
+                    for word in inner
+                        .split(|&byte| byte == b' ')
+                        .filter(|word| !word.is_empty())
+                    {
+                        selector.apply(word, index)?;
+                    }
+                    self.selectors.push(selector);
+                }
+                _ => self.root.apply(rule, index)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn remove_hash(&mut self, hash: Hash) -> Result<(), &'static str> {
+        let at = self.passwords.iter().position(|known| *known == hash);
+        let at = at.ok_or("The password you are trying to remove from the user does not exist")?;
+        self.passwords.remove(at);
+        Ok(())
+    }
+}
+
+impl Selector {
+    /// Applies one modifier of keys, channels or commands.
+    pub(super) fn apply(&mut self, rule: &[u8], index: &CommandIndex) -> Result<(), &'static str> {
+        match rule.to_ascii_lowercase().as_slice() {
+            b"allkeys" | b"~*" => {
+                self.all_keys = true;
+                self.keys.clear();
+            }
+            b"resetkeys" => {
+                self.all_keys = false;
+                self.keys.clear();
+            }
+            b"allchannels" | b"&*" => {
+                self.all_channels = true;
+                self.channels.clear();
+            }
+            b"resetchannels" => {
+                self.all_channels = false;
+                self.channels.clear();
+            }
+            b"allcommands" | b"+@all" => self.set_all_commands(true),
+            b"nocommands" | b"-@all" => self.set_all_commands(false),
+            lower => match rule.first() {
+                Some(b'~' | b'%') => self.add_keys(rule)?,
+                Some(b'&') => self.add_channels(&rule[1..])?,
+                Some(sign @ (b'+' | b'-')) => {
+                    let name = std::str::from_utf8(&lower[1..]).map_err(|_| UNKNOWN)?;
+                    self.change_commands(*sign == b'+', name, index)?;
+                }
+                _ => return Err(SYNTAX),
+            },
+        }
+        Ok(())
+    }
+
+    fn add_keys(&mut self, rule: &[u8]) -> Result<(), &'static str> {
+        let (mut access, mut pattern) = (READ | WRITE, &rule[1..]);
+        if rule[0] == b'%' {
+            let tilde = pattern.iter().position(|&byte| byte == b'~');
+            let letters = &pattern[..tilde.unwrap_or(pattern.len())];
+            access = 0;
+            for letter in letters {
+                access |= match letter.to_ascii_uppercase() {
+                    b'R' => READ,
+                    b'W' => WRITE,
+                    _ => return Err(SYNTAX),
+                };
+            }
+            if access == 0 || tilde.is_none() {
+                return Err(SYNTAX);
+            }
+            pattern = &pattern[letters.len() + 1..];
+        }
+        if !is_word(pattern) {
+            return Err(SYNTAX);
+        }
+        if pattern == b"*" && access == READ | WRITE {
+            self.all_keys = true;
+            self.keys.clear();
+            return Ok(());
+        }
+        if self.all_keys {
+            return Err(
+                "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns",
+            );
+        }
+        match self
+            .keys
+            .iter_mut()
+            .find(|known| *known.pattern == *pattern)
+        {
+            Some(known) => known.access |= access,
+            None => self.keys.push(KeyPattern {
+                access,
+                pattern: pattern.into(),
+            }),
+        }
+        Ok(())
+    }
+
+    fn add_channels(&mut self, pattern: &[u8]) -> Result<(), &'static str> {
+        if !is_word(pattern) {
+            return Err(SYNTAX);
+        }
+        if self.all_channels {
+            return Err(
+                "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels",
+            );
+        }
+        if !self.channels.iter().any(|known| **known == *pattern) {
+            self.channels.push(pattern.into());
+        }
+        Ok(())
+    }
+
+    fn change_commands(
+        &mut self,
+        allowed: bool,
+        name: &str,
+        index: &CommandIndex,
+    ) -> Result<(), &'static str> {
+        if let Some(category) = name.strip_prefix('@') {
+            if !CATEGORIES.contains(&category) {
+                return Err(UNKNOWN);
+            }
+            let members = index
+                .iter()
+                .filter(|(_, indexed)| indexed.row.acl_categories().contains(&category));
+            for (id, _) in members.collect::<Vec<_>>() {
+                self.set_command(id, allowed);
+            }
+        } else if let Some((container, sub)) = name.split_once('|') {
+            let parent = index.find(container.as_bytes()).ok_or(UNKNOWN)?;
+            match index.find_subcommand(parent, sub.as_bytes()) {
+                Some(id) => self.set_command(id, allowed),
+                None if !index.get(parent).subcommands.is_empty() || sub.contains('|') => {
+                    return Err(UNKNOWN);
+                }
+                // A first argument of a command without subcommands, as before there were any.
+                None if !allowed => {
+                    return Err(
+                        "Allowing first-arg of a subcommand is not supported. Consider using the command name instead",
+                    );
+                }
+                None => self.allow_first_arg(parent, sub),
+            }
+        } else {
+            let id = index.find(name.as_bytes()).ok_or(UNKNOWN)?;
+            self.set_command(id, allowed);
+            for &sub in &index.get(id).subcommands {
+                self.set_command(sub, allowed);
+            }
+        }
+        // A later rule replaces the one of the same name, and those of its subcommands.
+        let inside = format!("{name}|");
+        self.command_rules
+            .retain(|(_, rule)| rule != name && !rule.starts_with(&inside));
+        self.command_rules.push((allowed, name.to_owned()));
+        Ok(())
+    }
+
+    fn allow_first_arg(&mut self, id: CommandId, arg: &str) {
+        if self.allows(id) {
+            return;
+        }
+        let args = self.first_args.entry(id).or_default();
+        if !args.iter().any(|known| known == arg.as_bytes()) {
+            args.push(arg.as_bytes().to_vec());
+        }
+    }
+}
+
+/// A pattern without blanks and zero bytes.
+fn is_word(pattern: &[u8]) -> bool {
+    !pattern
+        .iter()
+        .any(|&byte| byte.is_ascii_whitespace() || byte == 0)
+}
+
+fn parse_hash(text: &[u8]) -> Result<Hash, &'static str> {
+    const MALFORMED: &str = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters";
+    let text: &[u8; 64] = text.try_into().map_err(|_| MALFORMED)?;
+    let mut hash = [0; 32];
+    for (byte, digits) in hash.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |digit: u8| match digit {
+            b'0'..=b'9' => Ok(digit - b'0'),
+            b'a'..=b'f' => Ok(digit - b'a' + 10),
+            _ => Err(MALFORMED),
+        };
+        *byte = digit(digits[0])? << 4 | digit(digits[1])?;
+    }
+    Ok(hash)
+}

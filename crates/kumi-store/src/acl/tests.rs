@@ -1,0 +1,384 @@
+use crate::store::{Effect, Flow};
+use crate::testing::Lab;
+
+impl Lab {
+    /// A connection that is this user's.
+    fn login(&mut self, user: &str, rules: &str) -> crate::session::SessionKey {
+        let created = self.run(&format!("ACL SETUSER {user} on nopass {rules}"));
+        assert_eq!(created, "+OK\r\n", "{rules}");
+        let client = self.connect();
+        let entered = self.run_as(client, &format!("AUTH {user} any"));
+        assert_eq!(entered, "+OK\r\n");
+        client
+    }
+
+    /// Compares what ACL DRYRUN answers for a user.
+    #[track_caller]
+    fn check_user(&mut self, rules: &str, lines: &[(&str, bool)]) {
+        self.run("ACL SETUSER u reset");
+        let created = self.run(&format!("ACL SETUSER u {rules}"));
+        assert_eq!(created, "+OK\r\n", "{rules}");
+        for (line, allowed) in lines {
+            let reply = self.run(&format!("ACL DRYRUN u {line}"));
+            assert_eq!(reply == "+OK\r\n", *allowed, "{rules}: {line}: {reply}");
+        }
+    }
+}
+
+#[test]
+fn the_default_user_may_do_everything() {
+    Lab::new().check(&[
+        ("ACL WHOAMI", "$7\r\ndefault\r\n"),
+        ("ACL USERS", "*1\r\n$7\r\ndefault\r\n"),
+        (
+            "ACL LIST",
+            "*1\r\n$34\r\nuser default on nopass ~* &* +@all\r\n",
+        ),
+        ("ACL GETUSER nosuch", "$-1\r\n"),
+        (
+            "ACL DELUSER default",
+            "-ERR The 'default' user cannot be removed\r\n",
+        ),
+    ]);
+}
+
+#[test]
+fn commands_are_allowed_by_name_category_and_subcommand() {
+    let mut lab = Lab::new();
+    lab.check_user("~* +get", &[("GET a", true), ("SET a 1", false)]);
+    lab.check_user(
+        "~* +@read -mget",
+        &[("GET a", true), ("MGET a", false), ("SET a 1", false)],
+    );
+    lab.check_user(
+        "~* +@all -@dangerous +keys",
+        &[("KEYS a", true), ("FLUSHALL", false), ("SET a 1", true)],
+    );
+    lab.check_user(
+        "~* +config|get",
+        &[("CONFIG GET a", true), ("CONFIG SET a b", false)],
+    );
+    lab.check_user(
+        "~* +config -config|set",
+        &[("config get a", true), ("CONFIG set a b", false)],
+    );
+    lab.check_user("+select|1", &[("SELECT 1", true), ("SELECT 2", false)]);
+    lab.check_user("+@all -@all", &[("PING", false), ("AUTH a b", true)]);
+}
+
+#[test]
+fn keys_are_allowed_by_pattern_and_access() {
+    let mut lab = Lab::new();
+    lab.check_user(
+        "~a* %R~r* %W~w* +@all",
+        &[
+            ("GET a1", true),
+            ("GET x", false),
+            ("GET r1", true),
+            ("SET r1 1", false),
+            ("SET w1 1", true),
+            ("GET w1", false),
+            ("GETSET w1 1", false),
+            ("SET w1 1 GET", false),
+            ("SET a1 1 GET", true),
+            ("COPY r1 w1", true),
+            ("COPY w1 r1", false),
+            ("MGET a1 r1 x", false),
+            ("EVAL return 1 x", false),
+            ("EVAL return 0 x", true),
+        ],
+    );
+    let client = lab.client;
+    let reply = lab.send(
+        client,
+        &[b"ACL", b"DRYRUN", b"u", b"EVAL", b"return 1", b"1", b"x"],
+    );
+    assert_eq!(
+        reply,
+        "$52\r\nUser u has no permissions to access the 'x' key\r\n".replace("$52", "$47")
+    );
+}
+
+#[test]
+fn destinations_and_patterns_among_options_are_checked() {
+    Lab::new().check_user(
+        "~a* +@all",
+        &[
+            ("SORT a1", true),
+            ("SORT a1 STORE a2", true),
+            ("SORT a1 STORE x", false),
+            ("SORT a1 BY x*", false),
+            ("SORT_RO a1 GET x*", false),
+            ("GEORADIUS a1 1 1 1 m STORE x", false),
+        ],
+    );
+}
+
+#[test]
+fn channels_are_allowed_by_pattern() {
+    Lab::new().check_user(
+        "+@all resetchannels &c*",
+        &[
+            ("PUBLISH c1 x", true),
+            ("PUBLISH d1 x", false),
+            ("SUBSCRIBE c1 d1", false),
+            ("PSUBSCRIBE c*", true),
+            ("PSUBSCRIBE c1*", false),
+            ("UNSUBSCRIBE d1", true),
+        ],
+    );
+}
+
+#[test]
+fn any_selector_may_allow_a_request_but_only_as_a_whole() {
+    let mut lab = Lab::new();
+    lab.check_user(
+        "+get ~a (+set ~b) (%R~c +@read)",
+        &[
+            ("GET a", true),
+            ("SET b 1", true),
+            ("SET a 1", false),
+            ("GET b", false),
+            ("MGET c", true),
+            ("MGET a", false),
+        ],
+    );
+    assert!(lab.run("ACL LIST").contains(
+        "user u off sanitize-payload ~a resetchannels -@all +get (~b resetchannels -@all +set) (%R~c resetchannels -@all +@read)\r\n"
+    ));
+    assert_eq!(
+        lab.run("ACL SETUSER u (+get"),
+        "-ERR Unmatched parenthesis in acl selector starting at '(+get'.\r\n"
+    );
+}
+
+#[test]
+fn a_wrong_rule_changes_nothing() {
+    let mut lab = Lab::new();
+    lab.run("ACL SETUSER u on >pw ~a +get");
+    let before = lab.run("ACL GETUSER u");
+    let long = "0".repeat(63);
+    for (rule, reason) in [
+        ("foo", "Syntax error"),
+        ("+nosuch", "Unknown command or category name in ACL"),
+        ("+@nosuch", "Unknown command or category name in ACL"),
+        ("+config|nosuch", "Unknown command or category name in ACL"),
+        ("%X~a", "Syntax error"),
+        ("%~a", "Syntax error"),
+        (
+            "<nopw",
+            "The password you are trying to remove from the user does not exist",
+        ),
+        (
+            &format!("#{long}"),
+            "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters",
+        ),
+        ("(on)", "Syntax error"),
+    ] {
+        let reply = lab.run(&format!("ACL SETUSER u off {rule}"));
+        assert_eq!(
+            reply,
+            format!("-ERR Error in ACL SETUSER modifier '{rule}': {reason}\r\n")
+        );
+    }
+    assert_eq!(lab.run("ACL GETUSER u"), before);
+}
+
+#[test]
+fn a_denied_request_is_answered_logged_and_counted() {
+    let mut lab = Lab::new();
+    let user = lab.login("u", "~a +get +multi +exec +eval &c +publish");
+    for (line, text) in [
+        (
+            "SET a 1",
+            "User u has no permissions to run the 'set' command",
+        ),
+        (
+            "CONFIG GET a",
+            "User u has no permissions to run the 'config|get' command",
+        ),
+        ("GET b", "No permissions to access a key"),
+        ("PUBLISH d x", "No permissions to access a channel"),
+    ] {
+        assert_eq!(lab.run_as(user, line), format!("-NOPERM {text}\r\n"));
+    }
+    assert_eq!(lab.run_as(user, "GET a"), "$-1\r\n");
+    lab.run_as(user, "MULTI");
+    assert!(lab.run_as(user, "GET b").starts_with("-NOPERM"));
+    assert!(lab.run_as(user, "EXEC").starts_with("-EXECABORT"));
+    let reply = lab.send(user, &[b"EVAL", b"return redis.call('get','b')", b"0"]);
+    assert!(
+        reply.starts_with("-NOPERM ACL failure in script: No permissions to access a key script: "),
+        "{reply}"
+    );
+    let reply = lab.send(
+        user,
+        &[
+            b"EVAL",
+            b"return {redis.acl_check_cmd('get','a'), redis.acl_check_cmd('get','b')}",
+            b"0",
+        ],
+    );
+    assert_eq!(reply, "*2\r\n:1\r\n$-1\r\n");
+    assert!(lab.run_as(user, "AUTH u2 x").starts_with("-WRONGPASS"));
+    let log = lab.run("ACL LOG");
+    for words in [
+        "$4\r\nauth",
+        "$3\r\nlua",
+        "$5\r\nmulti",
+        "$8\r\ntoplevel",
+        "$7\r\nchannel",
+        "user=u ",
+    ] {
+        assert!(log.contains(words), "{words} in {log}");
+    }
+    let stats = lab.run("INFO stats");
+    for field in [
+        "acl_access_denied_auth:1",
+        "acl_access_denied_cmd:2",
+        "acl_access_denied_key:3",
+        "acl_access_denied_channel:1",
+    ] {
+        assert!(stats.contains(field), "{field} in {stats}");
+    }
+    lab.check(&[("ACL LOG RESET", "+OK\r\n"), ("ACL LOG", "*0\r\n")]);
+}
+
+#[test]
+fn rules_that_change_count_for_queued_commands() {
+    let mut lab = Lab::new();
+    let user = lab.login("u", "~* +@all");
+    lab.run_as(user, "MULTI");
+    lab.run_as(user, "SET a 1");
+    lab.run("ACL SETUSER u -set");
+    assert_eq!(
+        lab.run_as(user, "EXEC"),
+        "*1\r\n-NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: no permission to execute the command or subcommand\r\n"
+    );
+    lab.check(&[("GET a", "$-1\r\n")]);
+}
+
+#[test]
+fn passwords_are_hashes_and_requirepass_is_the_default_users() {
+    let mut lab = Lab::new();
+    lab.run("ACL SETUSER u on >one >two +@all");
+    let other = lab.connect();
+    for (line, ok) in [
+        ("AUTH u one", true),
+        ("AUTH u two", true),
+        ("AUTH u three", false),
+        ("AUTH nosuch one", false),
+    ] {
+        assert_eq!(lab.run_as(other, line) == "+OK\r\n", ok, "{line}");
+    }
+    assert!(!lab.run("ACL GETUSER u").contains("one"));
+    lab.run("ACL SETUSER u off");
+    assert!(lab.run_as(other, "AUTH u one").starts_with("-WRONGPASS"));
+    lab.run("CONFIG SET requirepass secret");
+    let stranger = lab.connect();
+    assert_eq!(
+        lab.run_as(stranger, "GET a"),
+        "-NOAUTH Authentication required.\r\n"
+    );
+    assert_eq!(lab.run_as(stranger, "AUTH secret"), "+OK\r\n");
+    assert_eq!(lab.run_as(stranger, "GET a"), "$-1\r\n");
+    lab.run("CONFIG SET requirepass \"\"");
+    assert!(
+        lab.run("ACL LIST")
+            .contains("user default on nopass ~* &* +@all")
+    );
+    // A default user that is off asks everybody to authenticate.
+    lab.run("ACL SETUSER default off");
+    let stranger = lab.connect();
+    assert_eq!(
+        lab.run_as(stranger, "PING"),
+        "-NOAUTH Authentication required.\r\n"
+    );
+}
+
+#[test]
+fn sessions_of_a_deleted_user_are_closed() {
+    let mut lab = Lab::new();
+    let user = lab.login("u", "~* &* +@all");
+    lab.effects();
+    assert_eq!(lab.run("ACL DELUSER u nosuch"), ":1\r\n");
+    let closed = lab.effects();
+    assert!(
+        matches!(closed[..], [Effect::Close(key)] if key == user),
+        "{closed:?}"
+    );
+    // One that deletes its own user gets its reply first.
+    let own = lab.login("v", "~* &* +@all");
+    assert_eq!(lab.run_as(own, "ACL DELUSER v"), ":1\r\n");
+    assert_eq!(lab.last_flow, Flow::Close);
+}
+
+#[test]
+fn a_subscriber_is_closed_when_it_loses_its_channel() {
+    let mut lab = Lab::new();
+    let user = lab.login("u", "&a &b +@all");
+    lab.run_as(user, "SUBSCRIBE a");
+    lab.effects();
+    lab.run("ACL SETUSER u ~x");
+    assert!(lab.effects().is_empty());
+    lab.run("ACL SETUSER u resetchannels &b");
+    assert!(matches!(lab.effects()[..], [Effect::Close(key)] if key == user));
+}
+
+#[test]
+fn users_come_from_lines_and_go_back_to_them() {
+    let mut lab = Lab::new();
+    lab.store.config.set_users(vec![
+        b"u on nopass ~a* +get (+set ~b)".to_vec(),
+        b"default off nopass +@all ~*".to_vec(),
+    ]);
+    lab.store.load_users(&mut lab.host).expect("valid users");
+    let lines: Vec<String> = lab
+        .store
+        .acl
+        .config_lines()
+        .iter()
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "default off nopass ~* resetchannels +@all",
+            "u on nopass ~a* resetchannels -@all +get (~b resetchannels -@all +set)",
+        ]
+    );
+    let text = lab.store.acl.file_text();
+    let users =
+        super::parse(b"f", &text, &lab.store.index, false).expect("what was written is read");
+    assert_eq!(
+        users.iter().map(super::User::describe).collect::<Vec<_>>(),
+        lab.store.acl.lines()
+    );
+    for (text, error) in [
+        ("usr u", "f:1: line should start with user keyword. "),
+        (
+            "user u +nosuch",
+            "f:1: Error in applying operation '+nosuch': Unknown command or category name in ACL. ",
+        ),
+        ("user u\n\nuser u", "f:3: Duplicate user 'u' found. "),
+    ] {
+        let found = super::parse(b"f", text.as_bytes(), &lab.store.index, false);
+        assert_eq!(found.map(|_| ()), Err(error.to_owned()));
+    }
+    lab.store.config.set_users(vec![b"u +nosuch".to_vec()]);
+    assert!(lab.store.load_users(&mut lab.host).is_err());
+}
+
+#[test]
+fn a_user_who_may_do_everything_is_not_checked() {
+    let mut lab = Lab::new();
+    let unrestricted = |lab: &Lab, name: &[u8]| {
+        let id = lab.store.acl.find(name).expect("a user");
+        !lab.store.acl.is_restricted(id)
+    };
+    assert!(unrestricted(&lab, b"default"));
+    lab.run("ACL SETUSER u ~* &* +@all");
+    assert!(unrestricted(&lab, b"u"));
+    lab.run("ACL SETUSER u -get");
+    assert!(!unrestricted(&lab, b"u"));
+}

@@ -1,0 +1,258 @@
+//! A user: its state, its passwords and its selectors, and their description as rules.
+
+use crate::command::{CommandId, CommandIndex};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a key pattern allows.
+pub(crate) const READ: u8 = 1;
+pub(crate) const WRITE: u8 = 2;
+
+/// A pattern of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyPattern {
+    /// [`READ`], [`WRITE`] or both.
+    pub(crate) access: u8,
+    pub(crate) pattern: Box<[u8]>,
+}
+
+/// One set of permissions. A request is allowed if any selector of its user allows all of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Selector {
+    /// A bit per row of the command table.
+    commands: Box<[u64]>,
+    /// Every bit is set.
+    pub(crate) all_commands: bool,
+    /// The rules begin with `+@all`.
+    pub(super) from_all: bool,
+    /// Rules after that, as they were given: allowed or not, and the name in small letters.
+    pub(super) command_rules: Vec<(bool, String)>,
+    /// Commands that are allowed with these first arguments only.
+    pub(super) first_args: BTreeMap<CommandId, Vec<Vec<u8>>>,
+    pub(crate) keys: Vec<KeyPattern>,
+    pub(crate) all_keys: bool,
+    pub(crate) channels: Vec<Box<[u8]>>,
+    pub(crate) all_channels: bool,
+}
+
+impl Selector {
+    /// Allows nothing.
+    pub(crate) fn empty(index: &CommandIndex, all_channels: bool) -> Self {
+        Self {
+            commands: vec![0; index.len().div_ceil(64)].into(),
+            all_commands: false,
+            from_all: false,
+            command_rules: Vec::new(),
+            first_args: BTreeMap::new(),
+            keys: Vec::new(),
+            all_keys: false,
+            channels: Vec::new(),
+            all_channels,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn allows(&self, id: CommandId) -> bool {
+        let id = usize::from(id.0);
+        let word = self.commands.get(id / 64).copied().unwrap_or(0);
+        word & 1 << (id % 64) != 0
+    }
+
+    pub(super) fn set_command(&mut self, id: CommandId, allowed: bool) {
+        let at = usize::from(id.0);
+        let bit = 1 << (at % 64);
+        if allowed {
+            self.commands[at / 64] |= bit;
+        } else {
+            self.commands[at / 64] &= !bit;
+            self.all_commands = false;
+        }
+        self.first_args.remove(&id);
+    }
+
+    pub(super) fn set_all_commands(&mut self, allowed: bool) {
+        self.commands.fill(if allowed { u64::MAX } else { 0 });
+        self.all_commands = allowed;
+        self.from_all = allowed;
+        self.command_rules.clear();
+        self.first_args.clear();
+    }
+
+    pub(crate) fn is_unrestricted(&self) -> bool {
+        self.all_commands && self.all_keys && self.all_channels
+    }
+
+    pub(crate) fn describe_commands(&self) -> Vec<u8> {
+        let mut text = if self.from_all { "+@all" } else { "-@all" }.to_owned();
+        for (allowed, rule) in &self.command_rules {
+            text.push_str(if *allowed { " +" } else { " -" });
+            text.push_str(rule);
+        }
+        text.into_bytes()
+    }
+
+    pub(crate) fn describe_keys(&self) -> Vec<u8> {
+        if self.all_keys {
+            return b"~*".to_vec();
+        }
+        let patterns = self.keys.iter().map(|key| {
+            let prefix: &[u8] = match key.access {
+                READ => b"%R~",
+                WRITE => b"%W~",
+                _ => b"~",
+            };
+            [prefix, &key.pattern].concat()
+        });
+        patterns.collect::<Vec<_>>().join(&b' ')
+    }
+
+    pub(crate) fn describe_channels(&self) -> Vec<u8> {
+        if self.all_channels {
+            return b"&*".to_vec();
+        }
+        let patterns = self
+            .channels
+            .iter()
+            .map(|pattern| [b"&", &**pattern].concat());
+        patterns.collect::<Vec<_>>().join(&b' ')
+    }
+
+    /// The rules that make this selector out of an empty one.
+    pub(crate) fn describe(&self) -> Vec<u8> {
+        let mut words = Vec::new();
+        let keys = self.describe_keys();
+        if !keys.is_empty() {
+            words.push(keys);
+        }
+        if !self.all_channels {
+            words.push(b"resetchannels".to_vec());
+        }
+        let channels = self.describe_channels();
+        if !channels.is_empty() {
+            words.push(channels);
+        }
+        words.push(self.describe_commands());
+        words.join(&b' ')
+    }
+}
+
+/// A password as it is kept.
+pub(crate) type Hash = [u8; 32];
+
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    pub(crate) name: Arc<[u8]>,
+    pub(crate) enabled: bool,
+    /// Any password is right.
+    pub(crate) nopass: bool,
+    /// `sanitize-payload` or `skip-sanitize-payload`, if either was given.
+    pub(crate) sanitize: Option<bool>,
+    pub(crate) passwords: Vec<Hash>,
+    pub(crate) root: Selector,
+    pub(crate) selectors: Vec<Selector>,
+}
+
+impl User {
+    /// A new user, who may do nothing.
+    pub(crate) fn new(name: Arc<[u8]>, index: &CommandIndex, all_channels: bool) -> Self {
+        Self {
+            name,
+            enabled: false,
+            nopass: false,
+            sanitize: None,
+            passwords: Vec::new(),
+            root: Selector::empty(index, all_channels),
+            selectors: Vec::new(),
+        }
+    }
+
+    /// The default user as it is at first.
+    pub(super) fn unrestricted(name: Arc<[u8]>, index: &CommandIndex) -> Self {
+        let mut user = Self::new(name, index, true);
+        user.enabled = true;
+        user.nopass = true;
+        user.root.all_keys = true;
+        user.root.set_all_commands(true);
+        user
+    }
+
+    #[inline]
+    pub(crate) fn is_unrestricted(&self) -> bool {
+        self.root.is_unrestricted()
+    }
+
+    pub(crate) fn all_selectors(&self) -> impl Iterator<Item = &Selector> {
+        std::iter::once(&self.root).chain(&self.selectors)
+    }
+
+    /// Compares hashes, and all of them, so that the time it takes says nothing about the password.
+    pub(crate) fn has_password(&self, password: &[u8]) -> bool {
+        let given = hash(password);
+        let mut found = false;
+        for known in &self.passwords {
+            let mut difference = 0;
+            for (known, given) in known.iter().zip(given) {
+                difference |= std::hint::black_box(known ^ given);
+            }
+            found |= difference == 0;
+        }
+        found
+    }
+
+    pub(crate) fn add_password(&mut self, password: &[u8]) {
+        self.add_hash(hash(password));
+    }
+
+    pub(super) fn add_hash(&mut self, hash: Hash) {
+        if !self.passwords.contains(&hash) {
+            self.passwords.push(hash);
+        }
+        self.nopass = false;
+    }
+
+    pub(super) fn reset_passwords(&mut self) {
+        self.passwords.clear();
+        self.nopass = false;
+    }
+
+    /// The flags ACL GETUSER shows.
+    pub(crate) fn flags(&self) -> Vec<&'static str> {
+        let mut flags = vec![if self.enabled { "on" } else { "off" }];
+        if self.nopass {
+            flags.push("nopass");
+        }
+        match self.sanitize {
+            Some(true) => flags.push("sanitize-payload"),
+            Some(false) => flags.push("skip-sanitize-payload"),
+            None => {}
+        }
+        flags
+    }
+
+    /// The user as a line of `redis.conf` or of an ACL file, without the word `user`.
+    pub(crate) fn describe(&self) -> Vec<u8> {
+        let mut words = vec![self.name.to_vec()];
+        words.extend(
+            self.flags()
+                .into_iter()
+                .map(|flag| flag.as_bytes().to_vec()),
+        );
+        for password in &self.passwords {
+            words.push([b"#", hex(password).as_bytes()].concat());
+        }
+        words.push(self.root.describe());
+        for selector in &self.selectors {
+            words.push([b"(", &*selector.describe(), b")"].concat());
+        }
+        words.join(&b' ')
+    }
+}
+
+pub(super) fn hash(password: &[u8]) -> Hash {
+    Sha256::digest(password).into()
+}
+
+pub(crate) fn hex(hash: &Hash) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
