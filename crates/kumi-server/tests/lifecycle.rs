@@ -471,11 +471,11 @@ fn the_log_goes_where_logfile_says_and_survives_a_rotation() {
         .unwrap();
     let (log, socket) = (dir.path().join("log"), dir.path().join("s"));
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
-    common::eventually(|| read(&log), |log| log.contains("Ready to accept"));
+    eventually(|| read(&log), |log| log.contains("Ready to accept"));
     let moved = dir.path().join("log.1");
     fs::rename(&log, &moved).unwrap();
     assert_eq!(Client::unix(&socket).line("PING"), "PONG");
-    let after = common::eventually(|| read(&log), |log| log.contains("Accepted"));
+    let after = eventually(|| read(&log), |log| log.contains("Accepted"));
     assert!(
         after.contains(" - Accepted"),
         "verbose has its mark: {after}"
