@@ -78,6 +78,8 @@ pub(crate) enum Step {
         client: usize,
         requests: Vec<Request>,
     },
+    /// The server has executed a command of a client: it waits now, unless it was answered.
+    AwaitExecuted { client: usize, command: String },
     /// A client reads the answers to what it sent before.
     Collect { client: usize },
     /// Both servers' clocks move on by so many milliseconds.
@@ -197,6 +199,11 @@ impl Step {
                 return vec![format!("client {client} sends the bytes {}", quote(bytes))];
             }
             Step::Collect { client } => return vec![format!("client {client} reads its answers")],
+            Step::AwaitExecuted { client, command } => {
+                return vec![format!(
+                    "the server has executed client {client}'s {command}"
+                )];
+            }
             Step::PassTime { millis } => return vec![format!("{millis} ms pass")],
             Step::AwaitExpired { key } => {
                 return vec![format!("the subscriber hears that {} expired", quote(key))];

@@ -45,6 +45,23 @@ const OTHER_WORDS: &[OtherWords] = &[
             ", warning, nothing",
         ),
     },
+    // 7.2 names the command, and the sign that stands for new entries.
+    OtherWords {
+        command: "xread",
+        reference: ("ERR Unbalanced XREAD list of streams: for each", ""),
+        tested: ("ERR Unbalanced 'xread' list of streams: for each", ""),
+    },
+    OtherWords {
+        command: "xreadgroup",
+        reference: (
+            "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$'",
+            "",
+        ),
+        tested: (
+            "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>'",
+            "",
+        ),
+    },
     // 7.2 limits the number of samples.
     OtherWords {
         command: "config set",
@@ -111,6 +128,26 @@ pub(crate) const SINCE_7_2: &[(&[&str], &[u8])] = &[
     (
         &["ZREVRANK", "missing", "member", "WITHSCORE", "FOO"],
         b"-ERR wrong number of arguments for 'zrevrank' command\r\n",
+    ),
+    // 7.0 adds the time of day to a timeout without looking whether the sum is a number still.
+    (
+        &["BLPOP", "missing", "inf"],
+        b"-ERR timeout is out of range\r\n",
+    ),
+    (
+        &["BLMPOP", "1e16", "1", "missing", "LEFT"],
+        b"-ERR timeout is out of range\r\n",
+    ),
+    (
+        &[
+            "XREAD",
+            "BLOCK",
+            "9223372036854775807",
+            "STREAMS",
+            "missing",
+            "0",
+        ],
+        b"-ERR timeout is out of range\r\n",
     ),
     // Since 7.2 a command's name alone is enough for COMMAND GETKEYS; 7.0 wants an argument with it.
     (
@@ -186,15 +223,6 @@ pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     "script|debug",
     // Libraries are in no particular order in it.
     "function|dump",
-    // Commands that wait: a sequence would have to know whether they do.
-    "blpop",
-    "brpop",
-    "blmove",
-    "brpoplpush",
-    "blmpop",
-    "bzpopmin",
-    "bzpopmax",
-    "bzmpop",
 ];
 
 /// Columns of COMMAND's rows that 7.2 changed: the command, the column, and what is there now.
@@ -297,7 +325,7 @@ pub(crate) const REFUSED_DIRECTIVES: &[(&str, &str)] = &[("save", "100 10"), ("a
 /// with as few digits as tell them apart, `0.1` and `100000000000000000`. What is read from both is the same number.
 /// The digits of 7.2 are tested with the encoder of replies.
 pub(crate) fn with_scores_alike(request: &Request, frame: &Frame) -> Frame {
-    if !request.word(0).starts_with('z') {
+    if !request.word(0).starts_with('z') && !request.word(0).starts_with("bz") {
         return frame.clone();
     }
     let again = |text: &[u8]| -> Option<Vec<u8>> {

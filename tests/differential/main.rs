@@ -49,7 +49,7 @@ use crate::run::{Outcome, Pair};
 /// Seeds of a full run: enough to reach every declared path, few enough for a minute and a half on two cores.
 ///
 /// They are fixed, so that a change is judged by itself: what a seed nobody has tried finds in it may be older.
-const FIXED_SEEDS: std::ops::Range<u64> = 1..6501;
+const FIXED_SEEDS: std::ops::Range<u64> = 1..7701;
 /// How many pairs of servers work side by side.
 const WORKERS: usize = 2;
 
@@ -60,7 +60,8 @@ fn generated_sequences_match_the_reference() {
     if let Some(seed) = number_from("KUMI_DIFF_SEED") {
         let iterations = number_from("KUMI_DIFF_ITERS").unwrap_or(1);
         println!("replaying {iterations} sequence(s) from seed {seed}");
-        run_all(Vec::new(), seed..seed + iterations, &findings);
+        let coverage = run_all(Vec::new(), seed..seed + iterations, &findings);
+        declare(&coverage);
         findings.conclude();
         return;
     }
@@ -80,9 +81,7 @@ fn generated_sequences_match_the_reference() {
         started.elapsed().as_secs_f64()
     );
 
-    if let Some(path) = std::env::var_os("KUMI_DIFF_DECLARE") {
-        std::fs::write(&path, coverage.declaration()).unwrap();
-    }
+    declare(&coverage);
     findings.conclude();
     // A sample may miss what is rare.
     if number_from("KUMI_DIFF_ITERS").is_some_and(|count| count + 1 < FIXED_SEEDS.end) {
@@ -94,6 +93,13 @@ fn generated_sequences_match_the_reference() {
         "never came up in the whole run:\n  {}",
         missing.join("\n  ")
     );
+}
+
+/// Writes the error paths that were seen, if that is asked for.
+fn declare(coverage: &Coverage) {
+    if let Some(path) = std::env::var_os("KUMI_DIFF_DECLARE") {
+        std::fs::write(&path, coverage.declaration()).unwrap();
+    }
 }
 
 /// The machinery itself: two servers that differ are told apart, and the sequence is cut to what shows it.

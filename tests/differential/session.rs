@@ -79,8 +79,10 @@ impl Session {
 
     /// Whether messages may come without a request.
     pub(crate) fn hears_messages(&self) -> bool {
+        // One whose answer is due later may be waiting, and answers nothing meanwhile.
         !self.closed
             && self.voice == Voice::On
+            && self.owed.is_empty()
             && (self.heard
                 || !(self.channels.is_empty()
                     && self.patterns.is_empty()

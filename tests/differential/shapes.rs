@@ -3,6 +3,8 @@
 //!
 //! A rule gets two answers that are no errors. It compares everything that does not depend on the moment.
 
+mod streams;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::Request;
@@ -42,6 +44,9 @@ pub(crate) fn rule(request: &Request) -> Option<Rule> {
         | ("latency", "reset") => number,
         ("client", "info" | "list") => client_lines,
         ("hello", _) => hello,
+        ("xpending", _) => streams::pending,
+        ("xinfo", "consumers") => streams::consumers,
+        ("xinfo", "stream") => streams::full,
         ("info", _) => tables::info,
         ("config", "get") => tables::config,
         ("memory", "stats") => contained_names,

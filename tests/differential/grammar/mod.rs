@@ -6,6 +6,7 @@
 //! real SHUTDOWN, are kept out by [`is_safe`].
 
 mod bitmaps;
+mod blocking;
 mod collections;
 mod connection;
 mod expiry;
@@ -23,6 +24,7 @@ mod server;
 mod sets;
 mod sorted_sets;
 mod sorting;
+mod streams;
 mod strings;
 mod transactions;
 mod vocabulary;
@@ -81,9 +83,16 @@ pub(crate) const FAMILIES: &[(&str, &[Row])] = &[
     ("serialised values", serialised::ROWS),
     ("geo", geo::ROWS),
     ("sorting", sorting::ROWS),
+    ("streams", streams::ROWS),
+    ("blocking", blocking::ROWS),
     // Drawn by steps of its own, so it comes last and has no weight.
     ("scripting", scripting::ROWS),
 ];
+
+/// The position of the streams in [`FAMILIES`].
+const STREAMS: usize = 13;
+/// The position of SORT in [`FAMILIES`].
+const SORTING: usize = 12;
 
 /// A weight for each family but the last, in the order of [`FAMILIES`].
 type Weights = [usize; FAMILIES.len() - 1];
@@ -114,22 +123,36 @@ pub(crate) fn has_command(name: &str) -> bool {
 /// What a sequence is mostly about.
 const THEMES: &[Weights] = &[
     // connection, strings, keys, pubsub, transactions, server, hashes, sets, sorted sets, lists, serialised values,
-    // geo, sorting
-    [2, 50, 40, 2, 3, 3, 1, 1, 1, 1, 2, 1, 1],
-    [2, 30, 60, 2, 3, 3, 1, 1, 1, 1, 2, 1, 2],
-    [5, 20, 15, 55, 5, 5, 0, 0, 0, 0, 0, 0, 0],
-    [3, 30, 20, 3, 32, 2, 3, 3, 3, 3, 3, 2, 3],
-    [30, 20, 15, 10, 5, 20, 0, 0, 0, 0, 0, 0, 0],
-    [5, 15, 15, 5, 5, 55, 0, 0, 0, 0, 0, 0, 0],
-    [15, 20, 20, 15, 15, 15, 2, 2, 2, 2, 2, 2, 2],
-    [1, 4, 15, 1, 2, 1, 80, 0, 0, 0, 5, 0, 3],
-    [1, 4, 15, 1, 2, 1, 0, 80, 0, 0, 5, 0, 3],
-    [1, 4, 15, 1, 2, 1, 0, 0, 90, 0, 5, 0, 3],
-    [1, 4, 15, 1, 2, 1, 0, 0, 0, 80, 5, 0, 3],
-    [1, 10, 30, 1, 2, 1, 20, 20, 20, 20, 30, 10, 10],
-    [1, 4, 15, 1, 2, 1, 0, 0, 5, 0, 2, 80, 3],
-    [1, 10, 20, 1, 2, 1, 4, 10, 10, 10, 2, 0, 80],
+    // geo, sorting, streams, blocking
+    [2, 50, 40, 2, 3, 3, 1, 1, 1, 1, 2, 1, 1, 0, 0],
+    [2, 30, 60, 2, 3, 3, 1, 1, 1, 1, 2, 1, 2, 0, 0],
+    [5, 20, 15, 55, 5, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    [3, 30, 20, 3, 32, 2, 3, 3, 3, 3, 3, 2, 3, 0, 0],
+    [30, 20, 15, 10, 5, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    [5, 15, 15, 5, 5, 55, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    [15, 20, 20, 15, 15, 15, 2, 2, 2, 2, 2, 2, 2, 0, 0],
+    [1, 4, 15, 1, 2, 1, 80, 0, 0, 0, 5, 0, 3, 0, 0],
+    [1, 4, 15, 1, 2, 1, 0, 80, 0, 0, 5, 0, 3, 0, 0],
+    [1, 4, 15, 1, 2, 1, 0, 0, 90, 0, 5, 0, 3, 0, 0],
+    [1, 4, 15, 1, 2, 1, 0, 0, 0, 80, 5, 0, 3, 0, 0],
+    [1, 10, 30, 1, 2, 1, 20, 20, 20, 20, 30, 10, 10, 0, 0],
+    [1, 4, 15, 1, 2, 1, 0, 0, 5, 0, 2, 80, 3, 0, 0],
+    [1, 10, 20, 1, 2, 1, 4, 10, 10, 10, 2, 0, 80, 0, 0],
 ];
+
+/// Themes of streams, and of clients that wait.
+const WAITING_THEMES: &[Weights] = &[
+    [1, 4, 12, 1, 2, 1, 0, 0, 0, 0, 4, 0, 0, 80, 1],
+    [1, 4, 12, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 80, 1],
+    [1, 4, 15, 1, 2, 1, 0, 0, 20, 20, 0, 0, 0, 20, 20],
+    [3, 10, 15, 3, 10, 3, 5, 5, 5, 5, 5, 0, 0, 20, 5],
+];
+
+/// Whether the sequence of a seed has a waiting theme. The first seeds have none: what they draw, and so what they
+/// reach, was settled before there were such themes.
+fn has_waiting_theme(seed: u64) -> bool {
+    (6501..7701).contains(&seed) || seed > 7700 && !seed.is_multiple_of(4)
+}
 
 /// How many of a hundred requests are damaged blindly.
 const DAMAGED_PERCENT: usize = 6;
@@ -162,6 +185,10 @@ pub(crate) struct Generator<'a> {
     /// Keys of SETBIT and BITFIELD, whose encoding is not compared. Redis makes the string raw before it finds that no
     /// bit changes; here a command that changes nothing leaves the string as it is.
     bitmaps: Vec<Arg>,
+    /// The milliseconds of the last id that was written for an entry.
+    stream_ms: u64,
+    /// Whether the sequence has a waiting theme.
+    waiting: bool,
 }
 
 /// Writes the sequence that belongs to a seed.
@@ -175,10 +202,15 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
             .map(|client| if client == 0 { 3 } else { 2 })
             .collect(),
     };
-    let notify = vocabulary::notify_flags(&mut rng);
+    let mut notify = vocabulary::notify_flags(&mut rng);
     let subscriber = *protocols.last().unwrap_or(&2);
     let length = rng.between(8, 48);
-    let weights = THEMES[rng.below(THEMES.len())];
+    let waiting = has_waiting_theme(seed);
+    let themes = if waiting { WAITING_THEMES } else { THEMES };
+    let weights = themes[rng.below(themes.len())];
+    if waiting && rng.percent(25) {
+        notify = rng.pick(&["Kt", "Et", "KEtlzg"]).to_string();
+    }
     let mut generator = Generator {
         rng: &mut rng,
         clients,
@@ -193,15 +225,18 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
         range_error: false,
         odd_scores: false,
         bitmaps: Vec::new(),
+        stream_ms: 1,
+        waiting,
     };
     let mut steps = Vec::new();
-    if weights.last().is_some_and(|&sorting| sorting > 0) {
+    if weights[SORTING] > 0 {
         sorting::steps(&mut generator, &mut steps);
     }
     while steps.len() < length {
         generator.client = generator.rng.below(clients);
         generator.steps(&weights, &mut steps);
     }
+    streams::with_consumers(&mut steps);
     Sequence {
         name: format!("seed {seed}"),
         protocols,
@@ -242,7 +277,11 @@ impl Generator<'_> {
                 transactions::steps(self, weights, steps);
             }
             14..16 => sets::steps(self, steps),
-            95.. if !self.queueing[self.client] => scripting::steps(self, steps),
+            27..34 if weights[STREAMS] > 10 && !self.queueing[self.client] => {
+                streams::steps(self, steps);
+            }
+            34..40 if self.waiting => blocking::steps(self, steps),
+            95.. if !self.queueing[self.client] && !self.waiting => scripting::steps(self, steps),
             16..27 if !self.password => {
                 let requests: Vec<Request> = (0..self.rng.between(2, 8))
                     .map(|_| self.request(weights))

@@ -73,6 +73,20 @@ pub(crate) fn is_safe(request: &Request) -> bool {
                     .parse::<i64>()
                     .is_ok_and(|count| (1..1000).contains(&count))
         }
+        // The clocks of the servers differ, and so would the ids.
+        "xadd" => !rest.iter().any(|word| word == "*"),
+        // Waiting for a moment is as good as waiting for ever, and ends.
+        "xread" | "xreadgroup" => words.windows(2).all(|pair| {
+            let waits = pair[0] == "block" && pair[1].parse::<i64>().is_ok();
+            !waits || pair[1].starts_with('-') || matches!(pair[1].as_str(), "1" | "2" | "3")
+        }),
+        "blpop" | "brpop" | "blmove" | "brpoplpush" | "bzpopmin" | "bzpopmax" => {
+            words.len() < 3 || is_short_timeout(words.last().map_or("", String::as_str))
+        }
+        "blmpop" | "bzmpop" => is_short_timeout(word(1)),
+        // How long something has been idle depends on the machine, unless it is nothing or very long.
+        "xclaim" | "xautoclaim" => idle_is_certain(word(4)),
+        "xpending" => word(3) != "idle" || idle_is_certain(word(4)),
         "config" if word(1) == "set" => config_is_safe(rest),
         "restore" | "restore-asking" => word(2) == "0" || no_near_deadline(request, 2),
         "set" => no_near_deadline(request, 3),
@@ -94,6 +108,19 @@ pub(crate) fn is_safe(request: &Request) -> bool {
             .all(|word| bit_is_near(word.trim_start_matches('#'))),
         _ => true,
     }
+}
+
+/// Whether waiting so many seconds is over in a moment, or the number is refused.
+fn is_short_timeout(seconds: &str) -> bool {
+    let seconds = seconds.parse::<f64>();
+    seconds.map_or(true, |seconds| {
+        seconds < 0.0 || (0.0005..0.005).contains(&seconds) || seconds.is_nan()
+    })
+}
+
+fn idle_is_certain(millis: &str) -> bool {
+    let millis = millis.parse::<i64>();
+    millis.map_or(true, |millis| millis <= 0 || millis >= 100_000_000)
 }
 
 /// Whether a cursor begins an iteration, or is none.

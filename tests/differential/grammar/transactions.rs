@@ -12,7 +12,8 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// How often each kind of command stands in a transaction: mostly data, some errors.
-const INSIDE: Weights = [6, 40, 28, 6, 2, 8, 6, 6, 6, 6, 4, 4, 4];
+const INSIDE: Weights = [6, 40, 28, 6, 2, 8, 6, 6, 6, 6, 4, 4, 4, 0, 0];
+const INSIDE_WAITING: Weights = [3, 10, 14, 3, 2, 3, 2, 2, 4, 4, 2, 0, 0, 40, 12];
 
 /// WATCH, MULTI, some commands, EXEC; a rival may change a watched key at any point before EXEC.
 pub(super) fn steps(generator: &mut Generator<'_>, weights: &Weights, steps: &mut Vec<Step>) {
@@ -34,7 +35,10 @@ pub(super) fn steps(generator: &mut Generator<'_>, weights: &Weights, steps: &mu
     let mut requests = vec![Request::new(["MULTI"])];
     generator.queueing[owner] = true;
     for _ in 0..generator.rng.between(0, 5) {
-        requests.push(generator.request(&INSIDE));
+        requests.push(match generator.waiting {
+            true => generator.request(&INSIDE_WAITING),
+            false => generator.request(&INSIDE),
+        });
     }
     let ending = if generator.rng.percent(90) {
         "EXEC"

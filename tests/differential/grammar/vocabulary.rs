@@ -9,6 +9,8 @@ use crate::rng::Rng;
 const KEYS: &[&[u8]] = &[b"a", b"b", b"c", b"key:1", b"key:2", b"{t}x"];
 /// The keys that the commands of one type prefer.
 const TYPED_KEYS: &[&[u8]] = &[b"h1", b"s1", b"s2", b"z1", b"l1", b"g1"];
+/// The same in sequences with a waiting theme.
+const WAITING_KEYS: &[&[u8]] = &[b"x1", b"x1", b"x2", b"z1", b"l1"];
 const RARE_KEYS: &[&[u8]] = &[
     b"",
     b"\x00\xff\r\n",
@@ -104,6 +106,7 @@ impl Generator<'_> {
     pub(super) fn key(&mut self) -> Arg {
         let pool = match self.rng.below(100) {
             0..8 => RARE_KEYS,
+            8..24 if self.waiting => WAITING_KEYS,
             8..24 => TYPED_KEYS,
             _ => KEYS,
         };

@@ -204,6 +204,10 @@ impl<'a> Read<'a> {
             let more = args.len() - at - 1;
             let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
             if more > 0 && is("block") {
+                if ctx.in_script {
+                    let rest = b" command is not allowed with BLOCK option from scripts";
+                    return Err(CommandError::new([b"ERR ", &args[0], rest].concat()));
+                }
                 read.block_ms = Some(block_ms(&args[at + 1], ctx.now)?);
                 at += 2;
             } else if more > 0 && is("count") {

@@ -134,6 +134,26 @@ fn nothing_waits_inside_a_transaction_or_without_block() {
 }
 
 #[test]
+fn a_script_may_not_ask_to_wait() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    for (call, expected) in [
+        (
+            "return redis.call('xread', 'BLOCK', 0, 'STREAMS', 's', '$')",
+            "-ERR xread command is not allowed with BLOCK option from scripts",
+        ),
+        (
+            "return redis.call('XREADGROUP', 'GROUP', 'g', 'c', 'BLOCK', 0, 'STREAMS', 's', '>')",
+            "-ERR XREADGROUP command is not allowed with BLOCK option from scripts",
+        ),
+        ("return redis.call('XREAD', 'STREAMS', 's', '0')", "$-1\r\n"),
+    ] {
+        let reply = lab.send(client, &[b"EVAL", call.as_bytes(), b"0"]);
+        assert!(reply.starts_with(expected), "{reply}");
+    }
+}
+
+#[test]
 fn a_wait_ends_with_its_time() {
     let mut lab = Lab::new();
     let client = waiter(&mut lab, "XREAD BLOCK 100 STREAMS s $");
