@@ -98,7 +98,7 @@ fn generated_sequences_match_the_reference() {
 /// Writes the error paths that were seen, if that is asked for.
 fn declare(coverage: &Coverage) {
     if let Some(path) = std::env::var_os("KUMI_DIFF_DECLARE") {
-        std::fs::write(&path, coverage.declaration()).unwrap();
+        std::fs::write(&path, coverage.declaration()).expect("the file can be written");
     }
 }
 

@@ -105,8 +105,8 @@ enum Awaited {
 /// One or two clients wait, another one writes, and then the waits end.
 pub(super) fn steps(generator: &mut Generator<'_>, steps: &mut Vec<Step>) {
     let free = |client: &usize| {
-        !generator.queueing[*client]
-            && !(generator.subscribed[*client] && generator.protocols[*client] == 2)
+        let restricted = generator.subscribed[*client] && generator.protocols[*client] == 2;
+        !generator.queueing[*client] && !restricted
     };
     let clients: Vec<usize> = (0..generator.clients).filter(free).collect();
     if clients.len() < 2 || generator.password {
@@ -125,7 +125,9 @@ pub(super) fn steps(generator: &mut Generator<'_>, steps: &mut Vec<Step>) {
     };
     for &client in &clients {
         generator.client = client;
-        steps.push(generator.run(vec![Request::new(["SELECT", "0"])], Delivery::OneByOne));
+        // The guess that it is in no transaction may be wrong.
+        let requests = vec![Request::new(["DISCARD"]), Request::new(["SELECT", "0"])];
+        steps.push(generator.run(requests, Delivery::OneByOne));
     }
     generator.client = writer;
     let mut before = vec![
