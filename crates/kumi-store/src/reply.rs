@@ -76,6 +76,12 @@ impl<'a> Reply<'a> {
         self.outputs.running(self.slot).0.len()
     }
 
+    /// Whether the reply is larger than the output limit, so that nothing more of it is kept. A command whose reply has no
+    /// other bound ends it then.
+    pub(crate) fn is_over_limit(&mut self) -> bool {
+        self.outputs.running(self.slot).0.is_over_limit()
+    }
+
     /// Forgets everything written after `mark`.
     pub(crate) fn cut_back(&mut self, mark: usize) {
         let (buffer, pool) = self.outputs.running(self.slot);

@@ -164,6 +164,11 @@ impl Buffer {
         self.limit = limit;
     }
 
+    /// Whether the budget is used up, so that nothing more is kept.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.overflow.is_some()
+    }
+
     /// Ends the budget; returns what waited when it was passed.
     pub(super) fn take_overflow(&mut self) -> Option<usize> {
         self.limit = usize::MAX;

@@ -51,6 +51,9 @@ pub(super) fn hrandfield(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
                     break;
                 };
                 pair(reply, field, value, with_values, flat);
+                if reply.is_over_limit() {
+                    break;
+                }
             }
         }
     }

@@ -44,13 +44,46 @@ pub(super) fn sintercard(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let (mut keys, reply) = ctx.keys_and_reply();
     let named = args.iter().skip(2).take(count);
-    let common = intersection(&mut keys, named)?.members.len();
-    reply.count(if limit == 0 {
-        common
-    } else {
-        common.min(limit)
-    });
+    let limit = if limit == 0 { usize::MAX } else { limit };
+    reply.count(common_count(&mut keys, named, limit)?);
     Ok(())
+}
+
+/// How many members all sets have, as far as `limit`. The smallest set is walked, and no further than needed.
+fn common_count<'a>(
+    keys: &mut Keys<'_>,
+    named: impl Iterator<Item = &'a [u8]> + Clone,
+    limit: usize,
+) -> Result<usize, CommandError> {
+    /// Members that are copied first: the sets cannot be looked at together. Later batches are as large as all before.
+    const FIRST_BATCH: usize = 1024;
+    let (mut smallest, mut fewest): (&[u8], usize) = (b"", usize::MAX);
+    for key in named.clone() {
+        let len = keys.view::<Set>(key, Look::Read)?.map_or(0, SetRef::len);
+        if len < fewest {
+            (smallest, fewest) = (key, len);
+        }
+    }
+    if fewest == 0 {
+        return Ok(0);
+    }
+    let (mut found, mut from) = (0, 0);
+    while from < fewest && found < limit {
+        let Some(set) = keys.view::<Set>(smallest, Look::Quiet)? else {
+            break;
+        };
+        let size = from.max(FIRST_BATCH);
+        let batch = set.iter().skip(from).take(size);
+        let mut members: Vec<Vec<u8>> = batch.map(|member| member.text().to_vec()).collect();
+        from += size;
+        for key in named.clone().filter(|key| *key != smallest) {
+            if let Some(other) = keys.view::<Set>(key, Look::Quiet)? {
+                members.retain(|member| other.contains(member));
+            }
+        }
+        found += members.len();
+    }
+    Ok(found.min(limit))
 }
 
 pub(super) fn sinterstore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {

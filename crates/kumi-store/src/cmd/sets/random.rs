@@ -53,6 +53,9 @@ pub(super) fn srandmember(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
                     break;
                 };
                 bulk(reply, member);
+                if reply.is_over_limit() {
+                    break;
+                }
             }
         }
     }

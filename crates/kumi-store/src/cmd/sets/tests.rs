@@ -221,3 +221,37 @@ fn writes_are_propagated_as_redis_does() {
         ("SMOVE s t 1", &["SMOVE s t 1"]),
     ]);
 }
+
+#[test]
+fn random_members_end_with_the_output_limit() {
+    let mut lab = Lab::new();
+    lab.configure("client-output-buffer-limit", "normal 100kb 0 0");
+    lab.run("SADD s a b c");
+    lab.run("HSET h a 1 b 2");
+    lab.run("ZADD z 1 a 2 b");
+    for line in [
+        "SRANDMEMBER s -9223372036854775807",
+        "HRANDFIELD h -4611686018427387903 WITHVALUES",
+        "ZRANDMEMBER z -4611686018427387903 WITHSCORES",
+    ] {
+        let client = lab.connect();
+        lab.leave_unread(client, line);
+    }
+    lab.check(&[("SCARD s", ":3\r\n")]);
+}
+
+#[test]
+fn a_limited_count_of_common_members_is_exact() {
+    let mut lab = Lab::new();
+    let members: Vec<String> = (0..5000).map(|member| format!("m{member}")).collect();
+    lab.run(&format!("SADD a {}", members.join(" ")));
+    lab.run(&format!("SADD b {} more", members[1000..].join(" ")));
+    lab.check(&[
+        ("SINTERCARD 2 a b", ":4000\r\n"),
+        ("SINTERCARD 2 a b LIMIT 3999", ":3999\r\n"),
+        ("SINTERCARD 2 a b LIMIT 4001", ":4000\r\n"),
+        ("SINTERCARD 3 a b a LIMIT 1", ":1\r\n"),
+        ("SINTERCARD 2 a none LIMIT 1", ":0\r\n"),
+        ("SINTERCARD 1 a", ":5000\r\n"),
+    ]);
+}

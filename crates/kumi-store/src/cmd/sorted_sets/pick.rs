@@ -66,6 +66,9 @@ pub(super) fn zrandmember(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
                     break;
                 };
                 pair(reply, &member, score_of(score), nested);
+                if reply.is_over_limit() {
+                    break;
+                }
             }
         }
     }
