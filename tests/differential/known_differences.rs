@@ -228,6 +228,21 @@ pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
 /// Columns of COMMAND's rows that 7.2 changed: the command, the column, and what is there now.
 pub(crate) const CHANGED_COLUMNS: &[(&str, &str, &str)] = &[
     (
+        "acl|deluser",
+        "tips",
+        "[request_policy:all_nodes response_policy:all_succeeded]",
+    ),
+    (
+        "acl|save",
+        "tips",
+        "[request_policy:all_nodes response_policy:all_succeeded]",
+    ),
+    (
+        "acl|setuser",
+        "tips",
+        "[request_policy:all_nodes response_policy:all_succeeded]",
+    ),
+    (
         "client|setname",
         "tips",
         "[request_policy:all_nodes response_policy:all_succeeded]",

@@ -333,8 +333,9 @@ impl Generator<'_> {
             } else {
                 request
             };
-            if self.expiring && row.name == "SCAN" {
-                // SCAN expires what it meets, so it has to meet everything.
+            if (self.expiring || self.queueing[self.client]) && row.name == "SCAN" {
+                // SCAN expires what it meets, so it has to meet everything. A queued one may meet keys whose deadline
+                // is set before EXEC.
                 request.args.extend([Arg::from("COUNT"), Arg::from("1000")]);
             }
             if is_safe(&request) && self.is_tellable(&request) {
