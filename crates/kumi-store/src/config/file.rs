@@ -242,8 +242,11 @@ impl Config {
         };
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
         if name.eq_ignore_ascii_case(b"user") && !values.is_empty() {
-            // A name or rule has no blanks, so the words make the line again.
-            self.users.push(values.join(&b' '));
+            // A name or rule has no blanks and is not empty, so the words make the line again.
+            let line = values.join(&b' ');
+            let words = line.split(|&byte| byte == b' ');
+            let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
+            self.users.push(words.join(&b' '));
             return Ok(Loaded::Set);
         }
         let Some((row, _)) = find(name) else {

@@ -38,10 +38,7 @@ pub fn rewrite(old: &[u8], config: &Config) -> Vec<u8> {
         added.extend(place(directive, &config.values[row], mine));
     }
 
-    let users = config
-        .users()
-        .iter()
-        .map(|line| [b"user ".as_slice(), line].concat());
+    let users = config.users().iter().map(|line| user_line(line));
     added.extend(users);
 
     let mut text: Vec<Vec<u8>> = lines.into_iter().flat_map(|line| line.becomes).collect();
@@ -55,6 +52,21 @@ pub fn rewrite(old: &[u8], config: &Config) -> Vec<u8> {
     let mut text = text.join(&b'\n');
     if !text.is_empty() {
         text.push(b'\n');
+    }
+    text
+}
+
+/// A line for a user. Words that the reader of the file would take apart are quoted.
+fn user_line(line: &[u8]) -> Vec<u8> {
+    let mut text = b"user".to_vec();
+    for word in line.split(|&byte| byte == b' ') {
+        text.push(b' ');
+        let is_plain = words::split(word).is_some_and(|words| words == [word]);
+        if is_plain && word.iter().all(|byte| matches!(byte, b'!'..=b'~')) {
+            text.extend_from_slice(word);
+        } else {
+            words::quote(&mut text, word);
+        }
     }
     text
 }

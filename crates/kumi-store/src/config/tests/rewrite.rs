@@ -171,3 +171,20 @@ proptest! {
         prop_assert_eq!(rewrite(&text, &config), text);
     }
 }
+
+#[test]
+fn lines_of_users_are_written_as_they_are_read_again() {
+    let old = b"user a on \"\" >\"p w\" ~\"\\n\" ~\\xff\nuser b off\n";
+    let load = |text: &[u8]| {
+        let mut config = Config::new();
+        let source = Source::File("redis.conf".to_owned());
+        let mut none = |_: &[u8]| Err("none".to_owned());
+        config.load_text(text, &source, &mut none).unwrap();
+        config
+    };
+    let config = load(old);
+    let first = rewrite(old, &config);
+    let again = load(&first);
+    assert_eq!(config.users(), again.users());
+    assert_eq!(rewrite(&first, &again), first);
+}
