@@ -31,10 +31,6 @@
 
 mod check;
 #[cfg(feature = "conformance")]
-#[expect(
-    clippy::unwrap_used,
-    reason = "its functions are tests: a panic is how they fail"
-)]
 pub mod conformance;
 mod context;
 mod core;

@@ -1,7 +1,7 @@
 //! Which lives are over: a stream that jobs can be taken back on.
 //!
 //! It begins with the lives that are active, and then has one [`Departure`] for each of them and for each that comes
-//! later. A watcher that is too slow is told how much it skipped and begins anew with what is active then: a life that it
+//! later. A watcher that is too slow gets the number of skipped events and begins again with what is active then: a life that it
 //! knew and that is not there any more is gone or forgotten, which of the two it has to find out elsewhere.
 
 use super::shared::MembershipRuntimeShared;

@@ -77,7 +77,7 @@ impl Resolver {
 }
 
 /// A name for this machine has an address of each family, and a node that listens on one of them shows that the others are
-/// on that one too: on the other nobody answers, and it takes seconds to find out.
+/// on that one too: a dial to the other gets no answer and times out after seconds.
 pub(super) fn drop_other_loopback(found: &mut Vec<SocketAddr>, bound: SocketAddr) {
     let is_same = |address: &SocketAddr| address.is_ipv4() == bound.is_ipv4();
     if bound.ip().is_loopback() && found.iter().any(is_same) {

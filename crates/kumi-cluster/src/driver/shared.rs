@@ -186,7 +186,7 @@ impl MembershipRuntimeShared {
             inner.publishing = true;
             drop(inner);
             for event in batch {
-                // Nobody watching is no failure.
+                // Without a watcher the send fails, which is fine.
                 let _ = events.as_ref().map(|events| events.send(event));
             }
             inner = self.lock();
@@ -227,7 +227,7 @@ impl Inner {
             if let Item::Departed(departure) = &item {
                 self.lives.remove(departure.identity());
             }
-            // Nobody watching is no failure.
+            // Without a watcher the send fails, which is fine.
             let _ = self.departures.as_ref().map(|watchers| watchers.send(item));
         }
         if outcome.departures_skipped > 0 {

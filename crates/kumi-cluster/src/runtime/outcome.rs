@@ -16,7 +16,7 @@ pub struct MembershipRuntimeOutcome {
     pub member_events: Vec<ClusterEvent>,
     /// Lives that ended, and lives that were forgotten, in the order of their status events.
     pub departures: Vec<Departure>,
-    /// Departures that found no room because nobody polled. What is active now has to be looked up then.
+    /// Departures that found no room because they were not polled. What is active now has to be looked up then.
     pub departures_skipped: u64,
     /// The topology, when its window has closed on a difference.
     pub topology_event: Option<ClusterEvent>,
@@ -78,7 +78,7 @@ pub struct MembershipMetrics {
     pub rebirths: u64,
     /// Times it was late.
     pub late: u64,
-    /// Messages and events dropped because nobody polled.
+    /// Messages and events dropped because they were not polled.
     pub dropped: u64,
 }
 

@@ -561,7 +561,7 @@ impl Checker {
         }
     }
 
-    /// The lives that a node holds to be active, as a sweep finds them: exactly those of which no departure was told.
+    /// The lives that a node reports as active: exactly those without a reported departure.
     pub fn living(&mut self, at_us: u64, place: usize, active: &[(usize, NodeUid)]) {
         let Some(view) = self.views[place].as_ref() else {
             return;

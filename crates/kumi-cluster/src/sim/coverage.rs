@@ -46,7 +46,7 @@ coverage! {
     leaves,
     /// A member became Removed.
     removals,
-    /// A life was told to be gone, or forgotten.
+    /// A life was reported as gone or forgotten.
     departures,
     /// A node found out that it was given up, and came back under a new uid.
     rejoins,

@@ -50,7 +50,7 @@ pub enum Promise {
     BoundedMemory,
     /// A node does not ask for turns for ever.
     Progress,
-    /// Of every life that was told to be active, exactly one departure is told, and none of any other.
+    /// Every life that was reported as active has exactly one reported departure, and no other life has one.
     DeparturesAreTold,
     /// All nodes agree in time.
     Convergence,

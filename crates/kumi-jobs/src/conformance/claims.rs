@@ -20,7 +20,7 @@ async fn tasks_of_a_type_run_in_order(f: &Fixture<'_>) {
     }
     let more: Vec<_> = (0..20).map(|_| task()).collect();
     ids.extend(more.iter().map(|task| task.id));
-    f.queue.enqueue(more).await.unwrap();
+    f.queue.enqueue(more).await.expect("the queue answers");
     let mut claimed: Vec<TaskId> = Vec::new();
     for max in [1, 3, 100] {
         claimed.extend(f.claims(max).await.iter().map(|claim| claim.id));
@@ -35,11 +35,17 @@ async fn priorities_share_by_weight(f: &Fixture<'_>) {
         new.priority = Priority::ALL[n % 4];
         tasks.push(new);
     }
-    f.queue.enqueue(tasks.clone()).await.unwrap();
+    f.queue
+        .enqueue(tasks.clone())
+        .await
+        .expect("the queue answers");
     let mut counts = [0; 4];
     for max in [1, 1, 1, 5, 7, 15] {
         for claim in f.claims(max).await {
-            let task = tasks.iter().find(|task| task.id == claim.id).unwrap();
+            let task = tasks
+                .iter()
+                .find(|task| task.id == claim.id)
+                .expect("the suite relies on it");
             counts[task.priority.level()] += 1;
         }
     }
@@ -54,7 +60,7 @@ async fn a_type_without_room_blocks_no_other(f: &Fixture<'_>) {
     let mut types: Vec<_> = turn.claims.iter().map(|c| &*c.envelope.task_type).collect();
     types.sort_unstable();
     assert_eq!(types, ["a", "c"]);
-    let counts = f.queue.counts_by_state().await.unwrap();
+    let counts = f.queue.counts_by_state().await.expect("the queue answers");
     let unserved: Vec<_> = counts.unserved().iter().map(ToString::to_string).collect();
     assert_eq!(unserved, ["unserved"]);
 }
@@ -73,7 +79,10 @@ async fn a_limit_bounds_all_workers(f: &Fixture<'_>) {
     for _ in 0..5 {
         f.simple().await;
     }
-    f.queue.limit("a", Some(2)).await.unwrap();
+    f.queue
+        .limit("a", Some(2))
+        .await
+        .expect("the queue answers");
     let claims = f.claims(5).await;
     assert_eq!(claims.len(), 2);
     let other = f.worker(crate::Owner::random());
@@ -81,7 +90,7 @@ async fn a_limit_bounds_all_workers(f: &Fixture<'_>) {
     assert!(turn.claims.is_empty() && !turn.more);
     f.succeed(&claims[0]).await;
     assert_eq!(other.claims(5).await.len(), 1);
-    f.queue.limit("a", None).await.unwrap();
+    f.queue.limit("a", None).await.expect("the queue answers");
     assert_eq!(other.claims(5).await.len(), 2);
 }
 
@@ -100,14 +109,20 @@ async fn more_is_said_when_tasks_are_left(f: &Fixture<'_>) {
 async fn a_pause_stops_claims_only(f: &Fixture<'_>) {
     let first = f.simple().await;
     let claim = f.claim().await;
-    f.queue.pause(true).await.unwrap();
+    f.queue.pause(true).await.expect("the queue answers");
     let second = f.simple().await;
     let turn = f.turn(&[("a", 5)], 5).await;
     assert!(turn.claims.is_empty() && turn.paused && !turn.more);
-    assert!(f.queue.counts_by_state().await.unwrap().paused);
+    assert!(
+        f.queue
+            .counts_by_state()
+            .await
+            .expect("the queue answers")
+            .paused
+    );
     f.succeed(&claim).await;
     f.check_states(&[(first, TaskState::Succeeded), (second, TaskState::Queued)])
         .await;
-    f.queue.pause(false).await.unwrap();
+    f.queue.pause(false).await.expect("the queue answers");
     assert_eq!(f.claim().await.id, second);
 }

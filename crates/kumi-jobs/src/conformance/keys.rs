@@ -51,7 +51,10 @@ async fn serial_tasks_run_one_after_the_other(f: &Fixture<'_>) {
 
 async fn a_failed_serial_task_keeps_its_place(f: &Fixture<'_>) {
     let tasks = [serial("x", false), serial("x", false)];
-    f.queue.enqueue(tasks.to_vec()).await.unwrap();
+    f.queue
+        .enqueue(tasks.to_vec())
+        .await
+        .expect("the queue answers");
     let claim = f.claim().await;
     f.fail(&claim, 10).await;
     assert!(f.claims(9).await.is_empty());
@@ -68,7 +71,7 @@ async fn a_delayed_serial_task_joins_when_it_is_due(f: &Fixture<'_>) {
     f.queue
         .enqueue(vec![late.clone(), prompt.clone()])
         .await
-        .unwrap();
+        .expect("the suite relies on it");
     f.check_states(&[
         (late.id, TaskState::Scheduled),
         (prompt.id, TaskState::Queued),
@@ -84,12 +87,19 @@ async fn a_delayed_serial_task_joins_when_it_is_due(f: &Fixture<'_>) {
 
 async fn a_dead_serial_task_lets_the_next_run(f: &Fixture<'_>) {
     let tasks = [serial("x", false), serial("x", false)];
-    f.queue.enqueue(tasks.to_vec()).await.unwrap();
+    f.queue
+        .enqueue(tasks.to_vec())
+        .await
+        .expect("the queue answers");
     f.kill(&f.claim().await).await;
     let claim = f.claim().await;
     assert_eq!(claim.id, tasks[1].id);
     // Requeued, it joins at the end.
-    let requeued = f.queue.requeue(vec![tasks[0].id]).await.unwrap();
+    let requeued = f
+        .queue
+        .requeue(vec![tasks[0].id])
+        .await
+        .expect("the queue answers");
     assert_eq!(requeued, [Requeued::Applied(TaskState::Blocked)]);
     f.succeed(&claim).await;
     assert_eq!(f.claim().await.id, tasks[0].id);
@@ -97,23 +107,43 @@ async fn a_dead_serial_task_lets_the_next_run(f: &Fixture<'_>) {
 
 async fn a_strict_line_waits_for_its_dead_task(f: &Fixture<'_>) {
     let tasks = [serial("x", true), serial("x", true), serial("x", true)];
-    f.queue.enqueue(tasks.to_vec()).await.unwrap();
+    f.queue
+        .enqueue(tasks.to_vec())
+        .await
+        .expect("the queue answers");
     f.kill(&f.claim().await).await;
     assert!(f.claims(9).await.is_empty());
-    let requeued = f.queue.requeue(vec![tasks[0].id]).await.unwrap();
+    let requeued = f
+        .queue
+        .requeue(vec![tasks[0].id])
+        .await
+        .expect("the queue answers");
     assert_eq!(requeued, [Requeued::Applied(TaskState::Queued)]);
     let claim = f.claim().await;
     assert_eq!((claim.id, claim.attempt), (tasks[0].id, 1));
     f.kill(&claim).await;
-    assert_eq!(f.queue.purge(vec![tasks[0].id]).await.unwrap(), 1);
+    assert_eq!(
+        f.queue
+            .purge(vec![tasks[0].id])
+            .await
+            .expect("the queue answers"),
+        1
+    );
     assert_eq!(f.claim().await.id, tasks[1].id);
 }
 
 async fn cancelled_serial_tasks_are_skipped(f: &Fixture<'_>) {
     let tasks: Vec<NewTask> = (0..4).map(|_| serial("x", false)).collect();
-    f.queue.enqueue(tasks.clone()).await.unwrap();
+    f.queue
+        .enqueue(tasks.clone())
+        .await
+        .expect("the queue answers");
     for index in [1, 2, 0] {
-        let cancelled = f.queue.cancel(tasks[index].id).await.unwrap();
+        let cancelled = f
+            .queue
+            .cancel(tasks[index].id)
+            .await
+            .expect("the queue answers");
         assert_eq!(cancelled, Cancel::Cancelled);
     }
     assert_eq!(
@@ -179,7 +209,10 @@ async fn a_window_outlives_success_only(f: &Fixture<'_>) {
     f.kill(&f.claim().await).await;
     let third = unique("k", Some(60));
     assert!(matches!(f.add(third.clone()).await, Enqueued::New(..)));
-    assert_eq!(f.queue.cancel(third.id).await.unwrap(), Cancel::Cancelled);
+    assert_eq!(
+        f.queue.cancel(third.id).await.expect("the queue answers"),
+        Cancel::Cancelled
+    );
     assert!(matches!(f.add(unique("k", None)).await, Enqueued::New(..)));
 }
 
@@ -188,7 +221,11 @@ async fn a_dead_task_with_a_taken_key_stays_dead(f: &Fixture<'_>) {
     f.add(first.clone()).await;
     f.kill(&f.claim().await).await;
     f.add(second.clone()).await;
-    let requeued = f.queue.requeue(vec![first.id]).await.unwrap();
+    let requeued = f
+        .queue
+        .requeue(vec![first.id])
+        .await
+        .expect("the queue answers");
     assert_eq!(requeued, [Requeued::Taken(second.id)]);
     assert_eq!(f.state(first.id).await, TaskState::Dead);
     let claim = f.claim().await;
@@ -196,8 +233,12 @@ async fn a_dead_task_with_a_taken_key_stays_dead(f: &Fixture<'_>) {
         f.fail(&claim, 1).await,
         Finished::Applied(TaskState::RetryScheduled)
     );
-    f.queue.cancel(second.id).await.unwrap();
-    let requeued = f.queue.requeue(vec![first.id]).await.unwrap();
+    f.queue.cancel(second.id).await.expect("the queue answers");
+    let requeued = f
+        .queue
+        .requeue(vec![first.id])
+        .await
+        .expect("the queue answers");
     assert_eq!(requeued, [Requeued::Applied(TaskState::Queued)]);
     assert_eq!(
         f.add(unique("k", None)).await,

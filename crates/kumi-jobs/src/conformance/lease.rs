@@ -19,16 +19,21 @@ async fn an_ended_lease_gives_everything_back(f: &Fixture<'_>) {
     let ids = [f.simple().await, f.simple().await];
     let claims = f.claims(2).await;
     f.advance(14).await;
-    assert_eq!(f.queue.reap().await.unwrap(), 0);
+    assert_eq!(f.queue.reap().await.expect("the queue answers"), 0);
     f.advance(1).await;
-    assert_eq!(f.queue.reap().await.unwrap(), 2);
+    assert_eq!(f.queue.reap().await.expect("the queue answers"), 2);
     for id in ids {
         let record = f.record(id).await;
         assert_eq!(
             (record.state, record.attempts),
             (TaskState::RetryScheduled, 1)
         );
-        assert!(record.last_error.unwrap().contains(f.owner.as_str()));
+        assert!(
+            record
+                .last_error
+                .expect("the suite relies on it")
+                .contains(f.owner.as_str())
+        );
     }
     // Its report comes too late only once another has the task.
     f.advance(1).await;
@@ -40,7 +45,10 @@ async fn an_ended_lease_gives_everything_back(f: &Fixture<'_>) {
         Finished::Refused
     );
     assert_eq!(
-        f.queue.heartbeat(&f.owner, LEASE).await.unwrap(),
+        f.queue
+            .heartbeat(&f.owner, LEASE)
+            .await
+            .expect("the queue answers"),
         Lease::Lost
     );
     other.succeed(&again[0]).await;
@@ -51,19 +59,26 @@ async fn a_renewed_lease_holds(f: &Fixture<'_>) {
     let claim = f.claim().await;
     for _ in 0..5 {
         f.advance(10).await;
-        let lease = f.queue.heartbeat(&f.owner, LEASE).await.unwrap();
+        let lease = f
+            .queue
+            .heartbeat(&f.owner, LEASE)
+            .await
+            .expect("the queue answers");
         assert_eq!(lease, Lease::Renewed);
     }
-    assert_eq!(f.queue.reap().await.unwrap(), 0);
+    assert_eq!(f.queue.reap().await.expect("the queue answers"), 0);
     assert_eq!(f.state(id).await, TaskState::Running);
     // A turn renews too.
     f.advance(10).await;
     f.turn(&[], 0).await;
     f.advance(10).await;
-    assert_eq!(f.queue.reap().await.unwrap(), 0);
+    assert_eq!(f.queue.reap().await.expect("the queue answers"), 0);
     f.succeed(&claim).await;
     assert_eq!(
-        f.queue.heartbeat(&f.owner, LEASE).await.unwrap(),
+        f.queue
+            .heartbeat(&f.owner, LEASE)
+            .await
+            .expect("the queue answers"),
         Lease::Lost
     );
 }
@@ -74,7 +89,7 @@ async fn five_crashes_are_the_end(f: &Fixture<'_>) {
         let crashing = f.worker(Owner::random());
         assert_eq!(crashing.claim().await.id, id);
         f.advance(3_600).await;
-        f.queue.reap().await.unwrap();
+        f.queue.reap().await.expect("the queue answers");
         f.advance(3_600).await;
     }
     let record = f.record(id).await;
@@ -89,7 +104,10 @@ async fn a_release_gives_back_at_once(f: &Fixture<'_>) {
     f.advance(3).await;
     let gone = Gone::Life(f.owner.clone());
     let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
-    assert_eq!(released.unwrap(), Released::Tasks(2));
+    assert_eq!(
+        released.expect("the suite relies on it"),
+        Released::Tasks(2)
+    );
     assert_eq!(f.record(ids[0]).await.attempts, 1);
     let other = f.worker(Owner::random());
     let order: Vec<_> = other.claims(9).await.iter().map(|claim| claim.id).collect();
@@ -109,17 +127,24 @@ async fn a_live_owner_is_not_released(f: &Fixture<'_>) {
     let id = f.simple().await;
     let claim = f.claim().await;
     f.advance(10).await;
-    f.queue.heartbeat(&f.owner, LEASE).await.unwrap();
+    f.queue
+        .heartbeat(&f.owner, LEASE)
+        .await
+        .expect("the queue answers");
     f.advance(1).await;
     let gone = Gone::Life(f.owner.clone());
     let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
-    assert_eq!(released.unwrap(), Released::Alive);
+    assert_eq!(released.expect("the suite relies on it"), Released::Alive);
     assert_eq!(f.state(id).await, TaskState::Running);
     f.succeed(&claim).await;
 }
 
 async fn older_lives_are_released_together(f: &Fixture<'_>) {
-    let life = |name: &str, life: u64| -> Owner { format!("{name}~{life:016x}").parse().unwrap() };
+    let life = |name: &str, life: u64| -> Owner {
+        format!("{name}~{life:016x}")
+            .parse()
+            .expect("the suite relies on it")
+    };
     let owners = [
         life("node", 1),
         life("node", 2),
@@ -133,7 +158,10 @@ async fn older_lives_are_released_together(f: &Fixture<'_>) {
     f.advance(5).await;
     let gone = Gone::Before(owners[2].clone());
     let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
-    assert_eq!(released.unwrap(), Released::Tasks(2));
+    assert_eq!(
+        released.expect("the suite relies on it"),
+        Released::Tasks(2)
+    );
     for (owner, holds) in owners.iter().zip([false, false, true, true]) {
         let lease = f.queue.heartbeat(owner, LEASE).await;
         assert_eq!(lease.is_ok(), holds, "{owner}");
@@ -146,17 +174,32 @@ async fn a_worker_can_ask_what_it_holds(f: &Fixture<'_>) {
     }
     let mut claims = f.claims(25).await;
     claims.sort_by_key(|claim| claim.id);
-    assert_eq!(f.queue.running(&f.owner).await.unwrap(), claims);
+    assert_eq!(
+        f.queue.running(&f.owner).await.expect("the queue answers"),
+        claims
+    );
     f.succeed(&claims.remove(0)).await;
-    assert_eq!(f.queue.running(&f.owner).await.unwrap(), claims);
-    assert!(f.queue.running(&Owner::random()).await.unwrap().is_empty());
+    assert_eq!(
+        f.queue.running(&f.owner).await.expect("the queue answers"),
+        claims
+    );
+    assert!(
+        f.queue
+            .running(&Owner::random())
+            .await
+            .expect("the queue answers")
+            .is_empty()
+    );
 }
 
 async fn a_cancelled_task_of_a_crashed_worker_is_cancelled(f: &Fixture<'_>) {
     let id = f.simple().await;
     f.claim().await;
-    assert_eq!(f.queue.cancel(id).await.unwrap(), Cancel::Requested);
+    assert_eq!(
+        f.queue.cancel(id).await.expect("the queue answers"),
+        Cancel::Requested
+    );
     f.advance(60).await;
-    f.queue.reap().await.unwrap();
+    f.queue.reap().await.expect("the queue answers");
     assert_eq!(f.state(id).await, TaskState::Cancelled);
 }

@@ -36,7 +36,10 @@ async fn a_task_runs_and_leaves_its_result(f: &Fixture<'_>) {
     assert_eq!(running.token, Some(claim.token));
     assert!(f.claims(1).await.is_empty());
     let done = f.queue.mark_succeeded(&claim, Some("42".into())).await;
-    assert_eq!(done.unwrap(), Finished::Applied(TaskState::Succeeded));
+    assert_eq!(
+        done.expect("the suite relies on it"),
+        Finished::Applied(TaskState::Succeeded)
+    );
     let after = f.record(id).await;
     assert_eq!(
         (after.state, after.result.as_deref()),
@@ -83,7 +86,10 @@ async fn a_delayed_task_waits_for_its_time(f: &Fixture<'_>) {
     assert!(turn.claims.is_empty());
     let due = f.record(new.id).await.next_run_at;
     assert_eq!(turn.next_due, due);
-    assert_eq!(due.unwrap().since(turn.now), Duration::from_secs(1));
+    assert_eq!(
+        due.expect("the suite relies on it").since(turn.now),
+        Duration::from_secs(1)
+    );
     f.advance(1).await;
     assert_eq!(f.claim().await.id, new.id);
     assert_eq!(f.record(new.id).await.next_run_at, None);
@@ -189,18 +195,33 @@ async fn snoozing_and_giving_back_cost_no_attempt(f: &Fixture<'_>) {
 async fn what_is_too_large_is_an_error(f: &Fixture<'_>) {
     let mut large = task();
     large.envelope.payload = vec![b'x'; f.queue.settings().payload_limit_bytes + 1].into();
-    let error = f.queue.enqueue(vec![large]).await.unwrap_err();
+    let error = f
+        .queue
+        .enqueue(vec![large])
+        .await
+        .expect_err("the suite relies on it");
     assert!(matches!(error, QueueError::TooLarge { .. }), "{error}");
     let many = (0..=crate::ENQUEUE_LIMIT).map(|_| task()).collect();
-    let error = f.queue.enqueue(many).await.unwrap_err();
+    let error = f
+        .queue
+        .enqueue(many)
+        .await
+        .expect_err("the suite relies on it");
     assert!(matches!(error, QueueError::TooMany { .. }), "{error}");
     let error = f
         .queue
         .enqueue(vec![super::of_type("a b")])
         .await
-        .unwrap_err();
+        .expect_err("the suite relies on it");
     assert!(matches!(error, QueueError::Invalid(_)), "{error}");
-    assert_eq!(f.queue.counts_by_state().await.unwrap().total(), 0);
+    assert_eq!(
+        f.queue
+            .counts_by_state()
+            .await
+            .expect("the queue answers")
+            .total(),
+        0
+    );
 }
 
 async fn large_results_are_not_kept(f: &Fixture<'_>) {

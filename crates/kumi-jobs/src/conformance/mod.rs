@@ -91,7 +91,10 @@ impl<'a> Fixture<'a> {
     }
 
     async fn add(&self, task: NewTask) -> Enqueued {
-        self.queue.enqueue(vec![task]).await.unwrap()[0]
+        self.queue
+            .enqueue(vec![task])
+            .await
+            .expect("the queue answers")[0]
     }
 
     /// Adds a task of type `a`.
@@ -117,7 +120,10 @@ impl<'a> Fixture<'a> {
 
     async fn turn(&self, types: &[(&str, usize)], max: usize) -> Turn {
         let ask = self.ask(types, max);
-        self.queue.turn(Vec::new(), ask).await.unwrap()
+        self.queue
+            .turn(Vec::new(), ask)
+            .await
+            .expect("the queue answers")
     }
 
     /// Claims up to `max` tasks of type `a`.
@@ -133,7 +139,10 @@ impl<'a> Fixture<'a> {
     }
 
     async fn finish(&self, claim: &Claim, outcome: Outcome) -> Finished {
-        self.queue.mark(claim, outcome).await.unwrap()
+        self.queue
+            .mark(claim, outcome)
+            .await
+            .expect("the queue answers")
     }
 
     async fn succeed(&self, claim: &Claim) {
@@ -150,11 +159,14 @@ impl<'a> Fixture<'a> {
 
     async fn kill(&self, claim: &Claim) {
         let done = self.queue.mark_failed(claim, "no".into(), None).await;
-        assert_eq!(done.unwrap(), Finished::Applied(TaskState::Dead));
+        assert_eq!(
+            done.expect("the suite relies on it"),
+            Finished::Applied(TaskState::Dead)
+        );
     }
 
     async fn record(&self, id: TaskId) -> TaskRecord {
-        let record = self.queue.get_status(id).await.unwrap();
+        let record = self.queue.get_status(id).await.expect("the queue answers");
         record.expect("the task is known")
     }
 

@@ -29,12 +29,19 @@ async fn cancel_says_what_it_did(f: &Fixture<'_>) {
     f.fail(&f.claim().await, 60).await;
     let queued = f.simple().await;
     for id in [delayed.id, retried, queued] {
-        assert_eq!(f.queue.cancel(id).await.unwrap(), Cancel::Cancelled);
+        assert_eq!(
+            f.queue.cancel(id).await.expect("the queue answers"),
+            Cancel::Cancelled
+        );
         assert_eq!(f.state(id).await, TaskState::Cancelled);
-        let again = f.queue.cancel(id).await.unwrap();
+        let again = f.queue.cancel(id).await.expect("the queue answers");
         assert_eq!(again, Cancel::AlreadyDone(TaskState::Cancelled));
     }
-    let unknown = f.queue.cancel(TaskId::random()).await.unwrap();
+    let unknown = f
+        .queue
+        .cancel(TaskId::random())
+        .await
+        .expect("the queue answers");
     assert_eq!(unknown, Cancel::Unknown);
     f.advance(120).await;
     assert!(f.claims(9).await.is_empty(), "nothing cancelled runs");
@@ -50,13 +57,16 @@ async fn a_finish_before_the_cancel_wins(f: &Fixture<'_>) {
     for (outcome, expected) in outcomes {
         let id = f.simple().await;
         let claim = f.claim().await;
-        assert_eq!(f.queue.cancel(id).await.unwrap(), Cancel::Requested);
+        assert_eq!(
+            f.queue.cancel(id).await.expect("the queue answers"),
+            Cancel::Requested
+        );
         assert!(f.record(id).await.cancel_requested);
         assert_eq!(f.finish(&claim, outcome).await, Finished::Applied(expected));
     }
     let id = f.simple().await;
     let claim = f.claim().await;
-    f.queue.cancel(id).await.unwrap();
+    f.queue.cancel(id).await.expect("the queue answers");
     assert_eq!(
         f.fail(&claim, 1).await,
         Finished::Applied(TaskState::Cancelled)
@@ -67,7 +77,11 @@ async fn requeue_brings_dead_tasks_back(f: &Fixture<'_>) {
     let (dead, queued) = (f.simple().await, f.simple().await);
     f.kill(&f.claim().await).await;
     let unknown = TaskId::random();
-    let requeued = f.queue.requeue(vec![dead, queued, unknown]).await.unwrap();
+    let requeued = f
+        .queue
+        .requeue(vec![dead, queued, unknown])
+        .await
+        .expect("the queue answers");
     let expected = [
         Requeued::Applied(TaskState::Queued),
         Requeued::NotDead(TaskState::Queued),
@@ -90,14 +104,36 @@ async fn purge_forgets_done_tasks_only(f: &Fixture<'_>) {
     let claims = f.claims(2).await;
     f.succeed(&claims[0]).await;
     f.kill(&claims[1]).await;
-    f.queue.cancel(ids[2]).await.unwrap();
-    assert_eq!(f.queue.purge(ids.to_vec()).await.unwrap(), 3);
-    assert_eq!(f.queue.purge(ids.to_vec()).await.unwrap(), 0);
+    f.queue.cancel(ids[2]).await.expect("the queue answers");
+    assert_eq!(
+        f.queue
+            .purge(ids.to_vec())
+            .await
+            .expect("the queue answers"),
+        3
+    );
+    assert_eq!(
+        f.queue
+            .purge(ids.to_vec())
+            .await
+            .expect("the queue answers"),
+        0
+    );
     for id in &ids[..3] {
-        assert_eq!(f.queue.get_status(*id).await.unwrap(), None);
+        assert_eq!(
+            f.queue.get_status(*id).await.expect("the queue answers"),
+            None
+        );
     }
     assert_eq!(f.state(ids[3]).await, TaskState::Queued);
-    assert_eq!(f.queue.counts_by_state().await.unwrap().total(), 1);
+    assert_eq!(
+        f.queue
+            .counts_by_state()
+            .await
+            .expect("the queue answers")
+            .total(),
+        1
+    );
 }
 
 async fn counts_add_up(f: &Fixture<'_>) {
@@ -107,7 +143,7 @@ async fn counts_add_up(f: &Fixture<'_>) {
     let claims = f.claims(3).await;
     f.succeed(&claims[0]).await;
     f.fail(&claims[1], 60).await;
-    let counts = f.queue.counts_by_state().await.unwrap();
+    let counts = f.queue.counts_by_state().await.expect("the queue answers");
     let of = |state| counts.of(state);
     assert_eq!((of(TaskState::Queued), of(TaskState::Running)), (2, 1));
     assert_eq!(
@@ -122,15 +158,25 @@ async fn a_listing_shows_what_stays_put(f: &Fixture<'_>) {
     let tasks: Vec<_> = (0..300)
         .map(|n| of_type(if n % 3 == 0 { "b" } else { "a" }))
         .collect();
-    f.queue.enqueue(tasks[..150].to_vec()).await.unwrap();
-    f.queue.enqueue(tasks[150..].to_vec()).await.unwrap();
+    f.queue
+        .enqueue(tasks[..150].to_vec())
+        .await
+        .expect("the queue answers");
+    f.queue
+        .enqueue(tasks[150..].to_vec())
+        .await
+        .expect("the queue answers");
     let filter = Filter {
         states: vec![TaskState::Queued],
         task_type: Some("b".into()),
     };
     let (mut seen, mut cursor) = (BTreeSet::new(), None);
     loop {
-        let page = f.queue.list(&filter, cursor.as_deref(), 20).await.unwrap();
+        let page = f
+            .queue
+            .list(&filter, cursor.as_deref(), 20)
+            .await
+            .expect("the queue answers");
         for task in page.tasks {
             assert_eq!(&*task.envelope.task_type, "b");
             seen.insert(task.id);
@@ -149,7 +195,11 @@ async fn a_listing_shows_what_stays_put(f: &Fixture<'_>) {
         .map(|task| task.id)
         .collect();
     assert_eq!(seen, stayed);
-    let error = f.queue.list(&filter, Some("?"), 20).await.unwrap_err();
+    let error = f
+        .queue
+        .list(&filter, Some("?"), 20)
+        .await
+        .expect_err("the suite relies on it");
     assert!(matches!(error, QueueError::Invalid(_)));
 }
 
@@ -160,15 +210,40 @@ async fn steps_and_progress_need_the_token(f: &Fixture<'_>) {
         percent: 50,
         note: "half of it".into(),
     };
-    assert!(f.queue.progress(&old, half.clone()).await.unwrap());
-    assert!(f.queue.save_step(&old, "one", "1".into()).await.unwrap());
+    assert!(
+        f.queue
+            .progress(&old, half.clone())
+            .await
+            .expect("the queue answers")
+    );
+    assert!(
+        f.queue
+            .save_step(&old, "one", "1".into())
+            .await
+            .expect("the queue answers")
+    );
     assert_eq!(f.record(id).await.progress, Some(half.clone()));
     f.fail(&old, 0).await;
     let new = f.claim().await;
-    assert!(!f.queue.progress(&old, half.clone()).await.unwrap());
-    assert!(!f.queue.save_step(&old, "two", "2".into()).await.unwrap());
-    assert!(f.queue.save_step(&new, "two", "3".into()).await.unwrap());
-    let steps = f.queue.steps(id).await.unwrap();
+    assert!(
+        !f.queue
+            .progress(&old, half.clone())
+            .await
+            .expect("the queue answers")
+    );
+    assert!(
+        !f.queue
+            .save_step(&old, "two", "2".into())
+            .await
+            .expect("the queue answers")
+    );
+    assert!(
+        f.queue
+            .save_step(&new, "two", "3".into())
+            .await
+            .expect("the queue answers")
+    );
+    let steps = f.queue.steps(id).await.expect("the queue answers");
     let steps: Vec<_> = steps
         .iter()
         .map(|(name, value)| (&**name, &**value))
@@ -176,15 +251,22 @@ async fn steps_and_progress_need_the_token(f: &Fixture<'_>) {
     assert_eq!(steps, [("one", &b"1"[..]), ("two", &b"3"[..])]);
     f.succeed(&new).await;
     assert!(
-        f.queue.steps(id).await.unwrap().is_empty(),
+        f.queue
+            .steps(id)
+            .await
+            .expect("the queue answers")
+            .is_empty(),
         "success drops them"
     );
     let dead = f.simple().await;
     let claim = f.claim().await;
-    f.queue.save_step(&claim, "one", "1".into()).await.unwrap();
+    f.queue
+        .save_step(&claim, "one", "1".into())
+        .await
+        .expect("the queue answers");
     f.kill(&claim).await;
     assert_eq!(
-        f.queue.steps(dead).await.unwrap().len(),
+        f.queue.steps(dead).await.expect("the queue answers").len(),
         1,
         "a dead task keeps them"
     );
@@ -209,14 +291,17 @@ async fn steps_are_bounded(f: &Fixture<'_>) {
         save("a", 11).await,
         Err(QueueError::TooLarge { .. })
     ));
-    assert!(save("a", 10).await.unwrap());
+    assert!(save("a", 10).await.expect("the queue answers"));
     assert!(matches!(
         save("b", 9).await,
         Err(QueueError::TooLarge { size: 21, .. })
     ));
-    assert!(save("b", 8).await.unwrap());
-    assert!(save("b", 1).await.unwrap(), "a step is replaced");
-    assert!(save("c", 1).await.unwrap());
+    assert!(save("b", 8).await.expect("the queue answers"));
+    assert!(
+        save("b", 1).await.expect("the queue answers"),
+        "a step is replaced"
+    );
+    assert!(save("c", 1).await.expect("the queue answers"));
     assert!(matches!(
         save("d", 1).await,
         Err(QueueError::TooMany { .. })
@@ -246,20 +331,33 @@ async fn done_tasks_are_kept_for_a_while(f: &Fixture<'_>) {
     let known = async |ids: &[TaskId]| {
         let mut known = Vec::new();
         for id in ids {
-            known.push(f.queue.get_status(*id).await.unwrap().is_some());
+            known.push(
+                f.queue
+                    .get_status(*id)
+                    .await
+                    .expect("the queue answers")
+                    .is_some(),
+            );
         }
         known
     };
     assert_eq!(known(&succeeded).await, [false, false, true, true, true]);
     assert_eq!(known(&dead).await, [false, true, true]);
     f.advance(60).await;
-    f.queue.reap().await.unwrap();
+    f.queue.reap().await.expect("the queue answers");
     assert_eq!(known(&succeeded).await, [false; 5]);
     assert_eq!(known(&dead).await, [false, true, true]);
     f.advance(600).await;
-    f.queue.reap().await.unwrap();
+    f.queue.reap().await.expect("the queue answers");
     assert_eq!(known(&dead).await, [false; 3]);
-    assert_eq!(f.queue.counts_by_state().await.unwrap().total(), 0);
+    assert_eq!(
+        f.queue
+            .counts_by_state()
+            .await
+            .expect("the queue answers")
+            .total(),
+        0
+    );
     // Keeping none forgets a success at once.
     let none = Settings {
         keep_succeeded: 0,
@@ -268,8 +366,18 @@ async fn done_tasks_are_kept_for_a_while(f: &Fixture<'_>) {
     let f = &f.again(none).await;
     let id = f.simple().await;
     f.succeed(&f.claim().await).await;
-    assert_eq!(f.queue.get_status(id).await.unwrap(), None);
-    assert_eq!(f.queue.counts_by_state().await.unwrap().total(), 0);
+    assert_eq!(
+        f.queue.get_status(id).await.expect("the queue answers"),
+        None
+    );
+    assert_eq!(
+        f.queue
+            .counts_by_state()
+            .await
+            .expect("the queue answers")
+            .total(),
+        0
+    );
 }
 
 async fn a_slot_is_decided_once(f: &Fixture<'_>) {
@@ -281,8 +389,11 @@ async fn a_slot_is_decided_once(f: &Fixture<'_>) {
         max_attempts: 5,
         last_slot: Timestamp::default(),
     };
-    f.queue.put_schedule(schedule.clone()).await.unwrap();
-    let (now, stored) = f.queue.schedules().await.unwrap();
+    f.queue
+        .put_schedule(schedule.clone())
+        .await
+        .expect("the queue answers");
+    let (now, stored) = f.queue.schedules().await.expect("the queue answers");
     assert_eq!(stored.len(), 1);
     let last = stored[0].last_slot;
     assert_eq!(last, now);
@@ -298,27 +409,51 @@ async fn a_slot_is_decided_once(f: &Fixture<'_>) {
         f.queue
             .fire("digest", last, slot, Some(task()))
             .await
-            .unwrap()
+            .expect("the suite relies on it")
     );
     assert!(
         !f.queue
             .fire("digest", last, slot, Some(task()))
             .await
-            .unwrap()
+            .expect("the suite relies on it")
     );
     assert_eq!(f.claims(9).await.len(), 1);
     // The same times keep the slot; others start anew.
     f.advance(300).await;
-    f.queue.put_schedule(schedule.clone()).await.unwrap();
-    assert_eq!(f.queue.schedules().await.unwrap().1[0].last_slot, slot);
+    f.queue
+        .put_schedule(schedule.clone())
+        .await
+        .expect("the queue answers");
+    assert_eq!(
+        f.queue.schedules().await.expect("the queue answers").1[0].last_slot,
+        slot
+    );
     let other = Schedule {
         zone: "Asia/Tokyo".into(),
         ..schedule
     };
-    f.queue.put_schedule(other).await.unwrap();
-    let (now, stored) = f.queue.schedules().await.unwrap();
+    f.queue
+        .put_schedule(other)
+        .await
+        .expect("the queue answers");
+    let (now, stored) = f.queue.schedules().await.expect("the queue answers");
     assert_eq!(stored[0].last_slot, now);
-    assert!(f.queue.remove_schedule("digest").await.unwrap());
-    assert!(!f.queue.remove_schedule("digest").await.unwrap());
-    assert!(!f.queue.fire("digest", now, slot, None).await.unwrap());
+    assert!(
+        f.queue
+            .remove_schedule("digest")
+            .await
+            .expect("the queue answers")
+    );
+    assert!(
+        !f.queue
+            .remove_schedule("digest")
+            .await
+            .expect("the queue answers")
+    );
+    assert!(
+        !f.queue
+            .fire("digest", now, slot, None)
+            .await
+            .expect("the queue answers")
+    );
 }

@@ -20,43 +20,53 @@ const PATIENCE: Duration = Duration::from_secs(30);
 async fn an_enqueue_ends_a_wait(f: &Fixture<'_>) {
     let wait = f.queue.wait(&f.owner, vec!["a".into()], PATIENCE);
     let (signals, _) = tokio::join!(wait, f.simple());
-    assert_eq!(signals.unwrap(), [Signal::Ready]);
+    assert_eq!(signals.expect("the suite relies on it"), [Signal::Ready]);
     f.claim().await;
     // Nothing more to claim: a wait for another type is not ended by this one.
     f.add(super::of_type("b")).await;
     let short = Duration::from_millis(20);
     let signals = f.queue.wait(&f.owner, vec!["a".into()], short).await;
-    assert_eq!(signals.unwrap(), []);
+    assert_eq!(signals.expect("the suite relies on it"), []);
 }
 
 async fn tasks_left_in_line_wake_the_next_worker(f: &Fixture<'_>) {
-    f.queue.enqueue(vec![task(), task()]).await.unwrap();
+    f.queue
+        .enqueue(vec![task(), task()])
+        .await
+        .expect("the queue answers");
     let wait = f.queue.wait(&f.owner, vec!["a".into()], PATIENCE).await;
-    assert_eq!(wait.unwrap(), [Signal::Ready]);
+    assert_eq!(wait.expect("the suite relies on it"), [Signal::Ready]);
     f.claim().await;
     let other = f.worker(crate::Owner::random());
     let wait = other
         .queue
         .wait(&other.owner, vec!["a".into()], PATIENCE)
         .await;
-    assert_eq!(wait.unwrap(), [Signal::Ready]);
+    assert_eq!(wait.expect("the suite relies on it"), [Signal::Ready]);
 }
 
 async fn a_cancel_reaches_the_owner(f: &Fixture<'_>) {
     let ids = [f.simple().await, f.simple().await];
     f.claims(2).await;
     for id in ids {
-        assert_eq!(f.queue.cancel(id).await.unwrap(), Cancel::Requested);
+        assert_eq!(
+            f.queue.cancel(id).await.expect("the queue answers"),
+            Cancel::Requested
+        );
     }
-    let signals = f.queue.wait(&f.owner, Vec::new(), PATIENCE).await.unwrap();
+    let signals = f
+        .queue
+        .wait(&f.owner, Vec::new(), PATIENCE)
+        .await
+        .expect("the queue answers");
     assert_eq!(signals, ids.map(Signal::Cancel));
 }
 
 async fn a_poke_ends_a_wait_without_a_task(f: &Fixture<'_>) {
     let wait = f.queue.wait(&f.owner, vec!["a".into()], PATIENCE);
     let (signals, poked) = tokio::join!(wait, f.queue.poke(&f.owner));
-    poked.unwrap();
-    assert_eq!(signals.unwrap(), [Signal::Poke]);
+    poked.expect("the suite relies on it");
+    assert_eq!(signals.expect("the suite relies on it"), [Signal::Poke]);
 }
 
 async fn producers_are_told_of_the_end(f: &Fixture<'_>) {
@@ -66,13 +76,15 @@ async fn producers_are_told_of_the_end(f: &Fixture<'_>) {
         f.queue
             .mark_succeeded(&claims[0], Some("1".into()))
             .await
-            .unwrap();
+            .expect("the suite relies on it");
         f.kill(&claims[1]).await;
-        f.queue.cancel(ids[2]).await.unwrap();
+        f.queue.cancel(ids[2]).await.expect("the queue answers");
     };
     let wait = async |id| {
         let done = timeout(PATIENCE, f.queue.done(id)).await;
-        done.expect("no hang").unwrap().map(|record| record.state)
+        done.expect("no hang")
+            .expect("the suite relies on it")
+            .map(|record| record.state)
     };
     let (first, second, third, ()) = tokio::join!(wait(ids[0]), wait(ids[1]), wait(ids[2]), work);
     assert_eq!(first, Some(TaskState::Succeeded));
@@ -87,7 +99,7 @@ async fn producers_are_told_of_the_end(f: &Fixture<'_>) {
 }
 
 async fn subscribers_see_every_move(f: &Fixture<'_>) {
-    let mut events = f.queue.subscribe().await.unwrap();
+    let mut events = f.queue.subscribe().await.expect("the queue answers");
     let id = f.simple().await;
     f.fail(&f.claim().await, 5).await;
     f.advance(5).await;

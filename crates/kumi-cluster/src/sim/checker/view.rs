@@ -21,7 +21,7 @@ pub(super) struct View {
     pub(super) topology: Option<(TimerInstant, u64)>,
     /// When the node last told of any change, or its sense of time was last disturbed, in virtual time.
     pub(super) changed_us: u64,
-    /// By subject, the life that was told to be active and not to be gone since.
+    /// By subject, the life that was reported as active and has no reported departure.
     pub(super) alive: Vec<Option<NodeUid>>,
     /// Whom operators kept out as of the last sweep.
     pub(super) ordered: BTreeSet<Authority>,
