@@ -344,6 +344,11 @@ fn value(ask: &mut dyn FnMut(&[&[u8]]) -> Option<Vec<Frame>>, name: &[u8]) -> Op
             b"set" => (&[b"SMEMBERS", name], 1),
             b"hash" => (&[b"HGETALL", name], 2),
             b"zset" => (&[b"ZRANGE", name, b"0", b"-1", b"WITHSCORES"], 0),
+            b"stream" => {
+                let mut frames = ask(&[b"XRANGE", name, b"-", b"+"])?;
+                frames.extend(ask(&[b"XINFO", b"GROUPS", name])?);
+                return Some(frames);
+            }
             _ => (&[b"GET", name], 0),
         },
         _ => return Some(kind),
