@@ -222,6 +222,8 @@ pub(crate) struct ClaimParts {
     pub(crate) meta: bool,
     /// It is asked how long the claim has left.
     pub(crate) left: bool,
+    /// It is asked whether REQ is there, before and after it is read, because a read of it returned nothing.
+    pub(crate) presence: bool,
 }
 
 /// Where the keys of a search belong. Opaque to drivers.

@@ -209,15 +209,23 @@ impl Requester {
             return;
         }
         call.reading = true;
+        self.read_answer(call_id, false, out);
+    }
+
+    /// Reads RES, and on request asks whether it is there, which only an empty value leaves open.
+    fn read_answer(&mut self, call_id: u64, presence: bool, out: &mut VecDeque<Output>) {
+        let Some(call) = self.calls.get(&call_id) else {
+            return;
+        };
         let keys = RequestKeys {
             unit: self.unit.as_str(),
             id: &call.spec.id,
         };
-        let read = Command::Read {
+        let mut commands = vec![Command::Read {
             key: keys.res(),
             limit_bytes: self.settings.payload_limit_bytes,
-        };
-        let commands = vec![read, Command::Present(vec![keys.res()])];
+        }];
+        commands.extend(presence.then(|| Command::Present(vec![keys.res()])));
         out.push_back(Output::run(Purpose::CallAnswer(call_id), commands));
     }
 
@@ -231,15 +239,19 @@ impl Requester {
         let Some(call) = self.calls.get_mut(&call_id) else {
             return;
         };
-        call.reading = false;
         let replies = replies.unwrap_or_default();
+        if matches!(&replies[..], [Reply::Value(res)] if res.is_empty()) {
+            return self.read_answer(call_id, true, out);
+        }
+        call.reading = false;
         if let Some(text) = replies.iter().find_map(Reply::refusal) {
             let error = CallError::Refused(text.to_owned());
             return self.deliver(call_id, Err(error), out);
         }
-        if let Ok([res, present]) = <[Reply; 2]>::try_from(replies) {
+        let mut replies = replies.into_iter();
+        if let Some(res) = replies.next() {
             // The push came after RES was set: what is there and empty is an empty answer.
-            let res = res.into_held(present.has(0));
+            let res = res.into_held(replies.next().is_some_and(|present| present.has(0)));
             if self.deliver_answer(call_id, res, None, out) {
                 return;
             }
@@ -338,7 +350,7 @@ impl Requester {
                     .req_deadline
                     .is_none_or(|req_deadline| req_deadline > now);
                 match claim {
-                    None if alive && !call.ending && there => self.set_again(call_id, now, out),
+                    None if alive && !call.ending && there => self.set_again(call_id, sent, out),
                     None if alive && !call.ending => self.write(call_id, true, now, out),
                     _ => {}
                 }
@@ -405,16 +417,17 @@ impl Requester {
 
     /// Makes a new event for a REQ that nobody has claimed: backends that were not told, or had no room, are told now.
     /// The pauses double, because those that have no room are told in vain. If the request was claimed before, `.tries`
-    /// tells the next backend that it may have run.
-    fn set_again(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {
+    /// tells the next backend that it may have run. `sent` is when the look was sent: looks are sent a lease apart, while
+    /// their replies may come a little more or less than that apart, and a pause must not miss its look for it.
+    fn set_again(&mut self, call_id: u64, sent: Time, out: &mut VecDeque<Output>) {
         let Some(call) = self
             .calls
             .get_mut(&call_id)
-            .filter(|call| call.again_at <= now)
+            .filter(|call| call.again_at <= sent)
         else {
             return;
         };
-        call.again_at = now.plus(call.again_ms);
+        call.again_at = sent.plus(call.again_ms);
         call.again_ms = call.again_ms.saturating_mul(2);
         let keys = RequestKeys {
             unit: self.unit.as_str(),

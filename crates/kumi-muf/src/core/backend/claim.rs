@@ -62,14 +62,16 @@ impl Backend {
             claim: job.tried,
             meta: meta.is_some(),
             left: job.origin == Origin::Takeover,
+            presence: job.empty_seen,
         };
         // REQ is looked for before and after it is read: what is empty then was there, and is not about to come or go.
-        let mut commands = vec![
-            hold,
-            Command::Present(vec![keys.req(), keys.tries()]),
-            read(keys.req(), payload_limit),
-            Command::Present(vec![keys.req(), keys.res(), keys.err()]),
-        ];
+        let before = parts.presence.then(|| Command::Present(vec![keys.req()]));
+        let mut found = vec![keys.res(), keys.err(), keys.tries()];
+        found.extend(parts.presence.then(|| keys.req()));
+        let mut commands = vec![hold];
+        commands.extend(before);
+        commands.push(read(keys.req(), payload_limit));
+        commands.push(Command::Present(found));
         if parts.answers {
             commands.push(read(keys.res(), payload_limit));
             commands.push(read(keys.err(), payload_limit));
@@ -112,7 +114,7 @@ impl Backend {
             None => tried.held,
         };
         if !is_ours {
-            if job.state == State::Claiming && tried.request.is_none() {
+            if job.state == State::Claiming && matches!(tried.request, Request::Absent) {
                 // There is nothing left to take over, whatever becomes of the winner.
                 return self.release(job_id, now, out);
             }
@@ -131,10 +133,10 @@ impl Backend {
             State::Answering => self.answer(job_id, now, out),
             State::Running => self.set_timer(job_id, now.plus(self.settings.renew_ms())),
             State::Claiming => match tried.request {
-                Some(payload) if payload.len() > self.settings.payload_limit_bytes => {
+                Request::Read(payload) if payload.len() > self.settings.payload_limit_bytes => {
                     self.turn_down(job_id, now, out);
                 }
-                Some(payload) => {
+                Request::Read(payload) => {
                     job.payload = payload;
                     job.meta = tried.meta;
                     match job.origin {
@@ -142,7 +144,11 @@ impl Backend {
                         _ => self.count(job_id, out),
                     }
                 }
-                None => self.release(job_id, now, out),
+                Request::EmptyOrAbsent => {
+                    job.empty_seen = true;
+                    self.claim(job_id, true, now, out);
+                }
+                Request::Absent => self.release(job_id, now, out),
             },
             State::Waiting | State::Counting | State::Abandoned | State::Lost => {}
         }
@@ -335,11 +341,19 @@ fn back_in(jobs: &mut IdMap<u64, Job>, job_id: u64, state: State) -> Option<&mut
     Some(job)
 }
 
+/// What a claim found of REQ.
+enum Request {
+    Read(Bytes),
+    /// GETRANGE returned nothing, and nothing tells an empty REQ from one that is not there.
+    EmptyOrAbsent,
+    Absent,
+}
+
 /// What came of trying to claim.
 pub(crate) struct Tried {
     /// The claim was set, or extended.
     held: bool,
-    request: Option<Bytes>,
+    request: Request,
     /// It changed hands before, as its `.tries` says.
     counted: bool,
     /// RES and ERR; what they hold is known for bare IDs only.
@@ -356,7 +370,10 @@ impl ClaimParts {
     pub(crate) fn read(self, replies: Vec<Reply>) -> Option<Tried> {
         let mut replies = replies.into_iter();
         let held = matches!(replies.next()?, Reply::Ok | Reply::Number(1));
-        let before = replies.next()?;
+        let before = match self.presence {
+            true => Some(replies.next()?),
+            false => None,
+        };
         let request = replies.next()?;
         let after = replies.next()?;
         if request.refusal().is_some() || !matches!(after, Reply::Number(_)) {
@@ -364,10 +381,10 @@ impl ClaimParts {
         }
         let answers = match self.answers {
             true => [
+                replies.next()?.into_held(after.has(0)),
                 replies.next()?.into_held(after.has(1)),
-                replies.next()?.into_held(after.has(2)),
             ],
-            false => [1, 2].map(|index| after.has(index).then(Bytes::new)),
+            false => [0, 1].map(|index| after.has(index).then(Bytes::new)),
         };
         let claim = match self.claim {
             true => Some(replies.next()?.into_value()),
@@ -380,10 +397,20 @@ impl ClaimParts {
         let left_ms = replies
             .next()
             .and_then(|left| u64::try_from(left.number()).ok());
+        let request = match before {
+            Some(before) => match request.into_held(before.has(0) && after.has(3)) {
+                Some(payload) => Request::Read(payload),
+                None => Request::Absent,
+            },
+            None => match request.into_filled() {
+                Some(payload) => Request::Read(payload),
+                None => Request::EmptyOrAbsent,
+            },
+        };
         Some(Tried {
             held,
-            request: request.into_held(before.has(0) && after.has(0)),
-            counted: before.has(1),
+            request,
+            counted: after.has(2),
             answers,
             claim,
             meta,

@@ -67,6 +67,8 @@ pub(super) struct Job {
     pub(super) answer_seen: bool,
     /// A claim was sent: it may have been got even if its reply was lost.
     pub(super) tried: bool,
+    /// A read of REQ returned nothing: the next claim also asks whether REQ is there.
+    pub(super) empty_seen: bool,
     /// A command for this job is on its way.
     pub(super) busy: bool,
     /// The one timer that counts.
@@ -91,6 +93,7 @@ impl Job {
             asked_again: false,
             answer_seen: false,
             tried: false,
+            empty_seen: false,
             busy: false,
             timer: None,
         }

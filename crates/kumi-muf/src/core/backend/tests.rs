@@ -10,6 +10,8 @@ struct Serving {
     core: Core,
     sent: VecDeque<(Token, Vec<Command>)>,
     started: Vec<JobId>,
+    /// What the handlers were given.
+    payloads: Vec<Bytes>,
     /// Locks that were asked for, and searches that were begun.
     locks: Vec<Token>,
     searches: Vec<SearchToken>,
@@ -31,6 +33,7 @@ impl Serving {
             core,
             sent: VecDeque::new(),
             started: Vec::new(),
+            payloads: Vec::new(),
             locks: Vec::new(),
             searches: Vec::new(),
             request: Some("payload"),
@@ -52,10 +55,15 @@ impl Serving {
             _ => Reply::Nil,
         };
         let value = |held: Held| Reply::Value(Bytes::from(held.unwrap_or_default()));
-        let present = 1 + 2 * i64::from(res.is_some()) + 4 * i64::from(err.is_some());
+        let is_there = |key: &String| match key.as_str() {
+            key if key.contains("/REQ/") => self.request.is_some(),
+            key if key.contains("/RES/") => res.is_some(),
+            key => key.contains("/ERR/") && err.is_some(),
+        };
+        let bit = |(index, key): (usize, &String)| i64::from(is_there(key)) << index;
         let answer = |command: &Command| match command {
-            Command::Present(keys) if keys.len() == 2 => Reply::Number(1),
-            Command::Present(_) => Reply::Number(present),
+            Command::Present(keys) => Reply::Number(keys.iter().enumerate().map(bit).sum()),
+            Command::Expire { .. } => Reply::Number(i64::from(by == "back~1")),
             Command::Read { key, .. } if key.contains("/REQ/") => value(self.request),
             Command::Read { key, .. } if key.contains("/RES/") => value(res),
             Command::Read { key, .. } if key.contains("/ERR/") => value(err),
@@ -91,7 +99,10 @@ impl Serving {
                 Output::Run(op) if op.token.0 == Purpose::SweepLock => self.locks.push(op.token),
                 Output::Run(op) => self.sent.push_back((op.token, op.commands)),
                 Output::Search { token, .. } => self.searches.push(token),
-                Output::Start { job, .. } => self.started.push(job),
+                Output::Start { job, request, .. } => {
+                    self.started.push(job);
+                    self.payloads.push(request.payload);
+                }
                 _ => {}
             }
         }
@@ -219,12 +230,45 @@ fn a_request_over_the_limit_is_answered_with_err_and_seen_by_no_handler() {
 }
 
 #[test]
-fn a_request_of_nothing_is_run() {
+fn a_claim_is_three_commands() {
+    let mut serving = Serving::new();
+    serving.push("a.b~01J");
+    assert_eq!(serving.commands().len(), 3);
+}
+
+#[test]
+fn an_empty_request_is_looked_for_before_it_is_run() {
     let mut serving = Serving::new();
     serving.request = Some("");
     serving.push("a.b~01J");
     serving.claim("back~1", None, None);
+    assert!(serving.started.is_empty());
+    serving.claim("back~1", None, None);
     assert_eq!(serving.started.len(), 1);
+}
+
+#[test]
+fn a_request_that_is_gone_is_not_run_as_an_empty_one() {
+    let mut serving = Serving::new();
+    serving.request = None;
+    serving.push("a.b~01J");
+    serving.claim("back~1", None, None);
+    serving.claim("back~1", None, None);
+    assert!(serving.started.is_empty());
+    assert!(serving.sent.is_empty(), "{:?}", serving.sent);
+    assert!(serving.core.is_drained(ServiceId(1)));
+}
+
+#[test]
+fn a_request_that_appears_after_it_was_read_is_not_run_as_an_empty_one() {
+    let mut serving = Serving::new();
+    serving.request = None;
+    serving.push("a.b~01J");
+    serving.claim("back~1", None, None);
+    // REQ is set again: the second look reads it.
+    serving.request = Some("payload");
+    serving.claim("back~1", None, None);
+    assert_eq!(serving.payloads, ["payload"]);
 }
 
 #[test]
@@ -334,8 +378,8 @@ fn a_request_that_says_it_was_tried_is_counted() {
     serving.push("a.b~1");
     let (token, commands) = serving.sent.pop_front().expect("a claim");
     let replies = commands.iter().map(|command| match command {
-        Command::Present(keys) if keys.len() == 2 => Reply::Number(3),
-        Command::Present(_) => Reply::Number(1),
+        // Neither RES nor ERR, but `.tries`.
+        Command::Present(_) => Reply::Number(4),
         Command::Read { .. } => Reply::Value("payload".into()),
         _ => Reply::Ok,
     });

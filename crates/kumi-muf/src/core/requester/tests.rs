@@ -39,6 +39,11 @@ impl Calling {
 
     /// The next look finds this claim, and REQ there or not. True if the call ended.
     fn look(&mut self, claim: Option<&'static str>, there: bool) -> bool {
+        self.look_taking(1, claim, there)
+    }
+
+    /// The same, with a reply that takes this long.
+    fn look_taking(&mut self, ms: u64, claim: Option<&'static str>, there: bool) -> bool {
         let token = loop {
             match self.sent.pop_front() {
                 Some((token, commands)) if matches!(commands[0], Command::Read { .. }) => {
@@ -54,7 +59,7 @@ impl Calling {
             }
         };
         // The way there and back.
-        self.now = self.now.plus(1);
+        self.now = self.now.plus(ms);
         let claim = Bytes::from(claim.unwrap_or_default());
         let replies = vec![
             Reply::Value(Bytes::new()),
@@ -127,6 +132,35 @@ fn a_claim_with_its_request_is_somebody_whatever_follows() {
 }
 
 #[test]
+fn an_answer_is_read_with_one_command_and_an_empty_one_with_three() {
+    let mut calling = Calling::new(10_000);
+    let push = |calling: &mut Calling| {
+        calling
+            .core
+            .handle_push("MUF/web/RES/a.b~1", "set", calling.now);
+        calling.settle();
+    };
+    push(&mut calling);
+    let (token, commands) = calling.sent.pop_front().expect("RES is read");
+    assert_eq!(commands.len(), 1, "{commands:?}");
+    // A second push while RES is read asks nothing.
+    push(&mut calling);
+    assert!(calling.sent.is_empty());
+    calling.reply(token, vec![Reply::Value(Bytes::new())]);
+    assert!(calling.ended.is_none());
+    let (token, commands) = calling.sent.pop_front().expect("RES is looked for");
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    calling.reply(token, vec![Reply::Value(Bytes::new()), Reply::Number(1)]);
+    assert_eq!(calling.ended, Some(Ok(Bytes::new())));
+
+    let mut calling = Calling::new(10_000);
+    push(&mut calling);
+    let (token, _) = calling.sent.pop_front().expect("RES is read");
+    calling.reply(token, vec![Reply::Value("x".into())]);
+    assert_eq!(calling.ended, Some(Ok("x".into())));
+}
+
+#[test]
 fn a_request_that_stays_unclaimed_is_set_again_and_again_ever_more_rarely() {
     let mut calling = Calling::new(20_000);
     let mut at = Vec::new();
@@ -142,6 +176,21 @@ fn a_request_that_stays_unclaimed_is_set_again_and_again_ever_more_rarely() {
         }
     }
     assert_eq!(at, [1, 3, 7, 15]);
+}
+
+#[test]
+fn a_slow_reply_to_a_look_does_not_cost_the_next_event() {
+    let mut calling = Calling::new(10_000);
+    let mut events = 0;
+    for ms in [30, 1, 30, 1] {
+        assert!(!calling.look_taking(ms, None, true));
+        events += calling.sent.len();
+        for (token, _) in std::mem::take(&mut calling.sent) {
+            calling.reply(token, vec![Reply::Ok]);
+        }
+    }
+    // After 1, 3 and 7 s, whatever the looks took.
+    assert_eq!((events, calling.now), (3, Time(7_001)));
 }
 
 #[test]

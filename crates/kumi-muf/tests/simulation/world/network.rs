@@ -4,8 +4,9 @@ use kumi_muf::core::{Command, Key, Op, Status};
 
 use super::{Event, Flight, World};
 
-/// Pushes of one key that one unit may miss without losing its subscription.
-const LOST_IN_ALL: u32 = 2;
+/// Pushes of one key that one unit may miss without losing its subscription: one less than a requester makes in the ten
+/// seconds that REQ lives (at 0, 1, 3 and 7 s).
+const LOST_IN_ALL: u32 = 3;
 
 impl World {
     /// An answer may leave a backend only while the server holds its claim. What is on its way may still be late.
