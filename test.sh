@@ -91,7 +91,7 @@ missing_packages() {
     local pair
     # command:package
     for pair in redis-server:redis-server redis-cli:redis-tools cc:build-essential c++:build-essential \
-        node:nodejs npm:npm; do
+        node:nodejs npm:npm faketime:faketime; do
         command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
     done | sort -u | tr '\n' ' '
 }

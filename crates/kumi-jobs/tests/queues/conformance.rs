@@ -1,6 +1,6 @@
 //! The conformance suite on every queue of this crate.
 
-use crate::servers::{Cluster, Server, queue_url};
+use crate::servers::{Cluster, Kind, Server, queue_url};
 use futures_util::future::BoxFuture;
 use kumi_jobs::conformance::{Harness, run_all};
 use kumi_jobs::{InMemoryQueue, Queue, RedisOptions, Settings};
@@ -55,7 +55,13 @@ async fn memory_conforms() {
 
 #[tokio::test]
 async fn redis_conforms() {
-    let server = Server::start();
+    let server = Server::start(Kind::Redis);
+    run_all(&Virtual::new(Some(server.port))).await;
+}
+
+#[tokio::test]
+async fn kumi_server_conforms() {
+    let server = Server::start(Kind::Kumi);
     run_all(&Virtual::new(Some(server.port))).await;
 }
 

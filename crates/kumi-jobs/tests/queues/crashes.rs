@@ -1,9 +1,10 @@
 //! Worker processes that are killed, stopped and resumed, at each point of a task's run.
 
 use crate::children::{Point, Worked};
-use crate::servers::Server;
+use crate::servers::{Kind, Server, on_both_servers};
 use crate::work::{self, Effects};
 use kumi_jobs::{Gone, Jobs, Notice, Released, TaskId, TaskState};
+use std::path::Path;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 
@@ -17,10 +18,29 @@ async fn child(url: &str, point: Point) -> Worked {
     spawn_blocking(start).await.expect("a child")
 }
 
-/// Kills a worker at a point, lets another one do the rest, and answers what the first task's result was and how often
-/// it took effect in the second worker.
-async fn killed_at(point: Point) -> (u32, usize, u32) {
-    let server = Server::start();
+on_both_servers![
+    nothing_is_lost_when_a_worker_dies_before_its_claim,
+    nothing_is_lost_when_a_worker_dies_in_a_handler,
+    nothing_is_lost_when_a_worker_dies_before_its_report,
+    a_reported_task_does_not_run_again_when_its_worker_dies,
+    a_stopped_worker_reports_too_late,
+    a_released_worker_loses_its_tasks_at_once,
+    a_worker_whose_clock_is_wrong_works_as_any_other,
+];
+
+/// What became of the first task after its worker was killed and another one did the rest.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    /// The first worker's handler took effect.
+    first_effect: bool,
+    /// How often it took effect in the second worker.
+    second_effects: usize,
+    result: u32,
+    attempts: u32,
+}
+
+async fn killed_at(kind: Kind, point: Point) -> Outcome {
+    let server = Server::start(kind);
     let url = server.url();
     let jobs = Jobs::connect(&url).await.expect("a queue");
     let tasks = work::tasks(5);
@@ -41,38 +61,61 @@ async fn killed_at(point: Point) -> (u32, usize, u32) {
         .await
         .expect("a reply")
         .expect("known");
-    let result = serde_json::from_slice(&record.result.expect("a result")).expect("a number");
-    (result, effects.times(0), record.attempts)
+    Outcome {
+        first_effect: first.took_effect,
+        second_effects: effects.times(0),
+        result: serde_json::from_slice(&record.result.expect("a result")).expect("a number"),
+        attempts: record.attempts,
+    }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_lost_when_a_worker_dies_before_its_claim() {
-    assert_eq!(killed_at(Point::BeforeClaim).await, (0, 1, 1));
+async fn nothing_is_lost_when_a_worker_dies_before_its_claim(kind: Kind) {
+    let outcome = Outcome {
+        first_effect: false,
+        second_effects: 1,
+        result: 0,
+        attempts: 1,
+    };
+    assert_eq!(killed_at(kind, Point::BeforeClaim).await, outcome);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_lost_when_a_worker_dies_in_a_handler() {
-    assert_eq!(killed_at(Point::MidHandler).await, (0, 1, 2));
+async fn nothing_is_lost_when_a_worker_dies_in_a_handler(kind: Kind) {
+    let outcome = Outcome {
+        first_effect: false,
+        second_effects: 1,
+        result: 0,
+        attempts: 2,
+    };
+    assert_eq!(killed_at(kind, Point::MidHandler).await, outcome);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_lost_when_a_worker_dies_before_its_report() {
+async fn nothing_is_lost_when_a_worker_dies_before_its_report(kind: Kind) {
     // The effect happened, and happens again: delivery is at-least-once.
-    assert_eq!(killed_at(Point::BeforeFinish).await, (0, 1, 2));
+    let outcome = Outcome {
+        first_effect: true,
+        second_effects: 1,
+        result: 0,
+        attempts: 2,
+    };
+    assert_eq!(killed_at(kind, Point::BeforeFinish).await, outcome);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reported_task_does_not_run_again_when_its_worker_dies() {
-    let (result, again, attempts) = killed_at(Point::AfterFinish).await;
-    assert_eq!((result, again, attempts), (1_000, 0, 1));
+async fn a_reported_task_does_not_run_again_when_its_worker_dies(kind: Kind) {
+    let outcome = Outcome {
+        first_effect: true,
+        second_effects: 0,
+        result: 1_000,
+        attempts: 1,
+    };
+    assert_eq!(killed_at(kind, Point::AfterFinish).await, outcome);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_worker_reports_too_late() {
-    let server = Server::start();
+async fn a_stopped_worker_reports_too_late(kind: Kind) {
+    let server = Server::start(kind);
     let url = server.url();
     let jobs = Jobs::connect(&url).await.expect("a queue");
-    let tasks = work::tasks(1);
+    let mut tasks = work::tasks(2);
+    let late = tasks.split_off(1);
     work::enqueue(&**jobs.queue(), &tasks).await;
     let id = tasks[0].id;
     let mut events = jobs.queue().subscribe().await.expect("events");
@@ -84,18 +127,19 @@ async fn a_stopped_worker_reports_too_late() {
         .run_until(done)
         .await
         .expect("it worked");
-    // It goes on, and so does its handler, long after its lease.
+    // It goes on, and so does its handler, long after its lease. It has room for one task, so when it runs another one it
+    // has reported the first.
+    work::enqueue(&**jobs.queue(), &late).await;
     first.tell();
     first.signal("-CONT");
-    let owner = first.owner.clone();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(
-        jobs.queue()
-            .running(&owner)
-            .await
-            .expect("a reply")
-            .is_empty()
-    );
+    let first = spawn_blocking(move || {
+        first.wait_for("next");
+        first
+    });
+    let first = first.await.expect("it runs the next task");
+    work::all_succeed(&**jobs.queue(), vec![late[0].id]).await;
+    let running = jobs.queue().running(&first.owner).await;
+    assert!(running.expect("a reply").is_empty());
     let record = jobs.get_status(id).await.expect("a reply").expect("known");
     assert_eq!(
         record.result.as_deref(),
@@ -103,17 +147,59 @@ async fn a_stopped_worker_reports_too_late() {
         "the second worker's result stands"
     );
     let mut successes = 0;
-    while let Ok(notice) = tokio::time::timeout(Duration::from_millis(200), events.recv()).await {
-        if let Some(Notice::Moved(event)) = notice {
-            successes += usize::from(event.to == TaskState::Succeeded);
+    loop {
+        let notice = tokio::time::timeout(Duration::from_secs(30), events.recv()).await;
+        let Some(Notice::Moved(event)) = notice.expect("the later task's end is told") else {
+            continue;
+        };
+        if event.to == TaskState::Succeeded {
+            if event.id == late[0].id {
+                break;
+            }
+            successes += 1;
         }
     }
     assert_eq!(successes, 1, "no stale report was accepted");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_released_worker_loses_its_tasks_at_once() {
-    let server = Server::start();
+/// libfaketime shifts the wall clock of the worker's process by an hour.
+async fn a_worker_whose_clock_is_wrong_works_as_any_other(kind: Kind) {
+    const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+    assert!(
+        Path::new(LIBRARY).exists(),
+        "install Debian's faketime package"
+    );
+    for shift in ["-1h", "+1h"] {
+        let server = Server::start(kind);
+        let url = server.url();
+        let jobs = Jobs::connect(&url).await.expect("a queue");
+        let mut tasks = work::tasks(6);
+        let hour = Duration::from_secs(3_600);
+        tasks[5].delay = hour / 2;
+        work::enqueue(&**jobs.queue(), &tasks).await;
+        let environment = [
+            ("LD_PRELOAD", LIBRARY),
+            ("FAKETIME", shift),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ];
+        let worker = Worked::with_environment(&url, Point::Never, &environment);
+        let ids: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
+        work::all_succeed(&**jobs.queue(), ids[..5].to_vec()).await;
+        for id in &ids[..5] {
+            let record = jobs.get_status(*id).await.expect("a reply").expect("known");
+            assert_eq!(record.attempts, 1, "{shift}: {record:?}");
+        }
+        let record = jobs.get_status(ids[5]).await.expect("a reply");
+        let record = record.expect("known");
+        assert_eq!(record.state, TaskState::Scheduled, "{shift}");
+        let due = record.next_run_at.expect("it waits");
+        assert_eq!(due.since(record.created_at), hour / 2, "{shift}");
+        drop(worker);
+    }
+}
+
+async fn a_released_worker_loses_its_tasks_at_once(kind: Kind) {
+    let server = Server::start(kind);
     let url = server.url();
     let jobs = Jobs::connect(&url).await.expect("a queue");
     let tasks = work::tasks(1);

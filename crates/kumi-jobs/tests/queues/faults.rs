@@ -1,7 +1,7 @@
 //! Servers that restart, forget scripts, lose replies or fail over, while workers work.
 
 use crate::proxy::Proxy;
-use crate::servers::{Cluster, Server, queue_url};
+use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
     Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, TaskEnvelope,
@@ -10,6 +10,15 @@ use kumi_jobs::{
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+on_both_servers![
+    replies_that_are_lost_lose_no_task,
+    a_server_that_forgets_its_scripts_gets_them_again,
+    a_server_that_restarts_without_its_data_accepts_no_stale_report,
+    many_tasks_due_at_one_instant_all_run,
+    a_producer_whose_clock_is_wrong_changes_nothing,
+    a_full_server_finishes_what_it_holds,
+];
 
 fn ids(tasks: &[NewTask]) -> Vec<TaskId> {
     tasks.iter().map(|task| task.id).collect()
@@ -26,9 +35,8 @@ async fn connected(url: &str) -> Jobs {
     Jobs::connect(url).await.expect("a queue")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn replies_that_are_lost_lose_no_task() {
-    let server = Server::start();
+async fn replies_that_are_lost_lose_no_task(kind: Kind) {
+    let server = Server::start(kind);
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let proxy = Proxy::start(server.port, seed).await;
@@ -55,9 +63,8 @@ async fn replies_that_are_lost_lose_no_task() {
     check_effects(&effects, 200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_forgets_its_scripts_gets_them_again() {
-    let server = Server::start();
+async fn a_server_that_forgets_its_scripts_gets_them_again(kind: Kind) {
+    let server = Server::start(kind);
     let jobs = connected(&server.url()).await;
     let tasks = work::tasks(300);
     let effects = Effects::default();
@@ -78,7 +85,10 @@ async fn a_server_that_forgets_its_scripts_gets_them_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_restarts_with_its_data_loses_no_task() {
-    let mut server = Server::with_args(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut server = Server::with_args(
+        Kind::Redis,
+        &["--appendonly", "yes", "--appendfsync", "always"],
+    );
     let jobs = connected(&server.url()).await;
     let tasks = work::tasks(300);
     let effects = Effects::default();
@@ -97,9 +107,8 @@ async fn a_server_that_restarts_with_its_data_loses_no_task() {
     check_effects(&effects, 300);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_restarts_without_its_data_accepts_no_stale_report() {
-    let mut server = Server::start();
+async fn a_server_that_restarts_without_its_data_accepts_no_stale_report(kind: Kind) {
+    let mut server = Server::start(kind);
     let jobs = connected(&server.url()).await;
     let queue = jobs.queue();
     let ask = Ask {
@@ -190,13 +199,12 @@ async fn a_failover_loses_nothing_that_a_replica_confirmed() {
     check_effects(&effects, 400);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn many_tasks_due_at_one_instant_all_run() {
+async fn many_tasks_due_at_one_instant_all_run(kind: Kind) {
     let count = match std::env::var_os("KUMI_JOBS_LONG") {
         Some(_) => 50_000,
         None => 2_000,
     };
-    let server = Server::start();
+    let server = Server::start(kind);
     let settings = kumi_jobs::Settings {
         keep_succeeded: count,
         ..kumi_jobs::Settings::default()
@@ -227,9 +235,8 @@ async fn many_tasks_due_at_one_instant_all_run() {
     work::check_sums(&*queue, tasks.len()).await;
 }
 
-#[tokio::test]
-async fn a_producer_whose_clock_is_wrong_changes_nothing() {
-    let server = Server::start();
+async fn a_producer_whose_clock_is_wrong_changes_nothing(kind: Kind) {
+    let server = Server::start(kind);
     let jobs = connected(&server.url()).await;
     let queue = jobs.queue();
     let real = {
@@ -264,7 +271,7 @@ async fn a_producer_whose_clock_is_wrong_changes_nothing() {
 
 #[tokio::test]
 async fn a_server_that_evicts_is_refused() {
-    let server = Server::start();
+    let server = Server::start(Kind::Redis);
     server.cli(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     connected(&server.url()).await;
     server.cli(&["CONFIG", "SET", "maxmemory", "100mb"]);
@@ -272,9 +279,8 @@ async fn a_server_that_evicts_is_refused() {
     assert!(error.to_string().contains("noeviction"), "{error}");
 }
 
-#[tokio::test]
-async fn a_full_server_finishes_what_it_holds() {
-    let server = Server::start();
+async fn a_full_server_finishes_what_it_holds(kind: Kind) {
+    let server = Server::start(kind);
     let jobs = connected(&server.url()).await;
     let tasks = work::tasks(50);
     work::enqueue(&**jobs.queue(), &tasks).await;

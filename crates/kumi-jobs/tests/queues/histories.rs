@@ -2,7 +2,7 @@
 //! and every record has to be the same. Virtual time; the seed is printed.
 
 use crate::conformance::Virtual;
-use crate::servers::Server;
+use crate::servers::{Kind, Server, on_both_servers};
 use kumi_jobs::conformance::Harness;
 use kumi_jobs::{
     Ask, Claim, Enqueued, Finish, Gone, NewTask, Outcome, Owner, Priority, Queue, Released, Room,
@@ -215,9 +215,10 @@ impl Pair {
     }
 }
 
-#[tokio::test]
-async fn redis_does_what_the_state_machine_does() {
-    let server = Server::start();
+on_both_servers![a_server_does_what_the_state_machine_does];
+
+async fn a_server_does_what_the_state_machine_does(kind: Kind) {
+    let server = Server::start(kind);
     let first = match std::env::var("KUMI_JOBS_SEED") {
         Ok(seed) => seed.parse().expect("a number"),
         Err(_) => fastrand::u64(..) >> 1,

@@ -1,5 +1,7 @@
-//! Servers for the tests: a redis-server of the Debian package, or a cluster of them, on loopback. Killed when dropped.
+//! Servers for the tests, on loopback: a redis-server of the Debian package, a cluster of them, or a kumi-server. Killed when
+//! dropped.
 
+use crate::children;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
@@ -7,8 +9,35 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A redis-server on a port of its own.
+/// The program of a server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Redis,
+    Kumi,
+}
+
+/// Defines each of the tests, which take a `Kind`, once for redis-server and once for kumi-server.
+macro_rules! on_both_servers {
+    ($($test:ident),* $(,)?) => {
+        mod on_redis {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                super::$test(crate::servers::Kind::Redis).await;
+            })*
+        }
+        mod on_kumi {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                super::$test(crate::servers::Kind::Kumi).await;
+            })*
+        }
+    };
+}
+pub(crate) use on_both_servers;
+
+/// A server on a port of its own.
 pub(crate) struct Server {
+    kind: Kind,
     child: Child,
     pub(crate) port: u16,
     dir: tempfile::TempDir,
@@ -16,18 +45,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start() -> Self {
-        Self::with_args(&[])
+    pub(crate) fn start(kind: Kind) -> Self {
+        Self::with_args(kind, &[])
     }
 
-    pub(crate) fn with_args(args: &[&str]) -> Self {
+    pub(crate) fn with_args(kind: Kind, args: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         // Another process may take the port in between; then the server says so, and another one is tried.
         for _ in 0..20 {
             let port = free_ports(1)[0];
-            if let Some(child) = start(port, dir.path(), args) {
+            if let Some(child) = start(kind, port, dir.path(), args) {
                 let args = args.iter().map(ToString::to_string).collect();
                 return Self {
+                    kind,
                     child,
                     port,
                     dir,
@@ -35,7 +65,7 @@ impl Server {
                 };
             }
         }
-        panic!("no port for a redis-server");
+        panic!("no port for a server");
     }
 
     /// The URL of a queue with a name of its own.
@@ -49,7 +79,7 @@ impl Server {
         let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
         let deadline = Instant::now() + Duration::from_secs(20);
         self.child = loop {
-            match start(self.port, self.dir.path(), &args) {
+            match start(self.kind, self.port, self.dir.path(), &args) {
                 Some(child) => break child,
                 None => assert!(Instant::now() < deadline, "the port was taken"),
             }
@@ -92,7 +122,7 @@ impl Cluster {
                 "--repl-diskless-sync-delay",
                 "0",
             ];
-            start(*port, dir.path(), &args).expect("a node")
+            start(Kind::Redis, *port, dir.path(), &args).expect("a node")
         });
         let cluster = Self {
             nodes: nodes.collect(),
@@ -190,18 +220,21 @@ fn end(child: &mut Child) {
 }
 
 /// A server that says it is ready; None if it could not start.
-fn start(port: u16, dir: &Path, args: &[&str]) -> Option<Child> {
-    let mut child = Command::new("redis-server")
-        .args([
-            "--port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-        ])
-        .args(args)
+fn start(kind: Kind, port: u16, dir: &Path, args: &[&str]) -> Option<Child> {
+    let port = port.to_string();
+    let mut arguments = vec!["--port", &port, "--bind", "127.0.0.1", "--save", ""];
+    arguments.extend(args);
+    let mut command = match kind {
+        Kind::Redis => {
+            let mut redis = Command::new("redis-server");
+            redis.args(arguments);
+            redis
+        }
+        Kind::Kumi => children::server(&arguments),
+    };
+    let mut child = command
         .current_dir(dir)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("redis-server is installed");
