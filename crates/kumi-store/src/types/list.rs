@@ -18,6 +18,7 @@ pub(crate) use insert::Side;
 pub(crate) use view::{ListRef, NodeRef};
 
 use super::packed::{Elem, PackedList};
+use super::shared::Shared;
 use super::{Slices, assert_send};
 use std::collections::VecDeque;
 use view::NodesRef;
@@ -116,7 +117,8 @@ struct Node {
 
 #[derive(Clone, Debug)]
 enum Body {
-    Packed(PackedList),
+    /// Copies of the list share it.
+    Packed(Shared<PackedList>),
     /// One large element.
     Plain(Box<[u8]>),
 }
@@ -125,7 +127,7 @@ impl Node {
     fn packed(block: PackedList) -> Self {
         Node {
             count: block.len() as u32,
-            body: Body::Packed(block),
+            body: Body::Packed(Shared::new(block)),
         }
     }
 
@@ -143,7 +145,7 @@ impl Node {
 
     fn heap_bytes(&self) -> usize {
         match &self.body {
-            Body::Packed(block) => block.heap_bytes(),
+            Body::Packed(block) => Shared::<PackedList>::HEAP_BYTES + block.heap_bytes(),
             Body::Plain(bytes) => bytes.len(),
         }
     }
@@ -161,7 +163,7 @@ impl Node {
 }
 
 impl Clone for List {
-    /// A copy takes less from the heap: it has no room to spare.
+    /// A copy shares the packed nodes of a list that has several.
     fn clone(&self) -> Self {
         let nodes = self.nodes.clone();
         List {
@@ -346,7 +348,10 @@ impl List {
                 self.node_bytes -= only.heap_bytes();
                 *only = block;
             }
-            _ => self.many().push_back(Node::packed(block)),
+            _ => {
+                self.node_bytes += Shared::<PackedList>::HEAP_BYTES;
+                self.many().push_back(Node::packed(block));
+            }
         }
     }
 
@@ -367,6 +372,7 @@ impl List {
             let block = std::mem::take(block);
             let mut nodes = VecDeque::new();
             if !block.is_empty() {
+                self.node_bytes += Shared::<PackedList>::HEAP_BYTES;
                 nodes.push_back(Node::packed(block));
             } else {
                 self.node_bytes -= block.heap_bytes();
@@ -387,7 +393,10 @@ impl List {
                 Some(Node {
                     body: Body::Packed(block),
                     ..
-                }) if nodes.is_empty() => self.nodes = Nodes::One(block),
+                }) if nodes.is_empty() => {
+                    self.node_bytes -= Shared::<PackedList>::HEAP_BYTES;
+                    self.nodes = Nodes::One(block.into_inner());
+                }
                 Some(node) => nodes.push_back(node),
             }
         }

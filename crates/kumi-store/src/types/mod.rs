@@ -5,15 +5,12 @@
 
 pub(crate) mod hash;
 pub(crate) mod intset;
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "the commands of lists come next")
-)]
 pub(crate) mod list;
 pub(crate) mod packed;
 pub(crate) mod pages;
 mod sample;
 pub(crate) mod set;
+mod shared;
 pub(crate) mod stream;
 pub(crate) mod table;
 #[cfg(test)]

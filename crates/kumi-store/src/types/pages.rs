@@ -19,8 +19,13 @@
 //! stays valid across splits and merges: a scan visits page 0 of all segments in hash order, then
 //! page 1, and so on, and sees each entry that is present throughout.
 //!
+//! Segments are shared: a copy of a table refers to the same ones, and a segment that is shared is copied
+//! before it changes. So a snapshot copies the directory of a large table and not its entries.
+//!
 //! This module does not hash and does not know what an entry is; it trusts the hashes it is handed.
 //! Compared with the keyspace's own table, an entry costs no allocation and no pointer.
+
+use super::shared::Shared;
 
 /// Pages in a segment.
 pub(crate) const PAGES: usize = 32;
@@ -45,7 +50,7 @@ const MERGE_STEP: u32 = 16;
 pub(crate) type Seed = (u64, u64);
 
 /// A small sequence of entries.
-pub(crate) trait Page: Default {
+pub(crate) trait Page: Default + Clone {
     /// Entries in a page, on average, when its segment is split.
     const FULL: usize;
 
@@ -75,14 +80,14 @@ struct Segment<P> {
 }
 
 impl<P: Page> Segment<P> {
-    fn new(prefix: u64, depth: u32) -> Box<Self> {
-        Box::new(Segment {
+    fn new(prefix: u64, depth: u32) -> Self {
+        Segment {
             pages: std::array::from_fn(|_| P::default()),
             prefix,
             depth,
             len: 0,
             bytes: 0,
-        })
+        }
     }
 
     #[inline]
@@ -103,7 +108,7 @@ pub(crate) struct Pages<P> {
     /// Segment numbers by the hash's top bits; a power of two of them.
     directory: Vec<u32>,
     /// All segments, in no order.
-    segments: Vec<Box<Segment<P>>>,
+    segments: Vec<Shared<Segment<P>>>,
     /// How many bits of a hash index the directory.
     depth: u32,
     /// How many segments have each depth.
@@ -123,7 +128,7 @@ impl<P: Page> Pages<P> {
         at_depth[0] = 1;
         Pages {
             directory: vec![0],
-            segments: vec![Segment::new(0, 0)],
+            segments: vec![Shared::new(Segment::new(0, 0))],
             depth: 0,
             at_depth,
             len: 0,
@@ -146,8 +151,8 @@ impl<P: Page> Pages<P> {
     /// What the table takes from the heap, besides its own size.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.directory.capacity() * size_of::<u32>()
-            + self.segments.capacity() * size_of::<Box<Segment<P>>>()
-            + self.segments.len() * size_of::<Segment<P>>()
+            + self.segments.capacity() * size_of::<Shared<Segment<P>>>()
+            + self.segments.len() * Shared::<Segment<P>>::HEAP_BYTES
             + self.page_bytes
     }
 
@@ -174,7 +179,7 @@ impl<P: Page> Pages<P> {
     #[inline]
     pub(crate) fn edit<R>(&mut self, hash: u64, change: impl FnOnce(&mut P) -> R) -> R {
         let number = self.segment_of(hash);
-        let segment = &mut self.segments[number];
+        let segment = &mut *self.segments[number];
         let page = &mut segment.pages[page_of(hash)];
         let (old_len, old_bytes) = (page.len(), page.heap_bytes());
         let result = change(page);
@@ -270,7 +275,7 @@ impl<P: Page> Pages<P> {
             self.depth += 1;
         }
         let bit = 1 << (63 - depth);
-        let lower = &mut self.segments[number];
+        let lower = &mut *self.segments[number];
         let mut upper = Segment::new(lower.prefix | bit, depth + 1);
         for (lower, upper) in lower.pages.iter_mut().zip(upper.pages.iter_mut()) {
             *upper = lower.split(self.seed, bit);
@@ -282,7 +287,7 @@ impl<P: Page> Pages<P> {
         self.page_bytes = self.page_bytes + lower.bytes + upper.bytes - old_bytes;
         self.at_depth[depth as usize] -= 1;
         self.at_depth[depth as usize + 1] += 2;
-        self.segments.push(upper);
+        self.segments.push(Shared::new(upper));
         self.point_to(self.segments.len() - 1);
     }
 
@@ -312,7 +317,7 @@ impl<P: Page> Pages<P> {
 
     /// Moves the entries of one segment to another and removes it; returns the other's number.
     fn join(&mut self, number: usize, other: usize) -> usize {
-        let leaving = self.segments.swap_remove(other);
+        let leaving = self.segments.swap_remove(other).into_inner();
         if self.segments.len() < self.segments.capacity() / 4 {
             self.segments.shrink_to(self.segments.len() * 2);
         }
@@ -325,7 +330,7 @@ impl<P: Page> Pages<P> {
         } else {
             number
         };
-        let segment = &mut self.segments[number];
+        let segment = &mut *self.segments[number];
         let old_bytes = segment.bytes + leaving.bytes;
         let depth = segment.depth as usize;
         segment.depth -= 1;

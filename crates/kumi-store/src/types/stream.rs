@@ -22,13 +22,14 @@ pub(crate) use trim::{Trim, TrimTo};
 
 use super::Slices;
 use crate::types::packed::PackedList;
+use crate::types::shared::Shared;
 use node::Node;
 use std::collections::BTreeMap;
 
 /// No entry may be larger than this, nor a node of several.
 const MAX_NODE_BYTES: usize = 1 << 30;
 /// What the ordered map takes per node, about: the key, the block and their share of a tree node.
-const MAP_BYTES_PER_NODE: usize = 72;
+const MAP_BYTES_PER_NODE: usize = 64 + Shared::<PackedList>::HEAP_BYTES;
 
 /// When an entry begins a new node: `stream-node-max-bytes` and `stream-node-max-entries`, 0 for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub(crate) enum AppendError {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stream {
     /// By the id of the entry that a node began with. No node is without a live entry, except after a trim by id.
-    nodes: BTreeMap<StreamId, PackedList>,
+    nodes: BTreeMap<StreamId, Shared<PackedList>>,
     /// Live entries.
     length: u64,
     /// The last id that was given out, or set.
@@ -77,12 +78,11 @@ pub(crate) struct Stream {
 }
 
 impl Clone for Stream {
-    /// A copy takes less from the heap: its nodes have no room to spare.
+    /// A copy shares the nodes.
     fn clone(&self) -> Self {
-        let nodes = self.nodes.clone();
         Self {
-            node_bytes: nodes.values().map(PackedList::heap_bytes).sum(),
-            nodes,
+            node_bytes: self.node_bytes,
+            nodes: self.nodes.clone(),
             length: self.length,
             last_id: self.last_id,
             first_id: self.first_id,
@@ -143,7 +143,7 @@ impl Stream {
 
     /// The nodes in order.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (StreamId, &PackedList)> {
-        self.nodes.iter().map(|(id, node)| (*id, node))
+        self.nodes.iter().map(|(id, node)| (*id, &**node))
     }
 
     /// What the stream takes from the heap, about, in time linear in the number of groups.
@@ -204,7 +204,7 @@ impl Stream {
                 }
                 let block = node::begin(id, fields);
                 self.node_bytes += block.heap_bytes();
-                self.nodes.insert(id, block);
+                self.nodes.insert(id, Shared::new(block));
             }
         }
         self.length += 1;
@@ -300,7 +300,7 @@ impl Stream {
         }
         self.length += live;
         self.node_bytes += node.heap_bytes();
-        self.nodes.insert(id, node);
+        self.nodes.insert(id, Shared::new(node));
         Ok(())
     }
 

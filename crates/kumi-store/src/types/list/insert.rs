@@ -5,6 +5,7 @@
 
 use super::{Body, List, ListEncoding, ListLimits, Node, Nodes};
 use crate::types::packed::{Elem, PackedList};
+use crate::types::shared::Shared;
 
 /// Bytes that two listpacks lose when they become one.
 const MERGED_BYTES: usize = 7;
@@ -48,7 +49,7 @@ impl List {
             let block = match &mut self.nodes {
                 Nodes::One(block) => Some(block),
                 Nodes::Many(nodes) => match &mut nodes[at].body {
-                    Body::Packed(block) => Some(block),
+                    Body::Packed(block) => Some(&mut **block),
                     Body::Plain(_) => None,
                 },
             };
@@ -84,7 +85,7 @@ impl List {
                     body: Body::Packed(block),
                 } => {
                     *count += 1;
-                    block
+                    &mut **block
                 }
                 Node { .. } => return,
             },
@@ -238,7 +239,7 @@ impl List {
             return false;
         };
         if let Body::Packed(left) = &mut nodes[at].body {
-            let before = left.heap_bytes() + right.heap_bytes();
+            let before = left.heap_bytes() + right.heap_bytes() + Shared::<PackedList>::HEAP_BYTES;
             left.append(right.view(), right.view().start());
             let after = left.heap_bytes();
             nodes[at].count = count;

@@ -91,7 +91,7 @@ impl List {
                     count: counted,
                 } => {
                     *counted -= count as u32;
-                    block
+                    &mut **block
                 }
                 // The only element of the only node.
                 Node { .. } => {

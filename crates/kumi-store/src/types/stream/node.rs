@@ -10,6 +10,7 @@
 
 use super::{MAX_NODE_BYTES, NodeLimits, StreamId};
 use crate::types::packed::{Elem, PackedList, PackedListView};
+use crate::types::shared::Shared;
 use std::collections::BTreeMap;
 use std::collections::btree_map;
 
@@ -247,7 +248,7 @@ impl<'a> Entry<'a> {
 /// The live entries of a range, in either direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Entries<'a> {
-    nodes: btree_map::Range<'a, StreamId, PackedList>,
+    nodes: btree_map::Range<'a, StreamId, Shared<PackedList>>,
     /// The node being read, and where: the next entry begins, or ends, there.
     current: Option<(Node<'a>, Pos)>,
     start: StreamId,
@@ -257,7 +258,7 @@ pub(crate) struct Entries<'a> {
 
 impl<'a> Entries<'a> {
     pub(super) fn new(
-        nodes: &'a BTreeMap<StreamId, PackedList>,
+        nodes: &'a BTreeMap<StreamId, Shared<PackedList>>,
         start: StreamId,
         end: StreamId,
         reverse: bool,

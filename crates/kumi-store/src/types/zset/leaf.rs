@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::super::clone_whole;
+use super::super::shared::Shared;
 use super::index::{Hash32, LeafId};
 
 /// Members in a full leaf.
@@ -91,7 +92,7 @@ impl Leaf {
     /// What the leaf takes from the heap, its own box included.
     #[inline]
     pub(super) fn heap_bytes(&self) -> usize {
-        size_of::<Leaf>()
+        Shared::<Leaf>::HEAP_BYTES
             + self.items.capacity() * size_of::<Item>()
             + self.bytes.capacity().next_multiple_of(16)
     }

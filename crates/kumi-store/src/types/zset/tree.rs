@@ -21,6 +21,7 @@ use std::ops::{Index as At, IndexMut as AtMut, Range};
 use siphasher::sip::SipHasher13;
 
 use super::super::pages::Seed;
+use super::super::shared::Shared;
 use super::index::{Hash32, Index, LeafId};
 use super::leaf::{Key, LEAF_MAX, Leaf, NONE};
 
@@ -133,9 +134,10 @@ pub(super) struct Place {
     index: usize,
 }
 
-/// All leaves by number; a number that is free has none.
+/// All leaves by number; a number that is free has none. A copy of the tree shares them, and a leaf that is shared is
+/// copied before it changes.
 #[derive(Clone, Debug, Default)]
-struct Leaves(Vec<Option<Box<Leaf>>>);
+struct Leaves(Vec<Option<Shared<Leaf>>>);
 
 impl At<LeafId> for Leaves {
     type Output = Leaf;
@@ -197,7 +199,7 @@ impl Tree {
     pub(super) fn heap_bytes(&self) -> usize {
         size_of::<Self>()
             + self.leaf_bytes
-            + self.leaves.0.capacity() * size_of::<Box<Leaf>>()
+            + self.leaves.0.capacity() * size_of::<Shared<Leaf>>()
             + (self.inners.len() - self.free_inners.len()) * Inner::HEAP_BYTES
             + self.index.heap_bytes()
     }
@@ -436,20 +438,20 @@ impl Tree {
     fn add_leaf(&mut self, leaf: Leaf) -> LeafId {
         self.leaf_bytes += leaf.heap_bytes();
         if let Some(id) = self.free_leaves.pop() {
-            self.leaves.0[id as usize] = Some(Box::new(leaf));
+            self.leaves.0[id as usize] = Some(Shared::new(leaf));
             return id;
         }
-        self.leaves.0.push(Some(Box::new(leaf)));
+        self.leaves.0.push(Some(Shared::new(leaf)));
         (self.leaves.0.len() - 1) as LeafId
     }
 
     /// Takes a leaf out of the chain and off the books; its number is free.
-    fn take_leaf(&mut self, id: LeafId) -> Box<Leaf> {
+    fn take_leaf(&mut self, id: LeafId) -> Leaf {
         let leaf = self.leaves.0[id as usize].take().expect("a number in use");
         self.leaf_bytes -= leaf.heap_bytes();
         self.link(leaf.prev, leaf.next);
         self.free_leaves.push(id);
-        leaf
+        leaf.into_inner()
     }
 
     fn link(&mut self, left: LeafId, right: LeafId) {

@@ -1,0 +1,55 @@
+//! A block that copies of a collection share, copied when one of them changes it.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// The counts beside the block.
+const COUNT_BYTES: usize = 2 * size_of::<usize>();
+
+/// A shared block. Copying it is counting; a change copies the block first if another holder has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shared<T>(Arc<T>);
+
+impl<T: Clone> Shared<T> {
+    /// What sharing takes from the heap: the counts, and the block's own size.
+    pub(super) const HEAP_BYTES: usize = size_of::<T>() + COUNT_BYTES;
+
+    pub(super) fn new(block: T) -> Self {
+        Self(Arc::new(block))
+    }
+
+    /// The block, copied if it is shared.
+    pub(super) fn into_inner(self) -> T {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Clone> DerefMut for Shared<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_copy_does_not_reach_the_other() {
+        let mut one = Shared::new(vec![1]);
+        let other = one.clone();
+        one.push(2);
+        assert_eq!((one.len(), other.len()), (2, 1));
+        assert_eq!(other.into_inner(), [1]);
+    }
+}
