@@ -71,7 +71,9 @@ pub fn embedded_with(mut config: Config) -> Result<Embedded, EmbedError> {
         .permissions(Permissions::from_mode(0o700))
         .tempdir()?;
     let path = directory.path().join("kumi.sock");
-    let pairs: [(&[u8], &[u8]); 3] = [
+    let pairs: [(&[u8], &[u8]); 4] = [
+        // It keeps no files.
+        (b"save", b""),
         (b"port", b"0"),
         (b"unixsocket", path.as_os_str().as_bytes()),
         (b"unixsocketperm", b"700"),

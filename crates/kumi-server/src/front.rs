@@ -24,9 +24,11 @@ use crate::listen::{Listener, Listeners};
 use crate::server::ServerConfig;
 use crate::shutdown::Shutdown;
 use kumi_resp::Batch;
+use kumi_store::config::ShutdownOptions;
 use kumi_store::{Effect, Outputs, SessionKey, ShutdownRequest, Store};
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -188,6 +190,31 @@ impl Front {
     /// Whether the server was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.shutdown_request.is_some() || self.shutdown.is_requested()
+    }
+
+    /// Saves what a stop by signal has to save. False if that failed: the server goes on.
+    pub(crate) fn prepare_stop(&mut self, engine: &mut EngineIo<'_>) -> bool {
+        tracing::info!("User requested shutdown...");
+        let settings = engine.store.config().settings();
+        let options = match self.shutdown.signal() {
+            Some(SIGTERM) => settings.shutdown_on_sigterm,
+            Some(SIGINT) => settings.shutdown_on_sigint,
+            _ => ShutdownOptions::default(),
+        };
+        let saved = engine.store.save_at_end(options.save, self);
+        if saved.is_err() && !options.force {
+            tracing::warn!(
+                "Errors trying to shut down the server. Check the logs for more information."
+            );
+            self.shutdown.withdraw();
+            return false;
+        }
+        let mut request = ShutdownRequest::default();
+        request.now = options.now;
+        request.force = options.force;
+        request.saved = saved.unwrap_or(false);
+        self.shutdown_request = Some(request);
+        true
     }
 
     /// Whether the next turn has something to do without waiting for an event.

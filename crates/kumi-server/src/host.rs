@@ -5,9 +5,12 @@ use crate::config_file::{replace_file, write_back};
 use crate::descriptors;
 use crate::front::{EngineIo, Front};
 use crate::listen::{self, Listener};
-use crate::rdb_file;
+use crate::{rdb_file, snapshot};
 use kumi_store::config::Settings;
-use kumi_store::{ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, Store};
+use kumi_store::{
+    ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, SnapshotEncoder, SnapshotPurpose,
+    SnapshotSink, Store,
+};
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -80,6 +83,32 @@ impl Host for Front {
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
         rdb_file::save(config.settings(), write)
+    }
+
+    fn keeps_files(&self) -> bool {
+        self.config.keeps_files
+    }
+
+    fn start_snapshot(
+        &mut self,
+        config: &Config,
+        purpose: SnapshotPurpose,
+        encoder: SnapshotEncoder,
+    ) -> io::Result<Box<dyn SnapshotSink>> {
+        match purpose {
+            SnapshotPurpose::Save if self.config.keeps_files => {
+                snapshot::start(encoder, rdb_file::plan(config.settings()))
+            }
+            _ => {
+                let reason = "this server keeps its data in memory only";
+                Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+            }
+        }
+    }
+
+    fn open_rdb(&mut self, config: &Config) -> io::Result<Box<dyn Read>> {
+        let file = rdb_file::open(config.settings())?;
+        Ok(Box::new(file))
     }
 
     fn facts(&mut self) -> HostFacts {

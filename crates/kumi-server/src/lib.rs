@@ -26,6 +26,7 @@ mod requests;
 mod server;
 mod shutdown;
 mod signals;
+mod snapshot;
 mod startup;
 mod supervise;
 

@@ -93,7 +93,12 @@ impl Program {
     /// # Errors
     /// An address cannot be listened on, or the server failed later.
     pub fn run(mut self, ready: impl FnOnce(&Listeners, &Settings)) -> Result<(), ProgramError> {
-        introduce(&self.server.config, self.server.file.as_deref());
+        let keeps_files = self.server.keeps_files;
+        introduce(
+            &self.server.config,
+            self.server.file.as_deref(),
+            keeps_files,
+        );
         let settings = self.server.config.settings();
         let listeners = Listeners::open(settings)?;
         if listeners.is_empty() {
@@ -167,7 +172,7 @@ fn log_target(settings: &Settings) -> Result<Target, ProgramError> {
     Ok(Target::File(std::path::absolute(&path).unwrap_or(path)))
 }
 
-fn introduce(config: &Config, file: Option<&Path>) {
+fn introduce(config: &Config, file: Option<&Path>, keeps_files: bool) {
     let pid = std::process::id();
     tracing::info!(
         "kumi version={KUMI_VERSION}, Redis version={REDIS_VERSION}, bits={}, pid={pid}, just started",
@@ -182,6 +187,9 @@ fn introduce(config: &Config, file: Option<&Path>) {
     }
     let port = config.settings().port;
     tracing::info!("Running mode=standalone, port={port}.");
+    if keeps_files && !config.settings().save_points.is_empty() {
+        return;
+    }
     // A notice, because `kumi up` shows warnings and its banner says the same.
     tracing::info!(
         "Nothing is saved to disk unless SAVE or SHUTDOWN SAVE is called: the data is in memory and is lost when the server stops."

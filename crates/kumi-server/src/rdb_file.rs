@@ -1,16 +1,18 @@
-//! The RDB file: loaded at startup, written by SAVE.
+//! The RDB file: loaded at startup, written by SAVE and by snapshots.
 //!
 //! A file is written under a temporary name, synced, renamed, and its directory synced: at every moment the old file or the
 //! new one is complete under its name.
 
 use crate::server::ServerError;
-use kumi_store::Store;
+use crate::snapshot::Plan;
 use kumi_store::config::Settings;
+use kumi_store::{Host, Store};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often loading says in the log how far it is.
@@ -25,7 +27,7 @@ fn path(settings: &Settings) -> PathBuf {
 }
 
 /// Loads the data set, if there is one.
-pub(crate) fn load(store: &mut Store) -> Result<(), ServerError> {
+pub(crate) fn load(store: &mut Store, host: &mut dyn Host) -> Result<(), ServerError> {
     let path = path(store.config().settings());
     let failed = |error: String| ServerError::Load {
         path: path.clone(),
@@ -45,12 +47,9 @@ pub(crate) fn load(store: &mut Store) -> Result<(), ServerError> {
         }
     });
     let loaded = loaded.map_err(|error| failed(error.to_string()))?;
-    if !loaded.libraries.is_empty() {
-        tracing::warn!(
-            "functions in files are not supported yet; libraries left out: {}",
-            loaded.libraries.join(", ")
-        );
-    }
+    store
+        .load_libraries(&loaded.libraries, false, host)
+        .map_err(|error| failed(error.to_string()))?;
     tracing::info!(
         "DB loaded from disk: {:.3} seconds; {} keys from {} (RDB version {}, written by {}), {} expired",
         start.elapsed().as_secs_f64(),
@@ -67,18 +66,21 @@ pub(crate) fn load(store: &mut Store) -> Result<(), ServerError> {
     Ok(())
 }
 
+/// Opens the file to read it again.
+pub(crate) fn open(settings: &Settings) -> io::Result<File> {
+    File::open(path(settings))
+}
+
 /// Writes the data set.
 pub(crate) fn save(
     settings: &Settings,
     write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (directory, path) = (directory(settings), path(settings));
-    let temporary = directory.join(format!("temp-{}.rdb", std::process::id()));
+    let temporary = temporary(settings);
     let written = File::create(&temporary).and_then(|mut file| {
         write(&mut file)?;
         file.sync_all()?;
-        fs::rename(&temporary, &path)?;
-        File::open(directory)?.sync_all()
+        put_in_place(&temporary, &path(settings))
     });
     if written.is_err() {
         // It may not exist; the error that matters is the first one.
@@ -87,4 +89,87 @@ pub(crate) fn save(
         tracing::info!("DB saved on disk");
     }
     written
+}
+
+/// How a snapshot becomes the RDB file.
+pub(crate) fn plan(settings: &Settings) -> Plan {
+    let path = path(settings);
+    Plan {
+        temporary: temporary(settings),
+        incremental_fsync: settings.rdb_save_incremental_fsync,
+        key_delay_us: settings.key_save_delay_us,
+        commit: Box::new(move |temporary| {
+            put_in_place(temporary, &path)?;
+            tracing::info!("DB saved on disk");
+            Ok(())
+        }),
+    }
+}
+
+/// Gives a synced file its name, for good.
+fn put_in_place(temporary: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(temporary, path)?;
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// A name that no other file of this or another server has: `temp-<pid>-<number>.rdb`.
+fn temporary(settings: &Settings) -> PathBuf {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    directory(settings).join(format!("temp-{pid}-{number}.rdb"))
+}
+
+/// Removes temporary files of servers that have ended without a chance to do so.
+pub(crate) fn remove_stale(settings: &Settings) {
+    let Ok(files) = fs::read_dir(directory(settings)) else {
+        return;
+    };
+    for file in files.flatten() {
+        let name = file.file_name();
+        if name.to_str().is_some_and(is_stale) && fs::remove_file(file.path()).is_ok() {
+            tracing::info!("removed the stale file {}", file.path().display());
+        }
+    }
+}
+
+/// Whether this is the name of a temporary file whose server has ended. At startup this process has written none, so one
+/// with its number is of an earlier life in a container.
+fn is_stale(name: &str) -> bool {
+    let stem = name
+        .strip_prefix("temp-")
+        .and_then(|rest| rest.strip_suffix(".rdb"));
+    let Some(stem) = stem else {
+        return false;
+    };
+    let (pid, number) = stem.split_once('-').unwrap_or((stem, "0"));
+    let (Ok(pid), Ok(_)) = (pid.parse::<i32>(), number.parse::<u64>()) else {
+        return false;
+    };
+    let ours = u32::try_from(pid) == Ok(std::process::id());
+    let alive = rustix::process::Pid::from_raw(pid)
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
+    ours || !alive
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_temporary_files_of_servers_that_ended_are_stale() {
+        let own = std::process::id();
+        assert!(is_stale(&format!("temp-{own}-7.rdb")));
+        assert!(is_stale("temp-2147483646.rdb"));
+        assert!(is_stale("temp-2147483646-3.rdb"));
+        for name in [
+            "dump.rdb",
+            "temp-1-0.rdb",
+            "temp-.rdb",
+            "temp-x-1.rdb",
+            "temp-5.aof",
+        ] {
+            assert!(!is_stale(name), "{name}");
+        }
+    }
 }

@@ -136,7 +136,8 @@ pub fn run(
         .load_users(&mut front)
         .map_err(|reason| ServerError::Users { reason })?;
     if keeps_files {
-        rdb_file::load(&mut store)?;
+        rdb_file::remove_stale(store.config().settings());
+        rdb_file::load(&mut store, &mut front)?;
     }
     let mut engine = EngineIo {
         store: &mut store,
@@ -174,19 +175,20 @@ fn announce(front: &Front) {
 }
 
 fn serve(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
-    while !front.is_stopping() {
-        let patience = front.patience(engine);
-        front.turn(engine, patience)?;
+    loop {
+        while !front.is_stopping() {
+            let patience = front.patience(engine);
+            front.turn(engine, patience)?;
+        }
+        // The command SHUTDOWN has saved what it had to.
+        if front.shutdown_request.is_some() || front.prepare_stop(engine) {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// Lets what is in flight land.
 fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
-    if front.shutdown_request.is_none() {
-        // The command SHUTDOWN has said so itself.
-        tracing::info!("User requested shutdown...");
-    }
     // Connections that were waiting before the request to stop are still accepted.
     front.turn(engine, Duration::ZERO)?;
     front.listeners.clear();
@@ -203,6 +205,12 @@ fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
         }
     }
     front.draining = true;
+    if front.shutdown_request.is_some_and(|request| request.saved)
+        && engine.store.unsaved_changes() > 0
+        && let Err(error) = engine.store.save_now(front)
+    {
+        tracing::error!(%error, "the last writes before the stop could not be saved");
+    }
     while front.has_output(engine) && within(front, LAST_REPLIES) {
         front.turn(engine, Duration::from_millis(10))?;
     }

@@ -1,7 +1,7 @@
 //! A handle that stops a running server from any thread.
 
 use mio::Waker;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A handle that stops a server. Clones stop the same server.
@@ -17,6 +17,8 @@ pub struct Shutdown(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     requested: AtomicBool,
+    /// The number of the signal that requested it, 0 if none did.
+    signal: AtomicI32,
     /// Wakes the loop; `None` before the server runs.
     waker: Mutex<Option<Waker>>,
 }
@@ -39,6 +41,23 @@ impl Shutdown {
             // The loop reads the flag at its next turn, at most one housekeeping period later.
             tracing::debug!(%error, "waking the server failed");
         }
+    }
+
+    /// Requests the stop because of a signal, whose number decides what is saved.
+    pub(crate) fn request_by_signal(&self, signal: i32) {
+        self.0.signal.store(signal, Ordering::SeqCst);
+        self.request();
+    }
+
+    /// The signal that requested the stop.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        Some(self.0.signal.load(Ordering::SeqCst)).filter(|&signal| signal != 0)
+    }
+
+    /// Takes the request back: the server could not stop.
+    pub(crate) fn withdraw(&self) {
+        self.0.signal.store(0, Ordering::SeqCst);
+        self.0.requested.store(false, Ordering::SeqCst);
     }
 
     /// Whether a stop has been requested.

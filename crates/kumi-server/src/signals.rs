@@ -28,20 +28,18 @@ impl SignalWatch {
 }
 
 fn watch(signals: &mut Signals, shutdown: &Shutdown) {
-    let mut seen = false;
     for signal in signals.forever() {
         let name = match signal {
             SIGTERM => "SIGTERM",
             SIGINT => "SIGINT",
             _ => continue,
         };
-        if seen {
+        if shutdown.is_requested() {
             tracing::warn!("You insist... exiting now.");
             std::process::exit(1);
         }
-        seen = true;
         tracing::warn!("Received {name} scheduling shutdown...");
-        shutdown.request();
+        shutdown.request_by_signal(signal);
     }
 }
 

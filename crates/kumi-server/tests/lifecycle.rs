@@ -143,7 +143,14 @@ fn a_panic_inside_a_change_stops_the_server_and_says_so() {
 
 #[test]
 fn log_lines_have_redis_shape() {
-    let server = Process::start(&["--daemonize", "yes", "--activerehashing", "yes"]);
+    let server = Process::start(&[
+        "--daemonize",
+        "yes",
+        "--activerehashing",
+        "yes",
+        "--save",
+        "",
+    ]);
     let pid = server.child.id();
     for line in &server.log {
         let rest = line.strip_prefix(&format!("{pid}:M ")).unwrap();

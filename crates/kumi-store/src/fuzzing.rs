@@ -1,10 +1,12 @@
 //! What the fuzz targets call directly. Not part of the public API: nothing here is stable.
 
+use crate::host::Now;
 use crate::rdb::{Compression, RdbError, Reader, Type, Visitor, Writer, decode, write_stream};
+use crate::store::Store;
 use crate::types::list::{List, ListLimits, Side};
 use crate::types::packed::{Elem, Packed, PackedList};
 use crate::types::stream::{Stream, StreamId};
-use crate::{lzf, rdb};
+use crate::{Config, lzf, rdb};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Finishes the payload of a DUMP: appends version and checksum.
@@ -34,6 +36,32 @@ pub fn restore(payload: &[u8]) -> bool {
         let second = second.expect("what was written can be read");
         assert_eq!(first.summary(), second.summary());
     }
+    true
+}
+
+/// Loads bytes as an RDB file; what was loaded can be saved and loaded again, key for key.
+///
+/// # Panics
+///
+/// When it cannot.
+pub fn load_file(file: &[u8]) -> bool {
+    let load = |file: &[u8]| {
+        let now = Now {
+            unix_us: 1_700_000_000_000_000,
+            mono_ns: 0,
+        };
+        let mut store = Store::new(Config::new(), fastrand::Rng::with_seed(7), now);
+        let loaded = store.load_rdb(file, |_| {}).ok()?;
+        Some((store, loaded.keys))
+    };
+    let Some((store, keys)) = load(file) else {
+        return false;
+    };
+    let mut saved = Vec::new();
+    let written = store.save_rdb(&mut saved);
+    assert!(written.is_ok(), "memory takes everything");
+    let again = load(&saved).expect("what was saved can be loaded");
+    assert_eq!(keys, again.1);
     true
 }
 

@@ -6,7 +6,7 @@
 
 use crate::config::Config;
 use crate::output::Outputs;
-use crate::store::Store;
+use crate::store::{SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
 use std::io;
 use std::time::Duration;
 
@@ -124,6 +124,36 @@ pub trait Host {
     ) -> io::Result<()> {
         let reason = "this server keeps its data in memory only";
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+    }
+
+    /// Whether data is kept in files. Without them, save points do nothing.
+    fn keeps_files(&self) -> bool {
+        false
+    }
+
+    /// Starts the thread that writes a snapshot, and opens what it writes to.
+    ///
+    /// # Errors
+    /// It cannot be opened. A host without files refuses.
+    fn start_snapshot(
+        &mut self,
+        _config: &Config,
+        _purpose: SnapshotPurpose,
+        _encoder: SnapshotEncoder,
+    ) -> io::Result<Box<dyn SnapshotSink>> {
+        let reason = "this server keeps its data in memory only";
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+    }
+
+    /// A snapshot has ended, and its thread with it.
+    fn snapshot_ended(&mut self, _purpose: SnapshotPurpose, _outcome: &io::Result<()>) {}
+
+    /// Opens the RDB file that the configuration names, to read it again (DEBUG RELOAD).
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    fn open_rdb(&mut self, _config: &Config) -> io::Result<Box<dyn io::Read>> {
+        Err(io::ErrorKind::NotFound.into())
     }
 
     /// Facts about the process.

@@ -58,11 +58,14 @@ pub use docs::{command_names, commands_markdown};
 pub use error::CommandError;
 pub use glob::matches as glob_matches;
 pub use host::{ApplyError, EventLoop, Host, HostFacts, Now};
-pub use keyspace::Garbage;
+pub use keyspace::{Garbage, Piece};
 pub use output::Outputs;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::batch::MAX_BATCH_REQUESTS;
-pub use store::{Effect, Flow, LoadError, Loaded, ShutdownRequest, Store};
+pub use store::{
+    Effect, Flow, LoadError, Loaded, ShutdownRequest, SnapshotEncoder, SnapshotError,
+    SnapshotPurpose, SnapshotSink, Store,
+};
 pub(crate) use store::{ctx, delivery, waiting};
 
 /// The Redis version whose behaviour the commands follow.

@@ -26,6 +26,8 @@ mod dispatch;
 pub(crate) mod parts;
 mod permission;
 mod persistence;
+mod saves;
+mod snapshot;
 mod telemetry;
 pub(crate) mod waiting;
 
@@ -43,8 +45,10 @@ use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
 use cron::Cron;
 use kumi_resp::{Limits, ProtocolError, encode};
-use persistence::Saves;
 pub use persistence::{LoadError, Loaded};
+use saves::Saves;
+pub(crate) use snapshot::Snapshot;
+pub use snapshot::{SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink};
 pub(crate) use telemetry::Telemetry;
 
 /// How a request left its session.
@@ -67,6 +71,8 @@ pub struct ShutdownRequest {
     pub now: bool,
     /// Stop even if something cannot be finished.
     pub force: bool,
+    /// Data was saved for the stop: what is written from then on is to be saved too.
+    pub saved: bool,
 }
 
 /// Something for the front to do.
@@ -115,6 +121,8 @@ pub struct Store {
     run: Run,
     cron: Cron,
     pub(crate) saves: Saves,
+    /// The snapshot that is being taken.
+    pub(crate) snapshot: Option<Snapshot>,
     effects: Vec<Effect>,
     /// Memory of the front's output buffers when a command last ended.
     output_bytes: usize,
@@ -141,11 +149,8 @@ impl Store {
             now,
             run: Run::default(),
             cron: Cron::new(now),
-            saves: Saves {
-                last_unix_s: now.unix_us / 1_000_000,
-                last_failed: false,
-                changes: 0,
-            },
+            saves: Saves::new(now),
+            snapshot: None,
             effects: Vec::new(),
             output_bytes: 0,
             garbage_bytes: 0,

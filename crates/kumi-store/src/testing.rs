@@ -2,10 +2,13 @@
 
 use crate::config::{Config, Origin};
 use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};
+use crate::keyspace::Piece;
 use crate::output::Outputs;
 use crate::session::{Peer, SessionKey};
-use crate::store::{Effect, Flow, Store};
+use crate::store::{Effect, Flow, SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
 use kumi_resp::{Batch, Decoder, Limits, OwnedArgs, Step};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A host whose clock stands still until a test moves it.
@@ -24,6 +27,74 @@ pub(crate) struct LabHost {
     /// The file that SAVE wrote.
     pub(crate) saved: Option<Vec<u8>>,
     pub(crate) disk_is_full: bool,
+    /// The thread that writes snapshots does nothing.
+    pub(crate) holds_snapshots: bool,
+    /// What that thread has been handed.
+    pub(crate) snapshot: Option<Arc<Mutex<LabWriter>>>,
+}
+
+/// What stands in for the thread that writes a snapshot.
+#[derive(Debug)]
+pub(crate) struct LabWriter {
+    encoder: SnapshotEncoder,
+    pieces: Vec<Piece>,
+    file: Vec<u8>,
+    keys: u64,
+    ended: bool,
+    done: bool,
+}
+
+impl LabWriter {
+    /// Writes what was handed over.
+    pub(crate) fn work(&mut self) {
+        for piece in std::mem::take(&mut self.pieces) {
+            self.keys += piece.keys() as u64;
+            let written = self.encoder.write(&piece, &mut self.file, &mut || Ok(()));
+            written.expect("memory takes everything");
+        }
+        if self.ended && !self.done {
+            self.encoder
+                .finish(&mut self.file)
+                .expect("memory takes everything");
+            self.done = true;
+        }
+    }
+
+    /// The file, once it is complete.
+    pub(crate) fn file(&self) -> Option<&[u8]> {
+        self.done.then_some(&self.file)
+    }
+}
+
+#[derive(Debug)]
+struct LabSink(Arc<Mutex<LabWriter>>);
+
+impl LabSink {
+    fn writer(&self) -> MutexGuard<'_, LabWriter> {
+        self.0.lock().expect("no test panics with it")
+    }
+}
+
+impl SnapshotSink for LabSink {
+    fn push(&mut self, piece: Piece) {
+        self.writer().pieces.push(piece);
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.writer().pieces.iter().map(Piece::heap_bytes).sum()
+    }
+
+    fn keys_written(&self) -> u64 {
+        self.writer().keys
+    }
+
+    fn end(&mut self) {
+        self.writer().ended = true;
+    }
+
+    fn outcome(&mut self) -> Option<io::Result<()>> {
+        self.writer().done.then_some(Ok(()))
+    }
 }
 
 impl Host for LabHost {
@@ -49,15 +120,52 @@ impl Host for LabHost {
     fn save_rdb(
         &mut self,
         _: &Config,
-        write: &mut dyn FnMut(&mut dyn std::io::Write) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
+        write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
+    ) -> io::Result<()> {
         if self.disk_is_full {
-            return Err(std::io::ErrorKind::StorageFull.into());
+            return Err(io::ErrorKind::StorageFull.into());
         }
         let mut file = Vec::new();
         write(&mut file)?;
         self.saved = Some(file);
         Ok(())
+    }
+
+    fn keeps_files(&self) -> bool {
+        true
+    }
+
+    fn start_snapshot(
+        &mut self,
+        _: &Config,
+        _: SnapshotPurpose,
+        encoder: SnapshotEncoder,
+    ) -> io::Result<Box<dyn SnapshotSink>> {
+        if self.disk_is_full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let writer = Arc::new(Mutex::new(LabWriter {
+            encoder,
+            pieces: Vec::new(),
+            file: Vec::new(),
+            keys: 0,
+            ended: false,
+            done: false,
+        }));
+        self.snapshot = Some(Arc::clone(&writer));
+        Ok(Box::new(LabSink(writer)))
+    }
+
+    fn snapshot_ended(&mut self, _: SnapshotPurpose, outcome: &io::Result<()>) {
+        if let (Ok(()), Some(writer)) = (outcome, self.snapshot.take()) {
+            let writer = writer.lock().expect("no test panics with it");
+            self.saved = writer.file().map(<[u8]>::to_vec);
+        }
+    }
+
+    fn open_rdb(&mut self, _: &Config) -> io::Result<Box<dyn io::Read>> {
+        let saved = self.saved.clone().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(io::Cursor::new(saved)))
     }
 
     fn facts(&mut self) -> HostFacts {
@@ -140,6 +248,18 @@ impl Lab {
         self.host.now.unix_us += ms * 1000;
         self.host.now.mono_ns += ms * 1_000_000;
         self.store.poll(&mut self.outputs, &mut self.host);
+        if !self.host.holds_snapshots && self.write_snapshot() {
+            self.store.poll(&mut self.outputs, &mut self.host);
+        }
+    }
+
+    /// Lets the thread that writes a snapshot work; says whether there is one.
+    pub(crate) fn write_snapshot(&mut self) -> bool {
+        let Some(writer) = &self.host.snapshot else {
+            return false;
+        };
+        writer.lock().expect("no test panics with it").work();
+        true
     }
 
     /// Sends words separated by blanks as the first client, `""` for an empty one; answers everything it received.

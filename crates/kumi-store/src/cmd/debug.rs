@@ -8,8 +8,6 @@ mod digest;
 mod reload;
 mod values;
 
-pub(crate) use reload::SavedKey;
-
 use super::{help, parse};
 use crate::command::{Command, flag};
 use crate::ctx::Ctx;

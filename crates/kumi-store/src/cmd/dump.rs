@@ -209,7 +209,7 @@ pub(crate) fn compression_of(settings: &Settings) -> Compression {
 }
 
 /// The DUMP payload of a value.
-pub(super) fn payload(value: ValueRef<'_>, compression: Compression) -> Vec<u8> {
+pub(crate) fn payload(value: ValueRef<'_>, compression: Compression) -> Vec<u8> {
     let mut payload = Vec::new();
     write_value(&mut Writer::new(&mut payload, compression), value);
     seal(&mut payload);

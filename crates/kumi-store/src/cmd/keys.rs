@@ -312,12 +312,12 @@ fn dbsize(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 
 fn flushdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let db = ctx.db;
-    flush(ctx, args, db..db + 1)
+    flush(ctx, args, db..db + 1, false)
 }
 
 fn flushall(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let databases = ctx.shard().databases();
-    flush(ctx, args, 0..databases)
+    flush(ctx, args, 0..databases, true)
 }
 
 fn swapdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -393,7 +393,12 @@ fn database(ctx: &mut Ctx<'_>, text: &[u8]) -> Result<usize, CommandError> {
 
 /// Empties databases. Both modes are the same here: an emptied database is handed over in one piece,
 /// and freed on another thread.
-fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -> CommandResult {
+fn flush(
+    ctx: &mut Ctx<'_>,
+    args: Args<'_>,
+    databases: std::ops::Range<usize>,
+    all: bool,
+) -> CommandResult {
     let known = match args.len() {
         1 => true,
         2 => args[1].eq_ignore_ascii_case(b"sync") || args[1].eq_ignore_ascii_case(b"async"),
@@ -403,6 +408,10 @@ fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -
         return Err(CommandError::SYNTAX);
     }
     let now_ms = ctx.now.unix_ms();
+    if all {
+        // Before its data goes, so that it does not stay for the sake of a file that nobody gets.
+        ctx.cancel_save();
+    }
     let removed = databases.map(|db| ctx.shard().flush(db, now_ms)).sum();
     if args
         .get(1)
@@ -411,6 +420,9 @@ fn flush(ctx: &mut Ctx<'_>, args: Args<'_>, databases: std::ops::Range<usize>) -
         ctx.telemetry().stats.lazily_freed += removed as u64;
     }
     ctx.dirty(removed);
+    if all {
+        ctx.reset_file();
+    }
     // Recorded even if there was nothing to delete: a replica may hold something.
     ctx.propagate_as(args);
     ctx.reply.ok();

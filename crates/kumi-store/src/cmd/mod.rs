@@ -35,7 +35,8 @@ mod streams;
 mod strings;
 mod transactions;
 
-pub(crate) use debug::SavedKey;
+#[cfg(test)]
+pub(crate) use dump::payload;
 
 use crate::command::Command;
 

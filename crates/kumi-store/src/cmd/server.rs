@@ -1,14 +1,13 @@
 //! The server as a whole: its clock, its end, its place among replicas.
 //!
-//! There is nothing on disk and there are no replicas, so SHUTDOWN SAVE and REPLICAOF of a host are
-//! refused instead of pretending.
+//! There are no replicas, so REPLICAOF of a host is refused instead of pretending.
 
 use super::parse;
 use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::session::{Blocked, BlockedOn};
-use crate::store::{Effect, Flow, ShutdownRequest};
+use crate::store::{Effect, Flow, ShutdownRequest, SnapshotPurpose};
 use kumi_resp::Args;
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
@@ -38,6 +37,16 @@ pub(super) const COMMANDS: &[Command] = &[
         complexity: "O(N), N being the number of keys of all databases.",
         summary: "Writes all data to the RDB file. No client is served meanwhile.",
         run: save,
+        ..Command::BASE
+    },
+    Command {
+        name: "bgsave",
+        arity: -1,
+        flags: flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING,
+        complexity: "O(1)",
+        summary: "Writes all data of this moment to the RDB file, while clients are served.",
+        usage: "[SCHEDULE]",
+        run: bgsave,
         ..Command::BASE
     },
     Command {
@@ -131,9 +140,41 @@ fn lastsave(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     Ok(())
 }
 
+const SAVE_RUNS: CommandError = CommandError::fixed("ERR Background save already in progress");
+
 fn save(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    if ctx.snapshot_purpose() == Some(SnapshotPurpose::Save) {
+        return Err(SAVE_RUNS);
+    }
     write_file(ctx)?;
     ctx.reply.ok();
+    Ok(())
+}
+
+fn bgsave(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let schedule = match args.len() {
+        1 => false,
+        2 if args[1].eq_ignore_ascii_case(b"SCHEDULE") => true,
+        _ => return Err(CommandError::SYNTAX),
+    };
+    match ctx.snapshot_purpose() {
+        Some(SnapshotPurpose::Save) => return Err(SAVE_RUNS),
+        running if running.is_some() || ctx.in_exec => {
+            if !schedule && !ctx.in_exec {
+                return Err(CommandError::fixed(
+                    "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.",
+                ));
+            }
+            ctx.schedule_save();
+            ctx.reply.simple("Background saving scheduled");
+        }
+        _ => {
+            ctx.save_in_background().map_err(|error| {
+                CommandError::new(format!("ERR the RDB file cannot be written: {error}"))
+            })?;
+            ctx.reply.simple("Background saving started");
+        }
+    }
     Ok(())
 }
 
@@ -166,16 +207,18 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if abort {
         return Err(CommandError::fixed("ERR No shutdown in progress."));
     }
-    if save && write_file(ctx).is_err() && !request.force {
-        tracing::error!("Error trying to save the DB, can't exit.");
-        return Err(CommandError::fixed(
-            "ERR Errors trying to SHUTDOWN. Check logs.",
-        ));
-    }
     if let Some(busy) = ctx.busy_error().filter(|_| !nosave) {
         return Err(busy);
     }
     tracing::info!("User requested shutdown...");
+    let wanted = (save || nosave).then_some(save);
+    let saved = ctx.save_at_end(wanted);
+    request.saved = saved.as_ref().is_ok_and(|&saved| saved);
+    if saved.is_err() && !request.force {
+        return Err(CommandError::fixed(
+            "ERR Errors trying to SHUTDOWN. Check logs.",
+        ));
+    }
     ctx.effect(Effect::Shutdown(request));
     // The connection ends without an answer, and what was sent behind the command never runs.
     ctx.session().closing = true;
@@ -434,9 +477,10 @@ mod tests {
             lab.run("SAVE")
                 .starts_with("-ERR the RDB file cannot be written")
         );
+        // As in Redis, only a save in the background counts.
         assert!(
             lab.run("INFO persistence")
-                .contains("rdb_last_bgsave_status:err")
+                .contains("rdb_last_bgsave_status:ok")
         );
         lab.check(&[(
             "SHUTDOWN SAVE",
@@ -445,11 +489,153 @@ mod tests {
         assert_eq!(lab.run("SHUTDOWN SAVE FORCE"), "");
     }
 
+    fn info(lab: &mut Lab, field: &str) -> String {
+        let text = lab.run("INFO persistence");
+        let line = text.lines().find_map(|line| line.strip_prefix(field));
+        line.and_then(|rest| rest.strip_prefix(':'))
+            .expect("a field")
+            .to_owned()
+    }
+
     #[test]
-    fn commands_that_save_in_the_background_do_not_exist() {
+    fn bgsave_writes_what_there_was_when_it_began() {
         let mut lab = Lab::new();
-        for name in ["BGSAVE", "BGREWRITEAOF"] {
-            assert!(lab.run(name).starts_with("-ERR unknown command"), "{name}");
+        lab.run("SET a before");
+        lab.host.holds_snapshots = true;
+        lab.check(&[("BGSAVE", "+Background saving started\r\n")]);
+        lab.run("SET a after");
+        lab.run("SET b after");
+        assert_eq!(info(&mut lab, "rdb_bgsave_in_progress"), "1");
+        assert_eq!(info(&mut lab, "rdb_current_bgsave_time_sec"), "0");
+        assert_eq!(info(&mut lab, "current_save_keys_total"), "1");
+        lab.check(&[
+            ("BGSAVE", "-ERR Background save already in progress\r\n"),
+            (
+                "BGSAVE SCHEDULE",
+                "-ERR Background save already in progress\r\n",
+            ),
+            ("SAVE", "-ERR Background save already in progress\r\n"),
+            ("BGSAVE now", "-ERR syntax error\r\n"),
+        ]);
+        lab.advance_ms(2000);
+        lab.host.holds_snapshots = false;
+        lab.advance_ms(1000);
+        assert_eq!(info(&mut lab, "rdb_bgsave_in_progress"), "0");
+        assert_eq!(info(&mut lab, "rdb_last_bgsave_status"), "ok");
+        assert_eq!(info(&mut lab, "rdb_last_bgsave_time_sec"), "3");
+        assert_eq!(info(&mut lab, "rdb_saves"), "1");
+        assert_eq!(info(&mut lab, "rdb_changes_since_last_save"), "2");
+        lab.check(&[("LASTSAVE", ":1700000003\r\n")]);
+        let saved = lab.host.saved.clone().expect("a file");
+        let mut other = Lab::new();
+        other.store.load_rdb(&saved[..], |_| {}).expect("it loads");
+        other.check(&[("GET a", "$6\r\nbefore\r\n"), ("DBSIZE", ":1\r\n")]);
+    }
+
+    #[test]
+    fn bgsave_in_a_transaction_is_scheduled() {
+        let mut lab = Lab::new();
+        lab.check(&[
+            ("MULTI", "+OK\r\n"),
+            ("BGSAVE", "+QUEUED\r\n"),
+            ("EXEC", "*1\r\n+Background saving scheduled\r\n"),
+        ]);
+        lab.advance_ms(100);
+        lab.advance_ms(100);
+        assert_eq!(info(&mut lab, "rdb_saves"), "1");
+        lab.advance_ms(1000);
+        assert_eq!(info(&mut lab, "rdb_saves"), "1");
+    }
+
+    #[test]
+    fn save_points_save_once_both_their_numbers_are_reached() {
+        let mut lab = Lab::new();
+        lab.configure("save", "60 2");
+        lab.run("SET a 1");
+        lab.advance_ms(70_000);
+        assert_eq!(info(&mut lab, "rdb_saves"), "0");
+        lab.run("SET b 1");
+        lab.advance_ms(100);
+        lab.advance_ms(100);
+        assert_eq!(info(&mut lab, "rdb_saves"), "1");
+        lab.run("MSET a 1 b 2 c 3");
+        lab.advance_ms(60_000);
+        assert_eq!(info(&mut lab, "rdb_saves"), "1", "not yet");
+        lab.advance_ms(1_000);
+        lab.advance_ms(100);
+        assert_eq!(info(&mut lab, "rdb_saves"), "2");
+    }
+
+    #[test]
+    fn writes_are_refused_after_a_save_that_failed() {
+        let mut lab = Lab::new();
+        lab.configure("save", "60 1");
+        lab.host.disk_is_full = true;
+        assert!(lab.run("BGSAVE").starts_with("-ERR the RDB file"));
+        assert_eq!(info(&mut lab, "rdb_last_bgsave_status"), "err");
+        for line in [
+            "SET a 1",
+            "PING",
+            "DEL a",
+            "EVAL return(redis.call('DEL','a')) 0",
+        ] {
+            assert!(
+                lab.run(line).starts_with("-MISCONF Redis is configured"),
+                "{line}"
+            );
+        }
+        lab.check(&[("EVAL return(1) 0", ":1\r\n"), ("PUBLISH c m", ":0\r\n")]);
+        lab.check(&[
+            ("GET a", "$-1\r\n"),
+            ("CONFIG SET stop-writes-on-bgsave-error no", "+OK\r\n"),
+        ]);
+        lab.check(&[
+            ("SET a 1", "+OK\r\n"),
+            ("CONFIG SET stop-writes-on-bgsave-error yes", "+OK\r\n"),
+        ]);
+        assert!(lab.run("SET a 1").starts_with("-MISCONF"));
+        lab.host.disk_is_full = false;
+        // Not before five seconds have passed.
+        lab.advance_ms(3_000);
+        assert!(lab.run("SET a 1").starts_with("-MISCONF"));
+        lab.advance_ms(60_000);
+        lab.advance_ms(100);
+        lab.check(&[("SET a 1", "+OK\r\n"), ("PING", "+PONG\r\n")]);
+    }
+
+    #[test]
+    fn flushall_ends_a_save_and_empties_the_file() {
+        let mut lab = Lab::new();
+        lab.configure("save", "60 10000");
+        lab.run("SET a 1");
+        lab.host.holds_snapshots = true;
+        lab.run("BGSAVE");
+        lab.check(&[("FLUSHALL", "+OK\r\n")]);
+        assert_eq!(info(&mut lab, "rdb_bgsave_in_progress"), "0");
+        assert_eq!(info(&mut lab, "rdb_changes_since_last_save"), "0");
+        let saved = lab.host.saved.clone().expect("a file");
+        let mut other = Lab::new();
+        let loaded = other.store.load_rdb(&saved[..], |_| {}).expect("it loads");
+        assert_eq!(loaded.keys, 0);
+        lab.configure("save", "");
+        lab.host.saved = None;
+        lab.check(&[("FLUSHALL", "+OK\r\n")]);
+        assert!(lab.host.saved.is_none());
+    }
+
+    #[test]
+    fn shutdown_saves_if_there_are_save_points() {
+        for (points, line, saves) in [
+            ("60 1", "SHUTDOWN", true),
+            ("60 1", "SHUTDOWN NOSAVE", false),
+            ("", "SHUTDOWN", false),
+            ("", "SHUTDOWN SAVE", true),
+        ] {
+            let mut lab = Lab::new();
+            lab.configure("save", points);
+            lab.run("SET a 1");
+            assert_eq!(lab.run(line), "");
+            assert_eq!(lab.host.saved.is_some(), saves, "{points:?} {line}");
         }
     }
 }

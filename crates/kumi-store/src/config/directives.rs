@@ -9,7 +9,9 @@
 //! Defaults are Redis's, with two exceptions: `bind` is the loopback addresses, so that a server without configuration
 //! is not reachable from other machines, and `save` is empty, because there are no snapshots.
 
-use super::settings::{Access, BindAddress, LogLevel, Settings, Supervision};
+use super::settings::{
+    Access, BindAddress, LogLevel, SavePoint, Settings, ShutdownOptions, Supervision,
+};
 use super::special::{
     Special, announced_hostname, announced_node_name, any_text, append_directory, append_file,
     database_file, title_template,
@@ -183,16 +185,11 @@ const EVICTION: &str = "keys are never evicted: at maxmemory, writes are refused
 const LAZYFREE: &str = "large values and flushed databases are always freed on another thread";
 const PROCESS: &str = "kumi-server leaves its own process as the system made it";
 const REPLICATION: &str = "kumi-server has no replicas and follows no master yet";
-const SNAPSHOTS: &str = "there are no snapshots on disk yet";
+const SNAPSHOTS: &str = "clients are served at other intervals while a file is loaded";
 const SYSLOG: &str = "the log goes to logfile or standard output, never to syslog";
 const TESTING: &str = "it only serves Redis's own tests";
 const TLS: &str = "kumi-server does not speak TLS yet";
 const TYPES: &str = "values of this type do not exist yet";
-
-const NO_SNAPSHOTS: &str = "kumi has no snapshots on disk yet: a save point would promise that data survives a \
-     restart, and it would not. Use save \"\"";
-const NO_SAVE_ON_SIGNAL: &str =
-    "kumi has no snapshots on disk yet, so nothing could be saved on a signal";
 
 // One line per row keeps this a table; the formatter would use six lines per row.
 /// All directives that have a value, grouped by what they are about.
@@ -292,14 +289,14 @@ pub const TABLE: &[Directive] = &[
     row("server-cpulist", TEXT, "", FIXED, Inert(PROCESS)).alias("server_cpulist"),
     row("bio-cpulist", TEXT, "", FIXED, Inert(PROCESS)).alias("bio_cpulist"),
     row("aof-rewrite-cpulist", TEXT, "", FIXED, Inert(APPEND_ONLY)).alias("aof_rewrite_cpulist"),
-    row("bgsave-cpulist", TEXT, "", FIXED, Inert(SNAPSHOTS)).alias("bgsave_cpulist"),
+    row("bgsave-cpulist", TEXT, "", FIXED, Inert(PROCESS)).alias("bgsave_cpulist"),
     row("oom-score-adj", Kind::Choice(&["no", "yes", "relative", "absolute"]), "no", SET, Inert(PROCESS)).settled(|v| Ok(if v.index() == 2 { Value::Choice(1) } else { v })),
     row("oom-score-adj-values", Kind::Special(Special::OomScores), "0 200 800", SET, Inert(PROCESS)),
     row("disable-thp", BOOL, "yes", FIXED, Live(|s, v| s.disable_huge_pages = v.is_yes())),
     row("ignore-warnings", TEXT, "", SET, Inert("none of the warnings it names exist")),
     row("shutdown-timeout", int(0, I32), "10", SET, Inert("a shutdown waits for no replicas")),
-    row("shutdown-on-sigint", SHUTDOWN, "default", SET, Refused { when: asks_to_save, why: NO_SAVE_ON_SIGNAL }).settled(save_or_nosave),
-    row("shutdown-on-sigterm", SHUTDOWN, "default", SET, Refused { when: asks_to_save, why: NO_SAVE_ON_SIGNAL }).settled(save_or_nosave),
+    row("shutdown-on-sigint", SHUTDOWN, "default", SET, Live(|s, v| s.shutdown_on_sigint = ShutdownOptions::from_value(v))).settled(save_or_nosave),
+    row("shutdown-on-sigterm", SHUTDOWN, "default", SET, Live(|s, v| s.shutdown_on_sigterm = ShutdownOptions::from_value(v))).settled(save_or_nosave),
     row("use-exit-on-panic", BOOL, "no", SET, Inert(TESTING)).hidden(),
     row("jemalloc-bg-thread", BOOL, "yes", SET, Inert("the allocator is not jemalloc")),
     row("activedefrag", BOOL, "no", SET, Inert(DEFRAG)),
@@ -316,15 +313,15 @@ pub const TABLE: &[Directive] = &[
     row("acl-pubsub-default", Kind::Choice(&["allchannels", "resetchannels"]), "resetchannels", SET, Live(|s, v| s.acl_pubsub_all_channels = v.index() == 0)),
 
     // Snapshots.
-    row("save", Kind::Special(Special::Save), "", SET, Refused { when: |v| *v != Value::SavePoints(Vec::new()), why: NO_SNAPSHOTS }),
+    row("save", Kind::Special(Special::Save), "3600 1 300 100 60 10000", SET, Live(|s, v| if let Value::SavePoints(points) = v { s.save_points = SavePoint::all(points) })),
     row("dbfilename", Kind::Text(database_file), "dump.rdb", GUARDED, Live(|s, v| s.dbfilename = v.bytes().to_vec())),
-    row("stop-writes-on-bgsave-error", BOOL, "yes", SET, Inert(SNAPSHOTS)),
+    row("stop-writes-on-bgsave-error", BOOL, "yes", SET, Live(|s, v| s.stop_writes_on_save_error = v.is_yes())),
     row("rdbcompression", BOOL, "yes", SET, Live(|s, v| s.rdbcompression = v.is_yes())),
     row("rdbchecksum", BOOL, "yes", FIXED, Live(|s, v| s.rdbchecksum = v.is_yes())),
-    row("rdb-save-incremental-fsync", BOOL, "yes", SET, Inert(SNAPSHOTS)),
-    row("rdb-del-sync-files", BOOL, "no", SET, Inert(SNAPSHOTS)),
-    row("rdb-key-save-delay", int(I32_MIN, I32), "0", SET, Inert(TESTING)).hidden(),
-    row("key-load-delay", int(I32_MIN, I32), "0", SET, Inert(TESTING)).hidden(),
+    row("rdb-save-incremental-fsync", BOOL, "yes", SET, Live(|s, v| s.rdb_save_incremental_fsync = v.is_yes())),
+    row("rdb-del-sync-files", BOOL, "no", SET, Inert(REPLICATION)),
+    row("rdb-key-save-delay", int(I32_MIN, I32), "0", SET, Live(|s, v| s.key_save_delay_us = v.number())).hidden(),
+    row("key-load-delay", int(I32_MIN, I32), "0", SET, Live(|s, v| s.key_load_delay_us = v.number())).hidden(),
     row("loading-process-events-interval-bytes", int(1024, I32), "2097152", SET, Inert(SNAPSHOTS)).hidden(),
 
     // The append-only file.
@@ -444,8 +441,4 @@ fn save_or_nosave(value: Value) -> Result<Value, &'static str> {
         }
         value => Ok(value),
     }
-}
-
-fn asks_to_save(value: &Value) -> bool {
-    matches!(value, Value::Flags(bits) if bits & 1 != 0)
 }

@@ -234,7 +234,7 @@ impl Config {
         Ok(())
     }
 
-    /// Loads one line. The last line of a directive is the one that counts.
+    /// Loads one line. The last line of a directive is the one that counts, except for `save`.
     pub fn load(&mut self, line: &Line, source: &Source) -> Result<Loaded, LoadError> {
         let wrong = |reason: Cow<'static, str>| line.error(source, reason);
         let Some((name, values)) = line.words.split_first() else {
@@ -252,6 +252,14 @@ impl Config {
         let Some((row, _)) = find(name) else {
             return load_valueless(name, &values).map_err(|reason| wrong(reason.into()));
         };
+        // Further lines of `save` add points, except an empty one, which removes all.
+        let points = (TABLE[row].name == "save" && self.given[row] && values != [b""])
+            .then(|| TABLE[row].kind.text(&self.values[row]));
+        let before = points
+            .iter()
+            .flat_map(|text| text.split(|&byte| byte == b' '));
+        let before = before.filter(|word| !word.is_empty());
+        let values: Vec<&[u8]> = before.chain(values).collect();
         let values = TABLE[row]
             .kind
             .words(values)

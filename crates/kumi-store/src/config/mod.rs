@@ -35,7 +35,9 @@ pub use file::{
 };
 pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
-pub use settings::{Access, BindAddress, LogLevel, Settings, Supervision};
+pub use settings::{
+    Access, BindAddress, LogLevel, SavePoint, Settings, ShutdownOptions, Supervision,
+};
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
 pub(crate) use value::parse_memory;
 pub use value::{Kind, Unit, Value};

@@ -2,7 +2,7 @@
 //!
 //! Each field is written by exactly one live row of the directive table. Units are part of the name.
 
-use super::{NotifyFlags, OutputLimits};
+use super::{NotifyFlags, OutputLimits, Value};
 
 /// Typed values of all live directives. Zero means "no limit" or "never" unless a field says otherwise.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,21 @@ pub struct Settings {
     pub rdbcompression: bool,
     /// Whether RDB files have a checksum, and whether it is verified.
     pub rdbchecksum: bool,
+    /// When to save in the background; none turns it off.
+    pub save_points: Vec<SavePoint>,
+    /// Writes are refused after a save in the background has failed, if there are save points.
+    pub stop_writes_on_save_error: bool,
+    /// An RDB file is synced every few megabytes while it is written.
+    pub rdb_save_incremental_fsync: bool,
+    /// Microseconds that pass before each key is saved, for tests. A negative number: one
+    /// microsecond per so many keys.
+    pub key_save_delay_us: i64,
+    /// The same for each key that is loaded.
+    pub key_load_delay_us: i64,
+    /// What SIGINT does.
+    pub shutdown_on_sigint: ShutdownOptions,
+    /// What SIGTERM does.
+    pub shutdown_on_sigterm: ShutdownOptions,
     /// Name of the RDB file in `dir`.
     pub dbfilename: Vec<u8>,
     /// Which keyspace events go out.
@@ -115,6 +130,53 @@ pub struct Settings {
     pub dir: Vec<u8>,
     /// The service manager that is notified when the server is ready.
     pub supervised: Supervision,
+}
+
+/// A save point: the data is saved when both have been reached since the last save.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavePoint {
+    /// Seconds that passed.
+    pub seconds: u64,
+    /// Changes that were made.
+    pub changes: u64,
+}
+
+impl SavePoint {
+    pub(super) fn all(points: &[(i64, i64)]) -> Vec<Self> {
+        let point = |&(seconds, changes): &(i64, i64)| Self {
+            seconds: seconds.max(0).cast_unsigned(),
+            changes: changes.max(0).cast_unsigned(),
+        };
+        points.iter().map(point).collect()
+    }
+}
+
+/// How the server stops: Redis's `shutdown-on-sigterm` and the options of SHUTDOWN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShutdownOptions {
+    /// Whether data is saved; none means if there are save points.
+    pub save: Option<bool>,
+    /// Stop without waiting for anything.
+    pub now: bool,
+    /// Stop even if data cannot be saved.
+    pub force: bool,
+}
+
+impl ShutdownOptions {
+    pub(super) fn from_value(value: &Value) -> Self {
+        let Value::Flags(bits) = value else {
+            return Self::default();
+        };
+        Self {
+            save: match bits & 0b11 {
+                0b01 => Some(true),
+                0b10 => Some(false),
+                _ => None,
+            },
+            now: bits & 0b100 != 0,
+            force: bits & 0b1000 != 0,
+        }
+    }
 }
 
 /// An address of `bind`.
@@ -249,6 +311,13 @@ impl Settings {
             zset_max_listpack_value_bytes: 64,
             rdbcompression: true,
             rdbchecksum: true,
+            save_points: Vec::new(),
+            stop_writes_on_save_error: true,
+            rdb_save_incremental_fsync: true,
+            key_save_delay_us: 0,
+            key_load_delay_us: 0,
+            shutdown_on_sigint: ShutdownOptions::default(),
+            shutdown_on_sigterm: ShutdownOptions::default(),
             dbfilename: b"dump.rdb".to_vec(),
             maxmemory_bytes: 0,
             notify: NotifyFlags::NONE,

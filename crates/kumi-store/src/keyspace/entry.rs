@@ -29,13 +29,8 @@ use self::header::{
     BIG_KEY, DEADLINE, HEADER, Header, INLINE_KEY_MAX, KIND, KIND_BOXED, KIND_INLINE, KIND_INT,
     RAW, TYPE, Tail, WORD,
 };
-use super::collection::Collection;
 use super::value::{NewValue, StringRef, Type, Value, ValueRef};
 use crate::size_class::block_bytes;
-use crate::types::hash::Hash;
-use crate::types::list::List;
-use crate::types::set::Set;
-use crate::types::zset::Zset;
 
 mod header;
 
@@ -121,21 +116,9 @@ impl Entry {
             return ValueRef::String(string);
         }
         let header = self.header();
-        match (self.boxed(), header.type_of()) {
-            (Some(value), _) => value.view(),
-            (None, Type::List) => {
-                ValueRef::List(List::view_small(header.form(), self.inline(header)))
-            }
-            (None, Type::Set) => ValueRef::Set(Set::view_small(header.form(), self.inline(header))),
-            (None, Type::SortedSet) => {
-                ValueRef::SortedSet(Zset::view_small(header.form(), self.inline(header)))
-            }
-            (None, Type::Hash) => {
-                ValueRef::Hash(Hash::view_small(header.form(), self.inline(header)))
-            }
-            (None, Type::String | Type::Stream) => {
-                unreachable!("no entry is written like this")
-            }
+        match self.boxed() {
+            Some(value) => value.view(),
+            None => ValueRef::small(header.type_of(), header.form(), self.inline(header)),
         }
     }
 
@@ -332,8 +315,8 @@ impl Entry {
         Entry::new(key, value, self.deadline(), clock)
     }
 
-    /// The value of an entry that keeps it inside.
-    fn inline_value(&self) -> NewValue<'_> {
+    /// The value of an entry that keeps it inside, that is, one without a boxed value.
+    pub(super) fn inline_value(&self) -> NewValue<'_> {
         let header = self.header();
         match self.string() {
             Some(StringRef::Int(number)) => NewValue::Int(number),

@@ -11,6 +11,7 @@ mod door;
 mod entry;
 mod hints;
 mod segment;
+mod snapshot;
 mod table;
 mod value;
 mod waiters;
@@ -24,11 +25,12 @@ pub(crate) use self::{
 };
 pub(crate) use door::{Expiry, Keys, Look, When, access_clock};
 pub(crate) use entry::Entry;
+pub(crate) use snapshot::FrozenDb;
+pub use snapshot::Piece;
 pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
 pub(crate) use waiters::{Ticket, Waiters};
 pub(crate) use watch::Watchers;
 
-use crate::cmd::SavedKey;
 use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
 use crate::propagation::Propagation;
@@ -214,8 +216,8 @@ pub(crate) struct Keyspace {
     pub(crate) notify: NotifyFlags,
     pub(crate) limits: DataLimits,
     pub(crate) debug: DebugSwitches,
-    /// What DEBUG RELOAD serialised last.
-    pub(crate) saved: Option<Vec<SavedKey>>,
+    /// The file that DEBUG RELOAD wrote last, on a server without files.
+    pub(crate) saved: Option<Vec<u8>>,
     /// Some session is subscribed to a channel or a pattern, so that events may be heard.
     pub(crate) has_listeners: bool,
     events: Vec<KeyEvent>,
@@ -241,6 +243,8 @@ pub(crate) struct Keyspace {
     pub(crate) hints: Hints,
     due: Vec<(u64, u64)>,
     seed: (u64, u64),
+    /// The snapshot that is being taken.
+    freeze: Option<snapshot::Freeze>,
 }
 
 impl Keyspace {
@@ -270,6 +274,7 @@ impl Keyspace {
             hints: Hints::default(),
             due: Vec::new(),
             seed,
+            freeze: None,
         }
     }
 
@@ -441,9 +446,10 @@ impl Keyspace {
         self.recount(db);
         self.waiters.touch_db(db);
         let removed = old.table.len();
-        if removed > 0 {
-            self.garbage
-                .push(Garbage(Discarded::Database(Box::new(old))));
+        if removed > 0 || old.table.is_frozen() {
+            let old = self.keep_flushed(Box::new(old));
+            let garbage = old.map(|old| Garbage(Discarded::Database(old)));
+            self.garbage.extend(garbage);
         }
         removed
     }
@@ -456,6 +462,7 @@ impl Keyspace {
         self.break_watches(first, Some(second), now_ms);
         self.break_watches(second, Some(first), now_ms);
         self.dbs.swap(first, second);
+        self.rewalk();
         // The totals of keys and bytes stay; the deadlines are listed under the other number now.
         let (was_second, was_first) = (self.dbs[first].counted, self.dbs[second].counted);
         (self.dbs[first].counted, self.dbs[second].counted) = (was_first, was_second);

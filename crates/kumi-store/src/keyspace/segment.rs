@@ -396,6 +396,23 @@ impl Segment {
         }
     }
 
+    /// The home bucket of the entry at a place.
+    pub(super) fn home_at(&self, place: Place) -> usize {
+        match place {
+            Place::Slot { bucket, slot } if self.buckets[bucket].links & 1 << slot != 0 => {
+                previous(bucket)
+            }
+            Place::Slot { bucket, .. } => bucket,
+            Place::Overflow(index) => self.overflow.get(index).map_or(0, |(hash, _)| home(*hash)),
+        }
+    }
+
+    /// Has the entries of a bucket loaded, guests included.
+    pub(super) fn prefetch_entries(&self, bucket: usize) {
+        let bucket = &self.buckets[bucket];
+        bucket.entries(bucket.used()).for_each(Entry::prefetch);
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let placed = self
             .buckets

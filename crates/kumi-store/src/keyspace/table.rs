@@ -32,6 +32,9 @@ use siphasher::sip::SipHasher13;
 
 use super::entry::Entry;
 use super::segment::{BUCKETS, CAPACITY, Place, Segment};
+use freeze::Frozen;
+
+mod freeze;
 
 /// The deepest directory. The hash's bits below are the segments' own.
 const MAX_DEPTH: u32 = 40;
@@ -60,8 +63,9 @@ const RANDOM_TRIES: usize = 64;
 struct Slot {
     /// The segment whose range begins here; none if it begins further left.
     segment: Option<Box<Segment>>,
-    /// The table's epoch when the segment was last written to.
-    epoch: u64,
+    /// Home buckets of the segment that a running snapshot has copied, one bit each. Without a
+    /// snapshot it has no meaning.
+    copied: u64,
 }
 
 /// Where an entry stands. Any change of the table makes it stale.
@@ -83,7 +87,8 @@ pub(crate) struct Table {
     /// How many segments there are of each depth.
     at_depth: [usize; MAX_DEPTH as usize + 1],
     len: usize,
-    epoch: u64,
+    /// The part of a running snapshot that is this table's; none once all entries are copied.
+    frozen: Option<Box<Frozen>>,
 }
 
 impl std::fmt::Debug for Table {
@@ -106,7 +111,7 @@ impl Table {
             segments: 0,
             at_depth: [0; MAX_DEPTH as usize + 1],
             len: 0,
-            epoch: 0,
+            frozen: None,
         }
     }
 
@@ -151,10 +156,13 @@ impl Table {
         if self.slots.is_empty() {
             self.slots.push(Slot {
                 segment: Some(Segment::new(0)),
-                epoch: self.epoch,
+                copied: 0,
             });
             self.segments = 1;
             self.at_depth[0] = 1;
+        }
+        if self.frozen.is_some() {
+            self.copy_home_of(hash);
         }
         self.len += 1;
         let mut entry = entry;
@@ -174,7 +182,11 @@ impl Table {
         }
     }
 
-    fn take(&mut self, Position { owner, place }: Position) -> Option<Entry> {
+    fn take(&mut self, position: Position) -> Option<Entry> {
+        if self.frozen.is_some() {
+            self.copy_home_at(position);
+        }
+        let Position { owner, place } = position;
         let segment = self.segment_mut(owner)?;
         let entry = segment.remove(place)?;
         let check = segment.len() <= MERGE_LEN && segment.len().is_multiple_of(MERGE_STEP);
@@ -217,6 +229,9 @@ impl Table {
     /// The entry at a position that was just found, to change it.
     #[inline]
     pub(crate) fn at_mut(&mut self, position: Position) -> &mut Entry {
+        if self.frozen.is_some() {
+            self.copy_home_at(position);
+        }
         let segment = self.segment_mut(position.owner);
         segment
             .and_then(|segment| segment.entry_mut(position.place))
@@ -278,23 +293,6 @@ impl Table {
         self.iter_segments().flat_map(Segment::iter)
     }
 
-    /// Starts a new epoch, the point in time a snapshot stands for, and returns it. Whatever is
-    /// written to from now on carries it.
-    #[allow(dead_code, reason = "for snapshots")]
-    pub(crate) fn begin_epoch(&mut self) -> u64 {
-        self.epoch += 1;
-        self.epoch
-    }
-
-    /// How many segments have not been written to since this epoch began.
-    #[allow(dead_code, reason = "for snapshots")]
-    pub(crate) fn segments_older_than(&self, epoch: u64) -> usize {
-        self.slots
-            .iter()
-            .filter(|slot| slot.segment.is_some() && slot.epoch < epoch)
-            .count()
-    }
-
     /// Has the bucket of a hash loaded into the cache.
     #[inline]
     pub(crate) fn prefetch_bucket(&self, hash: u64) {
@@ -326,13 +324,9 @@ impl Table {
         self.slots.get(owner)?.segment.as_deref()
     }
 
-    /// The one way to a segment that is going to be written to. A snapshot will copy the segment
-    /// here, before its first write in a new epoch.
     #[inline]
     fn segment_mut(&mut self, owner: usize) -> Option<&mut Segment> {
-        let slot = self.slots.get_mut(owner)?;
-        slot.epoch = self.epoch;
-        slot.segment.as_deref_mut()
+        self.slots.get_mut(owner)?.segment.as_deref_mut()
     }
 
     fn iter_segments(&self) -> impl Iterator<Item = &Segment> {
@@ -359,9 +353,10 @@ impl Table {
         };
         let upper = segment.split(|entry| hasher.hash(entry.key()));
         let half = 1 << (self.depth - depth - 1);
+        // A home bucket that was copied was copied with both of its halves.
         self.slots[owner + half] = Slot {
             segment: Some(upper),
-            epoch: self.epoch,
+            copied: self.slots[owner].copied,
         };
         self.segments += 1;
         self.at_depth[depth as usize] -= 1;
@@ -385,8 +380,9 @@ impl Table {
                 break;
             }
             let (lower, upper) = (owner.min(neighbour), owner.max(neighbour));
-            // Its entries are about to leave it, which is a write as well.
-            self.segment_mut(upper);
+            if self.frozen.is_some() {
+                self.level(lower, upper);
+            }
             let Some(leaving) = self.slots[upper].segment.take() else {
                 break;
             };

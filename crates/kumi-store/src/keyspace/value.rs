@@ -5,6 +5,7 @@
 //! owns the keyspace may hand a big value to another one to free it. A value knows nothing of its
 //! key, its deadline or its type's commands.
 
+use super::collection::Collection;
 use crate::number;
 use crate::size_class::block_bytes;
 use crate::types::Slices;
@@ -164,6 +165,19 @@ pub(crate) enum ValueRef<'a> {
 }
 
 impl<'a> ValueRef<'a> {
+    /// A small collection, from its form (see [`Collection`]) and its bytes.
+    ///
+    /// [`Collection`]: super::collection::Collection
+    pub(super) fn small(type_of: Type, form: u8, bytes: &'a [u8]) -> Self {
+        match type_of {
+            Type::List => Self::List(List::view_small(form, bytes)),
+            Type::Set => Self::Set(Set::view_small(form, bytes)),
+            Type::SortedSet => Self::SortedSet(Zset::view_small(form, bytes)),
+            Type::Hash => Self::Hash(Hash::view_small(form, bytes)),
+            Type::String | Type::Stream => unreachable!("no entry is written like this"),
+        }
+    }
+
     /// The string, if it is one.
     pub(crate) fn string(self) -> Option<StringRef<'a>> {
         match self {

@@ -289,6 +289,20 @@ impl FileWriter {
         writer.string(value);
     }
 
+    /// A library of functions.
+    pub(crate) fn library(&mut self, code: &[u8]) {
+        let mut writer = self.writer();
+        writer.byte(opcode::FUNCTION);
+        writer.string(code);
+    }
+
+    /// Goes on with a database that was begun before.
+    pub(crate) fn select(&mut self, db: u64) {
+        let mut writer = self.writer();
+        writer.byte(opcode::DATABASE);
+        writer.length(db);
+    }
+
     /// Begins a database.
     pub(crate) fn database(&mut self, db: u64, keys: u64, with_deadline: u64) {
         let mut writer = self.writer();

@@ -154,6 +154,12 @@ impl<'c, 'a> Bridge<'c, 'a> {
         if self.deny_oom && !self.wrote && row.has(flag::DENYOOM) {
             return Err(CommandError::OOM);
         }
+        if !self.wrote
+            && row.has(flag::WRITE)
+            && let Some(error) = self.ctx.disk_error()
+        {
+            return Err(error);
+        }
         Ok(())
     }
 

@@ -273,6 +273,12 @@ impl Scripts {
         self.libraries = Some(libraries);
     }
 
+    /// The codes of all libraries.
+    pub(crate) fn library_codes(&self) -> impl Iterator<Item = &[u8]> {
+        let libraries = self.libraries.iter().flat_map(|libraries| libraries.iter());
+        libraries.map(|(_, library)| &*library.code)
+    }
+
     /// How many libraries and functions there are.
     pub(crate) fn library_counts(&self) -> (usize, usize) {
         let libraries = self.libraries.as_ref();

@@ -61,6 +61,12 @@ pub(crate) fn run(
     ctx.mark_propagated();
     let out_of_memory = ctx.is_out_of_memory();
     admit(invocation, out_of_memory, ctx.in_exec)?;
+    let exempt = script_flag::UNDECLARED | script_flag::NO_WRITES;
+    if invocation.flags & exempt == 0 && ctx.disk_error().is_some() {
+        return Err(CommandError::fixed(
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Writable scripts are blocked. Use 'no-writes' flag for read only scripts.",
+        ));
+    }
     let keys = list(lua, invocation.request.tail(3), 0, invocation.keys);
     let count = invocation.request.len() - 3;
     let args = list(lua, invocation.request.tail(3), invocation.keys, count);

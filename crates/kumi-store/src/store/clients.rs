@@ -26,6 +26,8 @@ pub(crate) struct Clients {
     /// Sessions that MONITOR shows commands to.
     pub(crate) monitors: Vec<SessionKey>,
     pub(crate) pause: Option<Pause>,
+    /// Commands that write are held: a snapshot has too much to write.
+    pub(super) hold_writes: bool,
     /// Sessions with a command held back by a pause, in the order they came.
     pub(super) held: VecDeque<SessionKey>,
     /// The default user needs no password.

@@ -36,7 +36,8 @@ impl Store {
         let wait = self.clients.first_wait_end().map(steady);
         let pause = self.clients.pause.map(|pause| steady(pause.until_ns));
         let expiry = self.keyspace.next_deadline();
-        [wait, pause, expiry.filter(|_| !self.cron.paused)]
+        let expiry = expiry.filter(|_| !self.cron.paused && !self.clients.hold_writes);
+        [wait, pause, expiry, self.snapshot_deadline()]
             .into_iter()
             .flatten()
             // A wall clock that was set back must not make the loop sleep until it has caught up.
@@ -63,14 +64,16 @@ impl Store {
         if pause.is_some_and(|pause| now_ns >= pause.until_ns) {
             self.end_pause(outputs, host);
         }
-        if !self.cron.paused {
+        if !self.cron.paused && !self.clients.hold_writes {
             self.expire_slice(host);
         }
+        self.drive_snapshot(outputs, host);
         let period_ms = self.housekeeping_ms();
         if is_due(self.cron.next_housekeeping_ms, period_ms, now_ms) {
             self.cron.next_housekeeping_ms = now_ms + period_ms;
             if !self.cron.paused {
                 self.housekeeping(outputs, now_ms, host.event_loop());
+                self.save_when_due(host);
             }
         }
         self.settle(outputs);

@@ -150,6 +150,11 @@ impl Store {
     pub(crate) fn end_pause(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         self.clients.pause = None;
         self.keyspace.expiry_frozen = false;
+        self.run_held(outputs, host);
+    }
+
+    /// Executes the commands that were held. One that still has to wait is held again.
+    pub(super) fn run_held(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         for key in std::mem::take(&mut self.clients.held) {
             let held = self
                 .clients
@@ -286,6 +291,12 @@ impl Ctx<'_> {
         if denied && self.store.is_out_of_memory() {
             return Err(CommandError::OOM);
         }
+        if self.store.saves.last_failed
+            && ((row.flags | queued_flags) & flag::WRITE != 0 || row.name == "ping")
+            && let Some(error) = self.store.disk_error()
+        {
+            return Err(error);
+        }
         if subscriber && !row.has(flag::WHILE_SUBSCRIBED) {
             let full_name = &self.store.index.get(id).full_name;
             return Err(CommandError::new(format!(
@@ -304,16 +315,19 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// During CLIENT PAUSE, everything (or everything that writes) waits.
+    /// During CLIENT PAUSE, everything (or everything that writes) waits; what writes also waits
+    /// while a snapshot has too much to write.
     fn must_wait_for_pause(&mut self, id: CommandId) -> bool {
         const WRITES: u32 = flag::WRITE | flag::MAY_REPLICATE;
-        let Some(pause) = self.store.clients.pause else {
+        let clients = &self.store.clients;
+        if clients.pause.is_none() && !clients.hold_writes {
             return false;
-        };
+        }
+        let all = clients.pause.is_some_and(|pause| !pause.writes_only);
         let row = self.store.index.get(id).row;
         let queued = self.session().multi.as_ref().map_or(0, |multi| multi.flags);
         let writes = row.has(WRITES) || row.name == "exec" && queued & WRITES != 0;
-        !pause.writes_only || writes
+        all || writes
     }
 
     /// Replies with an error to a command that did not run. Inside MULTI, EXEC will be refused.

@@ -3,8 +3,7 @@
 
 use super::ctx::Ctx;
 use super::delivery::Message;
-use super::persistence;
-use super::{Clients, Effect, Store, Telemetry};
+use super::{Clients, Effect, LoadError, SnapshotError, SnapshotPurpose, Store, Telemetry};
 use crate::command::CommandIndex;
 use crate::config::{Config, Settings};
 use crate::error::CommandError;
@@ -215,22 +214,64 @@ impl<'a> Ctx<'a> {
 
     /// Writes the RDB file. The server does nothing else meanwhile.
     pub(crate) fn save(&mut self) -> io::Result<()> {
-        let unix_s = self.now.unix_us / 1_000_000;
-        let Store {
-            keyspace,
-            config,
-            saves,
-            ..
-        } = &mut *self.store;
-        let saved = self.host.save_rdb(config, &mut |sink| {
-            persistence::save(keyspace, config.settings(), unix_s, sink)
-        });
-        saves.last_failed = saved.is_err();
-        if saved.is_ok() {
-            saves.last_unix_s = unix_s;
-            saves.changes = keyspace.dirty;
-        }
-        saved
+        self.store.save_now(self.host)
+    }
+
+    /// Begins to write the RDB file in the background.
+    pub(crate) fn save_in_background(&mut self) -> Result<(), SnapshotError> {
+        self.store.save_in_background(self.host)
+    }
+
+    /// Has the RDB file written in the background as soon as nothing is in the way.
+    pub(crate) fn schedule_save(&mut self) {
+        self.store.saves.scheduled = true;
+    }
+
+    /// What the running snapshot is for.
+    pub(crate) fn snapshot_purpose(&self) -> Option<SnapshotPurpose> {
+        self.store.snapshot_purpose()
+    }
+
+    /// Saves before the server ends, see [`Store::save_at_end`].
+    pub(crate) fn save_at_end(&mut self, save: Option<bool>) -> io::Result<bool> {
+        self.store.save_at_end(save, self.host)
+    }
+
+    /// All data as an RDB file.
+    pub(crate) fn serialise(&self) -> Vec<u8> {
+        let mut file = Vec::new();
+        // Writing to a vector cannot fail.
+        let _ = self.store.save_rdb(&mut file);
+        file
+    }
+
+    /// The RDB file, to read it again.
+    pub(crate) fn open_rdb(&mut self) -> io::Result<Box<dyn io::Read>> {
+        self.host.open_rdb(&self.store.config)
+    }
+
+    /// Loads libraries of functions, see [`Store::load_libraries`].
+    pub(crate) fn load_libraries(
+        &mut self,
+        codes: &[Box<[u8]>],
+        replace: bool,
+    ) -> Result<(), LoadError> {
+        self.store.load_libraries(codes, replace, self.host)
+    }
+
+    /// Ends a running save of the RDB file.
+    pub(crate) fn cancel_save(&mut self) {
+        self.store.cancel_snapshot(SnapshotPurpose::Save);
+    }
+
+    /// All databases were flushed: the RDB file follows.
+    pub(crate) fn reset_file(&mut self) {
+        self.store.reset_file(self.host);
+    }
+
+    /// Why commands that write are refused, if they are.
+    pub(crate) fn disk_error(&self) -> Option<CommandError> {
+        self.store.disk_error()
     }
 
     /// Stops or starts what is done by the clock.

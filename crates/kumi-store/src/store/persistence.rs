@@ -2,8 +2,8 @@
 
 use super::Store;
 use crate::cmd::dump;
-use crate::config::Settings;
 use crate::error::CommandError;
+use crate::host::Host;
 use crate::keyspace::{Expiry, Keyspace, access_clock};
 use crate::rdb::{FileError, FileReader, FileWriter, Item, KeyFacts, SavedKey};
 use std::io::{self, Read, Write};
@@ -12,16 +12,6 @@ use std::io::{self, Read, Write};
 const WRITE_BYTES: usize = 256 * 1024;
 /// Keys loaded between two calls of the progress callback.
 const PROGRESS_KEYS: u64 = 1024;
-
-/// What is known of the last save.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Saves {
-    /// When data was last saved, or loaded, or the server started.
-    pub(crate) last_unix_s: u64,
-    pub(crate) last_failed: bool,
-    /// How many changes there had been then.
-    pub(crate) changes: u64,
-}
 
 /// Why a data set could not be loaded. What had been loaded before it is still there; do not serve
 /// it.
@@ -55,8 +45,8 @@ pub struct Loaded {
     pub keys: u64,
     /// Keys whose deadline had passed, which were left out.
     pub expired: u64,
-    /// Names of libraries of functions, which were left out.
-    pub libraries: Vec<String>,
+    /// Libraries of functions, for [`Store::load_libraries`].
+    pub libraries: Vec<Box<[u8]>>,
     /// The version of the file.
     pub version: u16,
     /// `redis-ver` of the server that wrote it, if it says so.
@@ -89,7 +79,7 @@ impl Store {
                     loaded.written_by = String::from_utf8_lossy(&value).into_owned();
                 }
                 Item::Aux(..) => {}
-                Item::Library(code) => loaded.libraries.push(library_name(&code)),
+                Item::Library(code) => loaded.libraries.push(code),
                 Item::Key(saved) if saved.deadline.is_some_and(|at| at <= now_ms) => {
                     loaded.expired += 1;
                 }
@@ -107,7 +97,33 @@ impl Store {
             }
         }
         self.saves.changes = self.keyspace.dirty;
+        (self.saves.loaded, self.saves.loaded_expired) = (loaded.keys, loaded.expired);
         Ok(loaded)
+    }
+
+    /// Loads the libraries of functions that a file holds. Those that are there are replaced if `replace`
+    /// says so.
+    ///
+    /// # Errors
+    /// The code of one does not run, or it is there already; the ones before it are loaded.
+    pub fn load_libraries(
+        &mut self,
+        codes: &[Box<[u8]>],
+        replace: bool,
+        host: &mut dyn Host,
+    ) -> Result<(), LoadError> {
+        if codes.is_empty() {
+            return Ok(());
+        }
+        let mut libraries = self.scripts.take_or_make_libraries();
+        let failed = codes.iter().find_map(|code| {
+            let text = libraries.load(code, replace, host).err()?;
+            let text = text.escape_ascii();
+            let name = library_name(code);
+            Some(LoadError::File(format!("library '{name}': {text}")))
+        });
+        self.scripts.put_libraries(libraries);
+        failed.map_or(Ok(()), Err)
     }
 
     /// Writes all data as an RDB file of version 10.
@@ -115,8 +131,7 @@ impl Store {
     /// # Errors
     /// The sink does not take it.
     pub fn save_rdb(&self, sink: &mut dyn Write) -> io::Result<()> {
-        let settings = self.config.settings();
-        save(&self.keyspace, settings, self.now.unix_us / 1_000_000, sink)
+        save(self, sink)
     }
 }
 
@@ -159,20 +174,28 @@ fn put(keyspace: &mut Keyspace, saved: SavedKey, now_ms: u64) -> Result<(), Stri
     Ok(())
 }
 
-/// Writes all databases.
-pub(super) fn save(
-    keyspace: &Keyspace,
-    settings: &Settings,
-    unix_s: u64,
-    sink: &mut dyn Write,
-) -> io::Result<()> {
-    let compression = dump::compression_of(settings);
-    let mut writer = FileWriter::new(compression, settings.rdbchecksum);
+/// Begins a file: facts about the writer, and the libraries of functions. `base` says that the file is the base of an
+/// append-only file.
+pub(super) fn header(store: &Store, base: bool) -> FileWriter {
+    let settings = store.config.settings();
+    let mut writer = FileWriter::new(dump::compression_of(settings), settings.rdbchecksum);
+    let unix_s = store.now.unix_us / 1_000_000;
+    let used_bytes = store.keyspace.memory_bytes();
     writer.aux("redis-ver", crate::REDIS_VERSION.as_bytes());
     writer.aux("redis-bits", b"64");
     writer.aux("ctime", unix_s.to_string().as_bytes());
-    writer.aux("used-mem", keyspace.memory_bytes().to_string().as_bytes());
-    writer.aux("aof-base", b"0");
+    writer.aux("used-mem", used_bytes.to_string().as_bytes());
+    writer.aux("aof-base", if base { b"1" } else { b"0" });
+    for code in store.scripts.library_codes() {
+        writer.library(code);
+    }
+    writer
+}
+
+/// Writes all databases.
+pub(super) fn save(store: &Store, sink: &mut dyn Write) -> io::Result<()> {
+    let keyspace = &store.keyspace;
+    let mut writer = header(store, false);
     for db in 0..keyspace.databases() {
         let (entries, keys, deadlines) = keyspace.entries(db);
         if keys == 0 {

@@ -28,5 +28,5 @@ fn kumi_server_passes() {
     let program = std::env::var_os("KUMI_SERVER").map(PathBuf::from);
     let program =
         program.expect("KUMI_SERVER names no kumi-server: run workshop/ci.sh, or `cargo build -p kumi-server` first");
-    check("kumi-server", &program, &[]);
+    check("kumi-server", &program, &["--save", ""]);
 }

@@ -1,22 +1,12 @@
-//! DEBUG RELOAD: all keys through the serialiser and back. There is no file: what was serialised last stays in memory for
-//! NOSAVE.
+//! DEBUG RELOAD: all data through an RDB file and back. A server without files keeps the file in memory, for NOSAVE.
 
-use crate::cmd::dump::{self, compression, limits};
+use crate::cmd::dump::{self, limits};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::Expiry;
-use crate::rdb::{Builder, Built, Compression, Reader, Writer, decode, write_value};
+use crate::rdb::{FileError, FileReader, Item, SavedKey};
 use kumi_resp::Args;
-
-/// A key as a snapshot holds it.
-#[derive(Debug)]
-pub(crate) struct SavedKey {
-    db: usize,
-    key: Box<[u8]>,
-    deadline: Option<u64>,
-    /// The type byte and the value.
-    value: Box<[u8]>,
-}
+use std::io::Read;
 
 pub(super) fn reload(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut flush, mut save, mut merge) = (true, true, false);
@@ -32,18 +22,25 @@ pub(super) fn reload(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             }
         }
     }
-    if save {
-        let compression = compression(ctx);
-        let saved = save_all(ctx, compression);
-        ctx.shard().saved = Some(saved);
-    }
-    let saved = ctx.shard().saved.take();
-    let outcome = match &saved {
-        Some(saved) => load(ctx, saved, flush, merge),
-        None => Err(BROKEN),
+    let loaded = if ctx.host.keeps_files() {
+        if save {
+            ctx.save().map_err(|error| {
+                CommandError::new(format!("ERR the RDB file cannot be written: {error}"))
+            })?;
+        }
+        let file = ctx.open_rdb().map_err(|error| broken(&error))?;
+        read(ctx, file)?
+    } else {
+        if save {
+            let file = ctx.serialise();
+            ctx.shard().saved = Some(file);
+        }
+        let file = ctx.shard().saved.take().ok_or(BROKEN)?;
+        let loaded = read(ctx, &file[..]);
+        ctx.shard().saved = Some(file);
+        loaded?
     };
-    ctx.shard().saved = saved;
-    outcome?;
+    store(ctx, loaded, flush, merge)?;
     tracing::info!("DB reloaded by DEBUG RELOAD");
     ctx.reply.ok();
     Ok(())
@@ -52,39 +49,51 @@ pub(super) fn reload(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 const BROKEN: CommandError =
     CommandError::fixed("ERR Error trying to load the RDB dump, check server logs.");
 
-fn save_all(ctx: &mut Ctx<'_>, compression: Compression) -> Vec<SavedKey> {
-    let mut saved = Vec::new();
-    for db in 0..ctx.shard().databases() {
-        ctx.keys().in_db(db).for_each(|entry| {
-            let mut value = Vec::new();
-            write_value(&mut Writer::new(&mut value, compression), entry.value());
-            saved.push(SavedKey {
-                db,
-                key: entry.key().into(),
-                deadline: entry.deadline(),
-                value: value.into(),
-            });
-        });
-    }
-    saved
+fn broken(error: &dyn std::fmt::Display) -> CommandError {
+    tracing::error!(%error, "DEBUG RELOAD cannot load the RDB file");
+    BROKEN
 }
 
-/// Reads all values, then stores them: an error changes nothing. Redis ends where a key is there already and is not to
-/// be overwritten; here that is an error.
-fn load(ctx: &mut Ctx<'_>, saved: &[SavedKey], flush: bool, merge: bool) -> CommandResult {
+/// What a file holds.
+#[derive(Debug, Default)]
+struct Contents {
+    keys: Vec<SavedKey>,
+    libraries: Vec<Box<[u8]>>,
+}
+
+/// Reads a whole file, so that an error changes nothing.
+fn read(ctx: &mut Ctx<'_>, file: impl Read) -> Result<Contents, CommandError> {
     let (limits, seed) = (limits(ctx), ctx.keys().seed());
-    let values: Vec<Built> = saved
-        .iter()
-        .map(|saved| read(&saved.value, limits, seed).ok_or(BROKEN))
-        .collect::<Result<_, _>>()?;
+    let verify = ctx.settings().rdbchecksum;
+    let mut contents = Contents::default();
+    let read = || -> Result<(), FileError> {
+        let mut file = FileReader::new(file, limits, seed, verify)?;
+        while let Some(item) = file.next_item()? {
+            match item {
+                Item::Aux(..) => {}
+                Item::Library(code) => contents.libraries.push(code),
+                Item::Key(saved) => contents.keys.push(saved),
+            }
+        }
+        Ok(())
+    };
+    read().map_err(|error| broken(&error))?;
+    let databases = ctx.shard().databases() as u64;
+    if contents.keys.iter().any(|saved| saved.db >= databases) {
+        return Err(broken(&"the file has more databases than the server"));
+    }
+    Ok(contents)
+}
+
+/// Redis ends where a key is there already and is not to be overwritten; here that is an error, which changes nothing.
+fn store(ctx: &mut Ctx<'_>, contents: Contents, flush: bool, merge: bool) -> CommandResult {
     if !flush && !merge {
         let mut keys = ctx.keys();
-        for saved in saved {
-            if keys.in_db(saved.db).exists(&saved.key) {
-                tracing::error!(
-                    "DEBUG RELOAD NOFLUSH: a key is there already, and MERGE was not given"
-                );
-                return Err(BROKEN);
+        for saved in &contents.keys {
+            if keys.in_db(saved.db as usize).exists(&saved.key) {
+                return Err(broken(
+                    &"NOFLUSH: a key is there already, and MERGE was not given",
+                ));
             }
         }
     }
@@ -93,23 +102,19 @@ fn load(ctx: &mut Ctx<'_>, saved: &[SavedKey], flush: bool, merge: bool) -> Comm
         for db in 0..ctx.shard().databases() {
             ctx.shard().flush(db, now_ms);
         }
+        ctx.scripts().libraries = None;
     }
+    ctx.load_libraries(&contents.libraries, merge)
+        .map_err(|error| broken(&error))?;
     let mut keys = ctx.keys();
-    for (saved, value) in saved.iter().zip(values) {
+    for saved in contents.keys {
         if saved.deadline.is_some_and(|deadline| keys.is_due(deadline)) {
             continue;
         }
-        let mut keys = keys.in_db(saved.db);
+        let mut keys = keys.in_db(saved.db as usize);
         keys.remove(&saved.key);
         let expiry = saved.deadline.map_or(Expiry::Clear, Expiry::At);
-        dump::put(&mut keys, &saved.key, value, expiry)?;
+        dump::put(&mut keys, &saved.key, saved.value, expiry)?;
     }
     Ok(())
-}
-
-fn read(value: &[u8], limits: crate::rdb::ValueLimits, seed: (u64, u64)) -> Option<Built> {
-    let (&kind, value) = value.split_first()?;
-    let mut builder = Builder::new(kind, limits, seed);
-    decode(kind, &mut Reader::new(value), &mut builder).ok()?;
-    Some(builder.finish())
 }

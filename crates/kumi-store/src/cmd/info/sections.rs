@@ -4,7 +4,7 @@ use super::Section;
 use crate::cmd::memory::Overview;
 use crate::host::{EventLoop, HostFacts, Now};
 use crate::pubsub::Kind;
-use crate::store::Store;
+use crate::store::{SnapshotPurpose, Store};
 use crate::{KUMI_VERSION, REDIS_VERSION};
 use std::fmt::Display;
 use std::io::Write;
@@ -224,28 +224,37 @@ impl<'a> Page<'a> {
 
     fn persistence(&mut self) {
         let saves = self.store.saves;
-        self.zeros(&[
-            "loading",
-            "async_loading",
-            "current_cow_peak",
-            "current_cow_size",
-            "current_cow_size_age",
-        ]);
-        self.field("current_fork_perc", "0.00");
-        self.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
+        let snapshot = self.store.snapshot.as_ref();
+        let (peak, size, written, total) = snapshot.map_or((0, 0, 0, 0), |running| {
+            let (written, total) = (running.keys_written(), running.keys);
+            (running.peak_bytes, running.queued_bytes(), written, total)
+        });
+        let share = (size * 100) as f64 / self.store.keyspace.memory_bytes().max(1) as f64;
+        let saving = snapshot.filter(|running| running.purpose == SnapshotPurpose::Save);
+        let saving_s = saving.map(|running| {
+            self.now.mono_ns.saturating_sub(running.started.mono_ns) / 1_000_000_000
+        });
+        self.zeros(&["loading", "async_loading"]);
+        self.field("current_cow_peak", peak);
+        self.field("current_cow_size", size);
+        self.field("current_cow_size_age", 0);
+        self.field("current_fork_perc", format!("{share:.2}"));
+        self.field("current_save_keys_processed", written);
+        self.field("current_save_keys_total", total);
         let changes = self.store.keyspace.dirty - saves.changes;
         self.field("rdb_changes_since_last_save", changes);
-        self.field("rdb_bgsave_in_progress", 0);
+        self.field("rdb_bgsave_in_progress", u8::from(saving_s.is_some()));
         self.field("rdb_last_save_time", saves.last_unix_s);
         let status = if saves.last_failed { "err" } else { "ok" };
         self.field("rdb_last_bgsave_status", status);
-        self.field("rdb_last_bgsave_time_sec", -1);
-        self.field("rdb_current_bgsave_time_sec", -1);
+        let seconds = |seconds: Option<u64>| seconds.map_or(-1, u64::cast_signed);
+        self.field("rdb_last_bgsave_time_sec", seconds(saves.last_duration_s));
+        self.field("rdb_current_bgsave_time_sec", seconds(saving_s));
+        self.field("rdb_saves", saves.count);
+        self.field("rdb_last_cow_size", saves.last_extra_bytes);
+        self.field("rdb_last_load_keys_expired", saves.loaded_expired);
+        self.field("rdb_last_load_keys_loaded", saves.loaded);
         self.zeros(&[
-            "rdb_saves",
-            "rdb_last_cow_size",
-            "rdb_last_load_keys_expired",
-            "rdb_last_load_keys_loaded",
             "aof_enabled",
             "aof_rewrite_in_progress",
             "aof_rewrite_scheduled",

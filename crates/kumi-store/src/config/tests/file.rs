@@ -130,6 +130,25 @@ fn lines_without_a_value_of_their_own_are_refused_where_they_matter() {
 }
 
 #[test]
+fn lines_of_save_add_up_and_an_empty_one_removes_all() {
+    for (text, expected) in [
+        ("", "3600 1 300 100 60 10000"),
+        ("save 900 1", "900 1"),
+        ("save 900 1\nsave 60 5 30 9", "900 1 60 5 30 9"),
+        ("save 900 1\nsave \"\"", ""),
+        ("save 900 1\nsave \"\"\nsave 5 6", "5 6"),
+    ] {
+        let mut config = Config::new();
+        assert_eq!(load(&mut config, text), Ok(()), "{text:?}");
+        assert_eq!(
+            config.text("save"),
+            Some(expected.as_bytes().to_vec()),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
 fn the_last_line_of_a_directive_wins_except_where_lines_add_up() {
     let mut config = Config::new();
     let text = "port 1\nPort 2\nbind 1.2.3.4\nbind 127.0.0.1 ::1\n\

@@ -167,8 +167,6 @@ fn what_kumi_would_have_to_lie_about_is_refused_with_a_reason() {
         ("maxmemory-policy", "allkeys-lru", "evicts"),
         ("replicaof", "10.0.0.1 6379", "follow"),
         ("min-replicas-to-write", "1", "replicas"),
-        ("save", "900 1", "snapshots"),
-        ("shutdown-on-sigterm", "save now", "snapshots"),
     ] {
         let pair: (&[u8], &[u8]) = (name.as_bytes(), value.as_bytes());
         let error = Config::new()
@@ -359,6 +357,8 @@ fn every_live_directive_moves_a_setting() {
         let default = Config::new();
         let other = [
             "yes",
+            "900 1",
+            "nosave now",
             "no",
             "local",
             "debug",

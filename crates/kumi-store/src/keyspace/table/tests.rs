@@ -6,7 +6,8 @@ use std::thread;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::value::{NewValue, StringRef};
+use super::super::snapshot::Piece;
+use super::super::value::{NewValue, StringRef, ValueRef};
 use super::*;
 
 impl Table {
@@ -234,37 +235,57 @@ fn only_a_due_key_with_exactly_this_hash_is_found() {
     assert!(table.find_due(hash ^ 1 << 24, u64::MAX).is_none());
 }
 
+/// The keys and values in pieces.
+fn copied(pieces: &[Piece]) -> HashMap<u32, i64> {
+    let mut all = HashMap::new();
+    for copy in pieces.iter().flat_map(Piece::iter) {
+        let ValueRef::String(StringRef::Int(value)) = copy.value else {
+            panic!("{copy:?}");
+        };
+        let key = u32::from_be_bytes(copy.key.try_into().unwrap());
+        assert_eq!(all.insert(key, value), None, "key {key} was copied twice");
+    }
+    all
+}
+
 #[test]
-fn a_write_stamps_its_segment_and_a_read_does_not() {
-    let mut table = Table::new((1, 2));
-    (0..10_000).for_each(|key| table.put(key, 0));
-    assert_eq!(table.segments_older_than(1), table.segments);
-
-    let epoch = table.begin_epoch();
-    table.value(1);
-    table.delete(1_000_000);
-    assert!(table.find(table.hash(b"none"), b"none").is_none());
-    table.scan(0, &mut |entry| entry.set_access_clock(1));
-    assert_eq!(
-        table.segments_older_than(epoch),
-        table.segments,
-        "nothing was written"
-    );
-
-    table.put(1, 1);
-    table.put(1, 2);
-    assert_eq!(table.segments_older_than(epoch), table.segments - 1);
-    table.delete(1);
-    assert_eq!(table.segments_older_than(epoch), table.segments - 1);
-
-    let segments = table.segments;
-    let later = table.begin_epoch();
-    (10_000..20_000).for_each(|key| table.put(key, 0));
-    assert!(table.segments > segments, "there were splits");
-    assert_eq!(table.segments_older_than(later), 0);
-    let latest = table.begin_epoch();
-    (0..20_000).for_each(|key| drop(table.delete(key)));
-    assert_eq!((table.segments, table.segments_older_than(latest)), (1, 0));
+fn a_snapshot_holds_what_was_there_while_the_table_grows_and_shrinks() {
+    for seed in 0..60 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut table = Table::new((seed, 9));
+        let keys = rng.u32(1..6_000);
+        (0..keys).for_each(|key| table.put(key, rng.i64(..)));
+        let expected: HashMap<u32, i64> = (0..keys)
+            .map(|key| (key, table.value(key).unwrap()))
+            .collect();
+        table.freeze(3);
+        let mut pieces = Vec::new();
+        // Most writes add, most remove, or they are mixed.
+        let removes = rng.u32(0..=8);
+        let batch = rng.u32(0..2_000);
+        loop {
+            for _ in 0..batch {
+                let key = rng.u32(0..12_000);
+                if rng.u32(0..8) < removes {
+                    drop(table.delete(key));
+                } else {
+                    table.put(key, rng.i64(..));
+                }
+            }
+            let mut steps = rng.u32(0..40);
+            let ended = table.copy_slice(&mut pieces, &mut || {
+                steps = steps.saturating_sub(1);
+                steps > 0
+            });
+            table.take_pieces(&mut pieces);
+            if ended {
+                break;
+            }
+        }
+        assert!(!table.is_frozen());
+        assert!(pieces.iter().all(|piece| piece.db == 3));
+        assert_eq!(copied(&pieces), expected, "seed {seed}");
+    }
 }
 
 #[test]

@@ -71,7 +71,8 @@ fn what_modules_and_functions_left_is_passed_over() {
     file.extend(b"\xf5\x13#!lua name=lib\nrest");
     file.extend(b"\x00\x01k\x01v\xff\0\0\0\0\0\0\0\0");
     let (_, loaded) = load(&file).expect("it loads");
-    assert_eq!((loaded.keys, loaded.libraries), (1, vec!["lib".to_owned()]));
+    let library: Box<[u8]> = Box::from(&b"#!lua name=lib\nrest"[..]);
+    assert_eq!((loaded.keys, loaded.libraries), (1, vec![library]));
 }
 
 #[test]

@@ -1,0 +1,279 @@
+//! The thread that writes a snapshot: it encodes the engine's pieces into a temporary file, syncs it
+//! and puts it into its place.
+//!
+//! [`start`] serves every kind of file: a [`Plan`] says under which temporary name the file is
+//! written and what is done once it is complete and on disk (`commit`, on the same thread). The
+//! engine learns of the end through the returned sink; see `kumi_store::Store::start_snapshot` for
+//! the engine's side.
+//!
+//! Dropping the sink cancels the thread. `commit` runs before that drop returns or never, so a
+//! cancelled snapshot cannot replace a file that was written after it.
+
+use kumi_store::{Piece, SnapshotEncoder, SnapshotSink};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// With `rdb-save-incremental-fsync`, the file is synced every so many bytes.
+const SYNC_BYTES: usize = 4 * 1024 * 1024;
+/// A delay of a key is slept in parts of this length, so that a cancelled thread ends soon.
+const DELAY_PART: Duration = Duration::from_millis(5);
+
+/// Puts a complete file into its place.
+type Commit = Box<dyn FnOnce(&Path) -> io::Result<()> + Send>;
+
+/// How a snapshot is written.
+pub(crate) struct Plan {
+    /// The name of the file while it is written. Nothing else may use it.
+    pub(crate) temporary: PathBuf,
+    /// Sync the file every few megabytes.
+    pub(crate) incremental_fsync: bool,
+    /// `rdb-key-save-delay`: microseconds per key, or minus the number of keys per microsecond.
+    pub(crate) key_delay_us: i64,
+    /// What is done with the complete, synced file.
+    pub(crate) commit: Commit,
+}
+
+/// Creates the file and starts the thread.
+///
+/// # Errors
+/// The file cannot be created.
+pub(crate) fn start(encoder: SnapshotEncoder, plan: Plan) -> io::Result<Box<dyn SnapshotSink>> {
+    let file = File::create(&plan.temporary)?;
+    let (queue, orders) = channel();
+    let shared = Arc::new(Shared::default());
+    let temporary = plan.temporary.clone();
+    let writer = Writer {
+        encoder,
+        file: Synced {
+            file,
+            unsynced: 0,
+            incremental: plan.incremental_fsync,
+        },
+        shared: Arc::clone(&shared),
+        plan,
+    };
+    let thread = Builder::new()
+        .name("kumi-snapshot".into())
+        .spawn(move || writer.run(&orders))
+        .inspect_err(|_| discard(&temporary))?;
+    Ok(Box::new(Sink {
+        queue: Some(queue),
+        shared,
+        thread: Some(thread),
+        temporary,
+    }))
+}
+
+enum Order {
+    Write(Piece),
+    Finish,
+}
+
+const RUNNING: u8 = 0;
+const CANCELLED: u8 = 1;
+const COMMITTING: u8 = 2;
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// RUNNING until one side wins: the thread that commits, or the engine that cancels.
+    state: AtomicU8,
+    queued_bytes: AtomicUsize,
+    keys: AtomicU64,
+    outcome: Mutex<Option<io::Result<()>>>,
+}
+
+impl Shared {
+    /// Moves from RUNNING to another state; says whether it was running.
+    fn leave_running(&self, state: u8) -> bool {
+        let order = Ordering::SeqCst;
+        self.state
+            .compare_exchange(RUNNING, state, order, order)
+            .is_ok()
+    }
+}
+
+/// The engine's end.
+#[derive(Debug)]
+struct Sink {
+    queue: Option<Sender<Order>>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    temporary: PathBuf,
+}
+
+impl Sink {
+    fn send(&self, order: Order) {
+        // A thread that failed is gone, and its outcome says why.
+        let _ = self.queue.as_ref().map(|queue| queue.send(order));
+    }
+}
+
+impl SnapshotSink for Sink {
+    fn push(&mut self, piece: Piece) {
+        let bytes = piece.heap_bytes();
+        self.shared.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.send(Order::Write(piece));
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.shared.queued_bytes.load(Ordering::Relaxed)
+    }
+
+    fn keys_written(&self) -> u64 {
+        self.shared.keys.load(Ordering::Relaxed)
+    }
+
+    fn end(&mut self) {
+        self.send(Order::Finish);
+    }
+
+    fn outcome(&mut self) -> Option<io::Result<()>> {
+        let outcome = &self.shared.outcome;
+        outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.queue = None;
+        if self.shared.leave_running(CANCELLED) {
+            // The thread may be in the middle of a sync; the file has no name any more, and ends with it.
+            discard(&self.temporary);
+        } else if let Some(thread) = self.thread.take() {
+            // It is committing, which is short, or has ended.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's end.
+struct Writer {
+    encoder: SnapshotEncoder,
+    file: Synced,
+    shared: Arc<Shared>,
+    plan: Plan,
+}
+
+impl Writer {
+    fn run(mut self, orders: &Receiver<Order>) {
+        let written = self.write(orders);
+        let Writer { shared, plan, .. } = self;
+        let outcome = match written {
+            Ok(true) if shared.leave_running(COMMITTING) => (plan.commit)(&plan.temporary),
+            // Cancelled: nobody asks for the outcome.
+            Ok(_) => return,
+            Err(error) if shared.leave_running(COMMITTING) => Err(error),
+            Err(_) => return,
+        };
+        if outcome.is_err() {
+            discard(&plan.temporary);
+        }
+        *shared
+            .outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    }
+
+    /// Writes everything; false if it was cancelled.
+    fn write(&mut self, orders: &Receiver<Order>) -> io::Result<bool> {
+        let shared = Arc::clone(&self.shared);
+        let mut delay = KeyDelay::new(self.plan.key_delay_us);
+        let mut each_key = || {
+            shared.keys.fetch_add(1, Ordering::Relaxed);
+            delay.wait(|| shared.state.load(Ordering::Relaxed) != RUNNING)
+        };
+        while let Ok(order) = orders.recv() {
+            let piece = match order {
+                Order::Write(piece) => piece,
+                Order::Finish => {
+                    self.encoder.finish(&mut self.file)?;
+                    self.file.file.sync_all()?;
+                    return Ok(true);
+                }
+            };
+            let written = self.encoder.write(&piece, &mut self.file, &mut each_key);
+            let bytes = piece.heap_bytes();
+            shared.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            written?;
+        }
+        Ok(false)
+    }
+}
+
+/// A file that is synced now and then, so that the last sync has little to do.
+struct Synced {
+    file: File,
+    unsynced: usize,
+    incremental: bool,
+}
+
+impl Write for Synced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
+        if self.incremental && self.unsynced >= SYNC_BYTES {
+            self.unsynced = 0;
+            self.file.sync_data()?;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// `rdb-key-save-delay` and `key-load-delay`.
+pub(crate) struct KeyDelay {
+    delay_us: i64,
+    keys: i64,
+}
+
+impl KeyDelay {
+    pub(crate) fn new(delay_us: i64) -> Self {
+        Self { delay_us, keys: 0 }
+    }
+
+    /// Waits as long as one key takes; an error if `cancelled` becomes true.
+    pub(crate) fn wait(&mut self, cancelled: impl Fn() -> bool) -> io::Result<()> {
+        let mut left = match self.delay_us {
+            0 => Duration::ZERO,
+            1.. => Duration::from_micros(self.delay_us.unsigned_abs()),
+            ..0 => {
+                self.keys += 1;
+                let due = self.keys >= self.delay_us.saturating_neg();
+                self.keys = if due { 0 } else { self.keys };
+                Duration::from_micros(u64::from(due))
+            }
+        };
+        loop {
+            if cancelled() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if left.is_zero() {
+                return Ok(());
+            }
+            let part = left.min(DELAY_PART);
+            std::thread::sleep(part);
+            left -= part;
+        }
+    }
+}
+
+/// Removes a file that is not needed; it may be gone already.
+fn discard(path: &Path) {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "the temporary file {} cannot be removed", path.display());
+    }
+}
