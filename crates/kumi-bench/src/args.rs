@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Cluster(ClusterArgs),
     /// Measure kumi-jobs beside BullMQ, apalis and oxana, and its queue in memory beside a channel
     Jobs(JobsArgs),
+    /// Measure saving under writes, loading and the append-only file, beside redis-server
+    Durability(DurabilityArgs),
     /// Run kumi's client of one measurement (started by `jobs` itself)
     #[command(hide = true)]
     JobsClient(JobsClientArgs),
@@ -318,6 +320,60 @@ pub(crate) enum JobsPart {
     Idle,
     /// Bytes per queued task, and the queue in memory
     Memory,
+}
+
+/// What `durability` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DurabilityArgs {
+    /// Measure only these parts; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    pub(crate) only: Vec<DurabilityPart>,
+
+    /// Keys in the store
+    #[arg(long, default_value_t = 5_000_000, value_name = "N")]
+    pub(crate) keys: usize,
+
+    /// Connections that write
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub(crate) connections: usize,
+
+    /// Requests in one write of a connection while saving
+    #[arg(long, default_value_t = 16, value_name = "DEPTH")]
+    pub(crate) pipeline: usize,
+
+    /// How long throughput is measured where nothing else sets an end
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    pub(crate) seconds: f64,
+
+    /// The kumi-server to measure [default: built from this workspace]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kumi_server: Option<PathBuf>,
+
+    /// The redis-server to compare with
+    #[arg(long, default_value = "redis-server", value_name = "PATH")]
+    pub(crate) redis_server: PathBuf,
+
+    /// Do not pin servers and clients to different cores
+    #[arg(long)]
+    pub(crate) no_pin: bool,
+}
+
+impl DurabilityArgs {
+    /// Whether a part was asked for; without `--only`, every part was.
+    pub(crate) fn wants(&self, part: DurabilityPart) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// One independent part of the durability measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityPart {
+    /// BGSAVE while clients write
+    Saving,
+    /// Loading an RDB file
+    Loading,
+    /// SET with an append-only file
+    Log,
 }
 
 /// What kumi's client takes.

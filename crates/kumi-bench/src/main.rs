@@ -8,6 +8,7 @@ mod args;
 mod children;
 mod cluster;
 mod cores;
+mod durability;
 mod jobs;
 mod muf;
 mod procfs;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Unison(args) => unison::run(&args),
         Command::Cluster(args) => cluster::run(&args),
         Command::Jobs(args) => jobs::run(&args),
+        Command::Durability(args) => durability::run(&args),
         Command::JobsClient(args) => jobs::ours::run(&args),
         Command::JobsMemory(args) => jobs::run_memory(&args),
         Command::IdleClient(args) => store::idle::hold_connections(&args),

@@ -57,6 +57,23 @@ pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
     anyhow::bail!("cannot read the resident memory of process {pid}")
 }
 
+/// Memory of a process and its children in bytes, with pages that several of them share counted once (PSS).
+pub(crate) fn proportional_bytes(pid: u32) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
+        .with_context(|| format!("cannot read the memory of process {pid}"))?;
+    let kib = parse_kib(&text, "Pss:").context("smaps_rollup has no Pss")?;
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let children = children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok());
+    // A child may have ended since.
+    let theirs: u64 = children
+        .filter_map(|pid| proportional_bytes(pid).ok())
+        .sum();
+    Ok(kib * 1024 + theirs)
+}
+
 /// The peak of resident memory in bytes since the process started, or since [`reset_peak`].
 pub(crate) fn peak_resident_bytes(pid: u32) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))

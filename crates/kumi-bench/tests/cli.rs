@@ -197,3 +197,36 @@ fn a_small_jobs_run_prints_a_line_per_figure_and_leaves_nothing() {
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
     assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
 }
+
+#[test]
+fn a_small_run_of_durability_prints_a_line_per_figure() {
+    let temporary = tempfile::tempdir().unwrap();
+    let args = "durability --keys 3000 --connections 4 --seconds 0.1 --no-pin";
+    let output = Command::new(env!("CARGO_BIN_EXE_kumi-bench"))
+        .args(args.split(' '))
+        .args(["--kumi-server", "redis-server"])
+        .env("TMPDIR", temporary.path())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    for name in [
+        "durability.bgsave.probe_p999",
+        "durability.bgsave.extra_memory",
+        "durability.bgsave.kept",
+        "durability.load.seconds",
+        "durability.log.everysec.cpu_us",
+        "durability.log.always.throughput",
+    ] {
+        for server in ["kumi", "redis"] {
+            let start = format!("figure name={name} server={server} value=");
+            assert!(text.contains(&start), "no {start} in {text}");
+        }
+    }
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+    assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
+}

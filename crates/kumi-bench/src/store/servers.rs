@@ -140,9 +140,19 @@ impl Contender {
 
     /// Starts this server with nothing persisted, plus `directives`, and waits until it answers.
     pub(crate) fn start(&self, stage: &Stage, directives: &[(&str, &str)]) -> Result<Server> {
+        self.start_within(stage, directives, START_LIMIT)
+    }
+
+    /// The same for a server that has much to load before it answers.
+    pub(crate) fn start_within(
+        &self,
+        stage: &Stage,
+        directives: &[(&str, &str)],
+        limit: Duration,
+    ) -> Result<Server> {
         let mut last = None;
         for _ in 0..START_ATTEMPTS {
-            match self.start_once(stage, directives) {
+            match self.start_once(stage, directives, limit) {
                 Ok(server) => return Ok(server),
                 Err(error) => last = Some(error),
             }
@@ -151,7 +161,12 @@ impl Contender {
         Err(error.context(format!("cannot start {}", self.program.display())))
     }
 
-    fn start_once(&self, stage: &Stage, directives: &[(&str, &str)]) -> Result<Server> {
+    fn start_once(
+        &self,
+        stage: &Stage,
+        directives: &[(&str, &str)],
+        limit: Duration,
+    ) -> Result<Server> {
         let directory = stage.subdirectory(self.name)?;
         let log = directory.join("log");
         let output = File::create(&log).context("cannot make a log file")?;
@@ -181,7 +196,7 @@ impl Contender {
             address,
             name: self.name,
         };
-        server.wait_until_ready(self.kind, &log)?;
+        server.wait_until_ready(self.kind, &log, limit)?;
         Ok(server)
     }
 }
@@ -219,9 +234,9 @@ impl Server {
         self.child.wait(limit).context("cannot wait for the server")
     }
 
-    fn wait_until_ready(&self, kind: Kind, log: &Path) -> Result<()> {
+    fn wait_until_ready(&self, kind: Kind, log: &Path, limit: Duration) -> Result<()> {
         let start = Instant::now();
-        while start.elapsed() < START_LIMIT {
+        while start.elapsed() < limit {
             if let Some(status) = self.child.ended()? {
                 bail!(
                     "it ended at once ({status}); its last words: {}",
@@ -243,7 +258,7 @@ impl Server {
         }
         bail!(
             "it did not answer within {} s; its last words: {}",
-            START_LIMIT.as_secs(),
+            limit.as_secs(),
             last_words(log)
         )
     }
