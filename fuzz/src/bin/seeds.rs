@@ -116,6 +116,7 @@ fn main() -> io::Result<()> {
         "lua_libraries" => (bytes(LUA_INPUTS), lua_words()),
         "dump_payload" => (dumped_values(), type_words()),
         "lzf" => (dumped_values(), type_words()),
+        "rdb_file" => (files(), type_words()),
         other => {
             eprintln!("seeds: no target '{other}'");
             std::process::exit(2);
@@ -134,6 +135,29 @@ fn main() -> io::Result<()> {
 
 fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Each dumped value as the only key of a file without a checksum, plain and with a deadline.
+fn files() -> Vec<Vec<u8>> {
+    let file = |before: &[u8], value: &[u8]| {
+        // The first byte is the type, which stands before the key.
+        let (kind, body) = value.split_at(value.len().min(1));
+        [
+            b"REDIS0010\xfe\x00",
+            before,
+            kind,
+            b"\x01k",
+            body,
+            b"\xff\0\0\0\0\0\0\0\0",
+        ]
+        .concat()
+    };
+    let values = dumped_values();
+    let plain = values.iter().map(|value| file(b"", value));
+    let deadline = b"\xfc\x00\x00\x00\x00\x00\x00\x00\x7f\xf8\x05";
+    let with_deadline = values.iter().map(|value| file(deadline, value));
+    let library = b"REDIS0010\xf5\x0e#!lua name=lib\xfa\x01a\x01b\xff\0\0\0\0\0\0\0\0".to_vec();
+    plain.chain(with_deadline).chain([library]).collect()
 }
 
 /// Every scene as inline requests and as arrays.
