@@ -1,4 +1,4 @@
-//! Whole files: the recorded one of a 7.2 server, and exchange with a redis-server.
+//! Whole files: recorded ones of 6.2 and 7.2 servers, and exchange with a redis-server.
 
 use crate::testing::Lab;
 use std::process::{Command, Stdio};
@@ -53,6 +53,18 @@ fn the_file_of_a_7_2_server_gives_its_data() {
     assert_eq!(loaded.version, 11);
     lab.allow_debug();
     let digest = "+ca426299f12bf1c74cb851bdb623ca5cc9f424e8\r\n";
+    assert_eq!(lab.run("DEBUG DIGEST"), digest);
+}
+
+#[test]
+fn the_file_of_a_6_2_server_gives_its_data() {
+    let (mut lab, loaded) = load(include_bytes!(
+        "../../../../../tests/fixtures/redis-6.2/dump.rdb"
+    ))
+    .expect("it loads");
+    assert_eq!((loaded.version, loaded.written_by.as_str()), (9, "6.2.14"));
+    lab.allow_debug();
+    let digest = "+f5137986576df8acbb81394e7e6024594b800cb1\r\n";
     assert_eq!(lab.run("DEBUG DIGEST"), digest);
 }
 
