@@ -447,8 +447,8 @@ impl Keyspace {
         self.waiters.touch_db(db);
         let removed = old.table.len();
         if removed > 0 || old.table.is_frozen() {
-            let old = self.keep_flushed(Box::new(old));
-            let garbage = old.map(|old| Garbage(Discarded::Database(old)));
+            let old = self.keep_flushed(old);
+            let garbage = old.map(|old| Garbage(Discarded::Database(Box::new(old))));
             self.garbage.extend(garbage);
         }
         removed

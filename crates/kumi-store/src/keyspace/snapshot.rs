@@ -22,7 +22,7 @@ const DATABASES_STEP: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Freeze {
     /// Databases that were flushed before they were copied.
-    flushed: Vec<Box<Db>>,
+    flushed: Vec<Db>,
     /// Databases before this one are copied.
     next_db: usize,
     /// Pieces of tables that are copied or gone.
@@ -70,7 +70,8 @@ impl Keyspace {
             db.table.thaw();
         }
         for db in freeze.flushed {
-            self.garbage.push(Garbage(Discarded::Database(db)));
+            self.garbage
+                .push(Garbage(Discarded::Database(Box::new(db))));
         }
     }
 
@@ -91,7 +92,8 @@ impl Keyspace {
                 return false;
             }
             if let Some(db) = freeze.flushed.pop() {
-                self.garbage.push(Garbage(Discarded::Database(db)));
+                self.garbage
+                    .push(Garbage(Discarded::Database(Box::new(db))));
             }
         }
         while let Some(db) = self.dbs.get_mut(freeze.next_db) {
@@ -123,7 +125,7 @@ impl Keyspace {
     }
 
     /// Takes over a database that was flushed, if a snapshot needs it; gives it back otherwise.
-    pub(super) fn keep_flushed(&mut self, db: Box<Db>) -> Option<Box<Db>> {
+    pub(super) fn keep_flushed(&mut self, db: Db) -> Option<Db> {
         match &mut self.freeze {
             Some(freeze) if db.table.is_frozen() => {
                 freeze.flushed.push(db);

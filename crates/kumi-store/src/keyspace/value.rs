@@ -89,6 +89,25 @@ impl Value {
         }
     }
 
+    /// The bytes that a copy of this value takes, about: a collection of several blocks shares them.
+    pub(super) fn copy_bytes(&self) -> usize {
+        /// A block is this many times as large as what refers to it.
+        const BLOCK_RATIO: usize = 32;
+        let blocks = match self {
+            Value::Bytes(_) => 1,
+            Value::Shared(_) => return 0,
+            Value::List(list) => list.pieces(),
+            Value::Set(set) => set.pieces(),
+            Value::SortedSet(zset) => zset.pieces(),
+            Value::Hash(hash) => hash.pieces(),
+            Value::Stream(stream) => stream.pieces(),
+        };
+        match blocks {
+            0 | 1 => self.heap_bytes(),
+            _ => self.heap_bytes() / BLOCK_RATIO,
+        }
+    }
+
     /// A collection, to be dropped piece by piece.
     pub(super) fn slices_mut(&mut self) -> Option<&mut dyn Slices> {
         match self {

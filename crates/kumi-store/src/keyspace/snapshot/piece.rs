@@ -36,7 +36,7 @@ pub struct Piece {
     keys: usize,
     bytes: Vec<u8>,
     values: Vec<Value>,
-    /// Heap of `values`.
+    /// What `values` take that the data does not share with them.
     value_bytes: usize,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Copied<'a> {
 }
 
 impl Piece {
-    /// Memory that the piece takes.
+    /// Memory that the piece takes, without blocks that it shares with the data.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.bytes.capacity() + self.value_bytes
@@ -133,7 +133,7 @@ impl PieceBuilder {
         let value = match boxed {
             Some(value) => {
                 let copy = value.clone();
-                piece.value_bytes += size_of::<Value>() + copy.heap_bytes();
+                piece.value_bytes += size_of::<Value>() + copy.copy_bytes();
                 piece.values.push(copy);
                 None
             }
