@@ -1,6 +1,8 @@
 //! RDB files of a running server: snapshots under writes, save points, stops by signals, and files that go to a
 //! redis-server and come back.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{Client, Process, binary, eventually, request};

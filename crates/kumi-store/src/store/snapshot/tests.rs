@@ -164,7 +164,7 @@ fn check(seed: u64, keys: u32, before: usize, after: usize) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut lab = Lab::new();
     // Compression is slow without optimisation.
-    let compression = if seed % 8 == 0 { "yes" } else { "no" };
+    let compression = if seed.is_multiple_of(8) { "yes" } else { "no" };
     lab.configure("rdbcompression", compression);
     for _ in 0..before {
         write(&mut lab, &mut rng, keys);
