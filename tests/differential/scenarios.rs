@@ -278,6 +278,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ),
     ("a password", include_str!("scripts/a_password.txt")),
     ("no memory left", include_str!("scripts/no_memory_left.txt")),
+    ("eviction", include_str!("scripts/eviction.txt")),
     (
         "strings that are too long",
         include_str!("scripts/strings_that_are_too_long.txt"),

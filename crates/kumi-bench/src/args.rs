@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::eviction::traces::Trace;
+
 /// Measures kumi side by side with its peers.
 #[derive(Debug, Parser)]
 #[command(name = "kumi-bench", version)]
@@ -22,6 +24,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure kumi-server beside redis-server, and valkey-server where one can be had
     Store(StoreArgs),
+    /// Measure hits and cost of a full cache, beside redis-server
+    Eviction(EvictionArgs),
     /// Print which functions of kumi-server take the CPU time of a workload (needs Linux's perf)
     Profile(ProfileArgs),
     /// Measure MUF calls, on kumi-server, redis-server and valkey-server, beside NATS request/reply
@@ -112,6 +116,61 @@ impl StoreArgs {
     /// Whether a part was asked for; without `--only`, every part was.
     pub(crate) fn wants(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// What `eviction` takes.
+#[derive(Debug, Args)]
+pub(crate) struct EvictionArgs {
+    /// Keys that fit into the cache
+    #[arg(long, default_value_t = 20_000, value_name = "N")]
+    pub(crate) keys: usize,
+
+    /// Accesses of one trace
+    #[arg(long, default_value_t = 400_000, value_name = "N")]
+    pub(crate) accesses: usize,
+
+    /// How long a trace takes at least: accesses are dated by the second
+    #[arg(long, default_value_t = 20.0, value_name = "SECONDS")]
+    pub(crate) seconds: f64,
+
+    /// Traces of each kind
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub(crate) seeds: u64,
+
+    /// Only these traces; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TRACE")]
+    pub(crate) only: Vec<Trace>,
+
+    /// Keys of the store in which SETs evict
+    #[arg(long, default_value_t = 500_000, value_name = "N")]
+    pub(crate) set_keys: usize,
+
+    /// Runs of the evicting SETs, of which the median counts
+    #[arg(long, default_value = "3", value_name = "N")]
+    pub(crate) runs: NonZeroUsize,
+
+    /// The kumi-server to measure [default: built from this workspace]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kumi_server: Option<PathBuf>,
+
+    /// The redis-server to compare with
+    #[arg(long, default_value = "redis-server", value_name = "PATH")]
+    pub(crate) redis_server: PathBuf,
+
+    /// Do not pin server and client to different cores
+    #[arg(long)]
+    pub(crate) no_pin: bool,
+}
+
+impl EvictionArgs {
+    /// The traces that were asked for; without `--only`, all of them.
+    pub(crate) fn traces(&self) -> &[Trace] {
+        if self.only.is_empty() {
+            Trace::value_variants()
+        } else {
+            &self.only
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod children;
 mod cluster;
 mod cores;
 mod durability;
+mod eviction;
 mod jobs;
 mod muf;
 mod procfs;
@@ -33,6 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Store(args) => store::run(&args),
+        Command::Eviction(args) => eviction::run(&args),
         Command::Muf(args) => muf::run(&args),
         Command::Unison(args) => unison::run(&args),
         Command::Cluster(args) => cluster::run(&args),

@@ -97,6 +97,8 @@ pub(crate) struct Stats {
     pub(crate) peak_memory_us: u64,
     pub(crate) output_limit_disconnections: u64,
     pub(crate) query_limit_disconnections: u64,
+    /// Clients closed because all of them held more memory than `maxmemory-clients`.
+    pub(crate) evicted_clients: u64,
     /// What was denied, by reason: command, key, channel, password.
     pub(crate) denied: [u64; 4],
     pub(crate) ops_rate: Rate,

@@ -23,6 +23,7 @@ mod cron;
 pub(crate) mod ctx;
 pub(crate) mod delivery;
 mod dispatch;
+mod eviction;
 pub(crate) mod parts;
 mod permission;
 mod persistence;
@@ -44,6 +45,7 @@ use crate::session::{InputUse, Peer, SessionKey};
 use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
 use cron::Cron;
+use eviction::Eviction;
 use kumi_resp::{Limits, ProtocolError, encode};
 pub use persistence::{LoadError, Loaded};
 use saves::Saves;
@@ -120,6 +122,7 @@ pub struct Store {
     pub(crate) now: Now,
     run: Run,
     cron: Cron,
+    eviction: Eviction,
     pub(crate) saves: Saves,
     /// The snapshot that is being taken.
     pub(crate) snapshot: Option<Snapshot>,
@@ -149,6 +152,7 @@ impl Store {
             now,
             run: Run::default(),
             cron: Cron::new(now),
+            eviction: Eviction::default(),
             saves: Saves::new(now),
             snapshot: None,
             effects: Vec::new(),
@@ -173,6 +177,8 @@ impl Store {
             max_value_bytes: settings.max_value_size,
         };
         self.keyspace.lazy_expire = settings.lazyfree_expire;
+        self.keyspace.load_access(settings);
+        self.eviction.load_settings(settings);
         self.telemetry.load_settings(settings);
         self.clients.load_settings(settings);
     }
@@ -243,6 +249,7 @@ impl Store {
         if let Some(session) = self.clients.sessions.get_mut(key) {
             session.input = input;
             self.clients.count_bytes(key);
+            self.check_client_memory();
         }
     }
 
@@ -358,6 +365,7 @@ impl Store {
     pub(crate) fn list_output(&mut self, outputs: &mut Outputs, key: SessionKey) {
         let pending = outputs.list(key);
         self.output_bytes = outputs.heap_bytes();
+        self.check_client_memory();
         if self.clients.may_exceed_limit(pending) {
             self.check_output_limit(outputs, key, pending);
         }

@@ -114,6 +114,7 @@ fn resetstat(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     };
     ctx.telemetry().stats.reset(host);
     ctx.shard().stats = KeyspaceStats::default();
+    ctx.reset_eviction_stats();
     ctx.reply.ok();
     Ok(())
 }

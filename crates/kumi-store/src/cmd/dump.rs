@@ -10,7 +10,7 @@ use crate::config::{NotifyFlags, Settings};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::keyspace::{Expiry, Keys, Look, NewValue, Value, ValueRef, access_clock};
+use crate::keyspace::{Expiry, Keys, Look, NewValue, Value, ValueRef};
 use crate::number::format_u64;
 use crate::rdb::{
     Builder, Built, Compression, DumpError, Reader, ValueLimits, Writer, decode, open, seal,
@@ -96,7 +96,6 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         // What no signed number holds has passed, as in Redis.
         after => Expiry::At(u64::try_from(after.wrapping_add(now_ms as i64)).unwrap_or(0)),
     };
-    let clock = access_clock(now_ms).wrapping_sub(options.idle_s) & 0xFF_FFFF;
     let mut keys = ctx.keys();
     let existed = options.replace && keys.exists(key);
     if matches!(expiry, Expiry::At(deadline) if keys.is_due(deadline)) {
@@ -114,9 +113,7 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         keys.remove(key);
     }
     put(&mut keys, key, built, expiry)?;
-    if let Some(entry) = keys.look(key, Look::Quiet) {
-        entry.set_access_clock(clock);
-    }
+    keys.set_access(key, options.idle_s, options.frequency);
     keys.notify(NotifyFlags::GENERIC, "restore", key);
     ctx.dirty(1);
     if let (Expiry::At(deadline), false) = (expiry, options.absolute)
@@ -137,45 +134,39 @@ struct Options {
     replace: bool,
     absolute: bool,
     /// For how long the key has not been used.
-    idle_s: u32,
+    idle_s: Option<u64>,
+    /// The counter of accesses.
+    frequency: Option<u8>,
 }
 
 impl Options {
     fn parse(args: Args<'_>) -> Result<Self, CommandError> {
         let mut options = Options::default();
-        let (mut idle, mut frequency) = (None, None);
         let mut at = 4;
         while let Some(word) = args.get(at) {
             let more = args.get(at + 1);
             match (word.to_ascii_lowercase().as_slice(), more) {
                 (b"replace", _) => options.replace = true,
                 (b"absttl", _) => options.absolute = true,
-                (b"idletime", Some(text)) if frequency.is_none() => {
+                (b"idletime", Some(text)) if options.frequency.is_none() => {
                     let seconds = integer(text)?;
-                    if seconds < 0 {
-                        return Err(CommandError::fixed(
-                            "ERR Invalid IDLETIME value, must be >= 0",
-                        ));
-                    }
-                    idle = Some(seconds);
+                    let seconds = u64::try_from(seconds).map_err(|_| {
+                        CommandError::fixed("ERR Invalid IDLETIME value, must be >= 0")
+                    })?;
+                    options.idle_s = Some(seconds);
                     at += 1;
                 }
-                (b"freq", Some(text)) if idle.is_none() => {
-                    let value = integer(text)?;
-                    if !(0..=255).contains(&value) {
-                        return Err(CommandError::fixed(
-                            "ERR Invalid FREQ value, must be >= 0 and <= 255",
-                        ));
-                    }
-                    frequency = Some(value);
+                (b"freq", Some(text)) if options.idle_s.is_none() => {
+                    let frequency = u8::try_from(integer(text)?).map_err(|_| {
+                        CommandError::fixed("ERR Invalid FREQ value, must be >= 0 and <= 255")
+                    })?;
+                    options.frequency = Some(frequency);
                     at += 1;
                 }
                 _ => return Err(CommandError::SYNTAX),
             }
             at += 1;
         }
-        // The clock has 24 bits.
-        options.idle_s = (idle.unwrap_or(0) & 0xFF_FFFF) as u32;
         Ok(options)
     }
 }

@@ -9,7 +9,7 @@ use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::keyspace::{Entry, Look, access_clock};
+use crate::keyspace::{Entry, Look};
 use kumi_resp::Args;
 
 const BASE: Command = Command {
@@ -257,8 +257,8 @@ fn copy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if target_db == ctx.db && source == target {
         return Err(SAME_OBJECT);
     }
-    let clock = access_clock(ctx.now.unix_ms());
     let mut keys = ctx.keys();
+    let clock = keys.initial_access();
     let present = keys.look(source, Look::Read).is_some();
     let occupied = present && keys.in_db(target_db).look(target, Look::Write).is_some();
     if !present || occupied && !replace {

@@ -6,7 +6,7 @@ use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::keyspace::{Entry, Look, StringRef, ValueRef, access_clock};
+use crate::keyspace::{Entry, Look, StringRef, ValueRef, idle_seconds};
 use kumi_resp::Args;
 
 const INSPECT: Command = Command {
@@ -97,18 +97,30 @@ fn refcount(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn idletime(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let now = access_clock(ctx.now.unix_ms());
+    let counts = ctx.settings().maxmemory_policy.counts_accesses();
+    let now_ms = ctx.now.unix_ms();
     let (mut keys, reply) = ctx.keys_and_reply();
     match keys.look(&args[2], Look::Inspect) {
         None => reply.null(),
-        Some(entry) => reply.integer(idle_seconds(entry, now)),
+        Some(_) if counts => {
+            return Err(CommandError::fixed(
+                "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.",
+            ));
+        }
+        Some(entry) => reply.integer(i64::from(idle_seconds(entry, now_ms))),
     }
     Ok(())
 }
 
 fn freq(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    if ctx.keys().look(&args[2], Look::Inspect).is_none() {
-        ctx.reply.null();
+    let counts = ctx.settings().maxmemory_policy.counts_accesses();
+    let (mut keys, reply) = ctx.keys_and_reply();
+    let Some(frequency) = keys.frequency(&args[2]) else {
+        reply.null();
+        return Ok(());
+    };
+    if counts {
+        reply.integer(i64::from(frequency));
         return Ok(());
     }
     Err(CommandError::fixed(
@@ -130,11 +142,6 @@ pub(super) fn encoding_name(entry: &Entry) -> &'static str {
         ValueRef::Hash(hash) => hash.encoding().name(),
         ValueRef::Stream(_) => "stream",
     }
-}
-
-/// Seconds since the last use. The clock is short and comes round after half a year.
-pub(super) fn idle_seconds(entry: &Entry, now: u32) -> i64 {
-    i64::from(now.wrapping_sub(entry.access_clock()) & 0xFF_FFFF)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@
 //! is not reachable from other machines, and `save` is empty, because there are no snapshots.
 
 use super::settings::{
-    Access, BindAddress, LogLevel, SavePoint, Settings, ShutdownOptions, Supervision,
+    Access, BindAddress, EvictionPolicy, LogLevel, SavePoint, Settings, ShutdownOptions,
+    Supervision,
 };
 use super::special::{
     Special, announced_hostname, announced_node_name, any_text, append_directory, append_file,
@@ -181,7 +182,6 @@ use Standing::{Inert, Live, Refused};
 const APPEND_ONLY: &str = "there is no append-only file yet";
 const CLUSTER: &str = "kumi-server is no node of a Redis Cluster";
 const DEFRAG: &str = "memory is not moved about while the server runs";
-const EVICTION: &str = "keys are never evicted: at maxmemory, writes are refused instead";
 const LAZYFREE: &str = "large values and flushed databases are always freed on another thread";
 const PROCESS: &str = "kumi-server leaves its own process as the system made it";
 const REPLICATION: &str = "kumi-server has no replicas and follows no master yet";
@@ -216,21 +216,18 @@ pub const TABLE: &[Directive] = &[
     row("max-message-size", memory(0, I64), "0", SET, Live(|s, v| s.max_message_size = v.number())).settled(room_for_a_request),
     row("max-keys", int(0, I64), "0", SET, Live(|s, v| s.max_keys = v.number())),
     row("max-value-size", memory(0, I64), "0", SET, Live(|s, v| s.max_value_size = v.number())),
-    row("maxmemory-clients", Kind::Integer { min: -100, max: I64, unit: Unit::PercentOrMemory }, "0", SET, Inert("clients are bounded one by one, not together")),
+    row("maxmemory-clients", Kind::Integer { min: -100, max: I64, unit: Unit::PercentOrMemory }, "0", SET, Live(|s, v| s.maxmemory_clients = v.number())),
     row("tracking-table-max-keys", int(0, I64), "1000000", SET, Inert("there is no client tracking yet")),
 
     // The keyspace.
     row("databases", int(1, I32), "16", FIXED, Live(|s, v| s.databases = v.number())),
     row("maxmemory", memory(0, U64), "0", SET, Live(|s, v| s.maxmemory_bytes = v.number())),
-    row("maxmemory-policy", Kind::Choice(&["volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"]), "noeviction", SET, Refused {
-        when: |v| v.index() != 7,
-        why: "kumi evicts no keys yet: with this policy writes would fail at maxmemory where you expect them to succeed. Use noeviction",
-    }),
-    row("maxmemory-samples", int(1, 64), "5", SET, Inert(EVICTION)),
-    row("maxmemory-eviction-tenacity", int(0, 100), "10", SET, Inert(EVICTION)),
-    row("lfu-log-factor", int(0, I32), "10", SET, Inert(EVICTION)),
-    row("lfu-decay-time", int(0, I32), "1", SET, Inert(EVICTION)),
-    row("lazyfree-lazy-eviction", BOOL, "no", SET, Inert(EVICTION)),
+    row("maxmemory-policy", Kind::Choice(EvictionPolicy::NAMES), "noeviction", SET, Live(|s, v| s.maxmemory_policy = EvictionPolicy::from_index(v.index()))),
+    row("maxmemory-samples", int(1, 64), "5", SET, Live(|s, v| s.maxmemory_samples = v.number())),
+    row("maxmemory-eviction-tenacity", int(0, 100), "10", SET, Live(|s, v| s.maxmemory_eviction_tenacity = v.number())),
+    row("lfu-log-factor", int(0, I32), "10", SET, Live(|s, v| s.lfu_log_factor = v.number())),
+    row("lfu-decay-time", int(0, I32), "1", SET, Live(|s, v| s.lfu_decay_minutes = v.number())),
+    row("lazyfree-lazy-eviction", BOOL, "no", SET, Live(|s, v| s.lazyfree_eviction = v.is_yes())),
     row("lazyfree-lazy-expire", BOOL, "no", SET, Live(|s, v| s.lazyfree_expire = v.is_yes())),
     row("lazyfree-lazy-server-del", BOOL, "no", SET, Inert(LAZYFREE)),
     row("lazyfree-lazy-user-del", BOOL, "no", SET, Live(|s, v| s.lazyfree_user_del = v.is_yes())),

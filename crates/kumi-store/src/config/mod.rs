@@ -36,7 +36,8 @@ pub use file::{
 pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
 pub use settings::{
-    Access, BindAddress, LogLevel, SavePoint, Settings, ShutdownOptions, Supervision,
+    Access, BindAddress, EvictionPolicy, LogLevel, SavePoint, Settings, ShutdownOptions,
+    Supervision,
 };
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
 pub(crate) use value::parse_memory;

@@ -42,8 +42,22 @@ pub struct Settings {
     pub max_keys: u64,
     /// Largest value of one key.
     pub max_value_size: usize,
-    /// Memory above which writes are refused.
+    /// Memory above which keys are evicted, or writes refused; 0 for no limit.
     pub maxmemory_bytes: u64,
+    /// Which keys are evicted.
+    pub maxmemory_policy: EvictionPolicy,
+    /// Keys looked at for one that is evicted.
+    pub maxmemory_samples: usize,
+    /// How long a command may wait for evictions, from 0 to 100 (as long as they take).
+    pub maxmemory_eviction_tenacity: u32,
+    /// Memory of all clients above which the largest are closed; negative for a percentage of `maxmemory`, 0 for none.
+    pub maxmemory_clients: i64,
+    /// How slowly the counters of LFU grow.
+    pub lfu_log_factor: u32,
+    /// Minutes without an access after which a counter of LFU loses one; 0 for never.
+    pub lfu_decay_minutes: u32,
+    /// An evicted key is propagated as UNLINK instead of DEL.
+    pub lazyfree_eviction: bool,
     /// A hash with more fields than this is a `hashtable` by encoding.
     pub hash_max_listpack_entries: usize,
     /// A hash with a longer field or value is a `hashtable` by encoding.
@@ -214,6 +228,71 @@ impl Access {
     }
 }
 
+/// Which keys are evicted when memory is short: Redis's `maxmemory-policy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EvictionPolicy {
+    /// The least recently used of the keys that expire.
+    VolatileLru,
+    /// The least frequently used of the keys that expire.
+    VolatileLfu,
+    /// Any of the keys that expire.
+    VolatileRandom,
+    /// The key that expires first.
+    VolatileTtl,
+    /// The least recently used of all keys.
+    AllkeysLru,
+    /// The least frequently used of all keys.
+    AllkeysLfu,
+    /// Any key.
+    AllkeysRandom,
+    /// No key: commands that use memory are refused.
+    #[default]
+    NoEviction,
+}
+
+impl EvictionPolicy {
+    /// The names, in the order of Redis's table.
+    pub(super) const NAMES: &'static [&'static str] = &[
+        "volatile-lru",
+        "volatile-lfu",
+        "volatile-random",
+        "volatile-ttl",
+        "allkeys-lru",
+        "allkeys-lfu",
+        "allkeys-random",
+        "noeviction",
+    ];
+
+    /// Whether only keys that expire are evicted.
+    #[must_use]
+    pub fn is_volatile(self) -> bool {
+        matches!(
+            self,
+            Self::VolatileLru | Self::VolatileLfu | Self::VolatileRandom | Self::VolatileTtl
+        )
+    }
+
+    /// Whether keys carry a counter of accesses instead of the time of the last one.
+    #[must_use]
+    pub fn counts_accesses(self) -> bool {
+        matches!(self, Self::VolatileLfu | Self::AllkeysLfu)
+    }
+
+    pub(super) fn from_index(index: usize) -> Self {
+        let all = [
+            Self::VolatileLru,
+            Self::VolatileLfu,
+            Self::VolatileRandom,
+            Self::VolatileTtl,
+            Self::AllkeysLru,
+            Self::AllkeysLfu,
+            Self::AllkeysRandom,
+        ];
+        all.get(index).copied().unwrap_or_default()
+    }
+}
+
 /// The service manager of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Supervision {
@@ -320,6 +399,13 @@ impl Settings {
             shutdown_on_sigterm: ShutdownOptions::default(),
             dbfilename: b"dump.rdb".to_vec(),
             maxmemory_bytes: 0,
+            maxmemory_policy: EvictionPolicy::NoEviction,
+            maxmemory_samples: 5,
+            maxmemory_eviction_tenacity: 10,
+            maxmemory_clients: 0,
+            lfu_log_factor: 10,
+            lfu_decay_minutes: 1,
+            lazyfree_eviction: false,
             notify: NotifyFlags::NONE,
             slowlog_log_slower_than_us: 0,
             slowlog_max_len: 0,

@@ -46,6 +46,10 @@ type Record = u128;
 pub(crate) struct Deadlines {
     /// Never holds an empty chunk. Each key is at most its chunk's first record and above every record before it.
     chunks: BTreeMap<Record, Vec<Record>>,
+    /// The bounds of the chunks some time ago, to draw one by chance; empty until a first draw.
+    bounds: Vec<Record>,
+    /// Chunks that got a new bound since `bounds` was made.
+    rebound: usize,
     len: usize,
     /// The sum of the chunks' capacities, in records.
     capacity: usize,
@@ -65,7 +69,8 @@ impl Deadlines {
 
     /// The heap memory in use. The part that belongs to the map's nodes is an estimate.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.capacity * RECORD_BYTES + self.chunks.len() * CHUNK_OVERHEAD_BYTES
+        (self.capacity + self.bounds.capacity()) * RECORD_BYTES
+            + self.chunks.len() * CHUNK_OVERHEAD_BYTES
     }
 
     /// The earliest deadline.
@@ -168,6 +173,7 @@ impl Deadlines {
                 insert_sorted(&mut chunk, record, &mut self.capacity);
                 // The lowest bound there is, so that the next record below all others finds the chunk at once.
                 self.chunks.insert(Record::MIN, chunk);
+                self.rebound += 1;
             }
             Some((bound, chunk)) => {
                 self.chunks.insert(bound, chunk);
@@ -181,6 +187,7 @@ impl Deadlines {
     fn insert_alone(&mut self, record: Record) {
         let chunk = Vec::with_capacity(CAPACITY_STEP);
         self.capacity += chunk.capacity();
+        self.rebound += 1;
         self.chunks.entry(record).or_insert(chunk).push(record);
     }
 
@@ -203,6 +210,7 @@ impl Deadlines {
         let half = if record < bound { lower } else { &mut upper };
         insert_sorted(half, record, &mut self.capacity);
         self.chunks.insert(bound, upper);
+        self.rebound += 1;
     }
 
     /// Joins the chunk at `bound` with a neighbour if they are small enough together.
@@ -300,5 +308,6 @@ fn boundary_near_middle(chunk: &[Record]) -> Option<usize> {
     }
 }
 
+mod sample;
 #[cfg(test)]
 mod tests;

@@ -128,14 +128,15 @@ impl<'a> Keys<'a> {
             Look::Quiet | Look::Write => {}
         }
         let (_, position) = found?;
-        let entry = self.keyspace.dbs[self.db].table.at(position);
+        let keyspace = &*self.keyspace;
+        let entry = keyspace.dbs[self.db].table.at(position);
         let moves = match look {
             Look::Read | Look::Write => self.touch,
             Look::Touch => true,
             Look::ReadNoTouch | Look::Inspect | Look::Quiet => false,
         };
         if moves {
-            set_clock(entry, self.now_ms);
+            keyspace.access.touch(entry, self.now_ms);
         }
         Some(entry)
     }
@@ -244,7 +245,7 @@ impl<'a> Keys<'a> {
             entry.edit_bytes(edit);
             let after_bytes = entry.heap_bytes();
             if self.touch {
-                set_clock(entry, self.now_ms);
+                self.keyspace.access.touch(entry, self.now_ms);
             }
             db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
         } else {
@@ -300,7 +301,7 @@ impl<'a> Keys<'a> {
         let db = &mut self.keyspace.dbs[self.db];
         let entry = db.table.at(position);
         if self.touch {
-            set_clock(entry, self.now_ms);
+            self.keyspace.access.touch(entry, self.now_ms);
         }
         let before = entry.deadline();
         let Some(expiry) = change(before) else {
@@ -318,6 +319,35 @@ impl<'a> Keys<'a> {
         }
         self.signal_modified(key);
         true
+    }
+
+    /// Sets what a key's access data says: for how many seconds it was idle, or its counter of accesses. What the
+    /// policy does not use is left out.
+    pub(crate) fn set_access(&mut self, key: &[u8], idle_s: Option<u64>, frequency: Option<u8>) {
+        let Some((_, position)) = self.find(key) else {
+            return;
+        };
+        let entry = self.keyspace.dbs[self.db].table.at(position);
+        if let Some(idle_s) = idle_s {
+            self.keyspace.access.set_idle(entry, self.now_ms, idle_s);
+        }
+        if let Some(frequency) = frequency {
+            let access = &self.keyspace.access;
+            access.set_frequency(entry, self.now_ms, frequency);
+        }
+    }
+
+    /// The counter of accesses of a key, looked at from outside.
+    pub(crate) fn frequency(&mut self, key: &[u8]) -> Option<u8> {
+        self.look(key, Look::Inspect)?;
+        let (_, position) = self.find(key)?;
+        let entry = self.keyspace.dbs[self.db].table.at(position);
+        Some(self.keyspace.access.frequency(entry, self.now_ms))
+    }
+
+    /// The access data of a new key.
+    pub(crate) fn initial_access(&self) -> u32 {
+        self.keyspace.access.initial(self.now_ms)
     }
 
     /// Queues a notification about a key of this database.
@@ -388,7 +418,8 @@ impl<'a> Keys<'a> {
         if before != after {
             entry.set_deadline(after);
         }
-        set_clock(entry, self.now_ms);
+        let access = &self.keyspace.access;
+        access.touch_replaced(entry, self.now_ms, self.touch);
         let replaced = entry.replace_value(value);
         let after_bytes = entry.heap_bytes();
         db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
@@ -411,7 +442,7 @@ impl<'a> Keys<'a> {
         expiry: Expiry,
     ) -> CommandResult {
         self.keyspace.admit_keys(1)?;
-        let clock = access_clock(self.now_ms);
+        let clock = self.keyspace.access.initial(self.now_ms);
         let entry = Entry::new(key, value, expiry.after(None), clock);
         self.add(hash, found, entry);
         Ok(())
@@ -454,18 +485,4 @@ impl Expiry {
             Self::At(deadline) => Some(deadline),
         }
     }
-}
-
-/// Notes an access. Most are within a second of the last, and then nothing is written.
-#[inline]
-fn set_clock(entry: &Entry, now_ms: u64) {
-    let clock = access_clock(now_ms);
-    if entry.access_clock() != clock {
-        entry.set_access_clock(clock);
-    }
-}
-
-/// Seconds in 24 bits, the resolution of OBJECT IDLETIME.
-pub(crate) fn access_clock(now_ms: u64) -> u32 {
-    ((now_ms / 1000) & 0xFF_FFFF) as u32
 }

@@ -5,10 +5,12 @@
 //! does not do: it never talks to a session. Events are queued, and the store delivers them when
 //! the command that caused them has ended.
 
+mod access;
 mod collection;
 mod deadlines;
 mod door;
 mod entry;
+mod eviction;
 mod hints;
 mod segment;
 mod snapshot;
@@ -23,8 +25,10 @@ pub(crate) use self::{
     door::{Edit, Edited, Missing},
     value::Type,
 };
-pub(crate) use door::{Expiry, Keys, Look, When, access_clock};
+pub(crate) use access::{AccessRule, idle_seconds};
+pub(crate) use door::{Expiry, Keys, Look, When};
 pub(crate) use entry::Entry;
+pub(crate) use eviction::EvictionRule;
 pub(crate) use snapshot::FrozenDb;
 pub use snapshot::Piece;
 pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
@@ -36,6 +40,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::propagation::Propagation;
 use crate::types::list::ListLimits;
 use deadlines::Deadlines;
+use eviction::Pool;
 use hints::Hints;
 use std::collections::BTreeSet;
 use table::{Position, Table};
@@ -59,6 +64,8 @@ pub(crate) struct KeyspaceStats {
     pub(crate) expired: u64,
     /// Slices of active expiry that ended with more keys due.
     pub(crate) expiry_slices_cut: u64,
+    /// Keys that were removed to stay below `maxmemory`.
+    pub(crate) evicted: u64,
 }
 
 /// Limits on what may be stored; 0 means none.
@@ -213,6 +220,12 @@ pub(crate) struct Keyspace {
     total_bytes: usize,
     /// The first deadline of each database that has one, so that no loop turn walks all databases.
     first_deadlines: BTreeSet<(u64, usize)>,
+    /// The databases that hold keys.
+    occupied: BTreeSet<usize>,
+    /// How accesses to keys are noted.
+    pub(crate) access: AccessRule,
+    /// Keys that were found to suit eviction.
+    pool: Pool,
     pub(crate) notify: NotifyFlags,
     pub(crate) limits: DataLimits,
     pub(crate) debug: DebugSwitches,
@@ -254,6 +267,9 @@ impl Keyspace {
             total_keys: 0,
             total_bytes: 0,
             first_deadlines: BTreeSet::new(),
+            occupied: BTreeSet::new(),
+            access: AccessRule::new(seed.0 ^ seed.1),
+            pool: Pool::default(),
             notify: NotifyFlags::default(),
             limits: DataLimits::default(),
             debug: DebugSwitches::default(),
@@ -318,6 +334,13 @@ impl Keyspace {
         let (before, after) = (data.counted, data.count());
         data.counted = after;
         self.total_keys = self.total_keys + after.keys - before.keys;
+        if (before.keys == 0) != (after.keys == 0) {
+            if after.keys == 0 {
+                self.occupied.remove(&db);
+            } else {
+                self.occupied.insert(db);
+            }
+        }
         self.total_bytes = self.total_bytes + after.bytes - before.bytes;
         if before.first_deadline != after.first_deadline {
             if let Some(deadline) = before.first_deadline {

@@ -438,6 +438,27 @@ impl Segment {
     }
 }
 
+impl Segment {
+    /// The entries in half of the slots of one bucket, all chosen by chance, and a spilled entry as often as a slot's.
+    pub(super) fn half_bucket(
+        &self,
+        rng: &mut fastrand::Rng,
+    ) -> (impl Iterator<Item = &Entry> + Clone, Option<&Entry>) {
+        const HALF: usize = SLOTS / 2;
+        let throw = rng.usize(..CAPACITY);
+        let (bucket, start) = (&self.buckets[throw / SLOTS], throw % SLOTS);
+        let entries = (start..start + HALF).filter_map(move |slot| {
+            let slot = if slot < SLOTS { slot } else { slot - SLOTS };
+            bucket.slots[slot].as_ref()
+        });
+        let spilled = (!self.overflow.is_empty())
+            .then(|| rng.usize(..CAPACITY / HALF))
+            .and_then(|index| self.overflow.get(index))
+            .map(|(_, entry)| entry);
+        (entries, spilled)
+    }
+}
+
 #[cfg(test)]
 impl Segment {
     /// Panics unless every entry lies where a lookup looks for it and every mark is true.

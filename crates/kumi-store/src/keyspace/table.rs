@@ -473,5 +473,6 @@ impl KeyHasher {
     }
 }
 
+mod sample;
 #[cfg(test)]
 mod tests;

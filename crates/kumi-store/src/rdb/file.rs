@@ -88,6 +88,8 @@ pub(crate) struct SavedKey {
     /// In Unix milliseconds.
     pub(crate) deadline: Option<u64>,
     pub(crate) idle_s: Option<u64>,
+    /// The counter of accesses under LFU.
+    pub(crate) frequency: Option<u8>,
     pub(crate) value: Built,
 }
 
@@ -142,7 +144,7 @@ impl<R: Read> FileReader<R> {
 
     /// The next item, none at the end of the file. After an error nothing more can be read.
     pub(crate) fn next_item(&mut self) -> Result<Option<Item>, FileError> {
-        let (mut deadline, mut idle_s) = (None, None);
+        let (mut deadline, mut idle_s, mut frequency) = (None, None, None);
         while !self.ended {
             let start = self.offset();
             let format = |error| at(start, Reason::Format(error));
@@ -174,8 +176,7 @@ impl<R: Read> FileReader<R> {
                     deadline = Some(u64::try_from(seconds).unwrap_or(0) * 1000);
                 }
                 opcode::IDLE => idle_s = Some(reader.length().map_err(format)?),
-                // There is no LFU yet.
-                opcode::FREQUENCY => drop(reader.byte().map_err(format)?),
+                opcode::FREQUENCY => frequency = Some(reader.byte().map_err(format)?),
                 opcode::END => {
                     self.ended = true;
                     self.check_end()?;
@@ -192,6 +193,7 @@ impl<R: Read> FileReader<R> {
                         key,
                         deadline,
                         idle_s,
+                        frequency,
                         value: builder.finish(),
                     })));
                 }

@@ -36,6 +36,9 @@ impl Store {
         let wait = self.clients.first_wait_end().map(steady);
         let pause = self.clients.pause.map(|pause| steady(pause.until_ns));
         let expiry = self.keyspace.next_deadline();
+        if self.has_evictions() {
+            return self.now.unix_ms();
+        }
         let expiry = expiry.filter(|_| !self.cron.paused && !self.clients.hold_writes);
         [wait, pause, expiry, self.snapshot_deadline()]
             .into_iter()
@@ -66,6 +69,9 @@ impl Store {
         }
         if !self.cron.paused && !self.clients.hold_writes {
             self.expire_slice(host);
+        }
+        if self.has_evictions() {
+            self.continue_eviction(outputs, host);
         }
         self.drive_snapshot(outputs, host);
         let period_ms = self.housekeeping_ms();

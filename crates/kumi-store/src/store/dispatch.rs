@@ -43,6 +43,7 @@ impl Store {
         outputs: &mut Outputs,
         host: &mut dyn Host,
     ) -> Flow {
+        self.make_room(outputs, host);
         let now = self.now;
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return Flow::Close;
@@ -83,12 +84,6 @@ impl Store {
         flow
     }
 
-    /// Whether commands that take memory are refused.
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        let maxmemory = self.config.settings().maxmemory_bytes;
-        maxmemory != 0 && self.used_memory() as u64 > maxmemory
-    }
-
     /// Executes the command of a session that waited for a key.
     pub(crate) fn execute_resumed(
         &mut self,
@@ -97,6 +92,7 @@ impl Store {
         outputs: &mut Outputs,
         host: &mut dyn Host,
     ) -> Flow {
+        self.make_room(outputs, host);
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return Flow::Close;
         };
@@ -110,7 +106,7 @@ impl Store {
         let mut ctx = Ctx::new(self, host, key, reply, wait.db, touch);
         ctx.resumed = true;
         let denied = ctx.store.index.get(wait.id).row.has(flag::DENYOOM);
-        if denied && ctx.store.is_out_of_memory() {
+        if denied && ctx.is_out_of_memory() {
             ctx.refuse(Some(wait.id), &CommandError::OOM);
         } else {
             ctx.call(wait.id, wait.args.as_args());
@@ -288,7 +284,7 @@ impl Ctx<'_> {
         // Queueing takes memory too, whatever is queued.
         let denied = (row.flags | queued_flags) & flag::DENYOOM != 0
             || in_transaction && !row.has(flag::ENDS_TRANSACTION);
-        if denied && self.store.is_out_of_memory() {
+        if denied && self.is_out_of_memory() {
             return Err(CommandError::OOM);
         }
         if self.store.saves.last_failed

@@ -61,8 +61,10 @@ impl<'a> Ctx<'a> {
         &mut self,
         change: impl FnOnce(&mut Config, &mut dyn Host) -> Result<T, E>,
     ) -> Result<T, E> {
+        let limit_before = self.store.config.settings().maxmemory_bytes;
         let changed = change(&mut self.store.config, self.host)?;
         self.store.load_settings();
+        self.store.begin_eviction(limit_before);
         Ok(changed)
     }
 
@@ -199,12 +201,6 @@ impl<'a> Ctx<'a> {
 
     pub(crate) fn scripts_and_reply(&mut self) -> (&Scripts, &mut Reply<'a>) {
         (&self.store.scripts, &mut self.reply)
-    }
-
-    /// Whether commands that use memory are refused.
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        let maxmemory = self.store.config.settings().maxmemory_bytes;
-        maxmemory != 0 && self.store.used_memory() as u64 > maxmemory
     }
 
     /// When data was last saved, in Unix seconds.

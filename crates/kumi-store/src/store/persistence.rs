@@ -4,7 +4,7 @@ use super::Store;
 use crate::cmd::dump;
 use crate::error::CommandError;
 use crate::host::Host;
-use crate::keyspace::{Expiry, Keyspace, access_clock};
+use crate::keyspace::{Expiry, Keyspace};
 use crate::rdb::{FileError, FileReader, FileWriter, Item, KeyFacts, SavedKey};
 use std::io::{self, Read, Write};
 
@@ -165,12 +165,7 @@ fn put(keyspace: &mut Keyspace, saved: SavedKey, now_ms: u64) -> Result<(), Stri
             String::from_utf8_lossy(error.as_bytes())
         )
     })?;
-    if let Some(idle_s) = saved.idle_s
-        && let Some(entry) = keys.look(&saved.key, crate::keyspace::Look::Quiet)
-    {
-        let idle_s = u32::try_from(idle_s).unwrap_or(u32::MAX);
-        entry.set_access_clock(access_clock(now_ms).wrapping_sub(idle_s) & 0xFF_FFFF);
-    }
+    keys.set_access(&saved.key, saved.idle_s, saved.frequency);
     Ok(())
 }
 

@@ -2,17 +2,17 @@
 
 use crate::cmd::dump::compression;
 use crate::cmd::lists;
-use crate::cmd::object::{encoding_name, idle_seconds};
+use crate::cmd::object::encoding_name;
 use crate::config::parse_memory;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{DebugSwitches, Entry, Look, ValueRef, access_clock};
+use crate::keyspace::{DebugSwitches, Entry, Look, ValueRef, idle_seconds};
 use crate::rdb::{Compression, Writer, write_value};
 use crate::types::list::{ListEncoding, ListLimits, ListRef, NodeRef};
 use kumi_resp::Args;
 
 pub(super) fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let now = access_clock(ctx.now.unix_ms());
+    let now_ms = ctx.now.unix_ms();
     let (compression, limits) = (compression(ctx), lists::limits(ctx));
     let (mut keys, reply) = ctx.keys_and_reply();
     let entry = keys.look(&args[2], Look::Quiet);
@@ -23,7 +23,7 @@ pub(super) fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         encoding_name(entry),
         serialized_len(entry, compression),
         entry.access_clock(),
-        idle_seconds(entry, now),
+        idle_seconds(entry, now_ms),
         nodes_of(entry, limits),
     ));
     Ok(())

@@ -303,12 +303,14 @@ impl<'a> Page<'a> {
         );
         self.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
         self.expiry_stats();
-        self.zeros(&[
-            "evicted_keys",
+        self.field("evicted_keys", self.store.keyspace.stats.evicted);
+        self.field(
             "evicted_clients",
-            "total_eviction_exceeded_time",
-            "current_eviction_exceeded_time",
-        ]);
+            self.store.telemetry.stats.evicted_clients,
+        );
+        let (total_ms, current_ms) = self.store.eviction_exceeded_ms();
+        self.field("total_eviction_exceeded_time", total_ms);
+        self.field("current_eviction_exceeded_time", current_ms);
         self.field("keyspace_hits", self.store.keyspace.stats.hits);
         self.field("keyspace_misses", self.store.keyspace.stats.misses);
         let pubsub = &self.store.pubsub;

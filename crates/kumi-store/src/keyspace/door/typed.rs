@@ -7,7 +7,7 @@
 use super::super::collection::Collection;
 use super::super::entry::INLINE_MAX;
 use super::super::value::{NewValue, StringRef};
-use super::{Expiry, Found, Keys, Look, set_clock};
+use super::{Expiry, Found, Keys, Look};
 use crate::error::CommandError;
 
 /// What an edit does with a key that is not there.
@@ -125,7 +125,7 @@ impl Keys<'_> {
         let db = &mut self.keyspace.dbs[self.db];
         let entry = db.table.at_mut(position);
         if self.touch {
-            set_clock(entry, self.now_ms);
+            self.keyspace.access.touch(entry, self.now_ms);
         }
         let before_bytes = entry.heap_bytes();
         let (result, changed, signals, is_empty);
