@@ -62,7 +62,7 @@ impl Front {
             return Ok(false);
         };
         let (stream, remote, peer) = match listener {
-            Listener::Tcp { socket, .. } => {
+            Listener::Tcp { socket, tls, .. } => {
                 let (stream, addr) = socket.accept()?;
                 let peer = Peer {
                     addr: addr.to_string(),
@@ -71,7 +71,12 @@ impl Front {
                         .map_or_else(|_| String::new(), |addr| addr.to_string()),
                     ..Peer::default()
                 };
-                (Stream::Tcp(stream), Some(addr.ip()), peer)
+                let stream = if *tls {
+                    self.begin_tls(stream)?
+                } else {
+                    Stream::Tcp(stream)
+                };
+                (stream, Some(addr.ip()), peer)
             }
             Listener::Unix { socket, path, .. } => {
                 let (stream, _) = socket.accept()?;
@@ -123,9 +128,12 @@ impl Front {
         let now = self.clock.last();
         tracing::debug!(client = %peer.addr, "Accepted");
         let key = engine.store.connect(peer, now);
+        let is_tls = matches!(stream, Stream::Tls(_));
         if let Err(error) = self.add_conn(key, stream) {
             tracing::warn!(%error, "a client's socket cannot be watched");
             engine.store.disconnect(key);
+        } else if is_tls {
+            self.limit_handshake(key);
         }
     }
 }
@@ -142,8 +150,10 @@ fn is_about_one_client(error: &io::Error) -> bool {
 
 /// Sets a TCP socket's options. The connection is served even if they cannot be set.
 fn prepare(stream: &Stream, settings: &Settings) {
-    let Stream::Tcp(stream) = stream else {
-        return;
+    let stream = match stream {
+        Stream::Tcp(stream) => stream,
+        Stream::Tls(stream) => &stream.socket,
+        Stream::Unix(_) => return,
     };
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");

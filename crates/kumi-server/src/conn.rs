@@ -4,6 +4,7 @@
 //! into a workspace that all connections share, and only what is left of a request that has not
 //! arrived completely is kept here.
 
+use crate::tls::TlsStream;
 use kumi_resp::Decoder;
 use kumi_store::{InputUse, SessionKey};
 use mio::net::{TcpStream, UnixStream};
@@ -30,6 +31,7 @@ const DRAIN_BYTES: usize = 16 * 1024;
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream>),
 }
 
 impl Stream {
@@ -37,6 +39,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tls(stream) => stream.write(bytes),
         }
     }
 
@@ -44,6 +47,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.write_vectored(slices),
             Stream::Unix(stream) => stream.write_vectored(slices),
+            Stream::Tls(stream) => stream.write_vectored(slices),
         }
     }
 
@@ -51,6 +55,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tls(stream) => stream.socket.as_fd(),
         }
     }
 
@@ -67,6 +72,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => registry.register(stream, token, interest),
             Stream::Unix(stream) => registry.register(stream, token, interest),
+            Stream::Tls(stream) => registry.register(&mut stream.socket, token, interest),
         }
     }
 
@@ -79,6 +85,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => registry.reregister(stream, token, interest),
             Stream::Unix(stream) => registry.reregister(stream, token, interest),
+            Stream::Tls(stream) => registry.reregister(&mut stream.socket, token, interest),
         }
     }
 
@@ -87,7 +94,33 @@ impl Stream {
         let _ = match self {
             Stream::Tcp(stream) => stream.shutdown(how),
             Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Tls(stream) => stream.socket.shutdown(how),
         };
+    }
+
+    /// Whether bytes that were taken have not been given to the system yet. Only TLS keeps some.
+    #[inline]
+    pub(crate) fn has_unsent(&self) -> bool {
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) => false,
+            Stream::Tls(stream) => stream.has_unsent(),
+        }
+    }
+
+    /// Gives the system bytes that were taken before; returns whether all of them are gone.
+    pub(crate) fn send_unsent(&mut self) -> io::Result<bool> {
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(true),
+            Stream::Tls(stream) => stream.send(),
+        }
+    }
+
+    /// What comes before an orderly close: TLS says that nothing more comes, and what has arrived is thrown away.
+    pub(crate) fn finish(&mut self) {
+        if let Stream::Tls(stream) = self {
+            stream.say_goodbye();
+        }
+        self.drain();
     }
 
     /// Throws away what has arrived, within bounds.
@@ -135,7 +168,7 @@ impl Input {
 
     /// What the next read appends to: the large argument that is arriving, or the buffer. `None`
     /// when there is no memory for the large argument.
-    fn target(&mut self) -> Option<&mut Vec<u8>> {
+    pub(crate) fn target(&mut self) -> Option<&mut Vec<u8>> {
         if self.decoder.is_filling() {
             self.decoder.large_room()
         } else {

@@ -59,10 +59,15 @@ impl Front {
             let path = listener.unix_path()?;
             Some(format!("name=unix,bind={}", path.display()))
         });
+        let tls = self.listeners.iter().flatten();
+        let tls: Vec<_> = tls.filter_map(Listener::tls_address).collect();
         let mut lines = Vec::new();
-        if let Some(first) = tcp.first() {
-            let binds: String = tcp.iter().map(|at| format!("bind={},", at.ip())).collect();
-            lines.push(format!("name=tcp,{binds}port={}", first.port()));
+        for (name, addresses) in [("tcp", tcp), ("tls", tls)] {
+            if let Some(first) = addresses.first() {
+                let binds = addresses.iter().map(|at| format!("bind={},", at.ip()));
+                let binds: String = binds.collect();
+                lines.push(format!("name={name},{binds}port={}", first.port()));
+            }
         }
         lines.extend(unix);
         lines

@@ -23,6 +23,7 @@ use crate::discard::Discarder;
 use crate::listen::{Listener, Listeners};
 use crate::server::ServerConfig;
 use crate::shutdown::Shutdown;
+use crate::tls::failures::Failures;
 use kumi_resp::Batch;
 use kumi_store::config::ShutdownOptions;
 use kumi_store::{Effect, Outputs, SessionKey, ShutdownRequest, Store};
@@ -31,6 +32,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Events taken from the system at once. More wait for the next turn.
@@ -101,6 +103,13 @@ pub(crate) struct Front {
     deferred: Vec<Effect>,
     /// A long command runs and this is a turn inside of it.
     pub(crate) inner: bool,
+    /// What new connections with TLS are served with; none if there is no `tls-port`.
+    pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
+    /// When handshakes have to be over, by the steady clock, in the order they began.
+    pub(crate) handshakes: VecDeque<(u64, SessionKey)>,
+    pub(crate) tls_failures: Failures,
+    /// The buffer that ciphertext is read into.
+    pub(crate) ciphertext: Vec<u8>,
 }
 
 /// An event, copied out of the system's list.
@@ -161,6 +170,10 @@ impl Front {
             closing: Vec::new(),
             deferred: Vec::new(),
             inner: false,
+            tls: None,
+            handshakes: VecDeque::new(),
+            tls_failures: Failures::default(),
+            ciphertext: Vec::new(),
         };
         for listener in listeners.0 {
             front.add_listener(listener)?;
@@ -283,6 +296,9 @@ impl Front {
             engine.store.poll(engine.outputs, self);
             self.carry_out(engine);
             self.flush(engine);
+        }
+        if !self.handshakes.is_empty() {
+            self.end_handshakes(engine);
         }
         self.close_flushed(engine);
         engine.store.note_garbage(self.discarder.pending_bytes());

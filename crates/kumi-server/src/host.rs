@@ -4,8 +4,8 @@ use crate::allocator;
 use crate::config_file::{replace_file, write_back};
 use crate::descriptors;
 use crate::front::{EngineIo, Front};
-use crate::listen::{self, Listener};
-use crate::{rdb_file, snapshot};
+use crate::listen::{self, Listener, Place};
+use crate::{rdb_file, snapshot, tls};
 use kumi_store::config::Settings;
 use kumi_store::{
     ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, SnapshotEncoder, SnapshotPurpose,
@@ -13,9 +13,9 @@ use kumi_store::{
 };
 use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Host for Front {
@@ -37,17 +37,24 @@ impl Host for Front {
         if changed.contains(&"maxclients") {
             apply_maxclients(settings)?;
         }
+        let tls = Self::new_tls(settings, changed)?;
         let directory = changed.contains(&"dir").then(std::env::current_dir);
         if directory.is_some() {
             apply_dir(settings)?;
         }
-        if changed.contains(&"port") || changed.contains(&"bind") {
+        if ["port", "bind", "tls-port"]
+            .iter()
+            .any(|name| changed.contains(name))
+        {
             let applied = self.apply_listeners(settings, changed);
             if let (Err(_), Some(Ok(before))) = (&applied, &directory) {
                 // Gone in the meantime at worst; the listeners' error is the one to tell.
                 let _ = std::env::set_current_dir(before);
             }
             applied?;
+        }
+        if tls.is_some() {
+            self.tls = tls;
         }
         if changed.contains(&"loglevel")
             && let Some(log) = &self.config.log
@@ -165,7 +172,7 @@ impl Front {
         settings: &Settings,
         changed: &[&'static str],
     ) -> Result<(), ApplyError> {
-        let open: Vec<SocketAddr> = self.tcp_addresses();
+        let open: Vec<Place> = self.places();
         let opened = listen::open_tcp(settings, &open).or_else(|error| {
             if error.source.kind() != io::ErrorKind::AddrInUse {
                 return Err(error);
@@ -177,9 +184,10 @@ impl Front {
         });
         let failed = |error: anyhow::Error| {
             tracing::warn!("{error:#}");
-            if changed.contains(&"port") {
+            let port = ["tls-port", "port"].into_iter();
+            if let Some(port) = port.rev().find(|port| changed.contains(port)) {
                 ApplyError {
-                    directive: "port".into(),
+                    directive: port.into(),
                     message: "Unable to listen on this port. Check server logs.".into(),
                 }
             } else {
@@ -190,7 +198,7 @@ impl Front {
             }
         };
         let opened = opened.map_err(|error| failed(error.into()))?;
-        self.retain_tcp(|address| opened.kept.contains(&address));
+        self.retain_tcp(|place| opened.kept.contains(&place));
         for listener in opened.new {
             self.add_listener(listener)
                 .map_err(|error| failed(error.into()))?;
@@ -198,28 +206,47 @@ impl Front {
         Ok(())
     }
 
-    fn tcp_addresses(&self) -> Vec<SocketAddr> {
+    /// The TLS configuration for new connections, if the change concerns it.
+    fn new_tls(
+        settings: &Settings,
+        changed: &[&'static str],
+    ) -> Result<Option<Arc<rustls::ServerConfig>>, ApplyError> {
+        let concerned = changed.iter().any(|name| name.starts_with("tls-"));
+        if !concerned || settings.tls.port == 0 {
+            return Ok(None);
+        }
+        let built = tls::config::build(&settings.tls).map_err(|error| {
+            tracing::warn!("Failed to configure TLS: {error}");
+            ApplyError {
+                directive: error.directive.into(),
+                message: format!("Unable to update TLS configuration: {}", error.reason),
+            }
+        })?;
+        Ok(Some(built))
+    }
+
+    fn places(&self) -> Vec<Place> {
         let listeners = self.listeners.iter().flatten();
-        listeners.filter_map(Listener::tcp_address).collect()
+        listeners.filter_map(Listener::place).collect()
     }
 
     /// Closes the TCP listeners that `keep` does not want. Closing takes them out of the poll.
-    fn retain_tcp(&mut self, keep: impl Fn(SocketAddr) -> bool) {
+    fn retain_tcp(&mut self, keep: impl Fn(Place) -> bool) {
         for slot in &mut self.listeners {
-            let address = slot.as_ref().and_then(Listener::tcp_address);
-            if address.is_some_and(|address| !keep(address)) {
+            let place = slot.as_ref().and_then(Listener::place);
+            if place.is_some_and(|place| !keep(place)) {
                 *slot = None;
             }
         }
     }
 
     /// Listens again where it did before a change that failed.
-    fn reopen(&mut self, addresses: &[SocketAddr], backlog: i32) {
-        for &address in addresses {
-            let reopened = listen::open_address(address, backlog)
+    fn reopen(&mut self, places: &[Place], backlog: i32) {
+        for &place in places {
+            let reopened = listen::open_address(place, backlog)
                 .and_then(|listener| self.add_listener(listener));
             if let Err(error) = reopened {
-                tracing::error!(%address, %error, "an address could not be listened on again");
+                tracing::error!(address = %place.address, %error, "an address could not be listened on again");
             }
         }
     }

@@ -29,6 +29,7 @@ mod signals;
 mod snapshot;
 mod startup;
 mod supervise;
+mod tls;
 
 pub use config_file::{LoadConfigError, load_file};
 pub use embedded::{EmbedError, Embedded, embedded, embedded_with};

@@ -51,7 +51,7 @@ impl Listeners {
         Self::default()
     }
 
-    /// Opens the listeners that `port`, `bind` and `unixsocket` configure.
+    /// Opens the listeners that `port`, `tls-port`, `bind` and `unixsocket` configure.
     ///
     /// # Errors
     /// The first address that could not be opened.
@@ -74,7 +74,11 @@ impl Listeners {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let socket = mio::net::TcpListener::from_std(listener);
-        self.0.push(Listener::Tcp { socket, address });
+        self.0.push(Listener::Tcp {
+            socket,
+            address,
+            tls: false,
+        });
         Ok(())
     }
 
@@ -101,6 +105,12 @@ impl Listeners {
         self.0.iter().filter_map(Listener::tcp_address).collect()
     }
 
+    /// The addresses that are bound for TLS.
+    #[must_use]
+    pub fn tls_addresses(&self) -> Vec<SocketAddr> {
+        self.0.iter().filter_map(Listener::tls_address).collect()
+    }
+
     /// Whether there is no listener.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -114,6 +124,8 @@ pub(crate) enum Listener {
     Tcp {
         socket: mio::net::TcpListener,
         address: SocketAddr,
+        /// Its clients speak TLS.
+        tls: bool,
     },
     Unix {
         socket: mio::net::UnixListener,
@@ -124,9 +136,24 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
+    /// Where clients connect without TLS.
     pub(crate) fn tcp_address(&self) -> Option<SocketAddr> {
+        self.place()
+            .and_then(|place| (!place.tls).then_some(place.address))
+    }
+
+    /// Where clients connect with TLS.
+    pub(crate) fn tls_address(&self) -> Option<SocketAddr> {
+        self.place()
+            .and_then(|place| place.tls.then_some(place.address))
+    }
+
+    pub(crate) fn place(&self) -> Option<Place> {
         match self {
-            Listener::Tcp { address, .. } => Some(*address),
+            Listener::Tcp { address, tls, .. } => Some(Place {
+                address: *address,
+                tls: *tls,
+            }),
             Listener::Unix { .. } => None,
         }
     }
@@ -151,27 +178,48 @@ impl Drop for SocketFile {
     }
 }
 
+/// An address that is listened on, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: bool,
+}
+
 /// The result of [`open_tcp`]: listeners that were already open, and those it opened.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
-    pub(crate) kept: Vec<SocketAddr>,
+    pub(crate) kept: Vec<Place>,
     pub(crate) new: Vec<Listener>,
 }
 
-/// Opens every address of `bind` on `port` that is not `open` yet; none when the port is 0.
-pub(crate) fn open_tcp(settings: &Settings, open: &[SocketAddr]) -> Result<Opened, ListenError> {
+/// Opens every address of `bind` on `port` and `tls-port` that is not `open` yet; none for a port that is 0.
+pub(crate) fn open_tcp(settings: &Settings, open: &[Place]) -> Result<Opened, ListenError> {
     let mut opened = Opened::default();
-    if settings.port == 0 {
-        return Ok(opened);
+    for (port, tls) in [(settings.port, false), (settings.tls.port, true)] {
+        if port != 0 {
+            open_port(settings, port, tls, open, &mut opened)?;
+        }
     }
+    Ok(opened)
+}
+
+fn open_port(
+    settings: &Settings,
+    port: u16,
+    tls: bool,
+    open: &[Place],
+    opened: &mut Opened,
+) -> Result<(), ListenError> {
+    let before = opened.kept.len() + opened.new.len();
     for bind in &settings.bind {
         let host = String::from_utf8_lossy(&bind.host).into_owned();
-        let name = format!("{host}:{}", settings.port);
-        let result = resolve(&bind.host, settings.port).and_then(|address| {
-            if open.contains(&address) {
-                opened.kept.push(address);
+        let name = format!("{host}:{port}");
+        let result = resolve(&bind.host, port).and_then(|address| {
+            let place = Place { address, tls };
+            if open.contains(&place) {
+                opened.kept.push(place);
             } else {
-                opened.new.push(open_address(address, backlog(settings))?);
+                opened.new.push(open_address(place, backlog(settings))?);
             }
             Ok(())
         });
@@ -183,12 +231,12 @@ pub(crate) fn open_tcp(settings: &Settings, open: &[SocketAddr]) -> Result<Opene
             Err(error) => return Err(ListenError::new(name, error)),
         }
     }
-    if opened.kept.is_empty() && opened.new.is_empty() && !settings.bind.is_empty() {
-        let name = format!("any bind address, port {}", settings.port);
+    if opened.kept.len() + opened.new.len() == before && !settings.bind.is_empty() {
+        let name = format!("any bind address, port {port}");
         let error = io::Error::from(io::ErrorKind::AddrNotAvailable);
         return Err(ListenError::new(name, error));
     }
-    Ok(opened)
+    Ok(())
 }
 
 pub(crate) fn backlog(settings: &Settings) -> i32 {
@@ -228,7 +276,8 @@ fn resolve(host: &[u8], port: u16) -> io::Result<SocketAddr> {
     Ok(SocketAddr::new(ip, port))
 }
 
-pub(crate) fn open_address(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
+pub(crate) fn open_address(place: Place, backlog: i32) -> io::Result<Listener> {
+    let Place { address, tls } = place;
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -246,6 +295,7 @@ pub(crate) fn open_address(address: SocketAddr, backlog: i32) -> io::Result<List
     Ok(Listener::Tcp {
         socket: mio::net::TcpListener::from_std(listener),
         address,
+        tls,
     })
 }
 

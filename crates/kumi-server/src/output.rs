@@ -40,8 +40,17 @@ impl Front {
             self.unwritten.push(key);
             return;
         }
+        if conn.stream.has_unsent()
+            && let Err(error) = conn.stream.send_unsent()
+        {
+            tracing::debug!(%error, "writing to a client failed");
+            return self.close(engine, key);
+        }
         let (first, more) = engine.outputs.first_chunk(key);
         if first.is_empty() {
+            if conn.watches_writable {
+                self.watch_writable(engine, key, false);
+            }
             return;
         }
         let mut len = first.len();
@@ -61,11 +70,32 @@ impl Front {
                 }
             }
         };
-        let was_waiting = conn.watches_writable;
-        if (count < len) != was_waiting {
+        if count < len || conn.watches_writable || conn.stream.has_unsent() {
+            self.watch_writable(engine, key, count < len);
+        }
+        engine.store.written(engine.outputs, key, count);
+        if count == len && more && engine.outputs.pending(key) > 0 {
+            // The socket took all it was given, and there is more than one call gives it.
+            self.unwritten.push(key);
+        }
+    }
+
+    /// Has the poll report when a socket takes more, as long as something waits for that.
+    pub(crate) fn watch_writable(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        key: SessionKey,
+        waits: bool,
+    ) {
+        let slot = self.conns.get_mut(key.slot as usize);
+        let Some(conn) = slot.and_then(Option::as_deref_mut) else {
+            return;
+        };
+        let waits = waits || conn.stream.has_unsent();
+        if waits != conn.watches_writable {
             // Only while something waits: a Unix socket would announce room after every reply
             // that its peer reads.
-            let interest = if count < len {
+            let interest = if waits {
                 Interest::READABLE | Interest::WRITABLE
             } else {
                 Interest::READABLE
@@ -76,14 +106,9 @@ impl Front {
                 tracing::warn!(%error, "a client's socket cannot be watched");
                 return self.close(engine, key);
             }
-            conn.watches_writable = count < len;
+            conn.watches_writable = waits;
         }
-        conn.write_blocked = count < len;
-        engine.store.written(engine.outputs, key, count);
-        if count == len && more && engine.outputs.pending(key) > 0 {
-            // The socket took all it was given, and there is more than one call gives it.
-            self.unwritten.push(key);
-        }
+        conn.write_blocked = waits;
     }
 
     /// Reads nothing more from a connection and closes it once its output is written.
@@ -106,8 +131,8 @@ impl Front {
             let Some(conn) = self.conn(key) else {
                 continue;
             };
-            if flushed {
-                conn.stream.drain();
+            if flushed && !conn.stream.has_unsent() {
+                conn.stream.finish();
                 self.close(engine, key);
             } else {
                 self.closing.push(key);
@@ -118,14 +143,14 @@ impl Front {
     /// Whether any session's output still waits.
     pub(crate) fn has_output(&self, engine: &EngineIo<'_>) -> bool {
         let mut conns = self.conns.iter().flatten();
-        conns.any(|conn| engine.outputs.pending(conn.key) > 0)
+        conns.any(|conn| engine.outputs.pending(conn.key) > 0 || conn.stream.has_unsent())
     }
 
     /// Ends every connection, in an order that lets replies already written arrive.
     pub(crate) fn close_all(&mut self, engine: &mut EngineIo<'_>) {
         for conn in self.conns.iter_mut().filter_map(Option::take) {
             let mut conn = *conn;
-            conn.stream.drain();
+            conn.stream.finish();
             conn.stream.shutdown(Shutdown::Write);
             engine.store.disconnect(conn.key);
             engine.outputs.remove(conn.key);

@@ -4,7 +4,7 @@
 //! complete requests have run stays with the connection: a small rest as a copy of just its size,
 //! a large one (an argument that arrives in many reads) in a buffer of its own.
 
-use crate::conn::{Input, READ_BYTES, Received};
+use crate::conn::{Input, READ_BYTES, Received, Stream};
 use crate::front::{EngineIo, Front};
 use kumi_resp::Step;
 use kumi_store::{Flow, InputUse, MAX_BATCH_REQUESTS, SessionKey};
@@ -30,7 +30,25 @@ impl Front {
         let Some(conn) = self.conn(key) else {
             return;
         };
-        match conn.receive(&mut input) {
+        if matches!(conn.stream, Stream::Tls(_)) {
+            return self.serve_tls(engine, key, input);
+        }
+        let received = conn.receive(&mut input);
+        self.take(engine, key, input, received);
+    }
+
+    /// Executes what a read gave.
+    pub(crate) fn take(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        key: SessionKey,
+        input: Box<Input>,
+        received: Received,
+    ) {
+        let Some(conn) = self.conn(key) else {
+            return;
+        };
+        match received {
             Received::Nothing => self.keep(engine, key, input),
             Received::End => {
                 // A client that has only closed its sending side still wants its replies.
@@ -213,7 +231,12 @@ impl Front {
     }
 
     /// Puts away what was read: what is left of it stays with the connection.
-    fn keep(&mut self, engine: &mut EngineIo<'_>, key: SessionKey, mut input: Box<Input>) {
+    pub(crate) fn keep(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        key: SessionKey,
+        mut input: Box<Input>,
+    ) {
         let left = input.bytes.len();
         let mut rest = None;
         if left > READ_BYTES / 2 {

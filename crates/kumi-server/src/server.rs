@@ -6,6 +6,7 @@ use crate::listen::Listeners;
 use crate::log::LogControl;
 use crate::rdb_file;
 use crate::shutdown::Shutdown;
+use crate::tls;
 use kumi_store::{Config, Outputs, Store};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -84,6 +85,12 @@ pub enum ServerError {
         /// Which line is wrong, and why.
         reason: String,
     },
+    /// A `tls-*` directive or a file that one names cannot be used. Nothing was served.
+    #[error("Failed to configure TLS: {reason}")]
+    Tls {
+        /// The directive, and what is wrong with it.
+        reason: String,
+    },
     /// A defect in the engine: it panicked in the middle of a change, so that its data cannot be
     /// trusted any more. The log has the panic with its backtrace.
     #[error("the engine panicked in the middle of a change; its data cannot be trusted")]
@@ -129,7 +136,13 @@ pub fn run(
     descriptors::fit_maxclients(&mut config.config);
     let engine = config.config.clone();
     let (ends_process, keeps_files) = (config.ends_process, config.keeps_files);
+    let tls = &config.config.settings().tls;
+    let tls = (tls.port != 0).then(|| tls::config::build(tls)).transpose();
+    let tls = tls.map_err(|error| ServerError::Tls {
+        reason: error.to_string(),
+    })?;
     let mut front = Front::new(config, listeners, shutdown.clone())?;
+    front.tls = tls;
     let now = front.clock.read();
     let mut store = Store::new(engine, fastrand::Rng::new(), now);
     store
@@ -167,6 +180,10 @@ fn announce(front: &Front) {
     let mut listeners = front.listeners.iter().flatten();
     if listeners.any(|listener| listener.tcp_address().is_some()) {
         tracing::info!("Ready to accept connections tcp");
+    }
+    let mut listeners = front.listeners.iter().flatten();
+    if listeners.any(|listener| listener.tls_address().is_some()) {
+        tracing::info!("Ready to accept connections tls");
     }
     let mut listeners = front.listeners.iter().flatten();
     if listeners.any(|listener| listener.unix_path().is_some()) {

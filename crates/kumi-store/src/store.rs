@@ -208,6 +208,13 @@ impl Store {
         }
     }
 
+    /// Where a session's client is, as CLIENT LIST shows it.
+    #[must_use]
+    pub fn peer_address(&self, key: SessionKey) -> Option<String> {
+        let session = self.clients.sessions.get(key)?;
+        Some(session.peer.addr.clone())
+    }
+
     /// Connected sessions.
     #[must_use]
     pub fn session_count(&self) -> usize {

@@ -11,7 +11,7 @@
 
 use super::settings::{
     Access, BindAddress, EvictionPolicy, LogLevel, SavePoint, Settings, ShutdownOptions,
-    Supervision,
+    Supervision, TlsAuthClients,
 };
 use super::special::{
     Special, announced_hostname, announced_node_name, any_text, append_directory, append_file,
@@ -188,8 +188,10 @@ const REPLICATION: &str = "kumi-server has no replicas and follows no master yet
 const SNAPSHOTS: &str = "clients are served at other intervals while a file is loaded";
 const SYSLOG: &str = "the log goes to logfile or standard output, never to syslog";
 const TESTING: &str = "it only serves Redis's own tests";
-const TLS: &str = "kumi-server does not speak TLS yet";
 const TYPES: &str = "values of this type do not exist yet";
+
+const ENCRYPTED_KEY: &str =
+    "kumi reads no encrypted key files: decrypt the key with 'openssl pkey' and protect the file";
 
 // One line per row keeps this a table; the formatter would use six lines per row.
 /// All directives that have a value, grouped by what they are about.
@@ -396,29 +398,29 @@ pub const TABLE: &[Directive] = &[
     row("cluster-preferred-endpoint-type", Kind::Choice(&["ip", "hostname", "unknown-endpoint"]), "ip", SET, Inert(CLUSTER)),
 
     // TLS.
-    row("tls-port", int(0, PORT), "0", SET, Refused {
-        when: |v| *v != Value::Integer(0),
-        why: "kumi-server does not speak TLS yet: a port that should be encrypted must not be left closed or in the clear unnoticed",
+    row("tls-port", int(0, PORT), "0", SET, Live(|s, v| s.tls.port = v.number())),
+    row("tls-cert-file", TEXT, "", SET, Live(|s, v| s.tls.cert_file = v.optional_bytes())),
+    row("tls-key-file", TEXT, "", SET, Live(|s, v| s.tls.key_file = v.optional_bytes())),
+    row("tls-key-file-pass", TEXT, "", SET, Refused { when: is_given, why: ENCRYPTED_KEY }).sensitive(),
+    row("tls-client-cert-file", TEXT, "", SET, Inert(REPLICATION)),
+    row("tls-client-key-file", TEXT, "", SET, Inert(REPLICATION)),
+    row("tls-client-key-file-pass", TEXT, "", SET, Refused { when: is_given, why: ENCRYPTED_KEY }).sensitive(),
+    row("tls-dh-params-file", TEXT, "", SET, Inert("keys are exchanged over elliptic curves, which need no parameters")),
+    row("tls-ca-cert-file", TEXT, "", SET, Live(|s, v| s.tls.ca_cert_file = v.optional_bytes())),
+    row("tls-ca-cert-dir", TEXT, "", SET, Live(|s, v| s.tls.ca_cert_dir = v.optional_bytes())),
+    row("tls-auth-clients", Kind::Choice(&["no", "yes", "optional"]), "yes", SET, Live(|s, v| s.tls.auth_clients = TlsAuthClients::from_index(v.index()))),
+    row("tls-replication", BOOL, "no", SET, Refused { when: Value::is_yes, why: "kumi-server has no replicas and follows no master yet, so that there is nothing to encrypt" }),
+    row("tls-cluster", BOOL, "no", SET, Refused { when: Value::is_yes, why: "kumi-server is no node of a Redis Cluster, so that there is no bus to encrypt" }),
+    row("tls-protocols", TEXT, "", SET, Live(|s, v| s.tls.protocols = v.optional_bytes())),
+    row("tls-ciphers", TEXT, "", SET, Refused {
+        when: is_given,
+        why: "kumi speaks TLS with rustls, which reads no cipher lists of OpenSSL: all its suites are safe. For TLS 1.3, tls-ciphersuites chooses among them",
     }),
-    row("tls-cert-file", TEXT, "", SET, Inert(TLS)),
-    row("tls-key-file", TEXT, "", SET, Inert(TLS)),
-    row("tls-key-file-pass", TEXT, "", SET, Inert(TLS)).sensitive(),
-    row("tls-client-cert-file", TEXT, "", SET, Inert(TLS)),
-    row("tls-client-key-file", TEXT, "", SET, Inert(TLS)),
-    row("tls-client-key-file-pass", TEXT, "", SET, Inert(TLS)).sensitive(),
-    row("tls-dh-params-file", TEXT, "", SET, Inert(TLS)),
-    row("tls-ca-cert-file", TEXT, "", SET, Inert(TLS)),
-    row("tls-ca-cert-dir", TEXT, "", SET, Inert(TLS)),
-    row("tls-auth-clients", Kind::Choice(&["no", "yes", "optional"]), "yes", SET, Inert(TLS)),
-    row("tls-replication", BOOL, "no", SET, Inert(TLS)),
-    row("tls-cluster", BOOL, "no", SET, Inert(TLS)),
-    row("tls-protocols", TEXT, "", SET, Inert(TLS)),
-    row("tls-ciphers", TEXT, "", SET, Inert(TLS)),
-    row("tls-ciphersuites", TEXT, "", SET, Inert(TLS)),
-    row("tls-prefer-server-ciphers", BOOL, "no", SET, Inert(TLS)),
-    row("tls-session-caching", BOOL, "yes", SET, Inert(TLS)),
-    row("tls-session-cache-size", int(0, I32), "20480", SET, Inert(TLS)),
-    row("tls-session-cache-timeout", int(0, I32), "300", SET, Inert(TLS)),
+    row("tls-ciphersuites", TEXT, "", SET, Live(|s, v| s.tls.ciphersuites = v.optional_bytes())),
+    row("tls-prefer-server-ciphers", BOOL, "no", SET, Live(|s, v| s.tls.prefer_server_ciphers = v.is_yes())),
+    row("tls-session-caching", BOOL, "yes", SET, Live(|s, v| s.tls.session_caching = v.is_yes())),
+    row("tls-session-cache-size", int(0, I32), "20480", SET, Live(|s, v| s.tls.session_cache_size = v.number())),
+    row("tls-session-cache-timeout", int(0, I32), "300", SET, Inert("a session that can be resumed is forgotten when others need its place")),
 ];
 
 /// A limit below the size of any request could not be raised again by CONFIG SET.
@@ -438,4 +440,8 @@ fn save_or_nosave(value: Value) -> Result<Value, &'static str> {
         }
         value => Ok(value),
     }
+}
+
+fn is_given(value: &Value) -> bool {
+    !value.bytes().is_empty()
 }

@@ -37,7 +37,7 @@ pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
 pub use settings::{
     Access, BindAddress, EvictionPolicy, LogLevel, SavePoint, Settings, ShutdownOptions,
-    Supervision,
+    Supervision, TlsAuthClients, TlsSettings,
 };
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
 pub(crate) use value::parse_memory;

@@ -144,6 +144,8 @@ pub struct Settings {
     pub dir: Vec<u8>,
     /// The service manager that is notified when the server is ready.
     pub supervised: Supervision,
+    /// The `tls-*` directives.
+    pub tls: TlsSettings,
 }
 
 /// A save point: the data is saved when both have been reached since the last save.
@@ -293,6 +295,55 @@ impl EvictionPolicy {
     }
 }
 
+/// What the `tls-*` directives say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsSettings {
+    /// Port for clients that speak TLS; 0 for none.
+    pub port: u16,
+    /// Path of the server's certificate, and of those between it and its authority.
+    pub cert_file: Option<Vec<u8>>,
+    /// Path of the private key.
+    pub key_file: Option<Vec<u8>>,
+    /// Path of the authorities of clients' certificates.
+    pub ca_cert_file: Option<Vec<u8>>,
+    /// Directory with authorities of clients' certificates.
+    pub ca_cert_dir: Option<Vec<u8>>,
+    /// Whether clients have to show a certificate.
+    pub auth_clients: TlsAuthClients,
+    /// The versions that are spoken, in OpenSSL's names; none for all.
+    pub protocols: Option<Vec<u8>>,
+    /// The cipher suites of TLS 1.3, in OpenSSL's names; none for all.
+    pub ciphersuites: Option<Vec<u8>>,
+    /// The server's order of cipher suites counts.
+    pub prefer_server_ciphers: bool,
+    /// Sessions can be resumed.
+    pub session_caching: bool,
+    /// Sessions that are kept for that; 0 for no limit.
+    pub session_cache_size: usize,
+}
+
+/// Whether clients have to show a certificate: Redis's `tls-auth-clients`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsAuthClients {
+    /// They are not asked for one.
+    No,
+    /// They have to.
+    #[default]
+    Yes,
+    /// They may, and then it has to be valid.
+    Optional,
+}
+
+impl TlsAuthClients {
+    pub(super) fn from_index(index: usize) -> Self {
+        [Self::No, Self::Yes, Self::Optional]
+            .get(index)
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
 /// The service manager of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Supervision {
@@ -431,6 +482,7 @@ impl Settings {
             logfile: None,
             pidfile: None,
             dir: Vec::new(),
+            tls: TlsSettings::default(),
         }
     }
 }

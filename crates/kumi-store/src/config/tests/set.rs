@@ -163,7 +163,8 @@ fn what_kumi_would_have_to_lie_about_is_refused_with_a_reason() {
     for (name, value, word) in [
         ("appendonly", "yes", "append-only"),
         ("cluster-enabled", "yes", "Cluster"),
-        ("tls-port", "6380", "TLS"),
+        ("tls-ciphers", "DEFAULT", "rustls"),
+        ("tls-key-file-pass", "secret", "encrypted"),
         ("replicaof", "10.0.0.1 6379", "follow"),
         ("min-replicas-to-write", "1", "replicas"),
     ] {

@@ -1,0 +1,331 @@
+//! TLS through the built server: rustls and redis-cli as clients, certificates made for the test.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Client, PATIENCE, Process, free_port, request, text};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+type TlsClient = Client<StreamOwned<ClientConnection, TcpStream>>;
+
+/// Writes an authority, a server's and a client's certificate, all with their keys.
+fn make_certificates(dir: &Path, name: &str) {
+    let write = |file: String, text: String| fs::write(dir.join(file), text).unwrap();
+    let authority_key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, format!("test authority {name}"));
+    let authority = params.self_signed(&authority_key).unwrap();
+    write(format!("{name}-ca.pem"), authority.pem());
+    let issuer = Issuer::new(params, authority_key);
+    for side in ["server", "client"] {
+        let key = KeyPair::generate().unwrap();
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let params = CertificateParams::new(names).unwrap();
+        let certificate = params.signed_by(&key, &issuer).unwrap();
+        write(format!("{name}-{side}.pem"), certificate.pem());
+        write(format!("{name}-{side}.key"), key.serialize_pem());
+    }
+}
+
+/// A server with a `tls-port`, and the directory its certificates are in.
+struct TlsServer {
+    process: Process,
+    port: u16,
+    files: TempDir,
+}
+
+impl TlsServer {
+    fn start(directives: &[&str]) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        make_certificates(files.path(), "one");
+        make_certificates(files.path(), "two");
+        let port = free_port();
+        let file = |name: &str| files.path().join(name).to_str().unwrap().to_owned();
+        let fixed = [
+            "--port".to_owned(),
+            "0".to_owned(),
+            "--tls-port".to_owned(),
+            port.to_string(),
+            "--tls-cert-file".to_owned(),
+            file("one-server.pem"),
+            "--tls-key-file".to_owned(),
+            file("one-server.key"),
+            "--tls-ca-cert-file".to_owned(),
+            file("one-ca.pem"),
+        ];
+        let mut args: Vec<&str> = fixed.iter().map(String::as_str).collect();
+        args.extend(directives);
+        let dir = tempfile::tempdir().unwrap();
+        let process = Process::start_in(dir, &args, "Ready to accept connections tls");
+        Self {
+            process,
+            port,
+            files,
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    /// A handshake that trusts an authority and shows a certificate.
+    fn try_connect(&self, authority: &str, shown: Option<&str>) -> std::io::Result<TlsClient> {
+        let mut roots = RootCertStore::empty();
+        let path = self.file(&format!("{authority}-ca.pem"));
+        roots
+            .add(CertificateDer::from_pem_file(path).unwrap())
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match shown {
+            None => builder.with_no_client_auth(),
+            Some(name) => {
+                let chain = CertificateDer::from_pem_file(self.file(&format!("{name}-client.pem")));
+                let key = PrivateKeyDer::from_pem_file(self.file(&format!("{name}-client.key")));
+                let chain = vec![chain.unwrap()];
+                builder.with_client_auth_cert(chain, key.unwrap()).unwrap()
+            }
+        };
+        let name = ServerName::try_from("localhost").unwrap();
+        let session = ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = TcpStream::connect(("127.0.0.1", self.port))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = StreamOwned::new(session, socket);
+        // TLS 1.3 tells a client only with its first read that its certificate was refused.
+        stream.write_all(b"PING\r\n")?;
+        let mut pong = [0; 7];
+        stream.read_exact(&mut pong)?;
+        assert_eq!(&pong, b"+PONG\r\n");
+        Ok(Client::new(stream))
+    }
+
+    fn connect(&self) -> TlsClient {
+        self.try_connect("one", None).unwrap()
+    }
+}
+
+#[test]
+fn requests_of_all_sizes_and_pipelines_go_both_ways() {
+    let server = TlsServer::start(&["--tls-auth-clients", "no"]);
+    let mut client = server.connect();
+    assert_eq!(client.line("SET a 1"), "OK");
+    assert_eq!(client.line("INCR a"), "2");
+    for size in [
+        1, 100, 16_000, 16_384, 16_385, 40_000, 70_000, 1_000_000, 5_000_000,
+    ] {
+        let value: String = (0..size)
+            .map(|at| char::from(b'a' + (at % 26) as u8))
+            .collect();
+        assert_eq!(text(&client.ask(&["SET", "v", &value])), "OK", "{size}");
+        assert_eq!(text(&client.ask(&["GET", "v"])), value, "{size}");
+        assert_eq!(text(&client.ask(&["STRLEN", "v"])), size.to_string());
+    }
+    // Many requests in one record, and records that end anywhere.
+    let many: Vec<u8> = (0..5000)
+        .flat_map(|n| request(&["ECHO", &n.to_string()]))
+        .collect();
+    client.send(&many);
+    for number in 0..5000 {
+        assert_eq!(text(&client.reply()), number.to_string());
+    }
+    for piece in many[..20_000].chunks(7) {
+        client.send(piece);
+    }
+    client.send(&many[20_000..]);
+    for number in 0..5000 {
+        assert_eq!(text(&client.reply()), number.to_string());
+    }
+    let info = client.line("INFO server");
+    assert!(
+        info.contains("listener0:name=tls,bind=127.0.0.1,"),
+        "{info}"
+    );
+}
+
+#[test]
+fn a_slow_reader_gets_everything_and_others_are_served_meanwhile() {
+    let server = TlsServer::start(&["--tls-auth-clients", "no"]);
+    let (mut slow, mut other) = (server.connect(), server.connect());
+    let value = "x".repeat(1_000_000);
+    slow.ask(&["SET", "v", &value]);
+    for _ in 0..40 {
+        slow.send(request(&["GET", "v"]));
+    }
+    for _ in 0..100 {
+        assert_eq!(other.line("PING"), "PONG");
+    }
+    for _ in 0..40 {
+        assert_eq!(text(&slow.reply()).len(), value.len());
+    }
+    assert_eq!(slow.line("PING"), "PONG");
+}
+
+#[test]
+fn a_subscriber_hears_what_others_publish() {
+    let server = TlsServer::start(&["--tls-auth-clients", "no"]);
+    let (mut listener, mut speaker) = (server.connect(), server.connect());
+    listener.line("SUBSCRIBE news");
+    for number in 0..100 {
+        assert_eq!(speaker.line(&format!("PUBLISH news {number}")), "1");
+        assert_eq!(text(&listener.reply()), format!("message,news,{number}"));
+    }
+    // A client that waits is answered when another one writes.
+    let mut waiting = server.connect();
+    waiting.send(request(&["BLPOP", "l", "0"]));
+    common::eventually(
+        || speaker.line("INFO clients"),
+        |info| info.contains("blocked_clients:1"),
+    );
+    speaker.line("RPUSH l x");
+    assert_eq!(text(&waiting.reply()), "l,x");
+}
+
+#[test]
+fn certificates_of_clients_are_checked_as_configured() {
+    for (mode, none, known, unknown) in [
+        ("yes", false, true, false),
+        ("optional", true, true, false),
+        ("no", true, true, true),
+    ] {
+        let server = TlsServer::start(&["--tls-auth-clients", mode]);
+        assert_eq!(server.try_connect("one", None).is_ok(), none, "{mode}");
+        assert_eq!(
+            server.try_connect("one", Some("one")).is_ok(),
+            known,
+            "{mode}"
+        );
+        assert_eq!(
+            server.try_connect("one", Some("two")).is_ok(),
+            unknown,
+            "{mode}"
+        );
+        assert!(
+            server.try_connect("two", Some("one")).is_err(),
+            "{mode}: the server is not two"
+        );
+    }
+}
+
+#[test]
+fn strangers_get_nothing_and_do_no_harm() {
+    let mut server = TlsServer::start(&["--tls-auth-clients", "no"]);
+    let mut friend = server.connect();
+    for garbage in [
+        &b"PING\r\n"[..],
+        b"*1\r\n$4\r\nPING\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\xff\xff",
+        b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00",
+        &[0; 3000],
+        &[0xff; 3000],
+    ] {
+        let mut socket = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all(garbage).unwrap();
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = socket.read_to_end(&mut answer);
+        assert!(!answer.starts_with(b"+PONG"), "{answer:?}");
+    }
+    assert_eq!(friend.line("PING"), "PONG");
+    server
+        .process
+        .wait_for_log("Error accepting a client connection");
+    // Half a handshake, and then nothing: others are served.
+    let mut half = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    half.write_all(b"\x16\x03\x01").unwrap();
+    assert_eq!(server.connect().line("PING"), "PONG");
+    drop(half);
+    // A client that goes away in the middle of a session.
+    let gone = server.connect();
+    drop(gone.stream.sock);
+    common::eventually(
+        || friend.line("INFO clients"),
+        |info| info.contains("connected_clients:1\r"),
+    );
+}
+
+#[test]
+fn a_new_certificate_is_used_without_a_restart() {
+    let server = TlsServer::start(&["--tls-auth-clients", "no"]);
+    let mut client = server.connect();
+    let file = |name: &str| server.file(name).to_str().unwrap().to_owned();
+    let (certificate, key) = (file("two-server.pem"), file("two-server.key"));
+    let mut set = |words: &[&str]| {
+        let mut request = vec!["CONFIG", "SET"];
+        request.extend(words);
+        text(&client.ask(&request))
+    };
+    let refused = set(&["tls-cert-file", &certificate]);
+    assert!(refused.starts_with("-ERR CONFIG SET failed"), "{refused}");
+    assert!(
+        server.try_connect("one", None).is_ok(),
+        "the old one is still used"
+    );
+    assert!(set(&["tls-key-file", "/nonexistent"]).starts_with("-ERR"));
+    assert_eq!(
+        set(&["tls-cert-file", &certificate, "tls-key-file", &key]),
+        "OK"
+    );
+    assert!(server.try_connect("one", None).is_err());
+    assert!(server.try_connect("two", None).is_ok());
+    assert_eq!(set(&["tls-auth-clients", "yes"]), "OK");
+    assert!(server.try_connect("two", None).is_err());
+    assert!(server.try_connect("two", Some("one")).is_ok());
+    assert!(set(&["tls-protocols", "TLSv1.1"]).starts_with("-ERR"));
+    assert!(set(&["tls-ciphers", "DEFAULT"]).starts_with("-ERR"));
+    assert_eq!(set(&["tls-port", "0"]), "OK");
+    assert!(TcpStream::connect(("127.0.0.1", server.port)).is_err());
+    assert_eq!(client.line("PING"), "PONG", "connections stay");
+}
+
+#[test]
+fn redis_cli_speaks_every_version_that_is_allowed() {
+    let server = TlsServer::start(&[
+        "--tls-auth-clients",
+        "yes",
+        "--tls-protocols",
+        "TLSv1.2 TLSv1.3",
+    ]);
+    let run = |extra: &[&str]| {
+        let output = Command::new("redis-cli")
+            .args(["-p", &server.port.to_string(), "--tls"])
+            .args(["--cacert", server.file("one-ca.pem").to_str().unwrap()])
+            .args(["--cert", server.file("one-client.pem").to_str().unwrap()])
+            .args(["--key", server.file("one-client.key").to_str().unwrap()])
+            .args(extra)
+            .stdin(Stdio::null())
+            .output();
+        let output = output.expect("Debian's redis-tools has redis-cli");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(run(&["SET", "a", "1"]), "OK\n");
+    assert_eq!(run(&["GET", "a"]), "1\n");
+    assert_eq!(run(&["-r", "50", "INCR", "a"]).lines().last(), Some("51"));
+}
+
+#[test]
+fn a_start_without_usable_files_fails_and_says_why() {
+    let (code, out, err) =
+        common::run_to_end(&["--port", "0", "--tls-port", &free_port().to_string()]);
+    assert_eq!(code, Some(1));
+    let said = out + &err;
+    assert!(said.contains("tls-ca-cert"), "{said}");
+}
