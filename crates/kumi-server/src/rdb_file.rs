@@ -4,7 +4,7 @@
 //! new one is complete under its name.
 
 use crate::server::ServerError;
-use crate::snapshot::Plan;
+use crate::snapshot::{KeyDelay, Plan};
 use kumi_store::config::Settings;
 use kumi_store::{Host, Store};
 use std::ffi::OsStr;
@@ -40,7 +40,10 @@ pub(crate) fn load(store: &mut Store, host: &mut dyn Host) -> Result<(), ServerE
     };
     let total = file.metadata().map_or(0, |facts| facts.len()).max(1);
     let (start, mut told) = (Instant::now(), Instant::now());
+    let mut delay = KeyDelay::new(store.config().settings().key_load_delay_us);
     let loaded = store.load_rdb(file, |offset| {
+        // Nothing cancels loading.
+        let _ = delay.wait(|| false);
         if told.elapsed() >= PROGRESS {
             told = Instant::now();
             tracing::info!("loading {}: {}%", path.display(), offset * 100 / total);

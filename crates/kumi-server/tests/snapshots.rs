@@ -265,6 +265,24 @@ fn stale_temporary_files_go_at_the_start() {
 }
 
 #[test]
+fn each_key_that_is_loaded_takes_its_delay() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start_at(dir.path(), &[]);
+    let mut client = connect(dir.path());
+    assert_eq!(client.line("MSET a 1 b 2 c 3"), "OK");
+    assert_eq!(client.line("SAVE"), "OK");
+    drop(server);
+    let start = std::time::Instant::now();
+    let _server = start_at(dir.path(), &["--key-load-delay", "100000"]);
+    let mut client = connect(dir.path());
+    assert_eq!(
+        eventually(|| client.line("DBSIZE"), |size| size == "3"),
+        "3"
+    );
+    assert!(start.elapsed().as_millis() >= 300);
+}
+
+#[test]
 fn a_save_point_is_reached() {
     let dir = tempfile::tempdir().unwrap();
     let _server = start_at(dir.path(), &["--save", "1 3"]);

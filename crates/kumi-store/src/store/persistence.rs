@@ -55,7 +55,7 @@ pub struct Loaded {
 
 impl Store {
     /// Loads a data set in the form of an RDB file, of versions 1 to 11, into the databases.
-    /// `progress` is called with the bytes read so far, now and then.
+    /// `progress` is called with the bytes read so far, now and then, and for each key under `key-load-delay`.
     ///
     /// # Errors
     /// The source is damaged, of an unknown version, or holds more databases than there are.
@@ -66,6 +66,12 @@ impl Store {
     ) -> Result<Loaded, LoadError> {
         let settings = self.config.settings();
         let limits = dump::limits_of(settings, self.keyspace.debug.plain_node_bytes);
+        // A delay of each key is the callback's to wait for.
+        let progress_keys = if settings.key_load_delay_us == 0 {
+            PROGRESS_KEYS
+        } else {
+            1
+        };
         let (verify, seed) = (settings.rdbchecksum, self.keyspace.keys(0, 0, false).seed());
         let mut file = FileReader::new(source, limits, seed, verify)?;
         let mut loaded = Loaded {
@@ -90,7 +96,7 @@ impl Store {
                     };
                     put(&mut self.keyspace, saved, now_ms).map_err(refused)?;
                     loaded.keys += 1;
-                    if loaded.keys.is_multiple_of(PROGRESS_KEYS) {
+                    if loaded.keys.is_multiple_of(progress_keys) {
                         progress(file.offset());
                     }
                 }
