@@ -13,6 +13,8 @@ use std::process::{Command, Output, Stdio};
 fn kumi(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kumi"))
         .args(args)
+        // Not the state of the user who runs the tests.
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null())
         .output()
         .expect("kumi is built")
@@ -134,8 +136,12 @@ fn a_configuration_that_cannot_be_followed_exits_with_4() {
         4,
         &[&unknown, "line 3", "prot 7001"],
     );
-    let refused = file("refused.conf", "appendonly yes\n");
-    fails(&["up", "-c", &refused], 4, &["line 1", "appendonly yes"]);
+    let refused = file("refused.conf", "cluster-enabled yes\n");
+    fails(
+        &["up", "-c", &refused],
+        4,
+        &["line 1", "cluster-enabled yes"],
+    );
     let including = file("including.conf", &format!("include {refused}\n"));
     fails(&["up", "-c", &including], 4, &[&refused, "line 1"]);
     fails(
@@ -234,7 +240,7 @@ fn start_on_a_free_port() -> (std::process::Child, String) {
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
         let mut child = Command::new(env!("CARGO_BIN_EXE_kumi"))
-            .args(["--port", &port.to_string()])
+            .args(["--port", &port.to_string(), "--ephemeral"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -320,4 +326,102 @@ fn wait_for_line(child: &mut std::process::Child, text: &str) {
         lines.any(|line| line.contains(text)),
         "it ended without {text:?}"
     );
+}
+
+#[test]
+fn a_node_keeps_its_data_unless_it_is_ephemeral() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let socket = home.path().join("s");
+    let run = |options: &[&str], line: &str| -> (String, String) {
+        use std::io::{BufRead, BufReader};
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kumi"))
+            .args(["up", "--port", "0", "--unixsocket"])
+            .arg(&socket)
+            .args(options)
+            .env("XDG_STATE_HOME", home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kumi is built");
+        let mut banner = String::new();
+        for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
+            banner += &format!("{}\n", line.expect("text"));
+            if banner.contains("ctrl-c") {
+                break;
+            }
+        }
+        let mut client = Command::new("redis-cli");
+        client.arg("-s").arg(&socket).args(line.split(' '));
+        let reply = node::output(&mut client, b"");
+        let _ = child.kill();
+        let _ = child.wait();
+        (banner, reply)
+    };
+    let (banner, reply) = run(&[], "set a 1");
+    assert_eq!(reply, "OK\n", "{banner}");
+    let id = |banner: &str| {
+        let mut words = banner
+            .split_whitespace()
+            .skip_while(|&word| word != "store");
+        words.find(|word| word.len() == 17).map(str::to_owned)
+    };
+    let first = id(&banner).expect("the id of the store");
+    let (banner, reply) = run(&[], "get a");
+    assert_eq!(
+        (reply.as_str(), id(&banner)),
+        ("1\n", Some(first)),
+        "{banner}"
+    );
+    let instance = std::fs::read_dir(home.path().join("kumi"))
+        .expect("its state")
+        .next();
+    let store = instance
+        .expect("one")
+        .expect("readable")
+        .path()
+        .join("store");
+    assert!(store.join("appendonlydir/appendonly.aof.manifest").exists());
+    let (banner, reply) = run(&["--ephemeral"], "get a");
+    assert_eq!(reply, "\n");
+    assert!(banner.contains("everything in memory"), "{banner}");
+    let other = home.path().join("other");
+    let (banner, reply) = run(&["--dir", other.to_str().expect("a plain path")], "get a");
+    assert_eq!(reply, "\n");
+    assert!(
+        banner.contains(other.to_str().expect("a plain path")),
+        "{banner}"
+    );
+
+    let text = |path: &std::path::Path| path.to_str().expect("a plain path").to_owned();
+    let checked = kumi(&["check-aof", &text(&store.join("appendonlydir"))]);
+    assert!(checked.status.success(), "{checked:?}");
+    let increment = store.join("appendonlydir/appendonly.aof.1.incr.aof");
+    let mut bytes = std::fs::read(&increment).expect("the increment");
+    let good = bytes.len();
+    bytes.extend_from_slice(b"*1\r\n$4\r\nPI");
+    std::fs::write(&increment, &bytes).expect("it can be written");
+    fails_saying(
+        &["check-aof", &text(&store.join("appendonlydir"))],
+        &format!("at byte {good} of"),
+    );
+    let fixed = kumi(&[
+        "check-aof",
+        "--fix",
+        &text(&store.join("appendonlydir/appendonly.aof.manifest")),
+    ]);
+    assert!(fixed.status.success(), "{fixed:?}");
+    assert_eq!(std::fs::read(&increment).expect("it is there").len(), good);
+    let base = text(&store.join("appendonlydir/appendonly.aof.1.base.rdb"));
+    assert!(kumi(&["check-rdb", &base]).status.success());
+    std::fs::write(&base, b"REDIS0010\xfa").expect("it can be written");
+    fails_saying(&["check-rdb", &base], "damaged");
+}
+
+/// A check that finds something ends with 1 and says what.
+#[track_caller]
+fn fails_saying(args: &[&str], expected: &str) {
+    let output = kumi(args);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains(expected), "{text} lacks {expected}");
 }

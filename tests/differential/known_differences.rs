@@ -205,6 +205,8 @@ pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     // Write a file, and take the time that takes.
     "save",
     "bgsave",
+    // Writes files, and says in which state it is by a moment's chance.
+    "bgrewriteaof",
     // Users: the texts of 7.2 are others, and kumi-store's own tests check them.
     "acl",
     "acl|cat",
@@ -333,7 +335,7 @@ pub(crate) const UNSETTABLE_IN_TESTS: &[&str] = &[
 
 /// What is refused because accepting it would be a lie while there is nothing on disk: the directive and a value.
 /// Checked against the server under test alone.
-pub(crate) const REFUSED_DIRECTIVES: &[(&str, &str)] = &[("appendonly", "yes")];
+pub(crate) const REFUSED_DIRECTIVES: &[(&str, &str)] = &[("cluster-enabled", "yes")];
 
 /// Replies in which scores are written alike, for the commands of sorted sets.
 ///

@@ -26,6 +26,7 @@ impl Node {
             .args(["up", "--port", "0", "--unixsocket"])
             .arg(directory.path().join("node.sock"))
             .args(options)
+            .env("XDG_STATE_HOME", directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

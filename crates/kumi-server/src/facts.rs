@@ -36,6 +36,7 @@ impl Front {
         facts.listeners = self.listener_lines();
         facts.tcp_port = self.tcp_port();
         facts.rejected_connections = self.rejected_connections;
+        facts.log = self.log_facts();
         facts.discards_pending = self.discarder.pending();
         facts
     }

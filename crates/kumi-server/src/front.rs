@@ -17,6 +17,7 @@
 //! An inner turn does not touch blocked connections either, for the running command may be one
 //! that waited for a pause to end, and it does not expire keys under the command's feet.
 
+use crate::aof::LogState;
 use crate::clock::Clock;
 use crate::conn::{Conn, Input, Stream};
 use crate::discard::Discarder;
@@ -72,6 +73,10 @@ pub(crate) struct Front {
     pub(crate) startup_rss_bytes: u64,
     pub(crate) turns: u64,
     pub(crate) busy_us: u64,
+    /// Wakes the loop from other threads.
+    pub(crate) waker: Arc<Waker>,
+    /// The append-only file.
+    pub(crate) log: LogState,
     shutdown: Shutdown,
     /// A client sent SHUTDOWN.
     pub(crate) shutdown_request: Option<ShutdownRequest>,
@@ -143,7 +148,8 @@ impl Front {
         shutdown: Shutdown,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        shutdown.attach(Some(Waker::new(poll.registry(), WAKER)?));
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        shutdown.attach(Some(waker.clone()));
         let mut front = Self {
             poll,
             clock: Clock::new(),
@@ -156,6 +162,8 @@ impl Front {
             startup_rss_bytes: crate::facts::rss_bytes(),
             turns: 0,
             busy_us: 0,
+            waker,
+            log: LogState::default(),
             shutdown,
             shutdown_request: None,
             draining: false,
@@ -202,7 +210,7 @@ impl Front {
 
     /// Whether the server was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.shutdown_request.is_some() || self.shutdown.is_requested()
+        self.shutdown_request.is_some() || self.shutdown.is_requested() || self.log.fatal.is_some()
     }
 
     /// Saves what a stop by signal has to save. False if that failed: the server goes on.
@@ -301,6 +309,9 @@ impl Front {
             self.end_handshakes(engine);
         }
         self.close_flushed(engine);
+        if !self.inner && !engine.store.is_loading() {
+            self.maintain_log(engine);
+        }
         engine.store.note_garbage(self.discarder.pending_bytes());
         self.collect_freed();
     }

@@ -8,8 +8,8 @@ use crate::listen::{self, Listener, Place};
 use crate::{rdb_file, snapshot, tls};
 use kumi_store::config::Settings;
 use kumi_store::{
-    ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, SnapshotEncoder, SnapshotPurpose,
-    SnapshotSink, Store,
+    ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, RewriteStart, SnapshotEncoder,
+    SnapshotPurpose, SnapshotSink, Store,
 };
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -56,6 +56,7 @@ impl Host for Front {
         if tls.is_some() {
             self.tls = tls;
         }
+        self.apply_log(settings, changed)?;
         if changed.contains(&"loglevel")
             && let Some(log) = &self.config.log
         {
@@ -116,6 +117,14 @@ impl Host for Front {
     fn open_rdb(&mut self, config: &Config) -> io::Result<Box<dyn Read>> {
         let file = rdb_file::open(config.settings())?;
         Ok(Box::new(file))
+    }
+
+    fn rewrite_log(&mut self, config: &Config) -> Result<RewriteStart, String> {
+        self.rewrite_log_now(config.settings())
+    }
+
+    fn reload_log(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {
+        self.reload_log_now(store, outputs)
     }
 
     fn facts(&mut self) -> HostFacts {
@@ -273,7 +282,7 @@ fn apply_dir(settings: &Settings) -> Result<(), ApplyError> {
 }
 
 /// What the system said, without the number that Rust adds.
-fn plain(error: &io::Error) -> String {
+pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((text, _)) => text.to_owned(),

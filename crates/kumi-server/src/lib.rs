@@ -8,6 +8,7 @@
 
 mod accept;
 mod allocator;
+mod aof;
 mod clock;
 mod config_file;
 mod conn;
@@ -16,6 +17,8 @@ mod discard;
 mod embedded;
 mod facts;
 mod front;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod listen;
 mod log;
@@ -31,6 +34,7 @@ mod startup;
 mod supervise;
 mod tls;
 
+pub use aof::{Checked, Manifest, ManifestError, Part, check_aof, check_rdb};
 pub use config_file::{LoadConfigError, load_file};
 pub use embedded::{EmbedError, Embedded, embedded, embedded_with};
 pub use listen::{ListenError, Listeners};

@@ -11,8 +11,11 @@ use std::net::Shutdown;
 const MAX_SLICES: usize = 64;
 
 impl Front {
-    /// One write for every session with output.
+    /// One write for every session with output, after the append-only file has what the replies acknowledge.
     pub(crate) fn flush(&mut self, engine: &mut EngineIo<'_>) {
+        if !self.append_writes(engine) {
+            return;
+        }
         let list = engine.outputs.take_ready();
         for &key in &list {
             self.write(engine, key);

@@ -3,7 +3,7 @@
 
 use crate::listen::{ListenError, Listeners};
 use crate::log::{self, Target};
-use crate::server::{ServerConfig, ServerError, run};
+use crate::server::{ServerConfig, ServerError, run_and_tell};
 use crate::shutdown::Shutdown;
 use crate::signals::SignalWatch;
 use crate::supervise::Supervisor;
@@ -12,6 +12,7 @@ use kumi_store::{Config, KUMI_VERSION, REDIS_VERSION};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -81,18 +82,19 @@ impl Program {
         })
     }
 
-    /// Loads the RDB file that the configuration names, if there is one, and lets SAVE write it.
+    /// Loads the data that the configuration names at startup, and keeps it in files as the configuration says.
     #[must_use]
     pub fn with_files(mut self) -> Self {
         self.server.keeps_files = true;
         self
     }
 
-    /// Serves until SIGTERM, SIGINT or SHUTDOWN. `ready` is called once clients can connect.
+    /// Serves until SIGTERM, SIGINT or SHUTDOWN. `ready` is called with the TCP addresses once the data is loaded and
+    /// clients are served.
     ///
     /// # Errors
     /// An address cannot be listened on, or the server failed later.
-    pub fn run(mut self, ready: impl FnOnce(&Listeners, &Settings)) -> Result<(), ProgramError> {
+    pub fn run(mut self, ready: impl FnOnce(&[SocketAddr], &Settings)) -> Result<(), ProgramError> {
         let keeps_files = self.server.keeps_files;
         introduce(
             &self.server.config,
@@ -110,13 +112,15 @@ impl Program {
         });
         let shutdown = Shutdown::new();
         let _signals = SignalWatch::start(shutdown.clone()).map_err(ProgramError::Signals)?;
-        ready(&listeners, settings);
+        let (settings, addresses) = (settings.clone(), listeners.tcp_addresses());
         let supervisor = Supervisor::find(settings.supervised);
-        if let Some(supervisor) = &supervisor {
-            supervisor.ready();
-            self.server.supervised = true;
-        }
-        let served = run(self.server, listeners, &shutdown);
+        self.server.supervised = supervisor.is_some();
+        let served = run_and_tell(self.server, listeners, &shutdown, || {
+            ready(&addresses, &settings);
+            if let Some(supervisor) = &supervisor {
+                supervisor.ready();
+            }
+        });
         if let Some(supervisor) = &supervisor {
             supervisor.stopping();
         }
@@ -187,7 +191,8 @@ fn introduce(config: &Config, file: Option<&Path>, keeps_files: bool) {
     }
     let port = config.settings().port;
     tracing::info!("Running mode=standalone, port={port}.");
-    if keeps_files && !config.settings().save_points.is_empty() {
+    let settings = config.settings();
+    if keeps_files && (settings.appendonly || !settings.save_points.is_empty()) {
         return;
     }
     // A notice, because `kumi up` shows warnings and its banner says the same.

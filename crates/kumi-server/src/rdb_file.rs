@@ -3,20 +3,19 @@
 //! A file is written under a temporary name, synced, renamed, and its directory synced: at every moment the old file or the
 //! new one is complete under its name.
 
+use crate::aof::Pace;
+use crate::front::{EngineIo, Front};
 use crate::server::ServerError;
 use crate::snapshot::{KeyDelay, Plan};
+use kumi_store::LoadError;
 use kumi_store::config::Settings;
-use kumi_store::{Host, Store};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
-/// How often loading says in the log how far it is.
-const PROGRESS: Duration = Duration::from_secs(2);
+use std::time::Instant;
 
 fn directory(settings: &Settings) -> &Path {
     Path::new(OsStr::from_bytes(&settings.dir))
@@ -26,32 +25,37 @@ fn path(settings: &Settings) -> PathBuf {
     directory(settings).join(OsStr::from_bytes(&settings.dbfilename))
 }
 
-/// Loads the data set, if there is one.
-pub(crate) fn load(store: &mut Store, host: &mut dyn Host) -> Result<(), ServerError> {
-    let path = path(store.config().settings());
+/// Loads the data set, if there is one. False if the server was asked to stop meanwhile.
+pub(crate) fn load(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<bool, ServerError> {
+    let path = path(engine.store.config().settings());
     let failed = |error: String| ServerError::Load {
         path: path.clone(),
         error,
     };
     let file = match File::open(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(failed(error.to_string())),
     };
     let total = file.metadata().map_or(0, |facts| facts.len()).max(1);
-    let (start, mut told) = (Instant::now(), Instant::now());
-    let mut delay = KeyDelay::new(store.config().settings().key_load_delay_us);
-    let loaded = store.load_rdb(file, |offset| {
+    let (start, mut pace) = (Instant::now(), Pace::new(total));
+    let mut delay = KeyDelay::new(engine.store.config().settings().key_load_delay_us);
+    engine.store.begin_loading(total, false);
+    let outputs = &mut *engine.outputs;
+    let loaded = engine.store.load_rdb_while(file, |store, offset| {
         // Nothing cancels loading.
         let _ = delay.wait(|| false);
-        if told.elapsed() >= PROGRESS {
-            told = Instant::now();
-            tracing::info!("loading {}: {}%", path.display(), offset * 100 / total);
-        }
+        pace.keep(front, store, outputs, offset)
     });
-    let loaded = loaded.map_err(|error| failed(error.to_string()))?;
-    store
-        .load_libraries(&loaded.libraries, false, host)
+    engine.store.end_loading(engine.outputs);
+    let loaded = match loaded {
+        // The server was asked to stop.
+        Err(LoadError::Stopped) => return Ok(false),
+        loaded => loaded.map_err(|error| failed(error.to_string()))?,
+    };
+    engine
+        .store
+        .load_libraries(&loaded.libraries, false, front)
         .map_err(|error| failed(error.to_string()))?;
     tracing::info!(
         "DB loaded from disk: {:.3} seconds; {} keys from {} (RDB version {}, written by {}), {} expired",
@@ -66,7 +70,7 @@ pub(crate) fn load(store: &mut Store, host: &mut dyn Host) -> Result<(), ServerE
         },
         loaded.expired,
     );
-    Ok(())
+    Ok(true)
 }
 
 /// Opens the file to read it again.

@@ -4,7 +4,6 @@ use crate::descriptors;
 use crate::front::{EngineIo, Front};
 use crate::listen::Listeners;
 use crate::log::LogControl;
-use crate::rdb_file;
 use crate::shutdown::Shutdown;
 use crate::tls;
 use kumi_store::{Config, Outputs, Store};
@@ -40,7 +39,7 @@ pub struct ServerConfig {
     pub supervised: bool,
     /// Whether the process ends with the server, so that nothing has to be freed.
     pub ends_process: bool,
-    /// Whether the RDB file that the configuration names is loaded at startup, and SAVE writes it.
+    /// Whether data is loaded from files at startup and kept in them: the RDB file, the append-only file.
     pub keeps_files: bool,
 }
 
@@ -79,6 +78,10 @@ pub enum ServerError {
         /// What is wrong with it, and where.
         error: String,
     },
+    /// The append-only file cannot be written, and `appendfsync always` asks for it before each reply. The replies to
+    /// writes that are not in the file were not sent.
+    #[error("the append-only file cannot be written")]
+    Log(#[source] io::Error),
     /// The users of the configuration or of its ACL file are not valid. Nothing was served.
     #[error("{reason}")]
     Users {
@@ -132,10 +135,19 @@ pub fn run(
     listeners: Listeners,
     shutdown: &Shutdown,
 ) -> Result<(), ServerError> {
-    let mut config = config.into();
+    run_and_tell(config.into(), listeners, shutdown, || {})
+}
+
+/// As [`run`]; `ready` is called once the data is loaded.
+pub(crate) fn run_and_tell(
+    mut config: ServerConfig,
+    listeners: Listeners,
+    shutdown: &Shutdown,
+    ready: impl FnOnce(),
+) -> Result<(), ServerError> {
     descriptors::fit_maxclients(&mut config.config);
     let engine = config.config.clone();
-    let (ends_process, keeps_files) = (config.ends_process, config.keeps_files);
+    let ends_process = config.ends_process;
     let tls = &config.config.settings().tls;
     let tls = (tls.port != 0).then(|| tls::config::build(tls)).transpose();
     let tls = tls.map_err(|error| ServerError::Tls {
@@ -148,20 +160,25 @@ pub fn run(
     store
         .load_users(&mut front)
         .map_err(|reason| ServerError::Users { reason })?;
-    if keeps_files {
-        rdb_file::remove_stale(store.config().settings());
-        rdb_file::load(&mut store, &mut front)?;
-    }
     let mut engine = EngineIo {
         store: &mut store,
         outputs: &mut Outputs::new(),
     };
+    if !front.load_data(&mut engine)? {
+        // Nothing is saved: the data is not complete.
+        shutdown.attach(None);
+        return Ok(());
+    }
     announce(&front);
+    ready();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let served = serve(&mut front, &mut engine);
         served.and_then(|()| stop(&mut front, &mut engine))
     }));
     shutdown.attach(None);
+    if let Some(error) = front.log.fatal.take() {
+        return Err(ServerError::Log(error));
+    }
     let Ok(stopped) = outcome else {
         tracing::error!("the engine panicked in the middle of a change: the server stops");
         // Not dropped: a drop would walk data that may be inconsistent.
@@ -196,6 +213,10 @@ fn serve(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
         while !front.is_stopping() {
             let patience = front.patience(engine);
             front.turn(engine, patience)?;
+        }
+        if front.log.fatal.is_some() {
+            // No reply may be sent any more.
+            return Err(io::Error::other("the append-only file failed"));
         }
         // The command SHUTDOWN has saved what it had to.
         if front.shutdown_request.is_some() || front.prepare_stop(engine) {
@@ -232,6 +253,10 @@ fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
         front.turn(engine, Duration::from_millis(10))?;
     }
     front.close_all(engine);
+    if let Err(error) = front.close_log(engine) {
+        tracing::error!(%error, "the append-only file could not be ended");
+        front.log.fatal = Some(error);
+    }
     tracing::info!("kumi is now ready to exit, bye bye...");
     Ok(())
 }

@@ -20,7 +20,7 @@ struct Inner {
     /// The number of the signal that requested it, 0 if none did.
     signal: AtomicI32,
     /// Wakes the loop; `None` before the server runs.
-    waker: Mutex<Option<Waker>>,
+    waker: Mutex<Option<Arc<Waker>>>,
 }
 
 impl Shutdown {
@@ -67,7 +67,7 @@ impl Shutdown {
     }
 
     /// Sets the waker of the running loop; `None` when the loop has ended.
-    pub(crate) fn attach(&self, waker: Option<Waker>) {
+    pub(crate) fn attach(&self, waker: Option<Arc<Waker>>) {
         *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = waker;
     }
 }

@@ -77,7 +77,6 @@ fn a_wrong_line_is_named_with_its_file_and_number() {
         &["line 4", "kumi.conf", "no-such-thing 1"],
     );
     check("port 70000\n", &["line 1", "port 70000"]);
-    check("appendonly yes\n", &["line 1", "append-only"]);
     check("port 0\ncluster-enabled yes\n", &["line 2", "Cluster"]);
     check("logfile \"open\n", &["line 1", "quotes"]);
     check("include nowhere.conf\n", &["line 1", "nowhere.conf"]);
@@ -180,12 +179,6 @@ fn log_lines_have_redis_shape() {
             .log
             .iter()
             .any(|line| line.ends_with("* Running mode=standalone, port=0."))
-    );
-    assert!(
-        server
-            .log
-            .iter()
-            .any(|line| line.contains("* Nothing is saved to disk"))
     );
 }
 

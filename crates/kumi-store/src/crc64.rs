@@ -11,7 +11,8 @@ const LANES: usize = 16;
 static TABLES: [[u64; 256]; LANES] = tables();
 
 /// Continues a checksum over more bytes; a new one starts at 0.
-pub(crate) fn update(crc: u64, bytes: &[u8]) -> u64 {
+#[must_use]
+pub fn update(crc: u64, bytes: &[u8]) -> u64 {
     let mut crc = crc;
     let mut chunks = bytes.chunks_exact(LANES);
     for chunk in &mut chunks {
@@ -33,7 +34,8 @@ pub(crate) fn update(crc: u64, bytes: &[u8]) -> u64 {
 }
 
 /// The checksum of one piece.
-pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u64 {
     update(0, bytes)
 }
 

@@ -74,8 +74,54 @@ pub struct HostFacts {
     pub tcp_port: u16,
     /// Connections refused because `maxclients` was reached.
     pub rejected_connections: u64,
+    /// The append-only file.
+    pub log: LogFacts,
     /// Values taken to be freed on another thread and not freed yet.
     pub discards_pending: u64,
+}
+
+/// What INFO shows of the append-only file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogFacts {
+    /// Writes are appended to it.
+    pub enabled: bool,
+    /// It is being rewritten.
+    pub rewriting: bool,
+    /// A rewrite begins when something else has ended.
+    pub rewrite_scheduled: bool,
+    /// How long the last rewrite took, in seconds.
+    pub last_rewrite_s: Option<u64>,
+    /// How long the running rewrite has taken, in seconds.
+    pub current_rewrite_s: Option<u64>,
+    /// Whether the last rewrite failed.
+    pub last_rewrite_failed: bool,
+    /// Rewrites that ended well.
+    pub rewrites: u64,
+    /// Rewrites that failed since the last one that ended well.
+    pub rewrite_failures: u64,
+    /// Whether the last write or fsync failed.
+    pub last_write_failed: bool,
+    /// Bytes of the base and all increments.
+    pub current_bytes: u64,
+    /// Their bytes after the last rewrite, or at startup.
+    pub base_bytes: u64,
+    /// Bytes that wait to be written.
+    pub buffered_bytes: u64,
+    /// Whether an fsync runs on its thread.
+    pub fsync_running: bool,
+    /// Writes that did not wait any longer for an fsync.
+    pub delayed_fsyncs: u64,
+}
+
+/// How a rewrite of the append-only file began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RewriteStart {
+    /// It begins at the end of this turn of the event loop.
+    Started,
+    /// It begins when a running save has ended.
+    Scheduled,
 }
 
 /// What the event loop has done so far.
@@ -154,6 +200,22 @@ pub trait Host {
     /// It cannot be opened.
     fn open_rdb(&mut self, _config: &Config) -> io::Result<Box<dyn io::Read>> {
         Err(io::ErrorKind::NotFound.into())
+    }
+
+    /// Has the append-only file rewritten (BGREWRITEAOF).
+    ///
+    /// # Errors
+    /// Why not, in words for the client.
+    fn rewrite_log(&mut self, _config: &Config) -> Result<RewriteStart, String> {
+        Err("this server keeps its data in memory only".to_owned())
+    }
+
+    /// Replaces all data by what the append-only file holds (DEBUG LOADAOF).
+    ///
+    /// # Errors
+    /// Why not, in words for the log.
+    fn reload_log(&mut self, _store: &mut Store, _outputs: &mut Outputs) -> Result<(), String> {
+        Err("there is no append-only file".to_owned())
     }
 
     /// Facts about the process.

@@ -8,7 +8,8 @@ mod bits;
 mod cmd;
 mod command;
 pub mod config;
-mod crc64;
+#[doc(hidden)]
+pub mod crc64;
 mod docs;
 mod error;
 mod extended;
@@ -57,14 +58,14 @@ pub use config::Config;
 pub use docs::{command_names, commands_markdown};
 pub use error::CommandError;
 pub use glob::matches as glob_matches;
-pub use host::{ApplyError, EventLoop, Host, HostFacts, Now};
+pub use host::{ApplyError, EventLoop, Host, HostFacts, LogFacts, Now, RewriteStart};
 pub use keyspace::{Garbage, Piece};
 pub use output::Outputs;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::batch::MAX_BATCH_REQUESTS;
 pub use store::{
-    Effect, Flow, LoadError, Loaded, ShutdownRequest, SnapshotEncoder, SnapshotError,
-    SnapshotPurpose, SnapshotSink, Store,
+    Effect, Flow, LoadError, Loaded, LogProgress, ReplayError, ShutdownRequest, SnapshotEncoder,
+    SnapshotError, SnapshotPurpose, SnapshotSink, Store,
 };
 pub(crate) use store::{ctx, delivery, waiting};
 

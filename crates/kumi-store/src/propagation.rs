@@ -7,7 +7,8 @@
 //!
 //! What belongs together is a scope: a command, a transaction, a script. A scope that leaves more
 //! than one request is framed by MULTI and EXEC, so that a reader applies it as a whole. Whether it
-//! does is known only when the second request comes, so the first one waits in `first` until then.
+//! does is known only when the second request comes: MULTI is then put in front of the first one,
+//! which is still in the buffer, because what belongs to an open scope is not taken.
 //! Nothing is encoded while propagation is off.
 
 use kumi_resp::encode;
@@ -20,7 +21,7 @@ pub(crate) struct Propagation {
     on: bool,
     /// A script has turned propagation of its writes off.
     muted: bool,
-    /// Complete scopes, and the open one from its second request on.
+    /// Complete scopes, then the requests of the open one.
     buffer: Vec<u8>,
     /// The database a reader of `buffer` has selected; none at the start of a stream.
     selected: Option<usize>,
@@ -28,9 +29,10 @@ pub(crate) struct Propagation {
     depth: usize,
     /// Requests of the open scope.
     requests: usize,
-    /// The first request of the open scope, encoded, and its database.
-    first: Vec<u8>,
-    first_db: usize,
+    /// Where the first request of the open scope begins in `buffer`, when there is one.
+    open_at: usize,
+    /// Bytes that were taken out of `buffer` since the store was made.
+    taken: u64,
 }
 
 impl Propagation {
@@ -41,15 +43,26 @@ impl Propagation {
         }
         self.on = on;
         if !on {
+            self.taken += self.buffer.len() as u64;
             self.buffer = Vec::new();
-            self.first = Vec::new();
             self.requests = 0;
         }
+    }
+
+    /// Begins the next request with a SELECT, because it goes to another file.
+    pub(crate) fn forget_selected(&mut self) {
+        self.selected = None;
     }
 
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.on
+    }
+
+    /// Position in the stream of all writes so far, the open scope included.
+    #[inline]
+    pub(crate) fn offset(&self) -> u64 {
+        self.taken + self.buffer.len() as u64
     }
 
     /// Leaves requests out, or no longer does: `redis.set_repl`.
@@ -69,7 +82,11 @@ impl Propagation {
         debug_assert!(self.depth > 0, "a scope ends once");
         self.depth = self.depth.saturating_sub(1);
         if self.depth == 0 && self.requests > 0 {
-            self.close_scope();
+            if self.requests > 1 {
+                // In whichever database the last request was: EXEC itself needs none.
+                self.buffer.extend_from_slice(EXEC);
+            }
+            self.requests = 0;
         }
     }
 
@@ -82,46 +99,43 @@ impl Propagation {
         if !self.on || self.muted {
             return;
         }
-        let args = args.into_iter();
-        if self.depth == 0 {
-            self.select(db);
-            return encode_request(&mut self.buffer, args);
-        }
-        self.requests += 1;
-        match self.requests {
-            1 => {
-                self.first_db = db;
-                return encode_request(&mut self.first, args);
+        if self.depth > 0 {
+            self.requests += 1;
+            match self.requests {
+                1 => {
+                    self.select(db);
+                    self.open_at = self.buffer.len();
+                }
+                2 => {
+                    let multi = MULTI.iter().copied();
+                    self.buffer.splice(self.open_at..self.open_at, multi);
+                }
+                _ => {}
             }
-            2 => {
-                self.select(self.first_db);
-                self.buffer.extend_from_slice(MULTI);
-                self.buffer.append(&mut self.first);
-            }
-            _ => {}
         }
         self.select(db);
-        encode_request(&mut self.buffer, args);
+        encode_request(&mut self.buffer, args.into_iter());
     }
 
     /// Everything since the last call, to be written to a log or sent to replicas before the
-    /// replies of the same writes are. Empty while a scope is open.
+    /// replies of the same writes are. What belongs to an open scope stays.
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        if self.depth > 0 {
-            return Vec::new();
-        }
-        std::mem::take(&mut self.buffer)
+        let mut taken = Vec::new();
+        self.swap(&mut taken);
+        taken
     }
 
-    fn close_scope(&mut self) {
-        if self.requests == 1 {
-            self.select(self.first_db);
-            self.buffer.append(&mut self.first);
-        } else {
-            // In whichever database the last request was: EXEC itself needs none.
-            self.buffer.extend_from_slice(EXEC);
+    /// As [`Propagation::take`], into `empty`, whose memory is used from now on.
+    pub(crate) fn swap(&mut self, empty: &mut Vec<u8>) -> u64 {
+        debug_assert!(empty.is_empty(), "what it holds would be propagated");
+        std::mem::swap(&mut self.buffer, empty);
+        if self.requests > 0 {
+            self.buffer.extend_from_slice(&empty[self.open_at..]);
+            empty.truncate(self.open_at);
+            self.open_at = 0;
         }
-        self.requests = 0;
+        self.taken += empty.len() as u64;
+        self.taken
     }
 
     fn select(&mut self, db: usize) {
@@ -167,9 +181,9 @@ mod tests {
         let mut propagation = on();
         propagation.begin();
         propagation.push(0, words("SET a 1"));
-        assert!(propagation.take().is_empty(), "the scope is open");
+        assert_eq!(requests(&propagation.take()), ["SELECT 0"], "it is open");
         propagation.end();
-        assert_eq!(requests(&propagation.take()), ["SELECT 0", "SET a 1"]);
+        assert_eq!(requests(&propagation.take()), ["SET a 1"]);
     }
 
     #[test]
@@ -186,6 +200,23 @@ mod tests {
             "SELECT 1", "MULTI", "DEL a", "SELECT 2", "SET b 1", "EXEC", "SELECT 1", "DEL c",
         ];
         assert_eq!(requests(&propagation.take()), expected);
+    }
+
+    #[test]
+    fn complete_scopes_are_taken_while_another_one_is_open() {
+        let mut propagation = on();
+        propagation.push(0, words("SET a 1"));
+        propagation.begin();
+        propagation.push(0, words("SET b 1"));
+        assert_eq!(requests(&propagation.take()), ["SELECT 0", "SET a 1"]);
+        propagation.push(1, words("SET c 1"));
+        assert!(propagation.take().is_empty());
+        propagation.end();
+        let expected = ["MULTI", "SET b 1", "SELECT 1", "SET c 1", "EXEC"];
+        let offset = propagation.offset();
+        let rest = propagation.take();
+        assert_eq!(requests(&rest), expected);
+        assert_eq!(propagation.offset(), offset, "taking moves nothing");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod reply_buffer;
 
 use crate::acl::UserId;
 use crate::command::CommandId;
+use crate::store::LogWait;
 use crate::waiting::KeyWait;
 use kumi_resp::{OwnedArgs, Protocol};
 pub(crate) use reply_buffer::{ReplyBuffer, ResizePolicy};
@@ -64,6 +65,8 @@ pub(crate) enum ReplyMode {
 pub(crate) enum BlockedOn {
     /// WAIT: for replicas that do not exist yet, so until the timeout.
     Replicas,
+    /// WAITAOF: until the append-only file is synced as far as the session has written.
+    Log(LogWait),
     /// CLIENT PAUSE: the command runs when the pause ends.
     Pause(OwnedArgs),
     /// A blocking command: it is executed again when one of its keys is ready.
@@ -159,6 +162,8 @@ pub(crate) struct Session {
     /// Its share of the total of all sessions' memory.
     pub(crate) counted_bytes: usize,
     pub(crate) commands: u64,
+    /// Position in the stream of all writes behind its last one; 0 if it has written nothing.
+    pub(crate) written: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
@@ -207,6 +212,7 @@ impl Session {
             reply_buffer: ReplyBuffer::new(now_ms),
             counted_bytes: 0,
             commands: 0,
+            written: 0,
             bytes_in: 0,
             bytes_out: 0,
         }

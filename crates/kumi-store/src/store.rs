@@ -24,6 +24,8 @@ pub(crate) mod ctx;
 pub(crate) mod delivery;
 mod dispatch;
 mod eviction;
+pub(crate) mod loading;
+mod log;
 pub(crate) mod parts;
 mod permission;
 mod persistence;
@@ -47,6 +49,10 @@ pub(crate) use clients::{Clients, Pause};
 use cron::Cron;
 use eviction::Eviction;
 use kumi_resp::{Limits, ProtocolError, encode};
+use loading::Loading;
+pub use loading::ReplayError;
+pub use log::LogProgress;
+pub(crate) use log::LogWait;
 pub use persistence::{LoadError, Loaded};
 use saves::Saves;
 pub(crate) use snapshot::Snapshot;
@@ -126,6 +132,12 @@ pub struct Store {
     pub(crate) saves: Saves,
     /// The snapshot that is being taken.
     pub(crate) snapshot: Option<Snapshot>,
+    /// A data set is being loaded.
+    pub(crate) loading: Option<Box<Loading>>,
+    /// How far the writes are in the append-only file.
+    pub(crate) log: LogProgress,
+    /// The append-only file cannot be written: writes are refused with this reason.
+    pub(crate) log_error: Option<Box<str>>,
     effects: Vec<Effect>,
     /// Memory of the front's output buffers when a command last ended.
     output_bytes: usize,
@@ -155,6 +167,9 @@ impl Store {
             eviction: Eviction::default(),
             saves: Saves::new(now),
             snapshot: None,
+            loading: None,
+            log: LogProgress::default(),
+            log_error: None,
             effects: Vec::new(),
             output_bytes: 0,
             garbage_bytes: 0,
@@ -346,6 +361,12 @@ impl Store {
     /// them before the output of the same turn is written, so that a reply can wait for its log.
     pub fn take_writes(&mut self) -> Vec<u8> {
         self.keyspace.propagation.take()
+    }
+
+    /// As [`Store::take_writes`], without copying: `empty` takes the writes, and its memory is used for the next
+    /// ones. Returns the position in the stream of all writes behind what was taken.
+    pub fn swap_writes(&mut self, empty: &mut Vec<u8>) -> u64 {
+        self.keyspace.propagation.swap(empty)
     }
 
     pub(crate) fn note_peak_memory(&mut self) {

@@ -9,6 +9,8 @@ use std::path::Path;
 pub(crate) struct Places<'a> {
     pub(crate) tcp: &'a [SocketAddr],
     pub(crate) unix: Option<&'a Path>,
+    /// Where the data is kept, with the id of the store; none if it is in memory only.
+    pub(crate) kept: Option<(&'a Path, &'a str)>,
     /// Clients have to authenticate first.
     pub(crate) password: bool,
 }
@@ -27,11 +29,21 @@ pub(crate) fn text(places: &Places<'_>) -> String {
         "speaks",
         &format!("Redis {} (RESP2, RESP3)", kumi_store::REDIS_VERSION),
     );
-    line(
-        &mut text,
-        "keeps",
-        "everything in memory: what it holds is gone when it stops",
-    );
+    match places.kept {
+        None => line(
+            &mut text,
+            "keeps",
+            "everything in memory: what it holds is gone when it stops",
+        ),
+        Some((path, id)) => {
+            line(&mut text, "keeps", &path.display().to_string());
+            line(
+                &mut text,
+                "",
+                &format!("store {id}, synced to disk every second"),
+            );
+        }
+    }
     let client = redis_cli(places);
     line(&mut text, "try", &format!("{client} set hello world"));
     line(&mut text, "", &format!("{client} get hello"));
@@ -78,6 +90,7 @@ mod tests {
         let places = Places {
             tcp: &tcp,
             unix: unix.map(Path::new),
+            kept: None,
             password,
         };
         let text = text(&places);
@@ -107,6 +120,23 @@ mod tests {
             "redis-cli -s /tmp/k.sock set",
         );
         check(&["127.0.0.1:1"], None, true, "redis-cli -p 1 --askpass set");
+    }
+
+    #[test]
+    fn the_place_of_the_data_is_shown() {
+        check(
+            &["127.0.0.1:6379"],
+            None,
+            false,
+            "  keeps  everything in memory",
+        );
+        let text = text(&Places {
+            kept: Some((Path::new("/var/kumi"), "0123456789abcdef")),
+            ..Places::default()
+        });
+        let expected =
+            "  keeps  /var/kumi\n         store 0123456789abcdef, synced to disk every second\n";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   kumi                            a node on 127.0.0.1:6379
   kumi up --port 7000             on another port
+  kumi up --ephemeral             without keeping anything
   kumi up --config redis.conf     with an existing configuration
   kumi up --set maxmemory=1gb     with one directive changed
   kumi server --port 7000         exactly what kumi-server --port 7000 does";
@@ -36,8 +37,8 @@ pub(crate) struct Cli {
 pub(crate) enum Task {
     /// Start a node and run until ctrl-c
     ///
-    /// The store listens on 127.0.0.1:6379 unless told otherwise, and keeps everything in memory. Ctrl-c, SIGTERM and
-    /// the SHUTDOWN command stop it after it has answered what it has received.
+    /// The store listens on 127.0.0.1:6379 unless told otherwise, and keeps its data in an append-only file, synced every
+    /// second. Ctrl-c, SIGTERM and the SHUTDOWN command stop it after it has answered what it has received.
     #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
     Up(UpOptions),
     /// Run kumi-server: takes what redis-server takes
@@ -50,6 +51,14 @@ pub(crate) enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Check an append-only file: say what is wrong and where
+    ///
+    /// PATH is its directory, its manifest or one of its files. Nothing is changed without --fix.
+    #[command(after_long_help = crate::check::EXIT_CODES)]
+    CheckAof(CheckAofOptions),
+    /// Check an RDB file: say what is wrong and where
+    #[command(after_long_help = crate::check::EXIT_CODES)]
+    CheckRdb(CheckRdbOptions),
     /// Call units, be one, and watch them: MUF from the shell
     ///
     /// Units are programs that call each other and keep values through readable keys on a Redis server. docs/muf.md
@@ -104,9 +113,32 @@ pub(crate) struct UpOptions {
     /// Set a directive, as a line of the file would; may be given several times
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = directive)]
     pub(crate) set: Vec<Setting>,
+    /// Keep the data in this directory [default: $XDG_STATE_HOME/kumi/<port>/store]
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Keep everything in memory: the data is gone when the node stops
+    #[arg(short, long, conflicts_with = "dir")]
+    pub(crate) ephemeral: bool,
     /// Start without the banner
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckAofOptions {
+    /// The directory, the manifest or a file
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// Cut off what cannot be loaded at the end of the last file; it is kept in a file beside it
+    #[arg(long)]
+    pub(crate) fix: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckRdbOptions {
+    /// The file
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
 }
 
 /// A directive and its value.

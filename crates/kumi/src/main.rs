@@ -3,6 +3,7 @@
 //! It knows how to say things to a person at a terminal. What a server does is the libraries' business.
 
 mod banner;
+mod check;
 mod cli;
 mod cluster;
 mod duration;
@@ -11,6 +12,7 @@ mod jobs;
 mod muf;
 mod process;
 mod schema;
+mod state;
 mod terminal;
 mod up;
 
@@ -44,6 +46,8 @@ fn perform(cli: Cli) -> Result<ExitCode, Failure> {
     let done = match cli.task {
         None => up::run(&cli.up),
         Some(Task::Up(options)) => up::run(&options),
+        Some(Task::CheckAof(options)) => return check::aof(&options),
+        Some(Task::CheckRdb(options)) => return check::rdb(&options),
         Some(Task::Muf(options)) => return Ok(muf::run(options)),
         Some(Task::Jobs(options)) => return Ok(jobs::run(options)),
         Some(Task::Schema(options)) => return Ok(schema::run(options)),

@@ -1,16 +1,16 @@
-//! `kumi up`: a node, from its options to its end.
-//!
-//! It decides what a node is called to do by one word; serving is kumi-server's.
+//! `kumi up`: builds the node's configuration and runs it.
 
 use crate::banner::{self, Places};
 use crate::cli::UpOptions;
 use crate::exit::Failure;
-use kumi_server::{Listeners, Program};
+use crate::state;
+use kumi_server::Program;
 use kumi_store::Config;
 use kumi_store::config::{ConfigError, Origin, Settings};
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What holds for a node as long as nobody says otherwise. Redis listens on every address of the machine; a node
 /// started by one word on somebody's laptop should not. And the banner says what the first lines of the log would.
@@ -18,20 +18,72 @@ const DEFAULTS: [(&str, &str); 2] = [("bind", "127.0.0.1 -::1"), ("loglevel", "w
 
 /// Runs a node until it is asked to stop.
 pub(crate) fn run(options: &UpOptions) -> Result<(), Failure> {
-    let config = configuration(options)?;
+    let mut config = configuration(options)?;
     let settings = config.settings();
     if settings.port == 0 && settings.unixsocket.is_none() {
         return Err(Failure::usage(
             "nobody could connect: give a --port or a --unixsocket",
         ));
     }
-    let program = Program::prepare(config, options.config.as_deref())?;
-    program.run(|listeners, settings| {
+    let kept = keep_data(options, &mut config)?;
+    let mut program = Program::prepare(config, options.config.as_deref())?;
+    if kept.is_some() {
+        program = program.with_files();
+    }
+    program.run(|addresses, settings| {
         if !options.quiet {
-            announce(listeners, settings);
+            announce(addresses, settings, kept.as_ref());
         }
     })?;
     Ok(())
+}
+
+/// Where a node keeps its data, and the id of the store there.
+#[derive(Debug)]
+struct Kept {
+    directory: PathBuf,
+    id: String,
+}
+
+/// Makes the directory of the data and turns the append-only file on, unless the configuration says otherwise. None if
+/// the data is in memory only.
+fn keep_data(options: &UpOptions, config: &mut Config) -> Result<Option<Kept>, Failure> {
+    if options.ephemeral {
+        set(config, "appendonly", b"no")?;
+        set(config, "save", b"")?;
+        return Ok(None);
+    }
+    let settings = config.settings();
+    let directory = match &options.dir {
+        Some(directory) => directory.clone(),
+        None if config.is_given("dir") => PathBuf::from(OsStr::from_bytes(&settings.dir)),
+        None => {
+            let instance = match (settings.port, &settings.unixsocket) {
+                (0, Some(path)) => format!("unix-{:016x}", kumi_store::crc64::checksum(path)),
+                (port, _) => port.to_string(),
+            };
+            state::store_directory(&instance)?
+        }
+    };
+    if !config.is_given("dir") || options.dir.is_some() {
+        state::make(&directory)?;
+    }
+    let directory = std::path::absolute(&directory).unwrap_or(directory);
+    set(config, "dir", directory.as_os_str().as_bytes())?;
+    for (name, value) in [("appendonly", "yes"), ("save", "")] {
+        if !config.is_given(name) {
+            set(config, name, value.as_bytes())?;
+        }
+    }
+    if !directory.is_dir() {
+        // The server reports it when it enters the directory.
+        return Ok(Some(Kept {
+            directory,
+            id: String::new(),
+        }));
+    }
+    let id = state::id(&directory)?;
+    Ok(Some(Kept { directory, id }))
 }
 
 /// The node's defaults, then the file, then the options.
@@ -75,11 +127,12 @@ fn set(config: &mut Config, name: &str, value: &[u8]) -> Result<(), Failure> {
 }
 
 /// A banner that nobody reads is no reason to stop.
-fn announce(listeners: &Listeners, settings: &Settings) {
+fn announce(addresses: &[SocketAddr], settings: &Settings, kept: Option<&Kept>) {
     let unix = settings.unixsocket.as_deref();
     let banner = banner::text(&Places {
-        tcp: &listeners.tcp_addresses(),
+        tcp: addresses,
         unix: unix.map(|path| Path::new(OsStr::from_bytes(path))),
+        kept: kept.map(|kept| (&*kept.directory, &*kept.id)),
         password: settings.requirepass.is_some(),
     });
     if let Err(failure) = crate::print(banner.as_bytes()) {

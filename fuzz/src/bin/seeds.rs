@@ -40,6 +40,11 @@ const REPLIES: &[&str] = &[
     "\u{1}*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n",
 ];
 
+const MANIFESTS: &[&str] = &[
+    "file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n",
+    "# comment\nfile \"a b\\x01\" seq 2 type h\nfile 'c' seq 3 type i startoffset 5\n",
+];
+
 const CONFIGS: &[&str] = &[
     "# comment\nport 7000\nbind 127.0.0.1 -::1\nsave 900 1 300 10\n\nsave 60 10000\nmaxmemory 1gb\n",
     "client-output-buffer-limit normal 0 0 0\nclient-output-buffer-limit pubsub 32mb 8mb 60\n",
@@ -117,6 +122,8 @@ fn main() -> io::Result<()> {
         "dump_payload" => (dumped_values(), type_words()),
         "lzf" => (dumped_values(), type_words()),
         "rdb_file" => (files(), type_words()),
+        "aof_loader" => (logs(), log_words()),
+        "aof_manifest" => (bytes(MANIFESTS), manifest_words()),
         other => {
             eprintln!("seeds: no target '{other}'");
             std::process::exit(2);
@@ -131,6 +138,38 @@ fn main() -> io::Result<()> {
         .map(|word| format!("\"{}\"\n", escaped(word)))
         .collect();
     fs::write(dictionary, lines)
+}
+
+/// The scenes as increments of another server, and as one of this server with a group each.
+fn logs() -> Vec<Vec<u8>> {
+    let plain: Vec<Vec<u8>> = SCRIPTS.iter().map(|script| as_arrays(script)).collect();
+    let guarded = plain.iter().map(|body| {
+        let crc = kumi_store::crc64::checksum(body);
+        let mark = format!("#K:{}:{crc:016x}\r\n#K:close\r\n", body.len());
+        [b"#K:open\r\n", &**body, mark.as_bytes()].concat()
+    });
+    plain.iter().cloned().chain(guarded).collect()
+}
+
+fn log_words() -> Vec<String> {
+    let marks = [
+        "#K:open\r\n",
+        "#K:close\r\n",
+        "#K:sync:1\r\n",
+        "#TS:1\r\n",
+        "MULTI",
+        "EXEC",
+    ];
+    let marks = marks.map(str::to_owned).into_iter();
+    marks.chain(protocol_words()).collect()
+}
+
+fn manifest_words() -> Vec<String> {
+    [
+        "file ", " seq ", " type ", "b\n", "i\n", "h\n", "#", "\"", "\\x",
+    ]
+    .map(str::to_owned)
+    .into()
 }
 
 fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {

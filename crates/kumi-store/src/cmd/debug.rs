@@ -149,6 +149,13 @@ const HOOKS: &[Hook] = &[
         set_active_expire,
     ),
     (
+        "LOADAOF",
+        0..=0,
+        "",
+        "Writes what waits to the append-only file, then replaces all data by what the file holds.",
+        load_log,
+    ),
+    (
         "REPLYBUFFER",
         2..=2,
         "<PEAK-RESET-TIME <NEVER|RESET|milliseconds> | RESIZING <0|1>>",
@@ -191,7 +198,6 @@ const REFUSED: &[&str] = &[
     "HTSTATS-KEY",
     "JMAP",
     "LEAK",
-    "LOADAOF",
     "MALLCTL",
     "MALLCTL-STR",
     "OOM",
@@ -234,6 +240,16 @@ fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     ctx.host
         .sleep(time.min(Duration::from_millis(threshold_ms)));
     ctx.serve_others_until(end_ns);
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn load_log(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    ctx.reload_log().map_err(|reason| {
+        tracing::error!("DEBUG LOADAOF: {reason}");
+        CommandError::fixed("ERR Error trying to load the AOF files, check server logs.")
+    })?;
+    tracing::info!("Append Only File loaded by DEBUG LOADAOF");
     ctx.reply.ok();
     Ok(())
 }

@@ -251,9 +251,10 @@ fn set_deadline(ctx: &mut Ctx<'_>, args: Args<'_>, time: Time) -> CommandResult 
     let flags = ExpireFlags::parse(args.tail(3))?;
     let moment_ms = time.moment_ms(&args[2])?;
     let key = &args[1];
+    let loading = ctx.shard().loading;
     let future = u64::try_from(moment_ms)
         .ok()
-        .filter(|&deadline| deadline > ctx.now.unix_ms());
+        .filter(|&deadline| deadline > ctx.now.unix_ms() || loading);
     let done = match future {
         Some(deadline) => expire_later(ctx, args, deadline, flags),
         None => expire_now(ctx, key, moment_ms, flags),

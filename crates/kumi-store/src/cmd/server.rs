@@ -6,8 +6,9 @@ use super::parse;
 use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
+use crate::host::RewriteStart;
 use crate::session::{Blocked, BlockedOn};
-use crate::store::{Effect, Flow, ShutdownRequest, SnapshotPurpose};
+use crate::store::{Effect, Flow, LogWait, ShutdownRequest, SnapshotPurpose};
 use kumi_resp::Args;
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
@@ -50,6 +51,13 @@ pub(super) const COMMANDS: &[Command] = &[
         ..Command::BASE
     },
     Command {
+        name: "bgrewriteaof",
+        flags: flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING,
+        summary: "Writes the append-only file anew, as short as it can be.",
+        run: bgrewriteaof,
+        ..Command::BASE
+    },
+    Command {
         name: "lastsave",
         flags: flag::LOADING | flag::STALE | flag::FAST,
         categories: category::ADMIN | category::DANGEROUS,
@@ -78,6 +86,18 @@ pub(super) const COMMANDS: &[Command] = &[
         usage: "numreplicas timeout",
         tips: &["request_policy:all_shards", "response_policy:agg_min"],
         run: wait,
+        ..Command::BASE
+    },
+    Command {
+        name: "waitaof",
+        arity: 4,
+        categories: category::CONNECTION,
+        group: Group::Generic,
+        since: "7.2.0",
+        summary: "Waits until the append-only file has what this client wrote on disk, or until the timeout.",
+        usage: "numlocal numreplicas timeout",
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        run: waitaof,
         ..Command::BASE
     },
     Command {
@@ -226,16 +246,73 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-fn wait(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let replicas = parse::integer(&args[1])?;
-    let timeout_ms = parse::integer(&args[2])
+fn bgrewriteaof(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    let parts = ctx.parts();
+    let started = parts.host.rewrite_log(parts.config);
+    let started = started.map_err(|reason| CommandError::new(format!("ERR {reason}")))?;
+    ctx.reply.simple(match started {
+        RewriteStart::Started => "Background append only file rewriting started",
+        RewriteStart::Scheduled => "Background append only file rewriting scheduled",
+    });
+    Ok(())
+}
+
+/// The time that WAIT and WAITAOF wait at most, in milliseconds.
+fn wait_timeout_ms(ctx: &Ctx<'_>, arg: &[u8]) -> Result<u64, CommandError> {
+    let timeout_ms = parse::integer(arg)
         .map_err(|_| CommandError::fixed("ERR timeout is not an integer or out of range"))?;
     let timeout_ms =
         u64::try_from(timeout_ms).map_err(|_| CommandError::fixed("ERR timeout is negative"))?;
-    let now_ms = ctx.now.unix_ms();
-    if timeout_ms > i64::MAX.cast_unsigned() - now_ms {
+    if timeout_ms > i64::MAX.cast_unsigned() - ctx.now.unix_ms() {
         return Err(CommandError::fixed("ERR timeout is out of range"));
     }
+    Ok(timeout_ms)
+}
+
+fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let range = CommandError::fixed("ERR value is out of range, must be between 0 and 1");
+    let local = parse::integer(&args[1])?;
+    if !(0..=1).contains(&local) {
+        return Err(range);
+    }
+    let replicas = parse::integer(&args[2])?;
+    if !(0..=i64::from(i32::MAX)).contains(&replicas) {
+        return Err(CommandError::fixed(
+            "ERR value is out of range, must be positive",
+        ));
+    }
+    let timeout_ms = wait_timeout_ms(ctx, &args[3])?;
+    let progress = ctx.log_progress();
+    if local == 1 && !progress.on {
+        return Err(CommandError::fixed(
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+        ));
+    }
+    let wait = LogWait {
+        written: ctx.session().written,
+        local: local == 1,
+        replicas,
+    };
+    if wait.is_over(progress.synced) || ctx.in_exec {
+        let synced = progress.on && progress.synced >= wait.written;
+        ctx.reply.array(2);
+        ctx.reply.integer(i64::from(synced));
+        ctx.reply.integer(0);
+        return Ok(());
+    }
+    ctx.block(Blocked {
+        on: BlockedOn::Log(wait),
+        until_ns: (timeout_ms > 0).then(|| {
+            let wait_ns = timeout_ms.saturating_mul(1_000_000);
+            ctx.now.mono_ns.saturating_add(wait_ns)
+        }),
+    });
+    Ok(())
+}
+
+fn wait(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let replicas = parse::integer(&args[1])?;
+    let timeout_ms = wait_timeout_ms(ctx, &args[2])?;
     if replicas <= 0 || ctx.in_exec {
         ctx.reply.integer(0);
         return Ok(());

@@ -10,7 +10,7 @@
 //! is not reachable from other machines, and `save` is empty, because there are no snapshots.
 
 use super::settings::{
-    Access, BindAddress, EvictionPolicy, LogLevel, SavePoint, Settings, ShutdownOptions,
+    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Settings, ShutdownOptions,
     Supervision, TlsAuthClients,
 };
 use super::special::{
@@ -179,7 +179,7 @@ const FIXED: Mutability = Mutability::Immutable;
 
 use Standing::{Inert, Live, Refused};
 
-const APPEND_ONLY: &str = "there is no append-only file yet";
+const APPEND_ONLY: &str = "no process is started for it";
 const CLUSTER: &str = "kumi-server is no node of a Redis Cluster";
 const DEFRAG: &str = "memory is not moved about while the server runs";
 const LAZYFREE: &str = "large values and flushed databases are always freed on another thread";
@@ -324,21 +324,18 @@ pub const TABLE: &[Directive] = &[
     row("loading-process-events-interval-bytes", int(1024, I32), "2097152", SET, Inert(SNAPSHOTS)).hidden(),
 
     // The append-only file.
-    row("appendonly", BOOL, "no", SET, Refused {
-        when: Value::is_yes,
-        why: "kumi has no append-only file yet: accepting it would promise that writes survive a restart, and they would not",
-    }),
-    row("appendfilename", Kind::Text(append_file), "appendonly.aof", FIXED, Inert(APPEND_ONLY)),
-    row("appenddirname", Kind::Text(append_directory), "appendonlydir", FIXED, Inert(APPEND_ONLY)),
-    row("appendfsync", Kind::Choice(&["everysec", "always", "no"]), "everysec", SET, Inert(APPEND_ONLY)),
-    row("no-appendfsync-on-rewrite", BOOL, "no", SET, Inert(APPEND_ONLY)),
-    row("auto-aof-rewrite-percentage", int(0, I32), "100", SET, Inert(APPEND_ONLY)),
-    row("auto-aof-rewrite-min-size", memory(0, I64), "64mb", SET, Inert(APPEND_ONLY)),
-    row("aof-load-truncated", BOOL, "yes", SET, Inert(APPEND_ONLY)),
-    row("aof-use-rdb-preamble", BOOL, "yes", SET, Inert(APPEND_ONLY)),
-    row("aof-timestamp-enabled", BOOL, "no", SET, Inert(APPEND_ONLY)),
-    row("aof-rewrite-incremental-fsync", BOOL, "yes", SET, Inert(APPEND_ONLY)),
-    row("aof-disable-auto-gc", BOOL, "no", SET, Inert(APPEND_ONLY)),
+    row("appendonly", BOOL, "no", SET, Live(|s, v| s.appendonly = v.is_yes())),
+    row("appendfilename", Kind::Text(append_file), "appendonly.aof", FIXED, Live(|s, v| s.appendfilename = v.bytes().to_vec())),
+    row("appenddirname", Kind::Text(append_directory), "appendonlydir", FIXED, Live(|s, v| s.appenddirname = v.bytes().to_vec())),
+    row("appendfsync", Kind::Choice(&["everysec", "always", "no"]), "everysec", SET, Live(|s, v| s.appendfsync = Fsync::from_index(v.index()))),
+    row("no-appendfsync-on-rewrite", BOOL, "no", SET, Live(|s, v| s.no_appendfsync_on_rewrite = v.is_yes())),
+    row("auto-aof-rewrite-percentage", int(0, I32), "100", SET, Live(|s, v| s.aof_rewrite_percent = v.number())),
+    row("auto-aof-rewrite-min-size", memory(0, I64), "64mb", SET, Live(|s, v| s.aof_rewrite_min_bytes = v.number())),
+    row("aof-load-truncated", BOOL, "yes", SET, Live(|s, v| s.aof_load_truncated = v.is_yes())),
+    row("aof-use-rdb-preamble", BOOL, "yes", SET, Live(|s, v| s.aof_use_rdb_preamble = v.is_yes())),
+    row("aof-timestamp-enabled", BOOL, "no", SET, Live(|s, v| s.aof_timestamps = v.is_yes())),
+    row("aof-rewrite-incremental-fsync", BOOL, "yes", SET, Live(|s, v| s.aof_incremental_fsync = v.is_yes())),
+    row("aof-disable-auto-gc", BOOL, "no", SET, Live(|s, v| s.aof_keep_history = v.is_yes())),
 
     // Replication.
     row("replicaof", Kind::Special(Special::ReplicaOf), "no one", FIXED, Refused {

@@ -36,7 +36,7 @@ pub use file::{
 pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
 pub use settings::{
-    Access, BindAddress, EvictionPolicy, LogLevel, SavePoint, Settings, ShutdownOptions,
+    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Settings, ShutdownOptions,
     Supervision, TlsAuthClients, TlsSettings,
 };
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};

@@ -93,6 +93,30 @@ pub struct Settings {
     pub shutdown_on_sigterm: ShutdownOptions,
     /// Name of the RDB file in `dir`.
     pub dbfilename: Vec<u8>,
+    /// Writes go to an append-only file.
+    pub appendonly: bool,
+    /// The name that the append-only file's names begin with.
+    pub appendfilename: Vec<u8>,
+    /// The directory of the append-only file, in `dir`.
+    pub appenddirname: Vec<u8>,
+    /// When the append-only file is synced.
+    pub appendfsync: Fsync,
+    /// No fsync while the append-only file is rewritten.
+    pub no_appendfsync_on_rewrite: bool,
+    /// The append-only file is rewritten when it has grown by this much, in percent; 0 for never.
+    pub aof_rewrite_percent: u64,
+    /// The append-only file is not rewritten automatically below this size, in bytes.
+    pub aof_rewrite_min_bytes: u64,
+    /// An append-only file with a truncated end is loaded up to there.
+    pub aof_load_truncated: bool,
+    /// The base of the append-only file is an RDB file.
+    pub aof_use_rdb_preamble: bool,
+    /// The append-only file has a line with the time before the writes of each second.
+    pub aof_timestamps: bool,
+    /// A base is synced every 4 MiB while it is written.
+    pub aof_incremental_fsync: bool,
+    /// Files of the append-only file that are no longer used are kept.
+    pub aof_keep_history: bool,
     /// Which keyspace events go out.
     pub notify: NotifyFlags,
     /// Commands at least this slow enter the slow log; 0 logs all, negative none.
@@ -344,6 +368,27 @@ impl TlsAuthClients {
     }
 }
 
+/// When the append-only file is synced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fsync {
+    /// Once a second, on a thread of its own.
+    #[default]
+    EverySecond,
+    /// Before the replies of the writes are sent.
+    Always,
+    /// When the system does so.
+    No,
+}
+
+impl Fsync {
+    pub(super) fn from_index(index: usize) -> Self {
+        [Self::EverySecond, Self::Always, Self::No]
+            .get(index)
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
 /// The service manager of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Supervision {
@@ -457,6 +502,18 @@ impl Settings {
             lfu_log_factor: 10,
             lfu_decay_minutes: 1,
             lazyfree_eviction: false,
+            appendonly: false,
+            appendfilename: Vec::new(),
+            appenddirname: Vec::new(),
+            appendfsync: Fsync::EverySecond,
+            no_appendfsync_on_rewrite: false,
+            aof_rewrite_percent: 0,
+            aof_rewrite_min_bytes: 0,
+            aof_load_truncated: true,
+            aof_use_rdb_preamble: true,
+            aof_timestamps: false,
+            aof_incremental_fsync: true,
+            aof_keep_history: false,
             notify: NotifyFlags::NONE,
             slowlog_log_slower_than_us: 0,
             slowlog_max_len: 0,

@@ -361,7 +361,7 @@ impl<'a> Keys<'a> {
 
     /// Whether a deadline has passed at this moment.
     pub(crate) fn is_due(&self, deadline: u64) -> bool {
-        self.now_ms >= deadline
+        self.now_ms >= deadline && !self.keyspace.loading
     }
 
     /// Whether the key stands in the table with a deadline that has passed: what WATCH remembers.
@@ -399,6 +399,9 @@ impl<'a> Keys<'a> {
 
     #[cold]
     fn expire(&mut self, hash: u64, position: Position) -> Found {
+        if self.keyspace.loading {
+            return Found::Live(position);
+        }
         if self.keyspace.expiry_frozen {
             return Found::Frozen(position);
         }

@@ -244,6 +244,8 @@ pub(crate) struct Keyspace {
     pub(crate) active_expiry: bool,
     /// CLIENT PAUSE: expired keys are hidden but stay until the pause ends.
     pub(crate) expiry_frozen: bool,
+    /// A data set is being loaded: nothing expires, and no deadline counts as passed.
+    pub(crate) loading: bool,
     /// `lazyfree-lazy-expire`: the record of an expired key is UNLINK instead of DEL.
     pub(crate) lazy_expire: bool,
     garbage: Vec<Garbage>,
@@ -283,6 +285,7 @@ impl Keyspace {
             stats: KeyspaceStats::default(),
             active_expiry: true,
             expiry_frozen: false,
+            loading: false,
             lazy_expire: false,
             garbage: Vec::new(),
             changing: false,
@@ -515,7 +518,7 @@ impl Keyspace {
 
     /// The earliest deadline at which active expiry has work.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        if !self.active_expiry || self.expiry_frozen {
+        if !self.active_expiry || self.expiry_frozen || self.loading {
             return None;
         }
         self.first_deadlines.first().map(|&(deadline, _)| deadline)
@@ -523,7 +526,7 @@ impl Keyspace {
 
     /// Removes a batch of due keys in deadline order; says how many were looked at.
     pub(crate) fn expire_batch(&mut self, now_ms: u64) -> usize {
-        if !self.active_expiry || self.expiry_frozen {
+        if !self.active_expiry || self.expiry_frozen || self.loading {
             return 0;
         }
         let Some((db, until_ms)) = self.earliest_due(now_ms) else {

@@ -30,6 +30,8 @@ pub(crate) struct Clients {
     pub(super) hold_writes: bool,
     /// Sessions with a command held back by a pause, in the order they came.
     pub(super) held: VecDeque<SessionKey>,
+    /// Sessions that wait for the append-only file.
+    pub(super) log_waiters: Vec<SessionKey>,
     /// The default user needs no password.
     pub(super) open: bool,
     /// How many sessions wait for something.
@@ -89,6 +91,9 @@ impl Clients {
         if matches!(blocked.on, BlockedOn::Pause(_)) {
             self.held.push_back(key);
         }
+        if matches!(blocked.on, BlockedOn::Log(_)) {
+            self.log_waiters.push(key);
+        }
         if let Some(until_ns) = blocked.until_ns {
             self.wait_deadlines.insert((until_ns, key));
         }
@@ -102,6 +107,9 @@ impl Clients {
     /// A wait has ended, or its session has.
     pub(super) fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
         self.blocked -= 1;
+        if matches!(blocked.on, BlockedOn::Log(_)) {
+            self.log_waiters.retain(|&other| other != key);
+        }
         if let Some(until_ns) = blocked.until_ns {
             self.wait_deadlines.remove(&(until_ns, key));
         }

@@ -164,8 +164,13 @@ impl<'a> Ctx<'a> {
             self.reply.error(error.as_bytes());
             self.store.telemetry.stats.count_error(error.code());
         }
-        if self.propagates() && !self.propagated && self.store.keyspace.dirty != dirty_before {
-            self.store.keyspace.propagation.push(self.db, args.iter());
+        if self.propagates() && self.store.keyspace.dirty != dirty_before {
+            if !self.propagated {
+                self.store.keyspace.propagation.push(self.db, args.iter());
+            }
+            // WAITAOF waits for what its session wrote.
+            let written = self.store.keyspace.propagation.offset();
+            self.session().written = written;
         }
         self.store.keyspace.propagation.end();
         self.finish(id, row.flags, args, start_ns, &result);
@@ -179,6 +184,13 @@ impl<'a> Ctx<'a> {
         start_ns: u64,
         result: &CommandResult,
     ) {
+        if self.store.is_replay(self.session) {
+            // Neither counted nor timed, as in Redis.
+            if let (Err(_), Some(loading)) = (result, &mut self.store.loading) {
+                loading.errors += 1;
+            }
+            return self.store.settle(self.reply.outputs());
+        }
         if self.flow == Flow::Blocked && self.waits_for_keys() {
             return self.finish_blocked(id, flags, args);
         }

@@ -184,7 +184,7 @@ impl Ctx<'_> {
         if let Err(error) = self.admit(id, args) {
             return self.refuse(Some(id), &error);
         }
-        if self.must_wait_for_pause(id) {
+        if self.must_wait_for_pause(id) && !self.store.is_replay(self.session) {
             return self.block(Blocked {
                 on: BlockedOn::Pause(args.to_owned()),
                 until_ns: None,
@@ -258,6 +258,9 @@ impl Ctx<'_> {
 
     /// Everything that can stop a well-formed command before it runs.
     fn admit(&mut self, id: CommandId, args: Args<'_>) -> Result<(), CommandError> {
+        if self.store.is_replay(self.session) {
+            return Ok(());
+        }
         let row = self.store.index.get(id).row;
         // As `Store::is_trusted` has it; every command comes by here, so the session is looked up once.
         let requires_password = !self.store.clients.open;
@@ -287,7 +290,7 @@ impl Ctx<'_> {
         if denied && self.is_out_of_memory() {
             return Err(CommandError::OOM);
         }
-        if self.store.saves.last_failed
+        if (self.store.saves.last_failed || self.store.log_error.is_some())
             && ((row.flags | queued_flags) & flag::WRITE != 0 || row.name == "ping")
             && let Some(error) = self.store.disk_error()
         {
@@ -304,6 +307,9 @@ impl Ctx<'_> {
             return Err(CommandError::fixed(
                 "ERR Replica can't interact with the keyspace",
             ));
+        }
+        if self.store.loading.is_some() && !row.has(flag::LOADING) {
+            return Err(CommandError::LOADING);
         }
         if self.store.run.busy && !row.has(flag::ALLOW_BUSY) {
             return Err(self.store.busy_error());

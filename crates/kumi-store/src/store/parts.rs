@@ -3,7 +3,9 @@
 
 use super::ctx::Ctx;
 use super::delivery::Message;
-use super::{Clients, Effect, LoadError, SnapshotError, SnapshotPurpose, Store, Telemetry};
+use super::{
+    Clients, Effect, LoadError, LogProgress, SnapshotError, SnapshotPurpose, Store, Telemetry,
+};
 use crate::command::CommandIndex;
 use crate::config::{Config, Settings};
 use crate::error::CommandError;
@@ -268,6 +270,16 @@ impl<'a> Ctx<'a> {
     /// Why commands that write are refused, if they are.
     pub(crate) fn disk_error(&self) -> Option<CommandError> {
         self.store.disk_error()
+    }
+
+    /// How far the append-only file is synced.
+    pub(crate) fn log_progress(&self) -> LogProgress {
+        self.store.log
+    }
+
+    /// Replaces all data by what the append-only file holds.
+    pub(crate) fn reload_log(&mut self) -> Result<(), String> {
+        self.host.reload_log(self.store, self.reply.outputs())
     }
 
     /// Stops or starts what is done by the clock.

@@ -21,6 +21,9 @@ pub enum LoadError {
     /// The file is not what it should be.
     #[error("{0}")]
     File(String),
+    /// Loading was ended.
+    #[error("loading was ended")]
+    Stopped,
     /// The file holds what this server cannot.
     #[error("at byte {offset}: {reason}")]
     Refused {
@@ -49,6 +52,8 @@ pub struct Loaded {
     pub libraries: Vec<Box<[u8]>>,
     /// The version of the file.
     pub version: u16,
+    /// How many bytes of the source it took. Others may follow.
+    pub bytes: u64,
     /// `redis-ver` of the server that wrote it, if it says so.
     pub written_by: String,
 }
@@ -64,6 +69,21 @@ impl Store {
         source: impl Read,
         mut progress: impl FnMut(u64),
     ) -> Result<Loaded, LoadError> {
+        self.load_rdb_while(source, |_, offset| {
+            progress(offset);
+            true
+        })
+    }
+
+    /// As [`Store::load_rdb`]; `progress` may use the store between two keys, and false from it ends loading.
+    ///
+    /// # Errors
+    /// As [`Store::load_rdb`], or `progress` ended it.
+    pub fn load_rdb_while(
+        &mut self,
+        source: impl Read,
+        mut progress: impl FnMut(&mut Self, u64) -> bool,
+    ) -> Result<Loaded, LoadError> {
         let settings = self.config.settings();
         let limits = dump::limits_of(settings, self.keyspace.debug.plain_node_bytes);
         // A delay of each key is the callback's to wait for.
@@ -78,6 +98,8 @@ impl Store {
             version: file.version(),
             ..Loaded::default()
         };
+        // The increments behind the base of a log may still refer to them.
+        let keep_expired = self.loading.as_ref().is_some_and(|loading| loading.log);
         let now_ms = self.now.unix_ms();
         while let Some(item) = file.next_item()? {
             match item {
@@ -86,7 +108,9 @@ impl Store {
                 }
                 Item::Aux(..) => {}
                 Item::Library(code) => loaded.libraries.push(code),
-                Item::Key(saved) if saved.deadline.is_some_and(|at| at <= now_ms) => {
+                Item::Key(saved)
+                    if !keep_expired && saved.deadline.is_some_and(|at| at <= now_ms) =>
+                {
                     loaded.expired += 1;
                 }
                 Item::Key(saved) => {
@@ -96,14 +120,15 @@ impl Store {
                     };
                     put(&mut self.keyspace, saved, now_ms).map_err(refused)?;
                     loaded.keys += 1;
-                    if loaded.keys.is_multiple_of(progress_keys) {
-                        progress(file.offset());
+                    if loaded.keys.is_multiple_of(progress_keys) && !progress(self, file.offset()) {
+                        return Err(LoadError::Stopped);
                     }
                 }
             }
         }
         self.saves.changes = self.keyspace.dirty;
         (self.saves.loaded, self.saves.loaded_expired) = (loaded.keys, loaded.expired);
+        loaded.bytes = file.offset();
         Ok(loaded)
     }
 

@@ -111,6 +111,10 @@ impl Store {
 
     /// Saves in the background if a save point is reached or BGSAVE SCHEDULE asked for it.
     pub(super) fn save_when_due(&mut self, host: &mut dyn Host) {
+        if self.loading.is_some() {
+            // The data is not complete.
+            return;
+        }
         let now_s = self.now.unix_us / 1_000_000;
         if self.snapshot.is_some() || !host.keeps_files() || !self.saves.may_retry(now_s) {
             return;
@@ -155,7 +159,8 @@ impl Store {
             tracing::warn!("There is a child saving an .rdb. Killing it!");
         }
         let has_points = host.keeps_files() && !self.config.settings().save_points.is_empty();
-        let saves = save.unwrap_or(has_points);
+        // As in Redis, data that is not loaded completely is not saved.
+        let saves = save.unwrap_or(has_points) && self.loading.is_none();
         if saves {
             tracing::info!("Saving the final RDB snapshot before exiting.");
             self.save_now(host).inspect_err(|error| {
@@ -183,6 +188,10 @@ impl Store {
 
     /// Why commands that write are refused, if they are: what they change could not be saved.
     pub(crate) fn disk_error(&self) -> Option<CommandError> {
+        if let Some(error) = &self.log_error {
+            let text = format!("MISCONF Errors writing to the AOF file: {error}");
+            return Some(CommandError::new(text));
+        }
         let settings = self.config.settings();
         let refuses = self.saves.last_failed
             && settings.stop_writes_on_save_error

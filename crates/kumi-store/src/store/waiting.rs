@@ -42,7 +42,7 @@ pub(crate) enum Wake {
 impl Ctx<'_> {
     /// Whether a command that finds nothing may wait. Inside a transaction it answers at once.
     pub(crate) fn may_block(&self) -> bool {
-        !self.in_exec
+        !self.in_exec && !self.store.is_replay(self.session)
     }
 
     /// Leaves the session waiting until one of `keys` is ready or `timeout_ms` have passed, 0 for
@@ -144,10 +144,14 @@ impl Store {
             // A held command has not begun; it runs when the pause ends.
             return;
         }
+        if let BlockedOn::Log(wait) = on {
+            let reply = wait.reply(self.log.synced);
+            return self.answer_late(outputs, key, on, &reply, false);
+        }
         let reply: &[u8] = match (on, session.protocol) {
             (BlockedOn::Keys(_), Protocol::Resp2) => b"*-1\r\n",
             (BlockedOn::Keys(_), Protocol::Resp3) => b"_\r\n",
-            (BlockedOn::Replicas | BlockedOn::Pause(_), _) => b":0\r\n",
+            (BlockedOn::Replicas | BlockedOn::Pause(_) | BlockedOn::Log(_), _) => b":0\r\n",
         };
         self.answer_late(outputs, key, on, reply, false);
     }

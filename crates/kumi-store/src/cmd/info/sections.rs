@@ -234,7 +234,9 @@ impl<'a> Page<'a> {
         let saving_s = saving.map(|running| {
             self.now.mono_ns.saturating_sub(running.started.mono_ns) / 1_000_000_000
         });
-        self.zeros(&["loading", "async_loading"]);
+        let loading = self.store.is_loading();
+        self.field("loading", u8::from(loading));
+        self.field("async_loading", 0);
         self.field("current_cow_peak", peak);
         self.field("current_cow_size", size);
         self.field("current_cow_size_age", 0);
@@ -254,21 +256,66 @@ impl<'a> Page<'a> {
         self.field("rdb_last_cow_size", saves.last_extra_bytes);
         self.field("rdb_last_load_keys_expired", saves.loaded_expired);
         self.field("rdb_last_load_keys_loaded", saves.loaded);
-        self.zeros(&[
-            "aof_enabled",
-            "aof_rewrite_in_progress",
-            "aof_rewrite_scheduled",
-        ]);
-        self.field("aof_last_rewrite_time_sec", -1);
-        self.field("aof_current_rewrite_time_sec", -1);
-        self.field("aof_last_bgrewrite_status", "ok");
-        self.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-        self.field("aof_last_write_status", "ok");
-        self.zeros(&[
-            "aof_last_cow_size",
-            "module_fork_in_progress",
-            "module_fork_last_cow_size",
-        ]);
+        self.zeros(&[]);
+        self.log();
+        self.zeros(&["module_fork_in_progress", "module_fork_last_cow_size"]);
+        self.log_sizes();
+        self.loading();
+    }
+
+    /// What is shown of the append-only file whether there is one or not.
+    fn log(&mut self) {
+        let log = self.facts.log;
+        let status = |failed: bool| if failed { "err" } else { "ok" };
+        let seconds =
+            |time: Option<u64>| time.map_or(-1, |time| i64::try_from(time).unwrap_or(i64::MAX));
+        self.field("aof_enabled", u8::from(log.enabled));
+        self.field("aof_rewrite_in_progress", u8::from(log.rewriting));
+        self.field("aof_rewrite_scheduled", u8::from(log.rewrite_scheduled));
+        self.field("aof_last_rewrite_time_sec", seconds(log.last_rewrite_s));
+        self.field(
+            "aof_current_rewrite_time_sec",
+            seconds(log.current_rewrite_s),
+        );
+        self.field("aof_last_bgrewrite_status", status(log.last_rewrite_failed));
+        self.field("aof_rewrites", log.rewrites);
+        self.field("aof_rewrites_consecutive_failures", log.rewrite_failures);
+        self.field("aof_last_write_status", status(log.last_write_failed));
+        self.field("aof_last_cow_size", 0);
+    }
+
+    /// What is shown of the append-only file while there is one.
+    fn log_sizes(&mut self) {
+        let log = self.facts.log;
+        if !log.enabled {
+            return;
+        }
+        self.field("aof_current_size", log.current_bytes);
+        self.field("aof_base_size", log.base_bytes);
+        self.field("aof_pending_rewrite", u8::from(log.rewrite_scheduled));
+        self.field("aof_buffer_length", log.buffered_bytes);
+        self.field("aof_pending_bio_fsync", u8::from(log.fsync_running));
+        self.field("aof_delayed_fsync", log.delayed_fsyncs);
+    }
+
+    /// How far loading is.
+    fn loading(&mut self) {
+        let Some(loading) = &self.store.loading else {
+            return;
+        };
+        let (total, loaded) = (loading.total_bytes, loading.loaded_bytes);
+        let (start, elapsed_s) = (loading.start_unix_s, loading.elapsed_s(self.now.mono_ns));
+        let eta_s = (loaded > 0).then(|| {
+            let left = u128::from(total.saturating_sub(loaded));
+            u128::from(elapsed_s) * left / u128::from(loaded)
+        });
+        self.field("loading_start_time", start);
+        self.field("loading_total_bytes", total);
+        self.field("loading_rdb_used_mem", 0);
+        self.field("loading_loaded_bytes", loaded);
+        let percent = loaded as f64 / total.max(1) as f64 * 100.0;
+        self.field("loading_loaded_perc", format!("{percent:.2}"));
+        self.field("loading_eta_seconds", eta_s.unwrap_or(1));
     }
 
     fn stats(&mut self) {

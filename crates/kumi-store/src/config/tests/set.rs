@@ -161,7 +161,6 @@ fn values_are_shown_in_the_form_of_redis() {
 #[test]
 fn what_kumi_would_have_to_lie_about_is_refused_with_a_reason() {
     for (name, value, word) in [
-        ("appendonly", "yes", "append-only"),
         ("cluster-enabled", "yes", "Cluster"),
         ("tls-ciphers", "DEFAULT", "rustls"),
         ("tls-key-file-pass", "secret", "encrypted"),

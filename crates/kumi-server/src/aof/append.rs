@@ -1,0 +1,135 @@
+//! Appends groups of writes to an increment, each with its mark, in one call of the system.
+
+use super::files::{Files, LogFile};
+use super::mark;
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The increment that is written to.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    file: Arc<dyn LogFile>,
+    /// The length of the file.
+    position: u64,
+    /// The position that the last `#K:sync` line named.
+    noted: u64,
+    /// The second that the last `#TS` line named.
+    stamped_s: u64,
+    head: Vec<u8>,
+    mark: Vec<u8>,
+}
+
+impl Appender {
+    /// Continues a file of this length, or begins one, and marks that a server begins to write. Everything is synced when
+    /// this returns.
+    pub(crate) fn open(files: &dyn Files, path: &Path, len: u64) -> io::Result<Self> {
+        let file = if len == 0 {
+            files.create(path)?
+        } else {
+            files.open(path)?
+        };
+        // What other programs have written, or cutting the file, must not be less durable than what follows.
+        file.sync()?;
+        let mut appender = Self {
+            file,
+            position: len,
+            noted: 0,
+            stamped_s: 0,
+            head: Vec::new(),
+            mark: Vec::new(),
+        };
+        appender.file.append(&mut [IoSlice::new(mark::OPEN)])?;
+        appender.position += mark::OPEN.len() as u64;
+        // The group proves to a reader that everything before it was synced.
+        appender.append(b"", len, None)?;
+        appender.file.sync()?;
+        Ok(appender)
+    }
+
+    /// The file, for the thread that syncs it.
+    pub(crate) fn file(&self) -> &Arc<dyn LogFile> {
+        &self.file
+    }
+
+    /// The length of the file.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Appends a group. `synced` is the position up to which the file is synced, `unix_s` the time to write before it.
+    ///
+    /// # Errors
+    /// A part of the group may be in the file, without its mark.
+    pub(crate) fn append(
+        &mut self,
+        body: &[u8],
+        synced: u64,
+        unix_s: Option<u64>,
+    ) -> io::Result<()> {
+        self.head.clear();
+        if synced > self.noted {
+            mark::sync_line(&mut self.head, synced);
+        }
+        if let Some(unix_s) = unix_s.filter(|&unix_s| unix_s > self.stamped_s) {
+            mark::time_line(&mut self.head, unix_s);
+            self.stamped_s = unix_s;
+        }
+        if self.head.is_empty() && body.is_empty() {
+            return Ok(());
+        }
+        self.mark.clear();
+        mark::end_group(&mut self.mark, [&self.head, body]);
+        let mut slices = [&*self.head, body, &self.mark].map(IoSlice::new);
+        let appended = self.file.append(&mut slices);
+        if let Err(error) = appended {
+            // A reader cuts it off as well; this only keeps the file tidy for redis-server.
+            let _ = self.file.truncate(self.position);
+            return Err(error);
+        }
+        self.noted = self.noted.max(synced);
+        self.position += (self.head.len() + body.len() + self.mark.len()) as u64;
+        Ok(())
+    }
+
+    /// Syncs the file, marks that the server ends, and syncs again.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        self.file.sync()?;
+        self.append(b"", self.position, None)?;
+        self.file.append(&mut [IoSlice::new(mark::CLOSE)])?;
+        self.position += mark::CLOSE.len() as u64;
+        self.file.sync()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::mark;
+
+    /// A line of words as a request.
+    pub(crate) fn request(line: &str) -> Vec<u8> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut bytes = Vec::new();
+        kumi_resp::encode::array(&mut bytes, words.len());
+        for word in words {
+            kumi_resp::encode::bulk(&mut bytes, word.as_bytes());
+        }
+        bytes
+    }
+
+    /// A group of requests, with a line that the file is synced up to `synced` unless that is 0.
+    pub(crate) fn group(synced: u64, lines: &[&str]) -> Vec<u8> {
+        let body: Vec<u8> = lines.iter().flat_map(|line| request(line)).collect();
+        group_of(synced, &body)
+    }
+
+    pub(crate) fn group_of(synced: u64, body: &[u8]) -> Vec<u8> {
+        let mut head = Vec::new();
+        if synced > 0 {
+            mark::sync_line(&mut head, synced);
+        }
+        let mut end = Vec::new();
+        mark::end_group(&mut end, [&head, body]);
+        [&head[..], body, &end].concat()
+    }
+}

@@ -1,0 +1,154 @@
+//! Loads an append-only file: the base, then the increments in their order.
+
+use super::manifest::{Manifest, Part};
+use super::place::Place;
+use super::scan::{Cut, ScanError, Scanner};
+use std::io::{self, Chain, Cursor, Read};
+use std::path::PathBuf;
+
+/// Why an append-only file cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}: {reason}", path.display(), at.map(|at| format!(" at byte {at}")).unwrap_or_default())]
+pub(crate) struct LogError {
+    pub(crate) path: PathBuf,
+    /// Where in the file, if it is a place in it.
+    pub(crate) at: Option<u64>,
+    pub(crate) reason: String,
+}
+
+/// What is done with what a file holds.
+pub(crate) trait Apply {
+    /// Executes whole requests; an error has its place among the bytes.
+    fn requests(&mut self, bytes: &[u8]) -> Result<(), (usize, String)>;
+    /// Loads an RDB file; returns how many bytes of the source it took.
+    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, String>;
+    /// So many bytes of all files are loaded. An error ends loading.
+    fn progress(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+/// What loading found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct LoadedLog {
+    /// The lengths of the files with data, in their order, as far as they are good.
+    pub(crate) lengths: Vec<u64>,
+    /// The end of the last file that is cut off.
+    pub(crate) cut: Option<Cut>,
+}
+
+/// The length of all files together.
+pub(crate) fn total_bytes(place: &Place, manifest: &Manifest) -> Result<u64, LogError> {
+    let lengths = manifest.data().map(|part| {
+        let (_, len) = place
+            .files
+            .read(&place.path(part))
+            .map_err(|error| unread(place, part, &error))?;
+        Ok(len)
+    });
+    lengths.sum()
+}
+
+fn unread(place: &Place, part: &Part, error: &io::Error) -> LogError {
+    LogError {
+        path: place.path(part),
+        at: None,
+        reason: format!("the manifest names this file, and it cannot be read: {error}"),
+    }
+}
+
+/// Loads all files. Nothing on disk is changed.
+pub(crate) fn load(
+    place: &Place,
+    manifest: &Manifest,
+    apply: &mut dyn Apply,
+) -> Result<LoadedLog, LogError> {
+    let mut loaded = LoadedLog::default();
+    let parts: Vec<&Part> = manifest.data().collect();
+    let mut before = 0;
+    for (index, part) in parts.iter().enumerate() {
+        let path = place.path(part);
+        let failed = |at, reason| LogError {
+            path: path.clone(),
+            at,
+            reason,
+        };
+        let (len, cut) = load_file(place, part, before, apply).map_err(|error| match error {
+            FileError::Read(error) => unread(place, part, &error),
+            FileError::At(at, reason) => failed(Some(at), reason),
+            FileError::Rdb(reason) => failed(None, reason),
+        })?;
+        if let Some(cut) = cut {
+            // The files behind it may be empty: they were made when the last one was still written to.
+            if index + 1 < parts.len() {
+                let reason = format!("{}, and this is not the last file", cut.reason);
+                return Err(failed(Some(cut.at), reason));
+            }
+            loaded.cut = Some(cut);
+        }
+        loaded.lengths.push(len);
+        before += len;
+    }
+    Ok(loaded)
+}
+
+enum FileError {
+    Read(io::Error),
+    At(u64, String),
+    /// The reason names its place.
+    Rdb(String),
+}
+
+/// Loads one file; returns the length of what is good, and what is cut off.
+fn load_file(
+    place: &Place,
+    part: &Part,
+    before: u64,
+    apply: &mut dyn Apply,
+) -> Result<(u64, Option<Cut>), FileError> {
+    let (mut reader, len) = place
+        .files
+        .read(&place.path(part))
+        .map_err(FileError::Read)?;
+    let mut magic = Vec::new();
+    reader
+        .by_ref()
+        .take(5)
+        .read_to_end(&mut magic)
+        .map_err(FileError::Read)?;
+    let is_rdb = magic == b"REDIS";
+    let mut reader: Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>> = Cursor::new(magic).chain(reader);
+    let mut skip = 0;
+    if is_rdb {
+        skip = apply.rdb(&mut reader).map_err(FileError::Rdb)?;
+        apply.progress(before + skip).map_err(FileError::Read)?;
+        // The RDB reader may have read ahead.
+        let (mut again, _) = place
+            .files
+            .read(&place.path(part))
+            .map_err(FileError::Read)?;
+        io::copy(&mut again.by_ref().take(skip), &mut io::sink()).map_err(FileError::Read)?;
+        reader = Cursor::new(Vec::new()).chain(again);
+    } else if part.name.ends_with(".base.rdb") {
+        return Err(FileError::At(0, "not an RDB file".into()));
+    }
+    let mut scanner = Scanner::new(reader, len, skip);
+    loop {
+        let runs = scanner.next_runs().map_err(|error| match error {
+            ScanError::Read(error) => FileError::Read(error),
+            ScanError::Damaged { at, reason } => FileError::At(at, reason),
+        })?;
+        let Some(runs) = runs else {
+            break;
+        };
+        for run in &runs {
+            let (bytes, start) = scanner.run(run);
+            apply
+                .requests(bytes)
+                .map_err(|(at, reason)| FileError::At(start + at as u64, reason))?;
+        }
+        apply
+            .progress(before + scanner.position())
+            .map_err(FileError::Read)?;
+    }
+    let cut = scanner.cut().cloned();
+    Ok((scanner.position(), cut))
+}

@@ -1,0 +1,187 @@
+//! Comment lines that guard an append-only file. Redis skips lines that begin with `#`.
+//!
+//! ```text
+//! #K:open                     a server begins to write here
+//! #K:sync:1234                everything before byte 1234 of the file is synced
+//! *3 ...                      requests
+//! #K:87:0123456789abcdef      the end of a group: its length, and the CRC-64 of its bytes
+//! #K:close                    the server ended here
+//! ```
+//!
+//! A group is what is written at once. It begins behind the mark of the group before, or behind `#K:open`, and may begin
+//! with a line `#K:sync` and a line `#TS` with the time. It holds whole requests, and whole transactions.
+
+use kumi_store::crc64;
+
+pub(crate) const OPEN: &[u8] = b"#K:open\r\n";
+pub(crate) const CLOSE: &[u8] = b"#K:close\r\n";
+/// The longest line that a mark can be, in bytes.
+pub(crate) const MAX_LEN: usize = 64;
+
+/// A comment line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    Open,
+    Close,
+    /// Everything before this position of the file was synced.
+    Sync(u64),
+    /// The end of a group of this length and checksum.
+    Group {
+        len: u64,
+        crc: u64,
+    },
+    /// Any other comment, also one that only looks like a mark.
+    Comment,
+}
+
+impl Line {
+    /// Reads a line, which begins with `#` and ends with a line feed.
+    pub(crate) fn parse(line: &[u8]) -> Self {
+        Self::parse_mark(line).unwrap_or(Line::Comment)
+    }
+
+    fn parse_mark(line: &[u8]) -> Option<Self> {
+        let mark = line.strip_prefix(b"#K:")?.strip_suffix(b"\r\n")?;
+        match mark {
+            b"open" => return Some(Line::Open),
+            b"close" => return Some(Line::Close),
+            _ => {}
+        }
+        if let Some(position) = mark.strip_prefix(b"sync:") {
+            return decimal(position).map(Line::Sync);
+        }
+        let colon = mark.iter().position(|&byte| byte == b':')?;
+        let (len, crc) = (decimal(&mark[..colon])?, &mark[colon + 1..]);
+        let is_lower = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+        if crc.len() != 16 || !crc.iter().all(is_lower) {
+            return None;
+        }
+        let crc = std::str::from_utf8(crc).ok()?;
+        let crc = u64::from_str_radix(crc, 16).ok()?;
+        Some(Line::Group { len, crc })
+    }
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Appends the end of a group that consists of these pieces.
+pub(crate) fn end_group(out: &mut Vec<u8>, pieces: [&[u8]; 2]) {
+    let len = pieces[0].len() + pieces[1].len();
+    let crc = crc64::update(crc64::checksum(pieces[0]), pieces[1]);
+    // Writing to a vector cannot fail.
+    let _ = io_write(out, format_args!("#K:{len}:{crc:016x}\r\n"));
+}
+
+/// Appends the line that says how far the file is synced.
+pub(crate) fn sync_line(out: &mut Vec<u8>, position: u64) {
+    let _ = io_write(out, format_args!("#K:sync:{position}\r\n"));
+}
+
+/// Appends the line with the time, as Redis writes it.
+pub(crate) fn time_line(out: &mut Vec<u8>, unix_s: u64) {
+    let _ = io_write(out, format_args!("#TS:{unix_s}\r\n"));
+}
+
+fn io_write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) -> std::io::Result<()> {
+    std::io::Write::write_fmt(out, text)
+}
+
+/// Looks for a group that ends well in `bytes`, and returns how far it says that the file is synced: the proof that what
+/// comes before is damaged and was not just never written. 0 if such groups say nothing; `None` if there is no such group.
+/// The work is bounded by a few times the length of `bytes`.
+pub(crate) fn find_group(bytes: &[u8]) -> Option<u64> {
+    let mut work = bytes.len().saturating_mul(4) + 4096;
+    let mut best = None;
+    let mut at = 0;
+    while let Some(found) = find(&bytes[at..], b"#K:") {
+        at += found;
+        let line_end = bytes[at..]
+            .iter()
+            .take(MAX_LEN)
+            .position(|&byte| byte == b'\n');
+        let Some(line_end) = line_end else {
+            at += 3;
+            continue;
+        };
+        let line = Line::parse(&bytes[at..=at + line_end]);
+        if let Line::Group { len, crc } = line
+            && let Ok(len) = usize::try_from(len)
+            && len <= at
+            && len <= work
+            && len > 0
+        {
+            work -= len;
+            let group = &bytes[at - len..at];
+            if crc64::checksum(group) == crc {
+                let synced = match group.iter().position(|&byte| byte == b'\n') {
+                    Some(end) if group[0] == b'#' => match Line::parse(&group[..=end]) {
+                        Line::Sync(position) => position,
+                        _ => 0,
+                    },
+                    _ => 0,
+                };
+                best = best.max(Some(synced));
+            }
+        }
+        at += line_end + 1;
+    }
+    best
+}
+
+fn find(haystack: &[u8], needle: &[u8; 3]) -> Option<usize> {
+    haystack.windows(3).position(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_they_are_written() {
+        let mut out = Vec::new();
+        end_group(&mut out, [b"12345", b"6789"]);
+        assert_eq!(out, b"#K:9:e9c6d914c4b8d9ca\r\n");
+        let crc = 0xe9c6_d914_c4b8_d9ca;
+        assert_eq!(Line::parse(&out), Line::Group { len: 9, crc });
+        out.clear();
+        sync_line(&mut out, u64::MAX);
+        assert_eq!(Line::parse(&out), Line::Sync(u64::MAX));
+        assert!(out.len() < MAX_LEN);
+        assert_eq!(Line::parse(OPEN), Line::Open);
+        assert_eq!(Line::parse(CLOSE), Line::Close);
+        for other in [
+            "#TS:1\r\n",
+            "#K:open\n",
+            "#K:9:e9\r\n",
+            "#K:-1:e9c6d914c4b8d9ca\r\n",
+            "#K:sync:\r\n",
+            "#\n",
+        ] {
+            assert_eq!(Line::parse(other.as_bytes()), Line::Comment, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_later_group_proves_what_was_synced() {
+        let mut bytes = b"damaged bytes #K: #K:1:x\r\n".to_vec();
+        assert_eq!(find_group(&bytes), None);
+        let body = b"*1\r\n$4\r\nPING\r\n";
+        bytes.extend_from_slice(body);
+        end_group(&mut bytes, [b"", body]);
+        assert_eq!(find_group(&bytes), Some(0));
+        let mut head = Vec::new();
+        sync_line(&mut head, 77);
+        bytes.extend_from_slice(&head);
+        bytes.extend_from_slice(body);
+        end_group(&mut bytes, [&head, body]);
+        assert_eq!(find_group(&bytes), Some(77));
+        let last = bytes.len() - 3;
+        bytes[last] ^= 1;
+        assert_eq!(find_group(&bytes), Some(0));
+    }
+}

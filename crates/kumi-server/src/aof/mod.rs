@@ -1,0 +1,33 @@
+//! The append-only file: every write is in it before its reply is sent.
+//!
+//! ```text
+//! files.rs     file operations, behind a trait
+//! place.rs     the directory and the names in it; the lock
+//! manifest.rs  which files there are
+//! mark.rs      comment lines that guard the files
+//! scan.rs      a file of requests: whole groups, what is cut off, what is damaged
+//! load.rs      base and increments, in their order
+//! append.rs    groups of writes, appended with their marks
+//! sync.rs      the thread that syncs
+//! log.rs       the running log: policies of fsync, disk trouble, a new base
+//! serve.rs     the log in the event loop: start, each turn, the end
+//! check.rs     `kumi check-aof` and `kumi check-rdb`
+//! ```
+
+mod append;
+mod check;
+pub(crate) mod files;
+mod load;
+mod log;
+mod manifest;
+mod mark;
+mod place;
+mod scan;
+mod serve;
+#[cfg(test)]
+mod simulation;
+mod sync;
+
+pub use check::{Checked, check_aof, check_rdb, scan_bytes};
+pub use manifest::{Manifest, ManifestError, Part};
+pub(crate) use serve::{LogState, Pace};

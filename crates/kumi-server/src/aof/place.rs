@@ -1,0 +1,138 @@
+//! Where an append-only file is, and who may use it.
+
+use super::files::Files;
+use super::manifest::{Manifest, Part};
+use kumi_store::config::Settings;
+use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The directory of an append-only file, and the names in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) files: Arc<dyn Files>,
+    /// The directory with the manifest.
+    pub(crate) directory: PathBuf,
+    /// `appendfilename`, which all names begin with.
+    pub(crate) name: String,
+}
+
+impl Place {
+    pub(crate) fn of(settings: &Settings, files: Arc<dyn Files>) -> Self {
+        let dir = Path::new(OsStr::from_bytes(&settings.dir));
+        Self {
+            files,
+            directory: dir.join(OsStr::from_bytes(&settings.appenddirname)),
+            name: String::from_utf8_lossy(&settings.appendfilename).into_owned(),
+        }
+    }
+
+    pub(crate) fn manifest_name(&self) -> String {
+        format!("{}.manifest", self.name)
+    }
+
+    pub(crate) fn path(&self, part: &Part) -> PathBuf {
+        self.directory.join(&part.name)
+    }
+
+    /// The single file of a version before Redis 7, beside the directory.
+    pub(crate) fn old_file(&self) -> PathBuf {
+        let parent = self.directory.parent().unwrap_or(Path::new("."));
+        parent.join(&self.name)
+    }
+
+    pub(crate) fn base(&self, seq: u64, rdb: bool) -> Part {
+        let ending = if rdb { "rdb" } else { "aof" };
+        Part {
+            name: format!("{}.{seq}.base.{ending}", self.name),
+            seq,
+        }
+    }
+
+    pub(crate) fn increment(&self, seq: u64) -> Part {
+        Part {
+            name: format!("{}.{seq}.incr.aof", self.name),
+            seq,
+        }
+    }
+
+    /// Reads the manifest, none if there is none. A single file of a version before Redis 7 becomes the base.
+    pub(crate) fn read(&self) -> io::Result<Option<Manifest>> {
+        let path = self.directory.join(self.manifest_name());
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let manifest = Manifest::read(&*self.files, &path).map_err(named)?;
+        let taken_over = Part {
+            name: self.name.clone(),
+            seq: 1,
+        };
+        let manifest = match manifest {
+            None if self.files.exists(&self.old_file()) => {
+                self.make_directory()?;
+                let manifest = Manifest {
+                    base: Some(taken_over.clone()),
+                    ..Manifest::default()
+                };
+                self.write(&manifest)?;
+                manifest
+            }
+            None => return Ok(None),
+            Some(manifest) => manifest,
+        };
+        let is_old = manifest.base.as_ref() == Some(&taken_over) && manifest.increments.is_empty();
+        if is_old
+            && !self.files.exists(&self.path(&taken_over))
+            && self.files.exists(&self.old_file())
+        {
+            self.files
+                .rename(&self.old_file(), &self.path(&taken_over))?;
+            self.files.sync_directory(&self.directory)?;
+            if let Some(parent) = self.directory.parent() {
+                self.files
+                    .sync_directory(if parent.as_os_str().is_empty() {
+                        Path::new(".")
+                    } else {
+                        parent
+                    })?;
+            }
+            tracing::info!(
+                "the append-only file {} is now the base in {}",
+                self.name,
+                self.directory.display()
+            );
+        }
+        Ok(Some(manifest))
+    }
+
+    pub(crate) fn write(&self, manifest: &Manifest) -> io::Result<()> {
+        manifest.write(&*self.files, &self.directory, &self.manifest_name())
+    }
+
+    /// Makes the directory if there is none; its name is on disk when this returns.
+    pub(crate) fn make_directory(&self) -> io::Result<()> {
+        self.files.make_directory(&self.directory)?;
+        match self.directory.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => {
+                self.files.sync_directory(Path::new("."))
+            }
+            Some(parent) => self.files.sync_directory(parent),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Locks a directory against other servers, as long as the result lives.
+pub(crate) fn lock(directory: &Path) -> io::Result<File> {
+    let file = File::open(directory)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(io::Error::new(
+            io::ErrorKind::WouldBlock,
+            "another server uses this append-only file",
+        )),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}

@@ -1,0 +1,422 @@
+//! The append-only file in the event loop: what is loaded at startup, what each turn writes, how it ends.
+
+use super::files::Disk;
+use super::load::{self, Apply, LogError};
+use super::log::{Log, Start};
+use super::manifest::Manifest;
+use super::place::{self, Place};
+use crate::front::{EngineIo, Front};
+use crate::rdb_file;
+use crate::server::ServerError;
+use kumi_store::config::Settings;
+use kumi_store::{ApplyError, LogFacts, Outputs, RewriteStart, Store};
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often loading says in the log how far it is.
+const TELL: Duration = Duration::from_secs(2);
+/// How often clients are answered while data is loaded.
+const SERVE: Duration = Duration::from_millis(20);
+
+/// What the front holds of the append-only file.
+#[derive(Debug, Default)]
+pub(crate) struct LogState {
+    log: Option<Box<Log>>,
+    /// The log ends at the end of the turn: `appendonly no`, or BGREWRITEAOF without a log.
+    ends: bool,
+    /// The log failed with `appendfsync always`: no reply may be sent any more.
+    pub(crate) fatal: Option<io::Error>,
+}
+
+impl Front {
+    /// Loads the data set at startup, and begins the append-only file. Clients are answered meanwhile.
+    /// False if the server was asked to stop before it was done.
+    pub(crate) fn load_data(&mut self, engine: &mut EngineIo<'_>) -> Result<bool, ServerError> {
+        let settings = engine.store.config().settings().clone();
+        if !self.config.keeps_files {
+            return match settings.appendonly {
+                false => Ok(true),
+                true => Err(ServerError::Load {
+                    path: "appendonly yes".into(),
+                    error: "this server keeps its data in memory only".into(),
+                }),
+            };
+        }
+        rdb_file::remove_stale(&settings);
+        if !settings.appendonly {
+            return rdb_file::load(self, engine);
+        }
+        let place = Place::of(&settings, Arc::new(Disk));
+        let failed = |error: LogError| ServerError::Load {
+            path: error.path.clone(),
+            error: match error.at {
+                Some(at) => format!("at byte {at}: {}", error.reason),
+                None => error.reason,
+            },
+        };
+        let unusable = |error: io::Error| ServerError::Load {
+            path: place.directory.clone(),
+            error: error.to_string(),
+        };
+        place.make_directory().map_err(unusable)?;
+        let lock = place::lock(&place.directory).map_err(unusable)?;
+        // Without a manifest the RDB file is loaded; Redis would begin with no data beside it.
+        let manifest = place.read().map_err(unusable)?;
+        let continues = manifest.is_some();
+        let mut lengths = Vec::new();
+        if let Some(manifest) = &manifest {
+            let loaded = self.load_log(engine, &place, manifest, settings.aof_load_truncated);
+            if self.is_stopping() {
+                return Ok(false);
+            }
+            lengths = loaded.map_err(failed)?;
+        } else if !rdb_file::load(self, engine)? {
+            return Ok(false);
+        }
+        let start = Start {
+            place: place.clone(),
+            lock: Some(lock),
+            manifest: manifest.unwrap_or_default(),
+            lengths,
+            stream: engine.store.write_offset(),
+        };
+        let now = self.clock.read();
+        let waker = Some(self.waker.clone());
+        let mut log = Log::start(start, &settings, waker, continues, now).map_err(unusable)?;
+        engine.store.listen_to_writes(true);
+        log.maintain(engine.store, engine.outputs, now);
+        if !log.has_file() {
+            let error = "the append-only file cannot be written: the log has the reason".into();
+            return Err(ServerError::Load {
+                path: place.directory.clone(),
+                error,
+            });
+        }
+        self.log.log = Some(Box::new(log));
+        Ok(true)
+    }
+
+    /// Loads an append-only file and cuts off what was not written completely; returns the lengths of its files.
+    fn load_log(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        place: &Place,
+        manifest: &Manifest,
+        may_cut: bool,
+    ) -> Result<Vec<u64>, LogError> {
+        let total = load::total_bytes(place, manifest)?;
+        let start = Instant::now();
+        engine.store.begin_loading(total, true);
+        let mut loader = Loader {
+            front: self,
+            store: engine.store,
+            outputs: engine.outputs,
+            total: total.max(1),
+            loaded: 0,
+            told: start,
+            served: start,
+            serves: true,
+        };
+        let loaded = load::load(place, manifest, &mut loader);
+        let errors = engine.store.end_loading(engine.outputs);
+        if errors > 0 {
+            tracing::warn!(
+                "{errors} commands of the append-only file failed, as they did when they were first run"
+            );
+        }
+        let loaded = loaded?;
+        if let Some(cut) = &loaded.cut
+            && let Some(part) = manifest.data().last()
+        {
+            let error = |reason: String| LogError {
+                path: place.path(part),
+                at: Some(cut.at),
+                reason,
+            };
+            if !may_cut {
+                return Err(error(format!(
+                    "{}; 'aof-load-truncated yes' would load what is before it",
+                    cut.reason
+                )));
+            }
+            tracing::warn!(
+                "{} is cut off at byte {}: {}",
+                part.name,
+                cut.at,
+                cut.reason
+            );
+            let cut_file = place.files.open(&place.path(part)).and_then(|file| {
+                file.truncate(cut.at)?;
+                file.sync()
+            });
+            cut_file.map_err(|failed| error(format!("it cannot be cut off here: {failed}")))?;
+        }
+        tracing::info!(
+            "DB loaded from append only file: {:.3} seconds",
+            start.elapsed().as_secs_f64()
+        );
+        Ok(loaded.lengths)
+    }
+
+    /// Writes the engine's writes to the append-only file. False if that failed so that no reply may be sent.
+    #[inline]
+    pub(crate) fn append_writes(&mut self, engine: &mut EngineIo<'_>) -> bool {
+        if self.log.fatal.is_none()
+            && let Some(log) = &mut self.log.log
+        {
+            let now = self.clock.last();
+            if let Err(error) = log.flush(engine.store, engine.outputs, now) {
+                tracing::error!(
+                    "Can't recover from AOF write error when the AOF fsync policy is 'always': {error}. Exiting..."
+                );
+                self.log.fatal.get_or_insert(error);
+            }
+        }
+        self.log.fatal.is_none()
+    }
+
+    /// Writes a new base if it is time to, and ends the log if it is to end. Called between commands.
+    #[inline]
+    pub(crate) fn maintain_log(&mut self, engine: &mut EngineIo<'_>) {
+        let now = self.clock.last();
+        if let Some(log) = &mut self.log.log {
+            if log.wants_base() {
+                engine.store.listen_to_writes(true);
+            }
+            log.maintain(engine.store, engine.outputs, now);
+            if std::mem::take(&mut self.log.ends)
+                && let Err(error) = self.close_log(engine)
+            {
+                tracing::error!(%error, "the append-only file could not be ended");
+            }
+        }
+    }
+
+    /// Ends the append-only file.
+    pub(crate) fn close_log(&mut self, engine: &mut EngineIo<'_>) -> io::Result<()> {
+        let Some(mut log) = self.log.log.take() else {
+            return Ok(());
+        };
+        let closed = log.close(engine.store);
+        engine.store.listen_to_writes(false);
+        engine.store.refuse_writes(None);
+        engine.store.note_log(false, 0, engine.outputs);
+        closed
+    }
+
+    /// Puts changed directives into effect.
+    pub(crate) fn apply_log(
+        &mut self,
+        settings: &Settings,
+        changed: &[&'static str],
+    ) -> Result<(), ApplyError> {
+        if changed.contains(&"appendonly") {
+            if settings.appendonly && (self.log.log.is_none() || self.log.ends) {
+                self.begin_log(settings).map_err(|error| {
+                    tracing::error!("appendonly yes: {error}");
+                    ApplyError {
+                        directive: "appendonly".into(),
+                        message: "Unable to turn on AOF. Check server logs.".into(),
+                    }
+                })?;
+                self.log.ends = false;
+            } else if !settings.appendonly {
+                self.log.ends = self.log.log.is_some();
+            }
+        }
+        if let Some(log) = &mut self.log.log {
+            log.configure(settings);
+        }
+        Ok(())
+    }
+
+    /// Begins a log at run time. Its base is written at the end of the turn.
+    fn begin_log(&mut self, settings: &Settings) -> io::Result<()> {
+        if self.log.log.is_some() {
+            return Ok(());
+        }
+        if !self.config.keeps_files {
+            let reason = "this server keeps its data in memory only";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+        }
+        let place = Place::of(settings, Arc::new(Disk));
+        place.make_directory()?;
+        let lock = place::lock(&place.directory)?;
+        let start = Start {
+            manifest: place.read()?.unwrap_or_default(),
+            place,
+            lock: Some(lock),
+            lengths: Vec::new(),
+            stream: 0,
+        };
+        let now = self.clock.last();
+        let waker = Some(self.waker.clone());
+        let log = Log::start(start, settings, waker, false, now)?;
+        self.log.log = Some(Box::new(log));
+        Ok(())
+    }
+
+    /// BGREWRITEAOF.
+    pub(crate) fn rewrite_log_now(&mut self, settings: &Settings) -> Result<RewriteStart, String> {
+        match &mut self.log.log {
+            Some(log) => log.request_base(),
+            None => {
+                self.begin_log(settings)
+                    .map_err(|error| error.to_string())?;
+                self.log.ends = true;
+            }
+        }
+        Ok(RewriteStart::Started)
+    }
+
+    /// DEBUG LOADAOF.
+    pub(crate) fn reload_log_now(
+        &mut self,
+        store: &mut Store,
+        outputs: &mut Outputs,
+    ) -> Result<(), String> {
+        let now = self.clock.last();
+        let Some(log) = &mut self.log.log else {
+            return Err("there is no append-only file".into());
+        };
+        log.flush(store, outputs, now)
+            .map_err(|error| error.to_string())?;
+        let (place, manifest) = log.files();
+        let total = load::total_bytes(&place, &manifest).map_err(|error| error.to_string())?;
+        store.clear();
+        store.begin_loading(total, true);
+        let start = Instant::now();
+        let mut loader = Loader {
+            front: self,
+            store,
+            outputs,
+            total: total.max(1),
+            loaded: 0,
+            told: start,
+            served: start,
+            serves: false,
+        };
+        let loaded = load::load(&place, &manifest, &mut loader);
+        store.end_loading(outputs);
+        store.listen_to_writes(true);
+        loaded.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// What INFO shows of the append-only file.
+    pub(crate) fn log_facts(&self) -> LogFacts {
+        let log = self.log.log.as_ref().filter(|_| !self.log.ends);
+        log.map_or_else(LogFacts::default, |log| log.facts())
+    }
+}
+
+/// Executes what is loaded, and answers clients meanwhile.
+struct Loader<'a> {
+    front: &'a mut Front,
+    store: &'a mut Store,
+    outputs: &'a mut Outputs,
+    total: u64,
+    loaded: u64,
+    told: Instant,
+    served: Instant,
+    /// Clients are answered meanwhile; not inside of a command.
+    serves: bool,
+}
+
+impl Apply for Loader<'_> {
+    fn requests(&mut self, bytes: &[u8]) -> Result<(), (usize, String)> {
+        self.store
+            .replay(bytes, self.outputs, self.front)
+            .map_err(|error| (error.at, error.reason))
+    }
+
+    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, String> {
+        let mut pace = Pace {
+            told: self.told,
+            served: self.served,
+            total: self.total,
+            serves: self.serves,
+        };
+        let (front, outputs) = (&mut *self.front, &mut *self.outputs);
+        let loaded = self.store.load_rdb_while(source, |store, offset| {
+            pace.keep(front, store, outputs, offset)
+        });
+        (self.told, self.served) = (pace.told, pace.served);
+        let loaded = loaded.map_err(|error| error.to_string())?;
+        self.store
+            .load_libraries(&loaded.libraries, true, self.front)
+            .map_err(|error| error.to_string())?;
+        self.loaded = loaded.bytes;
+        Ok(loaded.bytes)
+    }
+
+    fn progress(&mut self, bytes: u64) -> io::Result<()> {
+        let mut pace = Pace {
+            told: self.told,
+            served: self.served,
+            total: self.total,
+            serves: self.serves,
+        };
+        let goes_on = pace.keep(self.front, self.store, self.outputs, bytes);
+        (self.told, self.served) = (pace.told, pace.served);
+        if goes_on {
+            Ok(())
+        } else {
+            Err(io::Error::new(
+                io::ErrorKind::Interrupted,
+                "the server was asked to stop",
+            ))
+        }
+    }
+}
+
+/// Says how far loading is, and answers clients, now and then.
+pub(crate) struct Pace {
+    told: Instant,
+    served: Instant,
+    total: u64,
+    serves: bool,
+}
+
+impl Pace {
+    pub(crate) fn new(total: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            told: now,
+            served: now,
+            total: total.max(1),
+            serves: true,
+        }
+    }
+
+    /// `bytes` are loaded. False if the server was asked to stop.
+    pub(crate) fn keep(
+        &mut self,
+        front: &mut Front,
+        store: &mut Store,
+        outputs: &mut Outputs,
+        bytes: u64,
+    ) -> bool {
+        if !self.serves {
+            return true;
+        }
+        let now = Instant::now();
+        if now.duration_since(self.served) >= SERVE {
+            store.note_loaded(bytes);
+            let mut engine = EngineIo { store, outputs };
+            if let Err(error) = front.turn(&mut engine, Duration::ZERO) {
+                tracing::warn!(%error, "serving clients while loading failed");
+            }
+            self.served = Instant::now();
+        }
+        if now.duration_since(self.told) >= TELL {
+            self.told = now;
+            tracing::info!(
+                "loading the data: {}% of {} bytes",
+                bytes * 100 / self.total,
+                self.total
+            );
+        }
+        !front.is_stopping()
+    }
+}

@@ -1,0 +1,126 @@
+//! The thread that syncs the append-only file, so that the engine's thread does not wait for the disk.
+
+use super::files::LogFile;
+use mio::Waker;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+/// What is synced.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) file: Arc<dyn LogFile>,
+    /// The length of the file when the job was given.
+    pub(crate) position: u64,
+    /// Position in the stream of all writes at the same time.
+    pub(crate) stream: u64,
+    /// The number of the increment: a result for an older one says nothing about the present one.
+    pub(crate) seq: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Synced {
+    pub(crate) position: u64,
+    pub(crate) stream: u64,
+    pub(crate) seq: u64,
+    pub(crate) outcome: io::Result<()>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    running: AtomicBool,
+    result: Mutex<Option<Synced>>,
+}
+
+/// The thread. One job runs at a time.
+#[derive(Debug)]
+pub(crate) struct Syncer {
+    shared: Arc<Shared>,
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Syncer {
+    /// Starts the thread. `waker` wakes the event loop when a job is done.
+    pub(crate) fn start(waker: Option<Arc<Waker>>) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let (jobs, queue) = sync_channel(1);
+        let thread = Builder::new().name("kumi-fsync".into()).spawn({
+            let shared = shared.clone();
+            move || run(&queue, &shared, waker.as_deref())
+        })?;
+        Ok(Self {
+            shared,
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
+    }
+
+    /// Whether a job runs. Its result may not have been taken yet when it no longer does.
+    pub(crate) fn is_running(&self) -> bool {
+        self.shared.running.load(Ordering::Acquire)
+    }
+
+    /// Gives the thread a job; none may be running.
+    pub(crate) fn submit(&self, job: Job) {
+        debug_assert!(!self.is_running(), "one job at a time");
+        self.shared.running.store(true, Ordering::Release);
+        let sent = self.jobs.as_ref().map(|jobs| jobs.send(job));
+        if !matches!(sent, Some(Ok(()))) {
+            self.shared.running.store(false, Ordering::Release);
+        }
+    }
+
+    /// The result of a job that has ended since this was last asked.
+    pub(crate) fn take(&self) -> Option<Synced> {
+        if self.is_running() {
+            return None;
+        }
+        lock(&self.shared.result).take()
+    }
+
+    /// Waits for the running job, if there is one.
+    pub(crate) fn wait(&self) -> Option<Synced> {
+        while self.is_running() {
+            std::thread::park_timeout(std::time::Duration::from_micros(200));
+        }
+        self.take()
+    }
+}
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that syncs the append-only file panicked");
+        }
+    }
+}
+
+fn lock(result: &Mutex<Option<Synced>>) -> std::sync::MutexGuard<'_, Option<Synced>> {
+    result.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run(queue: &Receiver<Job>, shared: &Shared, waker: Option<&Waker>) {
+    while let Ok(job) = queue.recv() {
+        let outcome = job.file.sync();
+        *lock(&shared.result) = Some(Synced {
+            position: job.position,
+            stream: job.stream,
+            seq: job.seq,
+            outcome,
+        });
+        shared.running.store(false, Ordering::Release);
+        if let Some(waker) = waker
+            && let Err(error) = waker.wake()
+        {
+            // The loop looks at the result at its next turn anyway.
+            tracing::debug!(%error, "waking the server failed");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Loading a data set while clients are connected: they get LOADING errors, and requests of a log are executed without
+//! checks, without counting and without expiring anything.
+//!
+//! Order of calls: `begin_loading`, then `load_rdb` and `replay` in any order with `note_loaded` between them, then
+//! `end_loading`. Writes are not propagated meanwhile: call `listen_to_writes` after the end.
+
+use super::Store;
+use crate::command::CommandId;
+use crate::host::Host;
+use crate::output::Outputs;
+use crate::session::{Peer, ReplyMode, SessionKey};
+use kumi_resp::{Batch, Decoder, Limits, Step};
+
+/// Requests of a log that are executed between two looks at the clock.
+const REPLAY_BATCH: usize = super::batch::MAX_BATCH_REQUESTS;
+
+/// How far loading is, as INFO shows it.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    /// The session that executes the requests of a log.
+    session: SessionKey,
+    pub(crate) start_unix_s: u64,
+    start_ns: u64,
+    pub(crate) total_bytes: u64,
+    pub(crate) loaded_bytes: u64,
+    /// The files are an append-only file.
+    pub(crate) log: bool,
+    /// Requests of a log that were answered with an error.
+    pub(super) errors: u64,
+    batch: Batch,
+}
+
+impl Loading {
+    /// Seconds since loading began.
+    pub(crate) fn elapsed_s(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.start_ns) / 1_000_000_000
+    }
+}
+
+/// A request of a log that cannot be executed. Everything before it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct ReplayError {
+    /// Where the request begins among the bytes that were given.
+    pub at: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Store {
+    /// Begins loading: clients get LOADING errors, and nothing expires until [`Store::end_loading`].
+    /// `total_bytes` is the size of all files together. `log` says that they are an append-only file: the keys of its
+    /// base stay although their deadlines have passed, because its increments may refer to them.
+    pub fn begin_loading(&mut self, total_bytes: u64, log: bool) {
+        self.listen_to_writes(false);
+        let now = self.now;
+        let session = self.connect(Peer::default(), now);
+        self.telemetry.stats.total_connections -= 1;
+        if let Some(session) = self.clients.sessions.get_mut(session) {
+            session.reply_mode = ReplyMode::Off;
+            session.authenticated = true;
+        }
+        self.keyspace.loading = true;
+        self.loading = Some(Box::new(Loading {
+            session,
+            start_unix_s: now.unix_us / 1_000_000,
+            start_ns: now.mono_ns,
+            total_bytes,
+            loaded_bytes: 0,
+            log,
+            errors: 0,
+            batch: Batch::default(),
+        }));
+    }
+
+    /// Notes how many bytes of all files have been loaded.
+    pub fn note_loaded(&mut self, bytes: u64) {
+        if let Some(loading) = &mut self.loading {
+            loading.loaded_bytes = bytes;
+        }
+    }
+
+    /// Whether a data set is being loaded.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        self.loading.is_some()
+    }
+
+    /// Ends loading. A transaction of a log without its EXEC is dropped. Returns how many requests of
+    /// the log were answered with an error.
+    pub fn end_loading(&mut self, outputs: &mut Outputs) -> u64 {
+        let Some(loading) = self.loading.take() else {
+            return 0;
+        };
+        self.disconnect(loading.session);
+        outputs.remove(loading.session);
+        self.keyspace.loading = false;
+        self.saves.changes = self.keyspace.dirty;
+        loading.errors
+    }
+
+    /// Whether a session executes the requests of a log.
+    #[inline]
+    pub(crate) fn is_replay(&self, key: SessionKey) -> bool {
+        matches!(&self.loading, Some(loading) if loading.session == key)
+    }
+
+    /// Removes all keys and all functions, for a data set that is loaded next.
+    pub fn clear(&mut self) {
+        let now_ms = self.now.unix_ms();
+        for db in 0..self.keyspace.databases() {
+            self.keyspace.flush(db, now_ms);
+        }
+        self.scripts.libraries = None;
+        for garbage in self.keyspace.take_garbage() {
+            self.effects.push(super::Effect::Discard(garbage));
+        }
+    }
+
+    /// Executes the requests of a log. `bytes` begins with a request and ends with one.
+    ///
+    /// # Errors
+    /// A request names no command of this server, or not with its number of arguments; or the bytes are no
+    /// requests.
+    pub fn replay(
+        &mut self,
+        bytes: &[u8],
+        outputs: &mut Outputs,
+        host: &mut dyn Host,
+    ) -> Result<(), ReplayError> {
+        let Some(loading) = &mut self.loading else {
+            let reason = "loading has not begun".to_owned();
+            return Err(ReplayError { at: 0, reason });
+        };
+        let session = loading.session;
+        let mut batch = std::mem::take(&mut loading.batch);
+        let replayed = self.replay_runs(session, &mut batch, bytes, outputs, host);
+        if let Some(loading) = &mut self.loading {
+            loading.batch = batch;
+        }
+        replayed
+    }
+
+    fn replay_runs(
+        &mut self,
+        session: SessionKey,
+        batch: &mut Batch,
+        bytes: &[u8],
+        outputs: &mut Outputs,
+        host: &mut dyn Host,
+    ) -> Result<(), ReplayError> {
+        let limits = Limits {
+            max_bulk_len: usize::MAX,
+            ..Limits::default()
+        };
+        let mut at = 0;
+        while at < bytes.len() {
+            batch.clear();
+            let (first, mut refused) = (at, None);
+            while batch.len() < REPLAY_BATCH
+                && let Some(end) = batch.decode(bytes, at, &limits, usize::MAX)
+            {
+                let args = batch.args(bytes, batch.len() - 1);
+                let goes_on = self.plan(session, args);
+                if let Err(reason) = self.resolve_logged(args) {
+                    refused = Some((at, reason));
+                    break;
+                }
+                at = end;
+                if !goes_on {
+                    break;
+                }
+            }
+            if let Some((at, reason)) = refused {
+                self.run.plan.clear();
+                self.keyspace.hints.clear();
+                // The requests before it in the same run are left out: the start is refused anyway.
+                return Err(ReplayError { at, reason });
+            }
+            if !batch.is_empty() {
+                let (executed, _) = self.execute_batch(session, batch, bytes, outputs, host);
+                if executed < batch.len() {
+                    // One of them blocked or closed the session: none of a log does.
+                    let at = executed
+                        .checked_sub(2)
+                        .map_or(first, |last| batch.end(last));
+                    let reason = "a request that cannot be part of a log".to_owned();
+                    return Err(ReplayError { at, reason });
+                }
+                continue;
+            }
+            at += self
+                .replay_one(session, &bytes[at..], &limits, outputs, host)
+                .map_err(|reason| ReplayError { at, reason })?;
+        }
+        Ok(())
+    }
+
+    /// Executes a request that is long or has many arguments; returns its length.
+    fn replay_one(
+        &mut self,
+        session: SessionKey,
+        bytes: &[u8],
+        limits: &Limits,
+        outputs: &mut Outputs,
+        host: &mut dyn Host,
+    ) -> Result<usize, String> {
+        let mut decoder = Decoder::new();
+        match decoder.decode(bytes, limits) {
+            Ok(Step::Request { args, consumed }) => {
+                self.resolve_logged(args)?;
+                let now = host.now();
+                let _ = self.execute(session, args, now, outputs, host);
+                Ok(consumed)
+            }
+            Ok(Step::Incomplete { .. }) => Err("the request is not complete".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn resolve_logged(&self, args: kumi_resp::Args<'_>) -> Result<CommandId, String> {
+        self.index
+            .resolve(args)
+            .map_err(|(_, error)| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Lab;
+
+    fn request(line: &str) -> Vec<u8> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+        }
+        bytes
+    }
+
+    fn replay(lab: &mut Lab, lines: &[&str]) -> Result<(), super::ReplayError> {
+        let bytes: Vec<u8> = lines.iter().flat_map(|line| request(line)).collect();
+        lab.store.replay(&bytes, &mut lab.outputs, &mut lab.host)
+    }
+
+    #[test]
+    fn clients_get_loading_errors_meanwhile() {
+        let mut lab = Lab::new();
+        lab.run("SET a 1");
+        lab.store.begin_loading(100, true);
+        lab.check(&[
+            (
+                "GET a",
+                "-LOADING Redis is loading the dataset in memory\r\n",
+            ),
+            (
+                "PING",
+                "-LOADING Redis is loading the dataset in memory\r\n",
+            ),
+        ]);
+        replay(&mut lab, &["SET a 2", "SELECT 1", "SET b 3"]).unwrap();
+        lab.store.note_loaded(50);
+        let info = lab.run("INFO persistence");
+        for line in [
+            "loading:1",
+            "loading_total_bytes:100",
+            "loading_loaded_bytes:50",
+        ] {
+            assert!(info.contains(line), "{line} in {info}");
+        }
+        assert_eq!(lab.store.end_loading(&mut lab.outputs), 0);
+        lab.check(&[
+            ("GET a", "$1\r\n2\r\n"),
+            ("SELECT 1", "+OK\r\n"),
+            ("GET b", "$1\r\n3\r\n"),
+        ]);
+        assert!(lab.run("INFO persistence").contains("loading:0\r\n"));
+        assert!(!lab.run("INFO commandstats").contains("cmdstat_set:calls=3"));
+    }
+
+    #[test]
+    fn nothing_expires_while_a_log_is_replayed() {
+        let mut lab = Lab::new();
+        lab.store.begin_loading(1, true);
+        let past = (lab.host.now.unix_ms() - 5000).to_string();
+        let lines = [
+            format!("SET a 1 PXAT {past}"),
+            "APPEND a 2".to_owned(),
+            "SET b 1".to_owned(),
+            format!("PEXPIREAT b {past}"),
+            "INCR b".to_owned(),
+            "PERSIST b".to_owned(),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        replay(&mut lab, &lines).unwrap();
+        lab.advance_ms(1000);
+        assert_eq!(lab.store.keyspace.total_keys(), 2);
+        lab.store.end_loading(&mut lab.outputs);
+        lab.check(&[("GET b", "$1\r\n2\r\n"), ("GET a", "$-1\r\n")]);
+    }
+
+    #[test]
+    fn half_a_transaction_is_dropped() {
+        let mut lab = Lab::new();
+        lab.store.begin_loading(1, true);
+        replay(&mut lab, &["MULTI", "SET a 1", "EXEC", "MULTI", "SET a 2"]).unwrap();
+        lab.store.end_loading(&mut lab.outputs);
+        lab.check(&[("GET a", "$1\r\n1\r\n")]);
+    }
+
+    #[test]
+    fn a_request_that_is_no_command_is_an_error_with_its_place() {
+        let mut lab = Lab::new();
+        lab.store.begin_loading(1, true);
+        let error = replay(&mut lab, &["SET a 1", "NOSUCH a"]).unwrap_err();
+        assert_eq!(error.at, request("SET a 1").len());
+        assert!(error.reason.contains("unknown command"), "{error}");
+        let error = replay(&mut lab, &["GET"]).unwrap_err();
+        assert!(error.reason.contains("wrong number"), "{error}");
+        lab.store.end_loading(&mut lab.outputs);
+    }
+
+    #[test]
+    fn long_requests_and_failed_ones_are_replayed() {
+        let mut lab = Lab::new();
+        lab.store.begin_loading(1, true);
+        let long = format!("SET a {}", "x".repeat(200_000));
+        let many = format!("RPUSH l {}", ["y"; 300].join(" "));
+        replay(&mut lab, &[&long, "SET b 1", &many, "INCR a"]).unwrap();
+        assert_eq!(lab.store.end_loading(&mut lab.outputs), 1);
+        lab.check(&[("STRLEN a", ":200000\r\n"), ("LLEN l", ":300\r\n")]);
+    }
+}

@@ -1,0 +1,280 @@
+//! The append-only file as the engine sees it: how far it is synced, who waits for that, whether writes are refused
+//! because it cannot be written, and all data as requests for its base.
+
+use super::{Effect, Store};
+use crate::cmd::dump;
+use crate::keyspace::{StringRef, ValueRef};
+use crate::output::Outputs;
+use crate::session::{BlockedOn, SessionKey};
+use kumi_resp::encode;
+use std::io::{self, Write};
+
+/// How much is serialised before it is written.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// How far the append-only file is synced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogProgress {
+    /// There is an append-only file, and it is complete.
+    pub on: bool,
+    /// Position in the stream of all writes up to which it is synced.
+    pub synced: u64,
+}
+
+/// What a session waits for with WAITAOF.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogWait {
+    /// Position in the stream of all writes behind the session's last one.
+    pub(crate) written: u64,
+    /// Whether the local file has to be synced.
+    pub(crate) local: bool,
+    /// How many replicas have to have synced; there are none.
+    pub(crate) replicas: i64,
+}
+
+impl LogWait {
+    pub(crate) fn is_over(&self, synced: u64) -> bool {
+        self.replicas <= 0 && (!self.local || synced >= self.written)
+    }
+
+    /// The reply: whether the local file is synced, and the number of replicas.
+    pub(crate) fn reply(&self, synced: u64) -> [u8; 12] {
+        let local = if synced >= self.written { b'1' } else { b'0' };
+        let mut reply = *b"*2\r\n:0\r\n:0\r\n";
+        reply[5] = local;
+        reply
+    }
+}
+
+impl Store {
+    /// Position in the stream of all writes so far. Outside of a command, everything before it can be taken.
+    #[must_use]
+    pub fn write_offset(&self) -> u64 {
+        self.keyspace.propagation.offset()
+    }
+
+    /// Whether there is an append-only file that is complete.
+    #[must_use]
+    pub fn has_log(&self) -> bool {
+        self.log.on
+    }
+
+    /// Has the next write begin with a SELECT, because it goes to another file.
+    pub fn begin_log_file(&mut self) {
+        self.keyspace.propagation.forget_selected();
+    }
+
+    /// Notes that the append-only file is there and synced up to a position in the stream of all writes, or that there
+    /// is none. Sessions that waited for it get their replies.
+    pub fn note_log(&mut self, on: bool, synced: u64, outputs: &mut Outputs) {
+        self.log = LogProgress { on, synced };
+        let waiting = &self.clients.log_waiters;
+        if waiting.is_empty() {
+            return;
+        }
+        let over: Vec<SessionKey> = waiting
+            .iter()
+            .copied()
+            .filter(|&key| self.log_wait(key).is_some_and(|wait| wait.is_over(synced)))
+            .collect();
+        for key in over {
+            if let Some(wait) = self.log_wait(key)
+                && let Some(blocked) = self.end_wait(key)
+            {
+                let reply = wait.reply(synced);
+                self.effect(Effect::Resume(key));
+                self.answer_late(outputs, key, &blocked.on, &reply, false);
+            }
+        }
+    }
+
+    fn log_wait(&self, key: SessionKey) -> Option<LogWait> {
+        let session = self.clients.sessions.get(key)?;
+        match &session.blocked.as_ref()?.on {
+            BlockedOn::Log(wait) => Some(*wait),
+            _ => None,
+        }
+    }
+
+    /// The string under a key of the first database, if it holds one.
+    #[doc(hidden)]
+    pub fn peek(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        let mut keys = self.keyspace.keys(0, self.now.unix_ms(), false);
+        match keys.look(key, crate::keyspace::Look::Quiet)?.value() {
+            ValueRef::String(StringRef::Int(value)) => Some(value.to_string().into_bytes()),
+            ValueRef::String(StringRef::Bytes { bytes, .. }) => Some(bytes.to_vec()),
+            _ => None,
+        }
+    }
+
+    /// Refuses writes with MISCONF and this reason, or accepts them again.
+    pub fn refuse_writes(&mut self, reason: Option<&str>) {
+        self.log_error = reason.map(Box::from);
+    }
+
+    /// Writes all data as requests: the base of an append-only file without `aof-use-rdb-preamble`. Strings are SET
+    /// requests, everything else is restored from its serialisation.
+    ///
+    /// # Errors
+    /// The sink does not take it.
+    pub fn save_requests(&self, sink: &mut dyn Write) -> io::Result<()> {
+        let compression = dump::compression_of(self.config.settings());
+        let mut out = Vec::new();
+        for code in self.scripts.library_codes() {
+            request(&mut out, &[b"FUNCTION", b"LOAD", code]);
+        }
+        for db in 0..self.keyspace.databases() {
+            let (entries, keys, _) = self.keyspace.entries(db);
+            if keys == 0 {
+                continue;
+            }
+            request(&mut out, &[b"SELECT", db.to_string().as_bytes()]);
+            for entry in entries {
+                let deadline = entry.deadline().map(|deadline| deadline.to_string());
+                let deadline = deadline.as_deref().map(str::as_bytes);
+                match (entry.value(), deadline) {
+                    (ValueRef::String(text), deadline) => {
+                        let number;
+                        let text: &[u8] = match text {
+                            StringRef::Int(value) => {
+                                number = value.to_string();
+                                number.as_bytes()
+                            }
+                            StringRef::Bytes { bytes, .. } => bytes,
+                        };
+                        match deadline {
+                            None => request(&mut out, &[b"SET", entry.key(), text]),
+                            Some(deadline) => {
+                                request(&mut out, &[b"SET", entry.key(), text, b"PXAT", deadline]);
+                            }
+                        }
+                    }
+                    (value, deadline) => {
+                        let payload = dump::payload(value, compression);
+                        let at = deadline.unwrap_or(b"0");
+                        request(
+                            &mut out,
+                            &[b"RESTORE", entry.key(), at, &payload, b"ABSTTL"],
+                        );
+                    }
+                }
+                if out.len() >= WRITE_BYTES {
+                    sink.write_all(&out)?;
+                    out.clear();
+                }
+            }
+        }
+        sink.write_all(&out)
+    }
+}
+
+fn request(out: &mut Vec<u8>, words: &[&[u8]]) {
+    encode::array(out, words.len());
+    for word in words {
+        encode::bulk(out, word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::Flow;
+    use crate::testing::Lab;
+
+    #[test]
+    fn waitaof_waits_until_the_sessions_writes_are_synced() {
+        let mut lab = Lab::new();
+        lab.check(&[(
+            "WAITAOF 1 0 0",
+            "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",
+        )]);
+        lab.store.listen_to_writes(true);
+        lab.store.note_log(true, 0, &mut lab.outputs);
+        lab.check(&[
+            ("WAITAOF 1 0 0", "*2\r\n:1\r\n:0\r\n"),
+            ("WAITAOF 0 0 0", "*2\r\n:1\r\n:0\r\n"),
+            (
+                "WAITAOF 2 0 0",
+                "-ERR value is out of range, must be between 0 and 1\r\n",
+            ),
+            ("WAITAOF 1 0 -1", "-ERR timeout is negative\r\n"),
+            ("SET a 1", "+OK\r\n"),
+            ("MULTI", "+OK\r\n"),
+            ("WAITAOF 1 0 0", "+QUEUED\r\n"),
+            ("EXEC", "*1\r\n*2\r\n:0\r\n:0\r\n"),
+            ("WAITAOF 1 0 100", ""),
+        ]);
+        assert_eq!(lab.last_flow, Flow::Blocked);
+        let client = lab.client;
+        lab.store.note_log(true, 5, &mut lab.outputs);
+        assert_eq!(lab.received(client), "");
+        let all = lab.store.write_offset();
+        lab.store.note_log(true, all, &mut lab.outputs);
+        assert_eq!(lab.received(client), "*2\r\n:1\r\n:0\r\n");
+        lab.run("SET a 2");
+        assert_eq!(lab.run("WAITAOF 1 0 100"), "");
+        lab.advance_ms(100);
+        assert_eq!(lab.received(client), "*2\r\n:0\r\n:0\r\n");
+        assert_eq!(lab.run("WAITAOF 0 1 100"), "");
+        let all = lab.store.write_offset();
+        lab.store.note_log(true, all, &mut lab.outputs);
+        lab.advance_ms(100);
+        assert_eq!(lab.received(client), "*2\r\n:1\r\n:0\r\n");
+    }
+
+    #[test]
+    fn writes_are_refused_and_reads_go_on() {
+        let mut lab = Lab::new();
+        lab.run("SET a 1");
+        lab.store.refuse_writes(Some("No space left on device"));
+        let misconf = "-MISCONF Errors writing to the AOF file: No space left on device\r\n";
+        lab.check(&[
+            ("SET a 2", misconf),
+            ("GET a", "$1\r\n1\r\n"),
+            ("PING", misconf),
+        ]);
+        lab.check(&[("EVAL return(redis.call('set','a','2')) 0", misconf)]);
+        lab.store.refuse_writes(None);
+        lab.check(&[("SET a 2", "+OK\r\n")]);
+    }
+
+    #[test]
+    fn requests_of_all_data_restore_it() {
+        let mut lab = Lab::new();
+        for line in [
+            "SET s text",
+            "SET n 17 PX 50000",
+            "RPUSH l a b c",
+            "HSET h f v",
+            "SADD set 1 2 x",
+            "ZADD z 1.5 m",
+            "XADD x 1-1 f v",
+            "PEXPIREAT z 1700000060000",
+            "SELECT 3",
+            "SET other 1",
+            "SELECT 0",
+        ] {
+            lab.run(line);
+        }
+        let mut base = Vec::new();
+        lab.store.save_requests(&mut base).unwrap();
+        let mut other = Lab::new();
+        other.store.begin_loading(1, true);
+        other
+            .store
+            .replay(&base, &mut other.outputs, &mut other.host)
+            .unwrap();
+        assert_eq!(other.store.end_loading(&mut other.outputs), 0);
+        lab.run("CONFIG SET enable-debug-command yes");
+        for line in [
+            "DBSIZE",
+            "GET s",
+            "PTTL n",
+            "PTTL z",
+            "LRANGE l 0 -1",
+            "XRANGE x - +",
+        ] {
+            assert_eq!(other.run(line), lab.run(line), "{line}");
+        }
+    }
+}
