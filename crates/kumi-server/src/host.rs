@@ -107,10 +107,19 @@ impl Host for Front {
             SnapshotPurpose::Save if self.config.keeps_files => {
                 snapshot::start(encoder, rdb_file::plan(config.settings()))
             }
+            SnapshotPurpose::Rewrite if self.config.keeps_files => {
+                snapshot::start(encoder, self.rewrite_plan()?)
+            }
             _ => {
                 let reason = "this server keeps its data in memory only";
                 Err(io::Error::new(io::ErrorKind::Unsupported, reason))
             }
+        }
+    }
+
+    fn snapshot_ended(&mut self, purpose: SnapshotPurpose, outcome: &io::Result<()>) {
+        if purpose == SnapshotPurpose::Rewrite {
+            self.note_rewrite(outcome);
         }
     }
 

@@ -114,7 +114,7 @@ pub(crate) fn plan(settings: &Settings) -> Plan {
 }
 
 /// Gives a synced file its name, for good.
-fn put_in_place(temporary: &Path, path: &Path) -> io::Result<()> {
+pub(crate) fn put_in_place(temporary: &Path, path: &Path) -> io::Result<()> {
     fs::rename(temporary, path)?;
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()

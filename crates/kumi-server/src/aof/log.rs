@@ -18,6 +18,7 @@ use kumi_store::{LogFacts, Now, Outputs, Store};
 use mio::Waker;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ struct Policy {
     rdb_base: bool,
     incremental_fsync: bool,
     keep_history: bool,
+    no_sync_on_rewrite: bool,
 }
 
 impl Policy {
@@ -56,6 +58,7 @@ impl Policy {
             rdb_base: settings.aof_use_rdb_preamble,
             incremental_fsync: settings.aof_incremental_fsync,
             keep_history: settings.aof_keep_history,
+            no_sync_on_rewrite: settings.no_appendfsync_on_rewrite,
         }
     }
 }
@@ -90,7 +93,19 @@ pub(crate) struct Log {
     /// A new base is to be written at the end of the turn.
     wants_base: bool,
     retry: Option<Retry>,
+    rewrite: Option<Rewrite>,
     facts: LogFacts,
+}
+
+/// A new base that a snapshot is written to while the log goes on.
+#[derive(Debug)]
+struct Rewrite {
+    base: Part,
+    /// The number of the first increment behind the base.
+    first_seq: u64,
+    /// Nothing before it is used any more, and the manifest does not name the increment yet.
+    fresh: bool,
+    started_ns: u64,
 }
 
 /// When a new base is tried again.
@@ -142,6 +157,7 @@ impl Log {
             base_bytes: total,
             wants_base: !continues,
             retry: None,
+            rewrite: None,
             facts: LogFacts::default(),
         };
         if continues {
@@ -190,13 +206,18 @@ impl Log {
     }
 
     /// What INFO shows.
-    pub(crate) fn facts(&self) -> LogFacts {
+    pub(crate) fn facts(&self, now: Now) -> LogFacts {
         let mut facts = self.facts;
         facts.current_bytes = self.current_bytes();
         facts.base_bytes = self.base_bytes;
         facts.buffered_bytes = self.waiting.len() as u64;
         facts.fsync_running = self.syncer.is_running();
         facts.rewrite_scheduled = self.wants_base;
+        facts.rewriting = self.rewrite.is_some();
+        facts.current_rewrite_s = self
+            .rewrite
+            .as_ref()
+            .map(|rewrite| now.mono_ns.saturating_sub(rewrite.started_ns) / 1_000_000_000);
         facts
     }
 
@@ -230,7 +251,7 @@ impl Log {
             }
             self.give_up(store, &error);
         }
-        if self.synced != before || !store.has_log() {
+        if (self.synced != before || !store.has_log()) && !self.is_incomplete() {
             store.note_log(true, self.synced, outputs);
         }
         Ok(())
@@ -279,7 +300,8 @@ impl Log {
         let Some(appender) = &self.appender else {
             return Ok(());
         };
-        if self.synced == self.written {
+        let left_to_system = self.policy.no_sync_on_rewrite && self.rewrite.is_some();
+        if self.synced == self.written || left_to_system {
             return Ok(());
         }
         match self.policy.fsync {
@@ -346,14 +368,20 @@ impl Log {
         }
     }
 
+    /// Whether a snapshot becomes a new base.
+    pub(crate) fn is_rewriting(&self) -> bool {
+        self.rewrite.is_some()
+    }
+
+    /// Asks for a new base after the time that a failure sets.
+    pub(crate) fn request_base_later(&mut self) {
+        self.wants_base = true;
+        self.facts.last_write_failed = true;
+    }
+
     /// Whether there is a file to append to.
     pub(crate) fn has_file(&self) -> bool {
         self.appender.is_some()
-    }
-
-    /// Whether a new base is to be written at the end of the turn.
-    pub(crate) fn wants_base(&self) -> bool {
-        self.wants_base
     }
 
     /// The files as they are now.
@@ -367,41 +395,170 @@ impl Log {
         self.retry = None;
     }
 
-    /// Writes a new base if one is wanted or the log has grown enough. Call it between commands, after `flush`.
+    /// Whether data is still missing in the files, until the running rewrite ends.
+    fn is_incomplete(&self) -> bool {
+        self.rewrite.as_ref().is_some_and(|rewrite| rewrite.fresh)
+    }
+
+    /// Whether it is time for a new base. Ask between commands, after `flush`.
+    pub(crate) fn is_due(&self, now: Now) -> bool {
+        self.rewrite.is_none()
+            && (self.wants_base || self.has_grown())
+            && self.retry.is_none_or(|retry| now.mono_ns >= retry.at_ns)
+    }
+
+    /// Whether a snapshot can become the base. A base of requests is written by [`Log::maintain`].
+    pub(crate) fn takes_snapshots(&self) -> bool {
+        self.policy.rdb_base
+    }
+
+    /// Begins a new increment for what is written from now on, and returns where the snapshot of this instant goes. Start
+    /// the snapshot before the next command, and report its end with [`Log::end_rewrite`].
+    pub(crate) fn begin_rewrite(&mut self, store: &mut Store, now: Now) -> io::Result<()> {
+        self.syncer.wait();
+        self.place.make_directory()?;
+        let base = self.place.base(self.manifest.last_base_seq() + 1, true);
+        let part = self.place.increment(self.manifest.last_increment_seq() + 1);
+        let fresh = self.appender.is_none();
+        let path = self.place.path(&part);
+        // The old increment must be on disk before the manifest names one behind it.
+        self.close_increment()
+            .inspect_err(|_| self.appender = None)?;
+        self.earlier_bytes = if fresh { 0 } else { self.current_bytes() };
+        self.drop_waiting();
+        let begun = Appender::open(&*self.place.files, &path, 0).and_then(|appender| {
+            self.place.files.sync_directory(&self.place.directory)?;
+            if !fresh {
+                let mut manifest = self.manifest.clone();
+                manifest.increments.push(part.clone());
+                self.place.write(&manifest)?;
+                self.manifest = manifest;
+            }
+            Ok(appender)
+        });
+        // Without a new increment the old one, which is closed, cannot be used either.
+        let appender = begun.inspect_err(|_| self.appender = None)?;
+        store.begin_log_file();
+        self.take_appender(appender);
+        self.wants_base = false;
+        self.rewrite = Some(Rewrite {
+            base,
+            first_seq: part.seq,
+            fresh,
+            started_ns: now.mono_ns,
+        });
+        Ok(())
+    }
+
+    /// Writes what waits to the increment, if there is one, and ends it.
+    fn close_increment(&mut self) -> io::Result<()> {
+        let Some(appender) = &mut self.appender else {
+            return Ok(());
+        };
+        if !self.waiting.is_empty() {
+            appender.append(&self.waiting, self.synced_position, None)?;
+        }
+        appender.close()
+    }
+
+    /// The temporary file of the running rewrite, its place when it is complete, and whether it is synced meanwhile.
+    pub(crate) fn rewrite_paths(&self) -> Option<(PathBuf, PathBuf, bool)> {
+        let rewrite = self.rewrite.as_ref()?;
+        let temporary = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
+        let temporary = self.place.directory.join(temporary);
+        let path = self.place.path(&rewrite.base);
+        Some((temporary, path, self.policy.incremental_fsync))
+    }
+
+    /// The snapshot of the running rewrite is complete under its name, or failed.
+    pub(crate) fn end_rewrite(
+        &mut self,
+        store: Option<(&mut Store, &mut Outputs)>,
+        outcome: io::Result<()>,
+        now: Now,
+    ) {
+        let Some(rewrite) = self.rewrite.take() else {
+            return;
+        };
+        let elapsed_s = now.mono_ns.saturating_sub(rewrite.started_ns) / 1_000_000_000;
+        self.facts.last_rewrite_s = Some(elapsed_s);
+        let installed = outcome.and_then(|()| self.install(&rewrite));
+        if let Err(error) = installed {
+            if rewrite.fresh {
+                self.appender = None;
+                self.wants_base = true;
+            }
+            return self.note_failure(&error, now);
+        }
+        self.note_success();
+        if let Some((store, outputs)) = store {
+            store.refuse_writes(None);
+            store.note_log(true, self.synced, outputs);
+        }
+    }
+
+    /// Has the manifest name the new base, and only what is behind it.
+    fn install(&mut self, rewrite: &Rewrite) -> io::Result<()> {
+        let (_, len) = self.place.files.read(&self.place.path(&rewrite.base))?;
+        let increments: Vec<Part> = if rewrite.fresh {
+            vec![self.place.increment(rewrite.first_seq)]
+        } else {
+            let parts = self.manifest.increments.iter();
+            parts
+                .filter(|part| part.seq >= rewrite.first_seq)
+                .cloned()
+                .collect()
+        };
+        let unused = self.manifest.history.iter().chain(self.manifest.data());
+        let history = unused
+            .filter(|part| !increments.contains(part))
+            .cloned()
+            .collect();
+        let mut manifest = Manifest::default();
+        manifest.base = Some(rewrite.base.clone());
+        manifest.history = history;
+        manifest.increments = increments;
+        self.place.write(&manifest)?;
+        self.manifest = manifest;
+        self.earlier_bytes = len;
+        self.base_bytes = self.current_bytes();
+        self.remove_history();
+        Ok(())
+    }
+
+    fn note_success(&mut self) {
+        self.wants_base = false;
+        self.retry = None;
+        self.facts.rewrites += 1;
+        self.facts.rewrite_failures = 0;
+        self.facts.last_rewrite_failed = false;
+        self.facts.last_write_failed = false;
+        tracing::info!("Background AOF rewrite finished successfully");
+    }
+
+    pub(crate) fn note_failure(&mut self, error: &io::Error, now: Now) {
+        let wait = self
+            .retry
+            .map_or(FIRST_RETRY, |retry| (retry.wait * 2).min(LAST_RETRY));
+        let at_ns = now.mono_ns.saturating_add(wait.as_nanos() as u64);
+        self.retry = Some(Retry { at_ns, wait });
+        self.facts.rewrite_failures += 1;
+        self.facts.last_rewrite_failed = true;
+        tracing::error!("Background AOF rewrite failed: {error}. It is tried again in {wait:?}.");
+    }
+
+    /// Writes a new base at once if it is time for one. Call it between commands, after `flush`.
     pub(crate) fn maintain(&mut self, store: &mut Store, outputs: &mut Outputs, now: Now) {
-        if !self.wants_base && !self.has_grown() {
+        if !self.is_due(now) {
             return;
         }
-        if self.retry.is_some_and(|retry| now.mono_ns < retry.at_ns) {
-            return;
-        }
-        self.facts.rewriting = true;
-        let written = self.write_base(store);
-        self.facts.rewriting = false;
-        match written {
+        match self.write_base(store) {
             Ok(()) => {
-                self.wants_base = false;
-                self.retry = None;
-                self.facts.rewrites += 1;
-                self.facts.rewrite_failures = 0;
-                self.facts.last_rewrite_failed = false;
-                self.facts.last_write_failed = false;
+                self.note_success();
                 store.refuse_writes(None);
                 store.note_log(true, self.synced, outputs);
-                tracing::info!("Background AOF rewrite finished successfully");
             }
-            Err(error) => {
-                let wait = self
-                    .retry
-                    .map_or(FIRST_RETRY, |retry| (retry.wait * 2).min(LAST_RETRY));
-                let at_ns = now.mono_ns.saturating_add(wait.as_nanos() as u64);
-                self.retry = Some(Retry { at_ns, wait });
-                self.facts.rewrite_failures += 1;
-                self.facts.last_rewrite_failed = true;
-                tracing::error!(
-                    "Background AOF rewrite failed: {error}. It is tried again in {wait:?}."
-                );
-            }
+            Err(error) => self.note_failure(&error, now),
         }
     }
 
@@ -502,13 +659,11 @@ impl Log {
             return Err(error);
         }
         self.take_writes(store);
-        let Some(mut appender) = self.appender.take() else {
+        if self.appender.is_none() && self.facts.last_write_failed {
             return Err(io::Error::other("the append-only file had failed before"));
-        };
-        if !self.waiting.is_empty() {
-            appender.append(&self.waiting, self.synced_position, None)?;
         }
-        appender.close()?;
+        self.close_increment()?;
+        self.appender = None;
         self.drop_waiting();
         self.synced = self.written;
         Ok(())

@@ -8,8 +8,9 @@ use super::place::{self, Place};
 use crate::front::{EngineIo, Front};
 use crate::rdb_file;
 use crate::server::ServerError;
+use crate::snapshot::Plan;
 use kumi_store::config::Settings;
-use kumi_store::{ApplyError, LogFacts, Outputs, RewriteStart, Store};
+use kumi_store::{ApplyError, LogFacts, Outputs, RewriteStart, SnapshotPurpose, Store};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ pub(crate) struct LogState {
     log: Option<Box<Log>>,
     /// The log ends at the end of the turn: `appendonly no`, or BGREWRITEAOF without a log.
     ends: bool,
+    /// How the snapshot of a rewrite ended, until the end of the turn.
+    ended: Option<io::Result<()>>,
     /// The log failed with `appendfsync always`: no reply may be sent any more.
     pub(crate) fatal: Option<io::Error>,
 }
@@ -180,17 +183,75 @@ impl Front {
     #[inline]
     pub(crate) fn maintain_log(&mut self, engine: &mut EngineIo<'_>) {
         let now = self.clock.last();
+        if let Some(outcome) = self.log.ended.take()
+            && let Some(log) = &mut self.log.log
+        {
+            log.end_rewrite(Some((engine.store, engine.outputs)), outcome, now);
+        }
         if let Some(log) = &mut self.log.log {
-            if log.wants_base() {
+            if log.is_due(now) {
                 engine.store.listen_to_writes(true);
+                self.begin_rewrite(engine);
             }
-            log.maintain(engine.store, engine.outputs, now);
-            if std::mem::take(&mut self.log.ends)
-                && let Err(error) = self.close_log(engine)
-            {
-                tracing::error!(%error, "the append-only file could not be ended");
+            let done = self.log.log.as_ref().is_none_or(|log| !log.is_rewriting());
+            if self.log.ends && done {
+                self.log.ends = false;
+                if let Err(error) = self.close_log(engine) {
+                    tracing::error!(%error, "the append-only file could not be ended");
+                }
             }
         }
+    }
+
+    /// Begins to write a new base: as a snapshot while clients are served, or at once if it is to be requests.
+    fn begin_rewrite(&mut self, engine: &mut EngineIo<'_>) {
+        let now = self.clock.last();
+        let Some(log) = &mut self.log.log else {
+            return;
+        };
+        if !log.takes_snapshots() {
+            return log.maintain(engine.store, engine.outputs, now);
+        }
+        if engine.store.snapshot_purpose().is_some() {
+            // One at a time: it begins when the running one has ended.
+            return log.request_base();
+        }
+        if let Err(error) = log.begin_rewrite(engine.store, now) {
+            if !log.has_file() {
+                engine
+                    .store
+                    .refuse_writes(Some(&crate::host::plain(&error)));
+                log.request_base_later();
+            }
+            return log.note_failure(&error, now);
+        }
+        let started = engine.store.start_snapshot(SnapshotPurpose::Rewrite, self);
+        if let (Err(error), Some(log)) = (started, &mut self.log.log) {
+            log.end_rewrite(None, Err(io::Error::other(error.to_string())), now);
+        }
+    }
+
+    /// Where the snapshot of a rewrite goes.
+    pub(crate) fn rewrite_plan(&self) -> io::Result<Plan> {
+        let log = self.log.log.as_ref();
+        let (temporary, path, incremental_fsync) = log
+            .and_then(|log| log.rewrite_paths())
+            .ok_or_else(|| io::Error::other("no rewrite has begun"))?;
+        Ok(Plan {
+            temporary,
+            incremental_fsync,
+            key_delay_us: 0,
+            commit: Box::new(move |temporary| rdb_file::put_in_place(temporary, &path)),
+        })
+    }
+
+    /// The snapshot of a rewrite has ended. The manifest follows at the end of the turn.
+    pub(crate) fn note_rewrite(&mut self, outcome: &io::Result<()>) {
+        let outcome = match outcome {
+            Ok(()) => Ok(()),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        };
+        self.log.ended = Some(outcome);
     }
 
     /// Ends the append-only file.
@@ -198,6 +259,10 @@ impl Front {
         let Some(mut log) = self.log.log.take() else {
             return Ok(());
         };
+        if engine.store.cancel_snapshot(SnapshotPurpose::Rewrite) {
+            let cancelled = io::Error::new(io::ErrorKind::Interrupted, "the log ends");
+            log.end_rewrite(None, Err(cancelled), self.clock.last());
+        }
         let closed = log.close(engine.store);
         engine.store.listen_to_writes(false);
         engine.store.refuse_writes(None);
@@ -260,6 +325,9 @@ impl Front {
     /// BGREWRITEAOF.
     pub(crate) fn rewrite_log_now(&mut self, settings: &Settings) -> Result<RewriteStart, String> {
         match &mut self.log.log {
+            Some(log) if log.is_rewriting() => {
+                return Err("Background append only file rewriting already in progress".into());
+            }
             Some(log) => log.request_base(),
             None => {
                 self.begin_log(settings)
@@ -306,7 +374,7 @@ impl Front {
     /// What INFO shows of the append-only file.
     pub(crate) fn log_facts(&self) -> LogFacts {
         let log = self.log.log.as_ref().filter(|_| !self.log.ends);
-        log.map_or_else(LogFacts::default, |log| log.facts())
+        log.map_or_else(LogFacts::default, |log| log.facts(self.clock.last()))
     }
 }
 

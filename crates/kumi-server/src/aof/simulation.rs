@@ -410,7 +410,7 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
         life.run("SET n 2");
         life.flush();
         assert!(!life.log.has_file());
-        assert!(life.log.facts().last_write_failed);
+        assert!(life.log.facts(now).last_write_failed);
         life.run("SET n 3");
         assert_eq!(life.replayed.store.peek(b"n").unwrap(), b"2", "refused");
         let maintain = |life: &mut Life, now: Now| {
