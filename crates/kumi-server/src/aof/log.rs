@@ -9,7 +9,6 @@
 //! with all data and a new increment are on disk.
 
 use super::append::Appender;
-use super::files::Sink;
 use super::manifest::{Manifest, Part};
 use super::place::Place;
 use super::sync::{Job, Syncer};
@@ -18,7 +17,6 @@ use kumi_store::{LogFacts, Now, Outputs, Store};
 use mio::Waker;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,23 +26,17 @@ const SYNC_NS: u64 = 1_000_000_000;
 const POSTPONE_NS: u64 = 2_000_000_000;
 /// A buffer that grew beyond this is not kept.
 const KEEP_BYTES: usize = 1024 * 1024;
-/// A base is synced after this many bytes, with `aof-rewrite-incremental-fsync`.
-const SYNC_EVERY: u64 = 4 * 1024 * 1024;
-/// After a failed attempt to write a new base, the next one waits for this long, doubled each time ...
-const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// ... up to this.
-const LAST_RETRY: Duration = Duration::from_secs(60);
 
 /// What the directives say.
 #[derive(Clone, Copy, Debug)]
-struct Policy {
+pub(super) struct Policy {
     fsync: Fsync,
     timestamps: bool,
-    rewrite_percent: u64,
-    rewrite_min_bytes: u64,
-    rdb_base: bool,
-    incremental_fsync: bool,
-    keep_history: bool,
+    pub(super) rewrite_percent: u64,
+    pub(super) rewrite_min_bytes: u64,
+    pub(super) rdb_base: bool,
+    pub(super) incremental_fsync: bool,
+    pub(super) keep_history: bool,
     no_sync_on_rewrite: bool,
 }
 
@@ -66,56 +58,56 @@ impl Policy {
 /// The running log.
 #[derive(Debug)]
 pub(crate) struct Log {
-    place: Place,
+    pub(super) place: Place,
     /// Held against other servers; none in tests without a disk.
     _lock: Option<File>,
-    manifest: Manifest,
-    policy: Policy,
+    pub(super) manifest: Manifest,
+    pub(super) policy: Policy,
     /// None until the first base is written, and after the file failed.
-    appender: Option<Appender>,
-    syncer: Syncer,
+    pub(super) appender: Option<Appender>,
+    pub(super) syncer: Syncer,
     /// Writes that are not in the file yet.
-    waiting: Vec<u8>,
+    pub(super) waiting: Vec<u8>,
     /// A second buffer, which the engine writes into meanwhile.
     spare: Vec<u8>,
     /// Position in the stream of all writes: what was taken from the engine, what is in the file, what is synced.
     taken: u64,
     written: u64,
-    synced: u64,
+    pub(super) synced: u64,
     /// Position in the increment up to which it is synced.
-    synced_position: u64,
+    pub(super) synced_position: u64,
     last_sync_ns: u64,
     postponed_ns: Option<u64>,
     /// Bytes of the files before the increment that is written to.
-    earlier_bytes: u64,
+    pub(super) earlier_bytes: u64,
     /// Bytes of all files after the last rewrite.
-    base_bytes: u64,
+    pub(super) base_bytes: u64,
     /// A new base is to be written at the end of the turn.
-    wants_base: bool,
-    retry: Option<Retry>,
-    rewrite: Option<Rewrite>,
-    facts: LogFacts,
+    pub(super) wants_base: bool,
+    pub(super) retry: Option<Retry>,
+    pub(super) rewrite: Option<Rewrite>,
+    pub(super) facts: LogFacts,
 }
 
 /// A new base that a snapshot is written to while the log goes on.
 #[derive(Debug)]
-struct Rewrite {
-    base: Part,
+pub(super) struct Rewrite {
+    pub(super) base: Part,
     /// The number of the first increment behind the base.
-    first_seq: u64,
+    pub(super) first_seq: u64,
     /// Nothing before it is used any more, and the manifest does not name the increment yet.
-    fresh: bool,
-    started_ns: u64,
+    pub(super) fresh: bool,
+    pub(super) started_ns: u64,
 }
 
 /// When a new base is tried again.
 #[derive(Clone, Copy, Debug)]
-struct Retry {
-    at_ns: u64,
-    wait: Duration,
+pub(super) struct Retry {
+    pub(super) at_ns: u64,
+    pub(super) wait: Duration,
 }
 
-/// What [`Log::load`] or the start at run time hands over.
+/// What a log starts with: after loading, or at run time.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) place: Place,
@@ -194,7 +186,7 @@ impl Log {
         Ok(())
     }
 
-    fn take_appender(&mut self, appender: Appender) {
+    pub(super) fn take_appender(&mut self, appender: Appender) {
         self.synced_position = appender.position();
         self.appender = Some(appender);
         self.synced = self.written;
@@ -221,7 +213,7 @@ impl Log {
         facts
     }
 
-    fn current_bytes(&self) -> u64 {
+    pub(super) fn current_bytes(&self) -> u64 {
         let increment = self.appender.as_ref().map_or(0, Appender::position);
         self.earlier_bytes + increment
     }
@@ -266,7 +258,7 @@ impl Log {
         self.waiting.append(&mut self.spare);
     }
 
-    fn drop_waiting(&mut self) {
+    pub(super) fn drop_waiting(&mut self) {
         self.waiting.clear();
         self.waiting.shrink_to(KEEP_BYTES);
         self.spare.shrink_to(KEEP_BYTES);
@@ -368,17 +360,6 @@ impl Log {
         }
     }
 
-    /// Whether a snapshot becomes a new base.
-    pub(crate) fn is_rewriting(&self) -> bool {
-        self.rewrite.is_some()
-    }
-
-    /// Asks for a new base after the time that a failure sets.
-    pub(crate) fn request_base_later(&mut self) {
-        self.wants_base = true;
-        self.facts.last_write_failed = true;
-    }
-
     /// Whether there is a file to append to.
     pub(crate) fn has_file(&self) -> bool {
         self.appender.is_some()
@@ -387,266 +368,6 @@ impl Log {
     /// The files as they are now.
     pub(crate) fn files(&self) -> (Place, Manifest) {
         (self.place.clone(), self.manifest.clone())
-    }
-
-    /// Asks for a new base: BGREWRITEAOF.
-    pub(crate) fn request_base(&mut self) {
-        self.wants_base = true;
-        self.retry = None;
-    }
-
-    /// Whether data is still missing in the files, until the running rewrite ends.
-    fn is_incomplete(&self) -> bool {
-        self.rewrite.as_ref().is_some_and(|rewrite| rewrite.fresh)
-    }
-
-    /// Whether it is time for a new base. Ask between commands, after `flush`.
-    pub(crate) fn is_due(&self, now: Now) -> bool {
-        self.rewrite.is_none()
-            && (self.wants_base || self.has_grown())
-            && self.retry.is_none_or(|retry| now.mono_ns >= retry.at_ns)
-    }
-
-    /// Whether a snapshot can become the base. A base of requests is written by [`Log::maintain`].
-    pub(crate) fn takes_snapshots(&self) -> bool {
-        self.policy.rdb_base
-    }
-
-    /// Begins a new increment for what is written from now on, and returns where the snapshot of this instant goes. Start
-    /// the snapshot before the next command, and report its end with [`Log::end_rewrite`].
-    pub(crate) fn begin_rewrite(&mut self, store: &mut Store, now: Now) -> io::Result<()> {
-        self.syncer.wait();
-        self.place.make_directory()?;
-        let base = self.place.base(self.manifest.last_base_seq() + 1, true);
-        let part = self.place.increment(self.manifest.last_increment_seq() + 1);
-        let fresh = self.appender.is_none();
-        let path = self.place.path(&part);
-        // The old increment must be on disk before the manifest names one behind it.
-        self.close_increment()
-            .inspect_err(|_| self.appender = None)?;
-        self.earlier_bytes = if fresh { 0 } else { self.current_bytes() };
-        self.drop_waiting();
-        let begun = Appender::open(&*self.place.files, &path, 0).and_then(|appender| {
-            self.place.files.sync_directory(&self.place.directory)?;
-            if !fresh {
-                let mut manifest = self.manifest.clone();
-                manifest.increments.push(part.clone());
-                self.place.write(&manifest)?;
-                self.manifest = manifest;
-            }
-            Ok(appender)
-        });
-        // Without a new increment the old one, which is closed, cannot be used either.
-        let appender = begun.inspect_err(|_| self.appender = None)?;
-        store.begin_log_file();
-        self.take_appender(appender);
-        self.wants_base = false;
-        self.rewrite = Some(Rewrite {
-            base,
-            first_seq: part.seq,
-            fresh,
-            started_ns: now.mono_ns,
-        });
-        Ok(())
-    }
-
-    /// Writes what waits to the increment, if there is one, and ends it.
-    fn close_increment(&mut self) -> io::Result<()> {
-        let Some(appender) = &mut self.appender else {
-            return Ok(());
-        };
-        if !self.waiting.is_empty() {
-            appender.append(&self.waiting, self.synced_position, None)?;
-        }
-        appender.close()
-    }
-
-    /// The temporary file of the running rewrite, its place when it is complete, and whether it is synced meanwhile.
-    pub(crate) fn rewrite_paths(&self) -> Option<(PathBuf, PathBuf, bool)> {
-        let rewrite = self.rewrite.as_ref()?;
-        let temporary = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
-        let temporary = self.place.directory.join(temporary);
-        let path = self.place.path(&rewrite.base);
-        Some((temporary, path, self.policy.incremental_fsync))
-    }
-
-    /// The snapshot of the running rewrite is complete under its name, or failed.
-    pub(crate) fn end_rewrite(
-        &mut self,
-        store: Option<(&mut Store, &mut Outputs)>,
-        outcome: io::Result<()>,
-        now: Now,
-    ) {
-        let Some(rewrite) = self.rewrite.take() else {
-            return;
-        };
-        let elapsed_s = now.mono_ns.saturating_sub(rewrite.started_ns) / 1_000_000_000;
-        self.facts.last_rewrite_s = Some(elapsed_s);
-        let installed = outcome.and_then(|()| self.install(&rewrite));
-        if let Err(error) = installed {
-            if rewrite.fresh {
-                self.appender = None;
-                self.wants_base = true;
-            }
-            return self.note_failure(&error, now);
-        }
-        self.note_success();
-        if let Some((store, outputs)) = store {
-            store.refuse_writes(None);
-            store.note_log(true, self.synced, outputs);
-        }
-    }
-
-    /// Has the manifest name the new base, and only what is behind it.
-    fn install(&mut self, rewrite: &Rewrite) -> io::Result<()> {
-        let (_, len) = self.place.files.read(&self.place.path(&rewrite.base))?;
-        let increments: Vec<Part> = if rewrite.fresh {
-            vec![self.place.increment(rewrite.first_seq)]
-        } else {
-            let parts = self.manifest.increments.iter();
-            parts
-                .filter(|part| part.seq >= rewrite.first_seq)
-                .cloned()
-                .collect()
-        };
-        let unused = self.manifest.history.iter().chain(self.manifest.data());
-        let history = unused
-            .filter(|part| !increments.contains(part))
-            .cloned()
-            .collect();
-        let mut manifest = Manifest::default();
-        manifest.base = Some(rewrite.base.clone());
-        manifest.history = history;
-        manifest.increments = increments;
-        self.place.write(&manifest)?;
-        self.manifest = manifest;
-        self.earlier_bytes = len;
-        self.base_bytes = self.current_bytes();
-        self.remove_history();
-        Ok(())
-    }
-
-    fn note_success(&mut self) {
-        self.wants_base = false;
-        self.retry = None;
-        self.facts.rewrites += 1;
-        self.facts.rewrite_failures = 0;
-        self.facts.last_rewrite_failed = false;
-        self.facts.last_write_failed = false;
-        tracing::info!("Background AOF rewrite finished successfully");
-    }
-
-    pub(crate) fn note_failure(&mut self, error: &io::Error, now: Now) {
-        let wait = self
-            .retry
-            .map_or(FIRST_RETRY, |retry| (retry.wait * 2).min(LAST_RETRY));
-        let at_ns = now.mono_ns.saturating_add(wait.as_nanos() as u64);
-        self.retry = Some(Retry { at_ns, wait });
-        self.facts.rewrite_failures += 1;
-        self.facts.last_rewrite_failed = true;
-        tracing::error!("Background AOF rewrite failed: {error}. It is tried again in {wait:?}.");
-    }
-
-    /// Writes a new base at once if it is time for one. Call it between commands, after `flush`.
-    pub(crate) fn maintain(&mut self, store: &mut Store, outputs: &mut Outputs, now: Now) {
-        if !self.is_due(now) {
-            return;
-        }
-        match self.write_base(store) {
-            Ok(()) => {
-                self.note_success();
-                store.refuse_writes(None);
-                store.note_log(true, self.synced, outputs);
-            }
-            Err(error) => self.note_failure(&error, now),
-        }
-    }
-
-    fn has_grown(&self) -> bool {
-        let (current, base) = (self.current_bytes(), self.base_bytes.max(1));
-        let grown = current.saturating_sub(base).saturating_mul(100) / base;
-        self.policy.rewrite_percent > 0
-            && self.appender.is_some()
-            && current > self.policy.rewrite_min_bytes
-            && grown >= self.policy.rewrite_percent
-    }
-
-    /// Writes all data as a new base and begins a new increment. The old files are used until the manifest names the
-    /// new ones. This is the one place that turns data into a base.
-    fn write_base(&mut self, store: &mut Store) -> io::Result<()> {
-        // A result for the old increment must not be taken for the new one.
-        self.syncer.wait();
-        self.place.make_directory()?;
-        let files = self.place.files.clone();
-        let base = self
-            .place
-            .base(self.manifest.last_base_seq() + 1, self.policy.rdb_base);
-        let part = self.place.increment(self.manifest.last_increment_seq() + 1);
-        let temporary = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
-        let temporary = self.place.directory.join(temporary);
-        let sync_every = self.policy.incremental_fsync.then_some(SYNC_EVERY);
-        let mut sink = Sink::new(files.create(&temporary)?, sync_every);
-        let rdb = self.policy.rdb_base;
-        let saved = if rdb {
-            store.save_rdb(&mut sink)
-        } else {
-            store.save_requests(&mut sink)
-        };
-        let installed = saved.and_then(|()| {
-            let base_bytes = sink.finish()?;
-            files.rename(&temporary, &self.place.path(&base))?;
-            let appender = Appender::open(&*files, &self.place.path(&part), 0)?;
-            files.sync_directory(&self.place.directory)?;
-            let manifest = self.successor(base, part);
-            self.place.write(&manifest)?;
-            Ok((base_bytes, appender, manifest))
-        });
-        let (base_bytes, appender, manifest) = installed.inspect_err(|_| {
-            // It may not exist; the error that matters is the first one.
-            let _ = files.remove(&temporary);
-        })?;
-        self.manifest = manifest;
-        store.begin_log_file();
-        self.earlier_bytes = base_bytes;
-        self.drop_waiting();
-        self.take_appender(appender);
-        self.base_bytes = self.current_bytes();
-        self.remove_history();
-        Ok(())
-    }
-
-    /// The manifest with a new base and a new increment in place of everything before.
-    fn successor(&self, base: Part, increment: Part) -> Manifest {
-        let mut manifest = Manifest {
-            base: Some(base),
-            increments: vec![increment],
-            ..Manifest::default()
-        };
-        let unused = self.manifest.history.iter().chain(self.manifest.data());
-        manifest.history = unused.cloned().collect();
-        manifest
-    }
-
-    /// Removes files that are no longer used. A file that stays is tried again at the next time.
-    fn remove_history(&mut self) {
-        if self.policy.keep_history || self.manifest.history.is_empty() {
-            return;
-        }
-        let mut manifest = self.manifest.clone();
-        manifest.history.retain(
-            |part| match self.place.files.remove(&self.place.path(part)) {
-                Ok(()) => false,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-                Err(error) => {
-                    tracing::warn!("{} cannot be removed: {error}", part.name);
-                    true
-                }
-            },
-        );
-        match self.place.write(&manifest) {
-            Ok(()) => self.manifest = manifest,
-            Err(error) => tracing::warn!("the manifest cannot be written: {error}"),
-        }
     }
 
     /// Writes what waits, and marks the end.

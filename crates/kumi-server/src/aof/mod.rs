@@ -9,7 +9,8 @@
 //! load.rs      base and increments, in their order
 //! append.rs    groups of writes, appended with their marks
 //! sync.rs      the thread that syncs
-//! log.rs       the running log: policies of fsync, disk trouble, a new base
+//! log.rs       the running log: policies of fsync, disk trouble
+//! rewrite.rs   new bases
 //! serve.rs     the log in the event loop: start, each turn, the end
 //! check.rs     `kumi check-aof` and `kumi check-rdb`
 //! ```
@@ -22,6 +23,7 @@ mod log;
 mod manifest;
 mod mark;
 mod place;
+mod rewrite;
 mod scan;
 mod serve;
 #[cfg(test)]

@@ -283,7 +283,7 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let timeout_ms = wait_timeout_ms(ctx, &args[3])?;
     let progress = ctx.log_progress();
-    if local == 1 && !progress.on {
+    if local == 1 && !ctx.settings().appendonly {
         return Err(CommandError::fixed(
             "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
         ));

@@ -188,6 +188,7 @@ mod tests {
             "WAITAOF 1 0 0",
             "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",
         )]);
+        lab.configure("appendonly", "yes");
         lab.store.listen_to_writes(true);
         lab.store.note_log(true, 0, &mut lab.outputs);
         lab.check(&[
