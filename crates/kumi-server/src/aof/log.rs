@@ -228,6 +228,7 @@ impl Log {
         outputs: &mut Outputs,
         now: Now,
     ) -> io::Result<()> {
+        let before = self.synced;
         self.take_sync_result(store);
         self.take_writes(store);
         if self.appender.is_none() {
@@ -235,7 +236,6 @@ impl Log {
             self.drop_waiting();
             return Ok(());
         }
-        let before = self.synced;
         let outcome = self.write(now).and_then(|()| self.sync(now));
         if let Err(error) = outcome {
             if self.policy.fsync == Fsync::Always {

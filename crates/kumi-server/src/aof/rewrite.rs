@@ -51,8 +51,8 @@ impl Log {
         self.policy.rdb_base
     }
 
-    /// Begins a new increment for what is written from now on, and returns where the snapshot of this instant goes. Start
-    /// the snapshot before the next command, and report its end with [`Log::end_rewrite`].
+    /// Begins a new increment for what is written from now on. Start a snapshot before the next command, into
+    /// [`Log::rewrite_paths`], and report its end with [`Log::end_rewrite`].
     pub(crate) fn begin_rewrite(&mut self, store: &mut Store, now: Now) -> io::Result<()> {
         if let Some(error) = self.syncer.wait().and_then(|done| done.outcome.err()) {
             self.appender = None;

@@ -186,7 +186,8 @@ impl Front {
         if let Some(outcome) = self.log.ended.take()
             && let Some(log) = &mut self.log.log
         {
-            log.end_rewrite(Some((engine.store, engine.outputs)), outcome, now);
+            let engine = (&mut *engine.store, &mut *engine.outputs);
+            log.end_rewrite(Some(engine), outcome, now);
         }
         if let Some(log) = &mut self.log.log {
             if log.is_due(now) {

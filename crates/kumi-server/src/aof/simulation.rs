@@ -222,7 +222,7 @@ fn config(fsync: &str, preamble: bool) -> Config {
         (b"appendfsync", fsync.as_bytes()),
         (b"aof-use-rdb-preamble", preamble),
     ];
-    config
+    let _ = config
         .set_many(&pairs, Origin::Startup)
         .expect("valid directives");
     config

@@ -256,7 +256,6 @@ impl<'a> Page<'a> {
         self.field("rdb_last_cow_size", saves.last_extra_bytes);
         self.field("rdb_last_load_keys_expired", saves.loaded_expired);
         self.field("rdb_last_load_keys_loaded", saves.loaded);
-        self.zeros(&[]);
         self.log();
         self.zeros(&["module_fork_in_progress", "module_fork_last_cow_size"]);
         self.log_sizes();
