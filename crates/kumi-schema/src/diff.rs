@@ -182,6 +182,22 @@ impl<'s> Comparison<'s> {
             );
             self.safe(place, text);
         }
+        if old.compression != new.compression {
+            let text = format!(
+                "its compression was {} and is {}",
+                old.compression.as_str(),
+                new.compression.as_str()
+            );
+            self.safe(place, text);
+        }
+        if old.overflow != new.overflow {
+            let text = format!(
+                "its overflow was {} and is {}",
+                old.overflow.as_str(),
+                new.overflow.as_str()
+            );
+            self.safe(place, text);
+        }
         self.requests(old, new, place);
         self.events(old, new, place);
     }

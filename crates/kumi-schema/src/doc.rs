@@ -4,7 +4,10 @@
 //! cannot break out of their place on the page.
 
 use crate::hash::channel_hash;
-use crate::model::{Channel, Delivery, Enum, Field, Lifetime, Message, Protocol, Schema, Side};
+use crate::model::{
+    Channel, Compression, Delivery, Enum, Field, Lifetime, Message, Overflow, Protocol, Schema,
+    Side,
+};
 use crate::shape::{Kind, Shape};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -115,9 +118,19 @@ impl Page {
             }
             Delivery::Unreliable => "Unreliable: events are datagrams and may get lost.",
         };
+        let overflow = match channel.overflow {
+            _ if channel.events.is_empty() => "",
+            Overflow::DropOldest => " Of events that a peer does not read, the oldest are dropped.",
+            Overflow::Wait => " A peer that does not read events makes the sender wait.",
+            Overflow::Close => " A peer that does not read events loses the channel.",
+        };
+        let compression = match channel.compression {
+            Compression::Auto => "",
+            Compression::Off => " Nothing on it is compressed.",
+        };
         let hash = channel_hash(protocol, channel).to_string();
         self.paragraph(&format!(
-            "{lifetime} {delivery} Schema hash `{}...`.",
+            "{lifetime} {delivery}{overflow}{compression} Schema hash `{}...`.",
             &hash[..16]
         ));
         for request in &channel.requests {
@@ -337,7 +350,7 @@ Version 1.2.0, namespace `example`. Peers understand each other when their versi
 
 ### `rooms`
 
-Persistent: it is opened again after a lost connection. Reliable: events arrive in the order they were sent; those that were on their way when a connection was lost are gone. Schema hash `HASH...`.
+Persistent: it is opened again after a lost connection. Reliable: events arrive in the order they were sent; those that were on their way when a connection was lost are gone. Of events that a peer does not read, the oldest are dropped. Schema hash `HASH...`.
 
 #### Request `Join`
 

@@ -19,6 +19,8 @@ const ORDER: &[&str] = &[
     "from",
     "lifetime",
     "delivery",
+    "compression",
+    "overflow",
     "idempotent",
     "open",
     "type",

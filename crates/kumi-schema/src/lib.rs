@@ -59,8 +59,8 @@ pub use format::format;
 pub use hash::SchemaHash;
 pub use loader::{FileLoader, LoadError, Loader, MemoryLoader};
 pub use model::{
-    Channel, Constraints, Delivery, Enum, EnumValue, Event, Field, Lifetime, Literal, Message,
-    Protocol, Request, Schema, Side, Type, Typedef, Version,
+    Channel, Compression, Constraints, Delivery, Enum, EnumValue, Event, Field, Lifetime, Literal,
+    Message, Overflow, Protocol, Request, Schema, Side, Type, Typedef, Version,
 };
 pub use rust::{RustError, RustOptions};
 

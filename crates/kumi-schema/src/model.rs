@@ -468,6 +468,49 @@ impl Delivery {
     }
 }
 
+/// Whether long messages are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compression {
+    /// Long messages are, if that makes them shorter.
+    Auto,
+    /// Never: lengths say nothing of what a message contains.
+    Off,
+}
+
+impl Compression {
+    /// The word of the grammar.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What happens to events that the peer does not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// The oldest are dropped.
+    DropOldest,
+    /// The sender waits, and closes the channel after a while.
+    Wait,
+    /// The channel is closed.
+    Close,
+}
+
+impl Overflow {
+    /// The word of the grammar.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DropOldest => "drop-oldest",
+            Self::Wait => "wait",
+            Self::Close => "close",
+        }
+    }
+}
+
 /// `channel "name" from="client" { request ...; event ... }`
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -480,6 +523,10 @@ pub struct Channel {
     pub lifetime: Lifetime,
     /// Whether messages may get lost.
     pub delivery: Delivery,
+    /// Whether long messages are compressed. Peers need not agree.
+    pub compression: Compression,
+    /// What happens to events that the peer does not read. Peers need not agree.
+    pub overflow: Overflow,
     /// For readers.
     pub description: Option<String>,
     /// What is answered.

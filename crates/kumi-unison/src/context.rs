@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::channel::Engine;
-use crate::core::Budget;
+use crate::core::{Budget, Share};
 use crate::identity::{ChannelDirection, ServerIdentity};
 use crate::metrics::Metrics;
 use crate::wire::{Codec, FrameReader, HEADER_LEN, MessageType, PacketHeader, ProtocolMessage};
@@ -107,6 +107,40 @@ pub struct ChannelHandle {
     pub direction: ChannelDirection,
 }
 
+/// What is counted and held. A client's connections share one: a channel that goes on after a lost connection holds and
+/// counts what the next connection shows and limits.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    metrics: Arc<Metrics>,
+    running: AtomicUsize,
+    partial_bytes: AtomicUsize,
+    /// What all of this counts against, besides the connection's own limits.
+    share: Option<Arc<Share>>,
+    budget: Arc<Budget>,
+    /// Long answers of ours that the peer does not have.
+    answers: Arc<Budget>,
+    /// Bytes of requests of ours that may still be under way.
+    call_room: Semaphore,
+    /// Bytes that may still be written before others are.
+    write_room: Semaphore,
+}
+
+impl Usage {
+    pub(crate) fn new(limits: &ConnectionLimits, share: Option<Arc<Share>>) -> Arc<Self> {
+        let budget = |limit_bytes| Arc::new(Budget::shared(limit_bytes, share.clone()));
+        Arc::new(Self {
+            metrics: Arc::default(),
+            running: AtomicUsize::new(0),
+            partial_bytes: AtomicUsize::new(0),
+            budget: budget(limits.max_held_bytes),
+            answers: budget(limits.max_answer_bytes()),
+            call_room: Semaphore::new(limits.call_room()),
+            write_room: Semaphore::new(limits.write_room()),
+            share,
+        })
+    }
+}
+
 /// The state of one connection.
 #[derive(Debug)]
 pub struct ConnectionContext {
@@ -119,18 +153,9 @@ pub struct ConnectionContext {
     /// By a number of our own: two channels may have one name.
     channels: Mutex<HashMap<u64, Registered>>,
     next_key: AtomicUsize,
-    metrics: Arc<Metrics>,
     codec: Arc<Codec>,
     limits: ConnectionLimits,
-    running: AtomicUsize,
-    partial_bytes: AtomicUsize,
-    budget: Arc<Budget>,
-    /// Long answers of ours that the peer does not have.
-    answers: Arc<Budget>,
-    /// Bytes of requests of ours that may still be under way.
-    call_room: Semaphore,
-    /// Bytes that may still be written before others are.
-    write_room: Semaphore,
+    usage: Arc<Usage>,
     draining: AtomicBool,
     /// We announced our end.
     refusing: AtomicBool,
@@ -158,6 +183,15 @@ impl ConnectionContext {
 
     /// A context with these limits. An endpoint's connections share one codec.
     pub fn with(limits: ConnectionLimits, codec: Arc<Codec>) -> Arc<Self> {
+        Self::with_usage(limits, codec, Usage::new(&limits, None))
+    }
+
+    /// As [`Self::with`], for a connection that shares with others what it counts, or the budget of an endpoint.
+    pub(crate) fn with_usage(
+        limits: ConnectionLimits,
+        codec: Arc<Codec>,
+        usage: Arc<Usage>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             connection_id: Uuid::new_v4(),
             identity: Mutex::default(),
@@ -165,15 +199,9 @@ impl ConnectionContext {
             peer_certificates: Mutex::default(),
             channels: Mutex::default(),
             next_key: AtomicUsize::new(0),
-            metrics: Arc::default(),
             codec,
             limits,
-            running: AtomicUsize::new(0),
-            partial_bytes: AtomicUsize::new(0),
-            budget: Arc::new(Budget::new(limits.max_held_bytes)),
-            answers: Arc::new(Budget::new(limits.max_answer_bytes())),
-            call_room: Semaphore::new(limits.call_room()),
-            write_room: Semaphore::new(limits.write_room()),
+            usage,
             draining: AtomicBool::new(false),
             refusing: AtomicBool::new(false),
             datagram_channels: Mutex::default(),
@@ -224,6 +252,24 @@ impl ConnectionContext {
         Some(crate::Fingerprint::of(&leaf.as_ref().into()))
     }
 
+    /// Whether the peer's own certificate names this host, a DNS name or an IP address, among its subject alternative
+    /// names. False where the peer showed none.
+    #[cfg(feature = "quic")]
+    pub fn peer_is_host(&self, host: &str) -> bool {
+        let certificates = lock(&self.peer_certificates);
+        let leaf = certificates.first();
+        leaf.is_some_and(|leaf| crate::tls::names::is_for_host(leaf, host))
+    }
+
+    /// The URIs among the subject alternative names of the peer's own certificate.
+    #[cfg(feature = "quic")]
+    pub fn peer_uris(&self) -> Vec<String> {
+        let certificates = lock(&self.peer_certificates);
+        let leaf = certificates.first();
+        leaf.map(|leaf| crate::tls::names::uris(leaf))
+            .unwrap_or_default()
+    }
+
     /// Remembers the peer's certificates.
     pub fn set_peer_certificates(&self, certificates: Vec<Bytes>) {
         *lock(&self.peer_certificates) = certificates;
@@ -246,9 +292,9 @@ impl ConnectionContext {
         found.map(|registered| registered.handle.clone())
     }
 
-    /// What is counted.
+    /// What is counted; over all connections of a client since it was made.
     pub fn metrics(&self) -> &Arc<Metrics> {
-        &self.metrics
+        &self.usage.metrics
     }
 
     /// The peer announced its end (GOAWAY): requests that start from now on fail as draining.
@@ -269,17 +315,17 @@ impl ConnectionContext {
 
     /// Requests running now, over all channels.
     pub fn running_requests(&self) -> usize {
-        self.running.load(Ordering::SeqCst)
+        self.usage.running.load(Ordering::SeqCst)
     }
 
     /// Bytes of long answers that the peer does not have.
     pub fn answer_bytes(&self) -> usize {
-        self.answers.used_bytes()
+        self.usage.answers.used_bytes()
     }
 
     /// Bytes of the peer's messages that wait here or are being answered.
     pub fn held_bytes(&self) -> usize {
-        self.budget.used_bytes()
+        self.usage.budget.used_bytes()
     }
 
     /// Resolves when no request runs here and no call of ours waits for its answer.
@@ -318,7 +364,7 @@ impl ConnectionContext {
     /// and counted, as datagrams may be lost anyway.
     pub fn deliver_datagram(&self, packet: Bytes) {
         if self.try_deliver(packet).is_none() {
-            self.metrics.datagrams_dropped.increment();
+            self.usage.metrics.datagrams_dropped.increment();
         }
     }
 
@@ -378,12 +424,12 @@ impl ConnectionContext {
     }
 
     pub(crate) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+        &self.usage.budget
     }
 
     /// What long answers are charged to until the peer has them.
     pub(crate) fn answers(&self) -> &Arc<Budget> {
-        &self.answers
+        &self.usage.answers
     }
 
     /// Whether [`refuse_requests`](Self::refuse_requests) was called.
@@ -404,10 +450,6 @@ impl ConnectionContext {
         let key = self.next_key.fetch_add(1, Ordering::Relaxed) as u64;
         let mut channels = lock(&self.channels);
         channels.insert(key, Registered { handle, engine });
-        // A channel that moved on to another connection is removed there only.
-        if key % 64 == 63 {
-            channels.retain(|_, registered| registered.engine.strong_count() > 0);
-        }
         key
     }
 
@@ -417,7 +459,7 @@ impl ConnectionContext {
 
     /// Takes a place among the running requests.
     pub(crate) fn try_run(self: &Arc<Self>) -> Option<RunPermit> {
-        let before = self.running.fetch_add(1, Ordering::Relaxed);
+        let before = self.usage.running.fetch_add(1, Ordering::Relaxed);
         let permit = RunPermit(Arc::clone(self));
         (before < self.limits.max_in_flight).then_some(permit)
     }
@@ -425,13 +467,13 @@ impl ConnectionContext {
     /// Waits until a request of this length may be under way beside the others that are. The peer holds each until it
     /// is answered, and refuses what it cannot hold. Those who wait are served in order.
     pub(crate) async fn room_for_call(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
-        Self::room_in(&self.call_room, self.limits.call_room(), bytes).await
+        Self::room_in(&self.usage.call_room, self.limits.call_room(), bytes).await
     }
 
     /// Waits until bytes of this number may be written beside the others that are. The peer holds what it has of each
     /// message until it is whole, and cuts off a stream that makes it hold too much.
     pub(crate) async fn room_for_write(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
-        Self::room_in(&self.write_room, self.limits.write_room(), bytes).await
+        Self::room_in(&self.usage.write_room, self.limits.write_room(), bytes).await
     }
 
     async fn room_in(room: &Semaphore, most: usize, bytes: usize) -> Option<SemaphorePermit<'_>> {
@@ -449,10 +491,26 @@ impl ConnectionContext {
         if before == after {
             return true;
         }
-        let total = self.partial_bytes.fetch_add(after, Ordering::Relaxed) + after;
-        self.partial_bytes.fetch_sub(before, Ordering::Relaxed);
+        if let Some(share) = &self.usage.share {
+            if after < before {
+                share.give_back(before - after);
+            } else if !share.take(after - before) {
+                share.give_back(before);
+                self.usage
+                    .partial_bytes
+                    .fetch_sub(before, Ordering::Relaxed);
+                return false;
+            }
+        }
+        let total = self.usage.partial_bytes.fetch_add(after, Ordering::Relaxed) + after;
+        self.usage
+            .partial_bytes
+            .fetch_sub(before, Ordering::Relaxed);
         if after > before && total - before > self.limits.max_partial_bytes {
-            self.partial_bytes.fetch_sub(after, Ordering::Relaxed);
+            self.usage.partial_bytes.fetch_sub(after, Ordering::Relaxed);
+            if let Some(share) = &self.usage.share {
+                share.give_back(after);
+            }
             return false;
         }
         true
@@ -483,7 +541,7 @@ pub(crate) struct RunPermit(Arc<ConnectionContext>);
 
 impl Drop for RunPermit {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.0.usage.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

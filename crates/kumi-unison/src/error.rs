@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::text::Shown;
 #[cfg(feature = "quic")]
 use crate::tls::TlsError;
 use crate::typed::ValidationError;
@@ -51,7 +52,7 @@ pub enum NetworkError {
     #[error("the peer's bytes cannot be read")]
     Wire(#[source] WireError),
     /// The peer broke a rule of the channel, such as sending an event without credit. The stream is closed.
-    #[error("the peer broke the protocol: {0}")]
+    #[error("the peer broke the protocol: {}", Shown(.0))]
     Violation(String),
     /// A frame was begun and not completed in time. The stream is closed.
     #[error("a frame was not completed in time")]
@@ -92,7 +93,7 @@ pub enum NetworkError {
         maybe_executed: bool,
     },
     /// The two sides' schemas differ in their major version. Nothing was executed.
-    #[error("schema version {theirs} does not fit ours, {ours}")]
+    #[error("schema version {} does not fit ours, {ours}", Shown(theirs))]
     SchemaMismatch {
         /// Our version.
         ours: String,
@@ -103,7 +104,7 @@ pub enum NetworkError {
     #[error("the schemas differ, so typed binary is refused; use JSON")]
     TypedRefused,
     /// The two sides do not say the same of whether the channel's events may be lost. Nothing was executed.
-    #[error("the channel is {theirs} there and {ours} here")]
+    #[error("the channel is {} there and {ours} here", Shown(theirs))]
     DeliveryMismatch {
         /// What we say.
         ours: String,
@@ -128,7 +129,7 @@ pub enum NetworkError {
     #[error("the channel is closed")]
     Closed,
     /// A payload could not be encoded or decoded. Nothing was sent, or the answer could not be read.
-    #[error("payload: {0}")]
+    #[error("payload: {}", Shown(.0))]
     Codec(String),
     /// A message breaks a constraint of its schema. It was not sent, or, as an answer or event, not accepted.
     #[error("invalid message: {0}")]
@@ -140,7 +141,7 @@ pub enum NetworkError {
     #[error("transport: {0}")]
     Transport(#[from] TransportError),
     /// A connection could not be made.
-    #[error("cannot connect: {0}")]
+    #[error("cannot connect: {}", Shown(.0))]
     Connect(String),
     /// An address could not be listened on; most often it is taken. Nothing was opened.
     #[error("cannot listen on {address}: {reason}")]
@@ -160,7 +161,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() {
         "none".to_owned()
     } else {
-        names.join(", ")
+        Shown(&names.join(", ")).to_string()
     }
 }
 
@@ -313,7 +314,7 @@ impl NetworkError {
 
 /// What a handler answers when it fails.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
-#[error("{code}: {message}")]
+#[error("{}: {}", Shown(code), Shown(message))]
 pub struct RemoteError {
     /// A short name for programs, such as `room-full`.
     pub code: String,

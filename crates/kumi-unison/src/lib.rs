@@ -48,6 +48,7 @@ mod payload;
 #[cfg(feature = "quic")]
 mod quic;
 mod registry;
+mod text;
 #[cfg(feature = "quic")]
 mod tls;
 pub mod typed;
@@ -82,7 +83,8 @@ pub use registry::{ChannelHandler, ChannelRegistry, ChannelSpec, LegacyHandler, 
 #[cfg(feature = "quic")]
 pub use tls::{ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError, TrustStore};
 pub use typed::{
-    Call, EventStream, Json, Message, Problem, StreamItem, Timestamp, TypedChannel, ValidationError,
+    Call, EventStream, Json, Message, Problem, StreamItem, Timestamp, TypedChannel,
+    ValidationError, open_channels,
 };
 pub use wire::{
     ALPN, ArchivedProtocolMessage, COMPRESSION_SAMPLE, COMPRESSION_THRESHOLD, Codec, ContentType,

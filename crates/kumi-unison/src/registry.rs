@@ -161,6 +161,12 @@ impl ChannelSpec {
         self
     }
 
+    /// Whether long messages of the server are compressed; see [`ChannelOptions::compression`].
+    pub fn compression(mut self, compression: bool) -> Self {
+        self.options = self.options.compression(compression);
+        self
+    }
+
     /// The status it begins with.
     pub fn status(mut self, status: ChannelStatus) -> Self {
         self.status = status;

@@ -12,7 +12,9 @@ use super::Reader;
 use super::declaration::Types;
 use crate::document::Node;
 use crate::limits::MAX_MEMBERS;
-use crate::model::{At, Channel, Delivery, Event, Lifetime, Message, Protocol, Request, Side};
+use crate::model::{
+    At, Channel, Compression, Delivery, Event, Lifetime, Message, Overflow, Protocol, Request, Side,
+};
 use crate::names;
 use crate::source::{Span, Spanned};
 
@@ -29,21 +31,40 @@ const DELIVERIES: &[(&str, Delivery)] = &[
     ("reliable", Delivery::Reliable),
     ("unreliable", Delivery::Unreliable),
 ];
+const COMPRESSIONS: &[(&str, Compression)] =
+    &[("auto", Compression::Auto), ("off", Compression::Off)];
+const OVERFLOWS: &[(&str, Overflow)] = &[
+    ("drop-oldest", Overflow::DropOldest),
+    ("wait", Overflow::Wait),
+    ("close", Overflow::Close),
+];
 
 impl Reader {
     pub(super) fn channel(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) {
-        let properties = self.properties(node, &["from", "lifetime", "delivery", "description"]);
+        let known = [
+            "from",
+            "lifetime",
+            "delivery",
+            "compression",
+            "overflow",
+            "description",
+        ];
+        let properties = self.properties(node, &known);
         let from = self
             .choice(&properties, "from", SIDES)
             .unwrap_or(Side::Client);
         let lifetime = self.choice(&properties, "lifetime", LIFETIMES);
         let delivery = self.choice(&properties, "delivery", DELIVERIES);
+        let compression = self.choice(&properties, "compression", COMPRESSIONS);
+        let overflow = self.choice(&properties, "overflow", OVERFLOWS);
         let name = self.name_argument(node, "channel", "\"rooms\" from=\"client\"");
         let mut channel = Channel {
             name: String::new(),
             from,
             lifetime: lifetime.unwrap_or(Lifetime::Persistent),
             delivery: delivery.unwrap_or(Delivery::Reliable),
+            compression: compression.unwrap_or(Compression::Auto),
+            overflow: overflow.unwrap_or(Overflow::DropOldest),
             description: self.text(&properties, "description").map(|text| text.value),
             requests: Vec::new(),
             events: Vec::new(),
@@ -95,6 +116,8 @@ impl Reader {
             from: Side::Client,
             lifetime: Lifetime::Transient,
             delivery: Delivery::Reliable,
+            compression: Compression::Auto,
+            overflow: Overflow::DropOldest,
             description: self.text(&properties, "description").map(|text| text.value),
             requests: Vec::new(),
             events: Vec::new(),

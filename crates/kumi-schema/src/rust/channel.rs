@@ -3,7 +3,7 @@
 
 use super::{Code, bytes, text};
 use crate::hash::channel_hash;
-use crate::model::{Channel, Delivery, Event, Lifetime, Request, Side};
+use crate::model::{Channel, Compression, Delivery, Event, Lifetime, Overflow, Request, Side};
 use crate::names::{pascal_case, rust_identifier, shouting_case, snake_case, type_identifier};
 
 /// Names that come from a schema may look like conventions they do not follow, such as `from_room`.
@@ -58,9 +58,22 @@ impl Code<'_> {
             Delivery::Unreliable => "Unreliable",
         };
         let protocol = shouting_case(&self.protocol.name);
+        let policy = match channel.overflow {
+            Overflow::DropOldest => "DropOldest",
+            Overflow::Wait => "Wait",
+            Overflow::Close => "Close",
+        };
+        let policy = match channel.events.is_empty() {
+            true => String::new(),
+            false => format!(".event_policy({rt}::EventPolicy::{policy})"),
+        };
+        let compression = match channel.compression {
+            Compression::Auto => "",
+            Compression::Off => ".compression(false)",
+        };
         let settings = format!(
             ".direction({rt}::ChannelDirection::{direction}).lifetime({rt}::Lifetime::{lifetime})\
-             .delivery({rt}::Delivery::{delivery})\
+             .delivery({rt}::Delivery::{delivery}){policy}{compression}\
              .schema({rt}::SchemaId::new({shouting}_CHANNEL_HASH, {protocol}_PROTOCOL_VERSION))"
         );
         self.doc(&[&format!(

@@ -298,7 +298,7 @@ impl Code<'_> {
         )]);
         self.line(format_args!("pub trait {name}ConnectionBuilder {{"));
         self.doc(&[
-            "Opens every channel, one after the other, and waits until the server has agreed to each.",
+            "Opens every channel at once, in one round trip, and waits until the server has agreed to each.",
             "Fails, with none left open, when one of them is refused.",
         ]);
         self.line(format_args!(
@@ -308,18 +308,19 @@ impl Code<'_> {
         self.line(format_args!(
             "impl {name}ConnectionBuilder for {name}QuicConnection {{"
         ));
+        let list = |item: &dyn Fn(&Channel) -> String| {
+            let items: Vec<String> = protocol.channels.iter().map(item).collect();
+            items.join(", ")
+        };
+        let fields = list(&|channel| rust_identifier(&channel.name));
+        let opened = list(&|channel| {
+            let (name, options) = (super::text(&channel.name), snake_case(&channel.name));
+            format!("({name}, {options}_options())")
+        });
         self.line(format_args!(
-            "async fn build<C: {rt}::ChannelSource + ?Sized>(client: &C) -> {result}<Self, {rt}::NetworkError> {{ Ok(Self {{"
+            "async fn build<C: {rt}::ChannelSource + ?Sized>(client: &C) -> {result}<Self, {rt}::NetworkError> {{ \
+             let [{fields}] = {rt}::open_channels(client, [{opened}]).await?; Ok(Self {{ {fields} }}) }} }}"
         ));
-        for channel in &protocol.channels {
-            self.line(format_args!(
-                "{}: client.open_channel({}, {}_options()).await?,",
-                rust_identifier(&channel.name),
-                super::text(&channel.name),
-                snake_case(&channel.name),
-            ));
-        }
-        self.line(format_args!("}}) }} }}"));
     }
 }
 

@@ -2023,6 +2023,7 @@ pub fn main_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(MAIN_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -2035,6 +2036,7 @@ pub fn main_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(MAIN_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -2477,6 +2479,7 @@ pub fn callbacks_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(
                 CALLBACKS_CHANNEL_HASH,
@@ -2492,6 +2495,7 @@ pub fn callbacks_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(
                 CALLBACKS_CHANNEL_HASH,
@@ -2777,6 +2781,7 @@ pub fn peers_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Transient)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(PEERS_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -2789,6 +2794,7 @@ pub fn peers_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Transient)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(PEERS_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -3144,6 +3150,7 @@ pub fn ticks_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Unreliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(TICKS_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -3156,6 +3163,7 @@ pub fn ticks_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Unreliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(TICKS_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION),
         )
@@ -3395,6 +3403,7 @@ pub fn upload_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(
                 UPLOAD_CHANNEL_HASH,
@@ -3410,6 +3419,7 @@ pub fn upload_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(
                 UPLOAD_CHANNEL_HASH,
@@ -3902,6 +3912,7 @@ pub fn old_talk_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_TALK_CHANNEL_HASH,
@@ -3917,6 +3928,7 @@ pub fn old_talk_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_TALK_CHANNEL_HASH,
@@ -4187,6 +4199,7 @@ pub fn old_both_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_BOTH_CHANNEL_HASH,
@@ -4202,6 +4215,7 @@ pub fn old_both_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(
                 OLD_BOTH_CHANNEL_HASH,
@@ -5266,7 +5280,7 @@ impl EverythingQuicConnection {
 /// Opens every channel of protocol `everything`.
 #[allow(dead_code, unreachable_pub)]
 pub trait EverythingConnectionBuilder {
-    /// Opens every channel, one after the other, and waits until the server has agreed to each.
+    /// Opens every channel at once, in one round trip, and waits until the server has agreed to each.
     ///
     /// Fails, with none left open, when one of them is refused.
     fn build<C: ::kumi_unison::ChannelSource + ?Sized>(
@@ -5283,18 +5297,32 @@ impl EverythingConnectionBuilder for EverythingQuicConnection {
     async fn build<C: ::kumi_unison::ChannelSource + ?Sized>(
         client: &C,
     ) -> ::core::result::Result<Self, ::kumi_unison::NetworkError> {
+        let [main, callbacks, peers, ticks, upload, old_query, old_talk, old_both,
+        user_service] = ::kumi_unison::open_channels(
+                client,
+                [
+                    ("main", main_options()),
+                    ("callbacks", callbacks_options()),
+                    ("peers", peers_options()),
+                    ("ticks", ticks_options()),
+                    ("upload", upload_options()),
+                    ("old-query", old_query_options()),
+                    ("old-talk", old_talk_options()),
+                    ("old-both", old_both_options()),
+                    ("UserService", user_service_options()),
+                ],
+            )
+            .await?;
         Ok(Self {
-            main: client.open_channel("main", main_options()).await?,
-            callbacks: client.open_channel("callbacks", callbacks_options()).await?,
-            peers: client.open_channel("peers", peers_options()).await?,
-            ticks: client.open_channel("ticks", ticks_options()).await?,
-            upload: client.open_channel("upload", upload_options()).await?,
-            old_query: client.open_channel("old-query", old_query_options()).await?,
-            old_talk: client.open_channel("old-talk", old_talk_options()).await?,
-            old_both: client.open_channel("old-both", old_both_options()).await?,
-            user_service: client
-                .open_channel("UserService", user_service_options())
-                .await?,
+            main,
+            callbacks,
+            peers,
+            ticks,
+            upload,
+            old_query,
+            old_talk,
+            old_both,
+            user_service,
         })
     }
 }

@@ -1678,6 +1678,7 @@ pub fn delete_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(DELETE_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -1688,6 +1689,7 @@ pub fn delete_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(DELETE_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -2139,6 +2141,7 @@ pub fn new_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(NEW_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -2149,6 +2152,7 @@ pub fn new_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(NEW_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -2477,6 +2481,7 @@ pub fn opened_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(OPENED_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -2487,6 +2492,7 @@ pub fn opened_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(OPENED_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -2724,6 +2730,7 @@ pub fn error_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(ERROR_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -2734,6 +2741,7 @@ pub fn error_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(ERROR_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -3225,6 +3233,7 @@ pub fn static_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Unreliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(STATIC_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -3235,6 +3244,7 @@ pub fn static_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Unreliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(STATIC_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -3464,6 +3474,7 @@ pub fn channel0_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(CHANNEL0_CHANNEL_HASH, ODD_PROTOCOL_VERSION),
         )
@@ -3476,6 +3487,7 @@ pub fn channel0_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(CHANNEL0_CHANNEL_HASH, ODD_PROTOCOL_VERSION),
         )
@@ -3743,6 +3755,7 @@ pub fn odd_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(ODD_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -3753,6 +3766,7 @@ pub fn odd_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(ODD_CHANNEL_HASH, ODD_PROTOCOL_VERSION))
 }
 
@@ -4499,7 +4513,7 @@ impl OddQuicConnection {
 /// Opens every channel of protocol `odd`.
 #[allow(dead_code, unreachable_pub)]
 pub trait OddConnectionBuilder {
-    /// Opens every channel, one after the other, and waits until the server has agreed to each.
+    /// Opens every channel at once, in one round trip, and waits until the server has agreed to each.
     ///
     /// Fails, with none left open, when one of them is refused.
     fn build<C: ::kumi_unison::ChannelSource + ?Sized>(
@@ -4513,15 +4527,29 @@ impl OddConnectionBuilder for OddQuicConnection {
     async fn build<C: ::kumi_unison::ChannelSource + ?Sized>(
         client: &C,
     ) -> ::core::result::Result<Self, ::kumi_unison::NetworkError> {
+        let [delete, new, opened, error, import, r#static, channel0, odd] = ::kumi_unison::open_channels(
+                client,
+                [
+                    ("delete", delete_options()),
+                    ("new", new_options()),
+                    ("opened", opened_options()),
+                    ("error", error_options()),
+                    ("import", import_options()),
+                    ("static", static_options()),
+                    ("channel0", channel0_options()),
+                    ("odd", odd_options()),
+                ],
+            )
+            .await?;
         Ok(Self {
-            delete: client.open_channel("delete", delete_options()).await?,
-            new: client.open_channel("new", new_options()).await?,
-            opened: client.open_channel("opened", opened_options()).await?,
-            error: client.open_channel("error", error_options()).await?,
-            import: client.open_channel("import", import_options()).await?,
-            r#static: client.open_channel("static", static_options()).await?,
-            channel0: client.open_channel("channel0", channel0_options()).await?,
-            odd: client.open_channel("odd", odd_options()).await?,
+            delete,
+            new,
+            opened,
+            error,
+            import,
+            r#static,
+            channel0,
+            odd,
         })
     }
 }

@@ -2641,6 +2641,7 @@ pub fn a_b_c_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(A_B_C_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -2653,6 +2654,7 @@ pub fn a_b_c_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(A_B_C_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -3141,6 +3143,7 @@ pub fn quiet_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Transient)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(QUIET_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -3153,6 +3156,7 @@ pub fn quiet_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Transient)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(QUIET_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -3392,6 +3396,7 @@ pub fn loud_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Unreliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(LOUD_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -3404,6 +3409,7 @@ pub fn loud_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Unreliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(LOUD_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -3717,6 +3723,7 @@ pub fn mixed_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(MIXED_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -3729,6 +3736,7 @@ pub fn mixed_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(MIXED_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -4113,6 +4121,7 @@ pub fn one_way_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(ONE_WAY_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -4125,6 +4134,7 @@ pub fn one_way_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::Bidirectional)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(
             ::kumi_unison::SchemaId::new(ONE_WAY_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -5481,7 +5491,7 @@ impl UnusualQuicConnection {
 /// Opens every channel of protocol `unusual`.
 #[allow(dead_code, unreachable_pub)]
 pub trait UnusualConnectionBuilder {
-    /// Opens every channel, one after the other, and waits until the server has agreed to each.
+    /// Opens every channel at once, in one round trip, and waits until the server has agreed to each.
     ///
     /// Fails, with none left open, when one of them is refused.
     fn build<C: ::kumi_unison::ChannelSource + ?Sized>(
@@ -5495,14 +5505,27 @@ impl UnusualConnectionBuilder for UnusualQuicConnection {
     async fn build<C: ::kumi_unison::ChannelSource + ?Sized>(
         client: &C,
     ) -> Result<Self, ::kumi_unison::NetworkError> {
+        let [a_b_c, quiet, loud, mixed, one_way, pair, old_service] = ::kumi_unison::open_channels(
+                client,
+                [
+                    ("a.b-c", a_b_c_options()),
+                    ("quiet", quiet_options()),
+                    ("loud", loud_options()),
+                    ("mixed", mixed_options()),
+                    ("one_way", one_way_options()),
+                    ("pair", pair_options()),
+                    ("Old.Service", old_service_options()),
+                ],
+            )
+            .await?;
         Ok(Self {
-            a_b_c: client.open_channel("a.b-c", a_b_c_options()).await?,
-            quiet: client.open_channel("quiet", quiet_options()).await?,
-            loud: client.open_channel("loud", loud_options()).await?,
-            mixed: client.open_channel("mixed", mixed_options()).await?,
-            one_way: client.open_channel("one_way", one_way_options()).await?,
-            pair: client.open_channel("pair", pair_options()).await?,
-            old_service: client.open_channel("Old.Service", old_service_options()).await?,
+            a_b_c,
+            quiet,
+            loud,
+            mixed,
+            one_way,
+            pair,
+            old_service,
         })
     }
 }

@@ -26,7 +26,7 @@ use crate::core::{
 };
 use crate::error::NetworkError;
 use crate::payload::Payload;
-use crate::wire::{Prepared, ProtocolMessage};
+use crate::wire::{Codec, Prepared, ProtocolMessage};
 
 /// Requests that try again when there is room: enough to fill a write, too few to be a herd.
 const SLOT_LISTENERS: usize = 64;
@@ -36,6 +36,8 @@ pub(crate) struct Engine {
     core: Mutex<Core>,
     pub(super) context: Arc<ConnectionContext>,
     pub(super) options: ChannelOptions,
+    /// Compresses long messages, unless the channel's options say not to.
+    codec: Arc<Codec>,
     /// Ids of our requests on this channel, openings included.
     next_id: AtomicU64,
     /// Requests that found no room.
@@ -49,7 +51,8 @@ pub(crate) struct Engine {
     state: Notify,
     service: Mutex<Option<Arc<dyn Service>>>,
     handle: OnceLock<Weak<Handle>>,
-    key: OnceLock<u64>,
+    /// The connection that lists the channel, and its number there.
+    listed: Mutex<Option<(Arc<ConnectionContext>, u64)>>,
     stream_id: AtomicU64,
     /// The stream and the connection that carry it now.
     carrier: Mutex<Carrier>,
@@ -112,6 +115,11 @@ impl std::fmt::Debug for Engine {
     }
 }
 
+/// A call that waited for a connection and never left.
+pub(super) const NOT_SENT: NetworkError = NetworkError::ConnectionLost {
+    maybe_executed: false,
+};
+
 /// Tokio's clock, so that tests can pause it.
 pub(super) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
@@ -132,7 +140,7 @@ impl Engine {
         context: &Arc<ConnectionContext>,
     ) -> Result<Arc<Self>, NetworkError> {
         let settings = options.settings(options.is_persistent(), context.budget());
-        let codec = Arc::clone(context.codec());
+        let codec = options.codec(context);
         let core = Core::opener(settings, name, 1, stream_id, codec, wall())?;
         Ok(Self::new(core, stream_id, 2, options, context, None))
     }
@@ -145,7 +153,7 @@ impl Engine {
         context: &Arc<ConnectionContext>,
         whole: Option<Arc<Engine>>,
     ) -> Result<Arc<Self>, NetworkError> {
-        let codec = Arc::clone(context.codec());
+        let codec = options.codec(context);
         let settings = options.settings(false, context.budget());
         let core = Core::acceptor(
             settings,
@@ -181,6 +189,7 @@ impl Engine {
         let engine = Arc::new(Self {
             core: Mutex::new(core),
             context: Arc::clone(context),
+            codec: options.codec(context),
             next_id: AtomicU64::new(next_id),
             slots: Gate::new(SLOT_LISTENERS),
             credits: Gate::new(1),
@@ -189,7 +198,7 @@ impl Engine {
             state: Notify::new(),
             service: Mutex::new(None),
             handle: OnceLock::new(),
-            key: OnceLock::new(),
+            listed: Mutex::new(None),
             stream_id: AtomicU64::new(stream_id),
             carrier: Mutex::new(Carrier {
                 context: Arc::clone(context),
@@ -200,8 +209,7 @@ impl Engine {
             datagrams: Mutex::new(None),
             options,
         });
-        let key = context.register_channel(handle, Arc::downgrade(&engine));
-        let _ = engine.key.set(key);
+        engine.list_in(context, handle);
         context.metrics().channels_opened.increment();
         if context.is_draining() {
             engine.drain_there();
@@ -225,6 +233,7 @@ impl Engine {
         let handle = Arc::new(Handle {
             engine: Arc::clone(self),
             moving: Mutex::new(moving),
+            kept: OnceLock::new(),
         });
         let _ = self.handle.set(Arc::downgrade(&handle));
         UnisonChannel { handle }
@@ -358,7 +367,7 @@ impl Engine {
         let mut prepared = if outgoing.is_long() {
             // Those in line try often, and preparing takes a while.
             self.lock().check_start(call.payload.content_type)?;
-            Some(outgoing.prepare(self.context.codec())?)
+            Some(outgoing.prepare(&self.codec)?)
         } else {
             None
         };
@@ -366,17 +375,19 @@ impl Engine {
             .0
     }
 
+    /// Waits for room, or for the next connection. The call has not left as long as this waits.
     async fn start_when_possible(&self, call: &NewCall<'_>) -> Result<(), NetworkError> {
         let line = self.slots.wait(|| self.start(now(), call));
         let deadline = tokio::time::Instant::from_std(call.deadline);
         match tokio::time::timeout_at(deadline, line).await {
+            Ok(Err(NetworkError::Deadline)) | Err(_) if self.is_lost() => Err(NOT_SENT),
             Ok(result) => result,
             Err(_) => Err(NetworkError::Deadline),
         }
     }
 
     /// Whether there is no connection at the moment.
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         matches!(self.lock().phase(), Phase::Lost)
     }
 
@@ -433,7 +444,7 @@ impl Engine {
     ) -> Result<(), Refused> {
         let message = event_message(method, payload);
         if message.is_long() && prepared.is_none() && self.lock().wants_event(payload.bytes.len()) {
-            *prepared = Some(message.prepare(self.context.codec())?);
+            *prepared = Some(message.prepare(&self.codec)?);
         }
         let now = now();
         self.step_here(|core, effects| core.send_event(now, method, payload, prepared, effects))
@@ -531,9 +542,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        if let Some(key) = self.key.get() {
-            self.context.remove_channel(*key);
-        }
+        self.unlist();
         let Carrier { context, stream_id } = self.carrier();
         context.forget_stream(stream_id, std::ptr::from_ref(self));
     }

@@ -12,9 +12,10 @@ mod service;
 mod stream;
 mod transport;
 
+use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,7 @@ pub(crate) use accept::{
     Accepted, First, Spoiled, answer_framed, answer_unframed, first_message, refuse, say_why,
 };
 pub(crate) use engine::Engine;
+use engine::NOT_SENT;
 pub use events::EventReceiver;
 pub use options::{
     CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT, DEFAULT_MAX_IN_FLIGHT,
@@ -59,6 +61,8 @@ pub(crate) struct Handle {
     engine: Arc<Engine>,
     /// On a stream for one call, what moves its bytes, until the call takes it.
     moving: Mutex<Option<BoxFuture<'static, ()>>>,
+    /// The client whose connection carries it: a channel in use keeps its connection.
+    kept: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl std::fmt::Debug for Handle {
@@ -203,6 +207,9 @@ impl UnisonChannel {
         let own_stream = options.own_stream || payload.bytes.len() >= OWN_STREAM_BYTES;
         let opener = engine.options.opener.as_ref().filter(|_| own_stream);
         loop {
+            if options.fail_fast && engine.is_lost() {
+                return Err(NOT_SENT);
+            }
             let carrier = opener.map(|opener| (opener, engine.carrier()));
             let result = match &carrier {
                 Some((opener, carrier)) => {
@@ -219,6 +226,7 @@ impl UnisonChannel {
                 (Err(NetworkError::ConnectionLost { maybe_executed }), carrier)
                     if engine.options.is_persistent()
                         && (options.idempotent || !maybe_executed)
+                        && !options.fail_fast
                         && now < deadline
                         && !self.is_ended() =>
                 {
@@ -235,6 +243,11 @@ impl UnisonChannel {
         }
     }
 
+    /// Keeps something for as long as the application keeps the channel.
+    pub(crate) fn keep(&self, kept: Arc<dyn Any + Send + Sync>) {
+        let _ = self.handle.kept.set(kept);
+    }
+
     /// One call of this channel on a stream of its own. It ends with the channel, as the others do.
     async fn call_on_part(
         &self,
@@ -246,7 +259,10 @@ impl UnisonChannel {
         let until = tokio::time::Instant::from_std(deadline);
         let call = async {
             let Ok(opened) = tokio::time::timeout_at(until, opened).await else {
-                return Err(NetworkError::Deadline);
+                return Err(match self.engine().is_lost() {
+                    true => NOT_SENT,
+                    false => NetworkError::Deadline,
+                });
             };
             opened?.call_apart(method, payload, (now, deadline)).await
         };

@@ -11,6 +11,7 @@ use crate::context::ConnectionContext;
 use crate::core::{Budget, EventPolicy, Settings, Window};
 use crate::error::NetworkError;
 use crate::identity::{ChannelDirection, Delivery, Lifetime, SchemaId};
+use crate::wire::Codec;
 
 /// How long a call may take when it says nothing else.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
@@ -52,6 +53,7 @@ pub struct ChannelOptions {
     pub(crate) delivery: Delivery,
     pub(crate) policy: EventPolicy,
     pub(crate) event_patience: Duration,
+    pub(crate) compression: bool,
     pub(crate) window: Window,
     pub(crate) max_in_flight: u32,
     pub(crate) default_deadline: Duration,
@@ -72,6 +74,7 @@ impl Default for ChannelOptions {
             delivery: Delivery::Reliable,
             policy: EventPolicy::Wait,
             event_patience: DEFAULT_EVENT_PATIENCE,
+            compression: true,
             window: Window::default(),
             max_in_flight: DEFAULT_MAX_IN_FLIGHT,
             default_deadline: DEFAULT_DEADLINE,
@@ -155,6 +158,15 @@ impl ChannelOptions {
         self
     }
 
+    /// Whether messages of 2 KiB and more that we send on this channel are compressed. The length of a compressed message
+    /// depends on its content: where one message holds a secret together with text that somebody else chooses, that
+    /// length, which an observer of the network sees, can give the secret away piece by piece. Switch compression off for
+    /// such a channel, on the side that sends such messages. Default: on.
+    pub fn compression(mut self, compression: bool) -> Self {
+        self.compression = compression;
+        self
+    }
+
     /// How many events, and bytes of them, the peer may have on the way to us. Default: 256 and 1 MiB.
     pub fn event_window(mut self, events: u32, bytes: u32) -> Self {
         self.window = Window {
@@ -228,6 +240,14 @@ impl ChannelOptions {
         }
     }
 
+    /// What encodes the messages of a channel of this connection.
+    pub(crate) fn codec(&self, context: &ConnectionContext) -> Arc<Codec> {
+        match self.compression {
+            true => Arc::clone(context.codec()),
+            false => Arc::new(Codec::plain()),
+        }
+    }
+
     pub(crate) fn settings(&self, persistent: bool, budget: &Arc<Budget>) -> Settings {
         Settings {
             schema: self.schema.clone(),
@@ -250,6 +270,7 @@ pub struct CallOptions {
     pub(crate) deadline: Option<Duration>,
     pub(crate) idempotent: bool,
     pub(crate) own_stream: bool,
+    pub(crate) fail_fast: bool,
 }
 
 impl CallOptions {
@@ -267,6 +288,13 @@ impl CallOptions {
     /// Running it twice does no harm, so it may be sent again after a lost connection.
     pub fn idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
+        self
+    }
+
+    /// Fails at once with [`NetworkError::ConnectionLost`] when there is no connection, instead of waiting for the next
+    /// one until the deadline.
+    pub fn fail_fast(mut self, fail_fast: bool) -> Self {
+        self.fail_fast = fail_fast;
         self
     }
 

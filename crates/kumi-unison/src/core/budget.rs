@@ -1,28 +1,107 @@
 //! What a connection may hold: whole messages of its peer that wait or whose handlers run, and apart from them answers
 //! that are not with the peer.
 //!
-//! All channels of a connection share its budgets. They only count; whoever is refused decides what that means: a request
-//! is answered as busy, an event ends its stream, a long answer becomes a short error.
+//! All channels of a connection share its budgets. They only count; the caller that is refused decides what that means: a
+//! request is answered as busy, an event ends its stream, a long answer becomes a short error.
+//!
+//! All connections of a server's endpoint share one [`EndpointBudget`]. A connection's [`Share`] of it counts what its
+//! budgets hold together. Up to a floor this is not charged to the endpoint, so that a connection with little to hold is
+//! served however much the others hold.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
+
+/// What all connections of an endpoint may hold above their floors.
+#[derive(Debug)]
+pub(crate) struct EndpointBudget {
+    limit_bytes: i64,
+    /// May be below zero for a moment: of two changes of one connection, the second may be counted first.
+    used_bytes: AtomicI64,
+}
+
+impl EndpointBudget {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes: i64::try_from(limit_bytes).unwrap_or(i64::MAX),
+            used_bytes: AtomicI64::new(0),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn used_bytes(&self) -> i64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// What one connection holds, and the endpoint it is charged to above the floor.
+#[derive(Debug)]
+pub(crate) struct Share {
+    endpoint: Arc<EndpointBudget>,
+    floor_bytes: usize,
+    used_bytes: AtomicUsize,
+}
+
+impl Share {
+    pub(crate) fn new(endpoint: &Arc<EndpointBudget>, floor_bytes: usize) -> Arc<Self> {
+        Arc::new(Self {
+            endpoint: Arc::clone(endpoint),
+            floor_bytes,
+            used_bytes: AtomicUsize::new(0),
+        })
+    }
+
+    /// Counts more; false, and nothing changed, when the endpoint has no more.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let above = self.above_floor(before, before + bytes);
+        if above == 0 {
+            return true;
+        }
+        let used = self.endpoint.used_bytes.fetch_add(above, Ordering::Relaxed);
+        let fits = used + above <= self.endpoint.limit_bytes;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        let before = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let above = self.above_floor(before - bytes, before);
+        self.endpoint.used_bytes.fetch_sub(above, Ordering::Relaxed);
+    }
+
+    /// How much of the bytes between two counts is above the floor.
+    fn above_floor(&self, from: usize, to: usize) -> i64 {
+        let above = |count: usize| count.saturating_sub(self.floor_bytes) as i64;
+        above(to) - above(from)
+    }
+}
 
 /// Bytes that may be held, and that are.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit_bytes: usize,
+    share: Option<Arc<Share>>,
     used_bytes: AtomicUsize,
     /// Less than half of it is used again.
     eased: Notify,
 }
 
 impl Budget {
+    #[cfg(test)]
     pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self::shared(limit_bytes, None)
+    }
+
+    /// A budget that also counts against this share of an endpoint's.
+    pub(crate) fn shared(limit_bytes: usize, share: Option<Arc<Share>>) -> Self {
         Self {
             limit_bytes,
+            share,
             used_bytes: AtomicUsize::new(0),
             eased: Notify::new(),
         }
@@ -48,6 +127,9 @@ impl Budget {
 
     /// A single message is never too large, or a low limit would refuse it for ever.
     fn take(&self, bytes: usize) -> bool {
+        if self.share.as_ref().is_some_and(|share| !share.take(bytes)) {
+            return false;
+        }
         let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         let fits = before == 0 || before + bytes <= self.limit_bytes;
         if !fits {
@@ -57,6 +139,9 @@ impl Budget {
     }
 
     fn give_back(&self, bytes: usize) {
+        if let Some(share) = &self.share {
+            share.give_back(bytes);
+        }
         let half = self.limit_bytes / 2;
         let before = self.used_bytes.fetch_sub(bytes, Ordering::SeqCst);
         if before > half && before - bytes <= half {
@@ -149,6 +234,35 @@ mod tests {
         assert_eq!(budget.used_bytes(), 0);
         drop(first);
         assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[test]
+    fn connections_share_what_is_above_their_floors() {
+        let endpoint = Arc::new(EndpointBudget::new(100));
+        let connection = || Arc::new(Budget::shared(1_000, Some(Share::new(&endpoint, 10))));
+        let (greedy, modest) = (connection(), connection());
+        let first = Charge::of(&greedy, 110).expect("a floor and the endpoint");
+        assert_eq!(endpoint.used_bytes(), 100);
+        assert!(Charge::of(&greedy, 1).is_none());
+        let floor = Charge::of(&modest, 10).expect("its floor is its own");
+        assert!(Charge::of(&modest, 1).is_none());
+        drop(first);
+        assert_eq!(endpoint.used_bytes(), 0);
+        let more = Charge::of(&modest, 100).expect("the endpoint has room again");
+        drop((floor, more));
+        assert_eq!(endpoint.used_bytes(), 0);
+    }
+
+    #[test]
+    fn budgets_of_one_connection_share_its_floor() {
+        let endpoint = Arc::new(EndpointBudget::new(0));
+        let share = Share::new(&endpoint, 10);
+        let held = Arc::new(Budget::shared(1_000, Some(Arc::clone(&share))));
+        let answers = Arc::new(Budget::shared(1_000, Some(share)));
+        let first = Charge::of(&held, 6).expect("below the floor");
+        assert!(Charge::of(&answers, 5).is_none());
+        drop(first);
+        assert!(Charge::of(&answers, 5).is_some());
     }
 
     #[test]

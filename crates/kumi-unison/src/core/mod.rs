@@ -40,7 +40,7 @@ use crate::wire::{
 
 use answers::Running;
 pub(crate) use answers::{IncomingCall, answer_message, error_message};
-pub(crate) use budget::{Budget, Charge};
+pub(crate) use budget::{Budget, Charge, EndpointBudget, Share};
 use calls::Call;
 pub(crate) use calls::{NewCall, Refused};
 use events::Credits;

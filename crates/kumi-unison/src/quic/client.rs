@@ -56,7 +56,8 @@ impl Default for ClientOptions {
     }
 }
 
-/// A connection to a server that is kept up. Clones share it; when the last is dropped it is closed.
+/// A connection to a server that is kept up. Clones share it, and channels opened through it keep it: when the last of
+/// them all is dropped, it is closed. [`close`](Self::close) ends it, and its channels, at once.
 #[derive(Clone)]
 pub struct ProtocolClient {
     shared: Arc<Shared>,
@@ -203,6 +204,7 @@ impl ProtocolClient {
             let keeping = supervisor::keep(self.shared.clone(), channel.keeper());
             self.shared.keepers.spawn(keeping);
         }
+        channel.keep(self._stop.clone());
         Ok(channel)
     }
 

@@ -7,6 +7,7 @@
 //! waits no longer than that moment for them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -16,6 +17,8 @@ use tracing::Instrument;
 use super::server::Listener;
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
 use super::{CloseCode, control};
+use crate::context::Usage;
+use crate::core::Share;
 use crate::{ConnectionContext, ConnectionLimits};
 
 /// How long handlers may go on after their connection has ended.
@@ -26,14 +29,16 @@ const LINGER: Duration = Duration::from_secs(2);
 /// Serves a connection until it ends.
 pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection) {
     let limits = &listener.limits;
-    let context = ConnectionContext::with(
-        ConnectionLimits::default()
-            .max_in_flight(limits.max_in_flight)
-            .max_partial_bytes(limits.max_buffered_bytes)
-            .max_held_bytes(limits.max_buffered_bytes)
-            .first_message_timeout(limits.first_message_timeout),
-        listener.codec.clone(),
-    );
+    connection
+        .set_receive_window(limits.receive_window(listener.connections.load(Ordering::Relaxed)));
+    let connection_limits = ConnectionLimits::default()
+        .max_in_flight(limits.max_in_flight)
+        .max_partial_bytes(limits.max_buffered_bytes)
+        .max_held_bytes(limits.max_buffered_bytes)
+        .first_message_timeout(limits.first_message_timeout);
+    let share = Share::new(&listener.budget, limits.min_connection_bytes);
+    let usage = Usage::new(&connection_limits, Some(share));
+    let context = ConnectionContext::with_usage(connection_limits, listener.codec.clone(), usage);
     listener.registry.add_connection(&context);
     let peer = connection.remote_address();
     context.set_peer(peer);

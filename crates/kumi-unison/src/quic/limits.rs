@@ -51,6 +51,12 @@ pub struct ServerLimits {
     /// Bytes of a client's messages, per connection, that may be unread; and as many that may be unfinished; and as
     /// many of whole ones that wait or are being answered.
     pub max_buffered_bytes: usize,
+    /// Bytes that all connections of an endpoint may hold together, of everything that `max_buffered_bytes` limits for
+    /// each, and of answers that clients have not taken yet. What goes beyond it is refused as what goes beyond a
+    /// connection's limit: a request is answered as busy, an event or an unfinished message ends its stream.
+    pub max_total_bytes: usize,
+    /// Bytes that a connection may hold however much the others do; they do not count against `max_total_bytes`.
+    pub min_connection_bytes: usize,
     /// How long a stream may stay open without its first whole message.
     pub first_message_timeout: Duration,
     /// How long a connection may be silent.
@@ -68,10 +74,23 @@ impl Default for ServerLimits {
             max_streams: 1024,
             max_in_flight: 1024,
             max_buffered_bytes: 32 * 1024 * 1024,
+            max_total_bytes: 1024 * 1024 * 1024,
+            min_connection_bytes: 64 * 1024,
             first_message_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
             keep_alive: None,
         }
+    }
+}
+
+impl ServerLimits {
+    /// What a client may send ahead when there are this many: a quarter of what all may hold is divided between them.
+    pub(super) fn receive_window(&self, connections: usize) -> VarInt {
+        let part = self.max_total_bytes / 4 / connections.max(1);
+        let window = part
+            .max(self.min_connection_bytes)
+            .min(self.max_buffered_bytes);
+        VarInt::from_u32(u32::try_from(window).unwrap_or(u32::MAX))
     }
 }
 
@@ -149,6 +168,15 @@ mod tests {
             let socket = bind_socket(address.parse().unwrap()).unwrap();
             assert_ne!(socket.local_addr().unwrap().port(), 0);
         }
+    }
+
+    #[test]
+    fn clients_may_send_ahead_less_the_more_of_them_there_are() {
+        let limits = ServerLimits::default();
+        let window = |connections| limits.receive_window(connections).into_inner();
+        assert_eq!(window(1), 32 * 1024 * 1024);
+        assert_eq!(window(1_024), 256 * 1024);
+        assert_eq!(window(1_000_000), 64 * 1024);
     }
 
     #[test]

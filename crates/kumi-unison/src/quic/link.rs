@@ -14,6 +14,7 @@ use super::client::ClientOptions;
 use super::control::ClientControl;
 use super::limits::{bind_socket, endpoint_config, transport_config};
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
+use crate::context::Usage;
 use crate::tls::Attempt;
 use crate::{
     ChannelOptions, ClientTls, Codec, ConnectionContext, ConnectionLimits, NetworkError,
@@ -79,11 +80,19 @@ pub(super) struct Dialer {
     answered: Mutex<Option<SocketAddr>>,
     /// Kept over all connections, with the memory its compressor has.
     codec: Arc<Codec>,
+    /// What all connections hold and count together.
+    limits: ConnectionLimits,
+    usage: Arc<Usage>,
 }
 
 impl Dialer {
     pub(super) fn new(target: Target, tls: ClientTls, options: ClientOptions) -> Dialer {
+        let limits = ConnectionLimits::default()
+            .max_partial_bytes(options.max_buffered_bytes)
+            .max_held_bytes(options.max_buffered_bytes);
         Dialer {
+            limits,
+            usage: Usage::new(&limits, None),
             target,
             tls,
             options,
@@ -188,10 +197,8 @@ impl Dialer {
             }
         })?;
         closing.keep();
-        let limits = ConnectionLimits::default()
-            .max_partial_bytes(self.options.max_buffered_bytes)
-            .max_held_bytes(self.options.max_buffered_bytes);
-        let context = ConnectionContext::with(limits, self.codec.clone());
+        let (codec, usage) = (self.codec.clone(), self.usage.clone());
+        let context = ConnectionContext::with_usage(self.limits, codec, usage);
         context.set_peer(address);
         context.set_peer_certificates(peer_certificates(&connection));
         context.set_identity(identity);

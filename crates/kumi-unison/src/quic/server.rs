@@ -13,6 +13,7 @@ use super::address::{Target, any_local};
 use super::limits::{ServerLimits, bind_socket, transport_config};
 use super::reset::server_endpoint_config;
 use super::{ClientOptions, CloseCode, ProtocolClient, accept};
+use crate::core::EndpointBudget;
 use crate::{
     ChannelHandler, ChannelRegistry, ChannelSpec, ChannelStatus, ClientTls, Codec, LegacyHandler,
     NetworkError, ServerIdentity, ServerTls,
@@ -131,19 +132,7 @@ impl ProtocolServer {
         address: SocketAddr,
         tls: &ServerTls,
     ) -> Result<ServerHandle, NetworkError> {
-        let limits = &self.limits;
-        let mut config = ServerConfig::with_crypto(tls.quic_config()?);
-        config
-            .transport_config(Arc::new(transport_config(
-                limits.max_streams,
-                limits.max_buffered_bytes,
-                limits.idle_timeout,
-                limits.keep_alive,
-            )))
-            .migration(true)
-            .max_incoming(MAX_INCOMING)
-            .incoming_buffer_size(INCOMING_BYTES_EACH)
-            .incoming_buffer_size_total(INCOMING_BYTES_TOTAL);
+        let config = server_config(&self.limits, tls)?;
         let cannot = |error: std::io::Error| NetworkError::Listen {
             address: address.to_string(),
             reason: error.to_string(),
@@ -164,6 +153,7 @@ impl ProtocolServer {
             registry: self.registry.clone(),
             limits: self.limits.clone(),
             codec: Arc::new(Codec::new()),
+            budget: Arc::new(EndpointBudget::new(self.limits.max_total_bytes)),
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
             connections: AtomicUsize::new(0),
@@ -179,6 +169,23 @@ impl ProtocolServer {
     }
 }
 
+/// QUIC as a server with these limits and this certificate runs it.
+fn server_config(limits: &ServerLimits, tls: &ServerTls) -> Result<ServerConfig, NetworkError> {
+    let mut config = ServerConfig::with_crypto(tls.quic_config()?);
+    config
+        .transport_config(Arc::new(transport_config(
+            limits.max_streams,
+            limits.max_buffered_bytes,
+            limits.idle_timeout,
+            limits.keep_alive,
+        )))
+        .migration(true)
+        .max_incoming(MAX_INCOMING)
+        .incoming_buffer_size(INCOMING_BYTES_EACH)
+        .incoming_buffer_size_total(INCOMING_BYTES_TOTAL);
+    Ok(config)
+}
+
 /// What the tasks of one endpoint share.
 pub(super) struct Listener {
     pub(super) endpoint: Endpoint,
@@ -188,6 +195,8 @@ pub(super) struct Listener {
     pub(super) limits: ServerLimits,
     /// Shared by all connections, with the memory its compressor has.
     pub(super) codec: Arc<Codec>,
+    /// What all connections may hold together.
+    pub(super) budget: Arc<EndpointBudget>,
     /// Fires when what has begun is to be finished and nothing else begun.
     pub(super) drain: CancellationToken,
     /// Fires when everything is to end now.
@@ -213,6 +222,14 @@ impl ServerHandle {
     /// Clients connected now.
     pub fn connections(&self) -> usize {
         self.listener.connections.load(Ordering::Relaxed)
+    }
+
+    /// Replaces the certificate that is shown, and the decision which clients are let in. Connections that are open stay as
+    /// they are; new ones get the new certificate.
+    pub fn set_tls(&self, tls: &ServerTls) -> Result<(), NetworkError> {
+        let config = server_config(&self.listener.limits, tls)?;
+        self.listener.endpoint.set_server_config(Some(config));
+        Ok(())
     }
 
     /// Connects to another server from this one's socket, so that both are known by one address. It ends with this

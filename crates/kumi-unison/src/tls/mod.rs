@@ -13,6 +13,7 @@ mod cluster;
 mod credentials;
 mod error;
 mod fingerprint;
+pub(crate) mod names;
 mod server;
 mod trust_store;
 mod verify;

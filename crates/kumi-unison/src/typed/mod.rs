@@ -17,11 +17,27 @@ pub use check::{Problem, ValidationError};
 pub use service::{Call, answer, event_named, next_event, run_beside};
 pub use values::{Json, Timestamp};
 
+use crate::channel::{ChannelOptions, UnisonChannel};
 use crate::error::NetworkError;
+use crate::memory::ChannelSource;
 use crate::payload::{Payload, TypedPayload};
 use crate::wire::ContentType;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// Opens several channels at once, in one round trip. Fails, with none left open, when one of them is refused.
+///
+/// # Errors
+/// Of the first channel that could not be opened.
+pub async fn open_channels<const N: usize, C: ChannelSource + ?Sized>(
+    client: &C,
+    channels: [(&str, ChannelOptions); N],
+) -> Result<[UnisonChannel; N], NetworkError> {
+    let opening = channels.map(|(name, options)| client.open_channel(name, options));
+    let opened = futures_util::future::try_join_all(opening).await?;
+    // As many as there were names; an error would be a defect of `try_join_all`.
+    <[UnisonChannel; N]>::try_from(opened).map_err(|_| NetworkError::Closed)
+}
 
 /// A message of a schema.
 pub trait Message: Serialize + DeserializeOwned + TypedPayload + Send + Sync + 'static {

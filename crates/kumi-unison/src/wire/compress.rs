@@ -35,9 +35,18 @@ const UNFOLD_STEP: usize = 64 * 1024;
 const WINDOW_LOG_MAX: u32 = 23;
 
 /// Compressors and the decision whether to use them. One is shared by all channels of an endpoint.
-#[derive(Default)]
 pub struct Codec {
+    compresses: bool,
     idle: Mutex<Vec<Compressor<'static>>>,
+}
+
+impl Default for Codec {
+    fn default() -> Self {
+        Self {
+            compresses: true,
+            idle: Mutex::default(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Codec {
@@ -52,11 +61,19 @@ impl Codec {
         Self::default()
     }
 
+    /// A codec that compresses nothing.
+    pub(crate) fn plain() -> Self {
+        Self {
+            compresses: false,
+            ..Self::default()
+        }
+    }
+
     /// The payload compressed, if its length asks for it and compressing it is worth the while. The payload is given
     /// in pieces (what precedes, the bulk, what follows), because its bulk is sent without being copied otherwise.
     pub(crate) fn compress(&self, pieces: [&[u8]; 3]) -> Result<Option<Vec<u8>>, WireError> {
         let len: usize = pieces.iter().map(|piece| piece.len()).sum();
-        if len < COMPRESSION_THRESHOLD {
+        if len < COMPRESSION_THRESHOLD || !self.compresses {
             return Ok(None);
         }
         if sample_of(pieces[1]).is_some_and(is_noise) {

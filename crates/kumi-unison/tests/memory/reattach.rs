@@ -142,7 +142,10 @@ async fn calls_and_events_made_without_a_stream_wait_for_the_next() {
     assert!(channel.lost().await);
     let options = CallOptions::new().deadline(Duration::from_secs(1));
     let short = channel.call("m", Payload::json(&1).unwrap(), options).await;
-    assert_eq!(short, Err(NetworkError::Deadline));
+    let lost = NetworkError::ConnectionLost {
+        maybe_executed: false,
+    };
+    assert_eq!(short, Err(lost), "it never left");
     let waiting = tokio::spawn({
         let channel = channel.clone();
         async move {

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kumi_unison::{
-    CallOptions, ClientOptions, Codec, ContentType, IncomingRequest, PacketType, Payload,
-    ProtocolClient, ProtocolMessage, RemoteError, ServerLimits, ServiceHandler, encode_frame,
+    CallOptions, ChannelOptions, ClientOptions, Codec, ContentType, IncomingRequest, NetworkError,
+    PacketType, Payload, ProtocolClient, ProtocolMessage, RemoteError, ServerLimits,
+    ServiceHandler, encode_frame,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::lab::{Lab, options, within};
+use crate::proxy::Proxy;
 use crate::raw::RawClient;
 
 #[tokio::test]
@@ -54,6 +56,75 @@ async fn a_connection_counts_until_its_last_handler_is_done() {
     })
     .await;
     lab.client().await;
+}
+
+#[tokio::test]
+async fn what_one_client_holds_leaves_others_their_floor() {
+    const LARGE: usize = 200 * 1024;
+    const LARGE_CALLS: usize = 12;
+    let limits = ServerLimits {
+        max_total_bytes: 1024 * 1024,
+        ..ServerLimits::default()
+    };
+    let lab = Lab::with(limits, |_| {});
+    let payload = |bytes: usize| {
+        let mut payload = vec![0; bytes];
+        fastrand::Rng::with_seed(5).fill(&mut payload);
+        Payload::bytes(payload)
+    };
+    let greedy = lab.client().await;
+    let channel = within(greedy.open_channel("echo")).await.unwrap();
+    let calls = (0..LARGE_CALLS).map(|_| {
+        let channel = channel.clone();
+        let call = async move {
+            channel
+                .call("gate", payload(LARGE), CallOptions::new())
+                .await
+        };
+        tokio::spawn(call)
+    });
+    let calls: Vec<_> = calls.collect();
+    // One of them is refused, although the connection's own limit is 32 MiB.
+    let refused = async {
+        while !calls.iter().any(|call| call.is_finished()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(refused).await;
+    assert!(lab.echo.ran() < LARGE_CALLS as u64);
+
+    let modest = lab.client().await;
+    let channel = within(modest.open_channel("echo")).await.unwrap();
+    let small = channel.call("echo", payload(32 * 1024), CallOptions::new());
+    assert_eq!(within(small).await.unwrap().bytes.len(), 32 * 1024);
+
+    lab.echo.gate.add_permits(LARGE_CALLS);
+    within(futures_util::future::join_all(calls)).await;
+    within(greedy.close()).await;
+    let large = channel.call("echo", payload(LARGE), CallOptions::new());
+    assert_eq!(within(large).await.unwrap().bytes.len(), LARGE);
+}
+
+#[tokio::test]
+async fn a_channel_without_compression_sends_what_it_was_given() {
+    const BYTES: usize = 200_000;
+    let lab = Lab::start();
+    let proxy = Proxy::start(lab.address(), 1).await;
+    let client = lab.client_at(proxy.address()).await;
+    let mut packets = Vec::new();
+    for compression in [true, false] {
+        let options = ChannelOptions::new().compression(compression);
+        let channel = within(client.open_channel_with("echo", options))
+            .await
+            .unwrap();
+        let before = proxy.counts().forwarded;
+        let call = channel.call("fail", Payload::bytes(vec![7; BYTES]), CallOptions::new());
+        assert!(matches!(within(call).await, Err(NetworkError::Remote(_))));
+        packets.push(proxy.counts().forwarded - before);
+    }
+    // No datagram is longer than 6,400 bytes.
+    assert!(packets[0] < 20, "{packets:?}");
+    assert!(packets[1] >= BYTES as u64 / 6_400, "{packets:?}");
 }
 
 #[tokio::test]

@@ -271,3 +271,85 @@ async fn closing_a_client_ends_its_channels_and_its_connection() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_call_that_found_no_connection_was_certainly_not_executed() {
+    let lab = Lab::start();
+    let client = lab.client().await;
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    let Lab { handle, echo, .. } = lab;
+    drop(handle);
+    within(async {
+        while client.is_connected() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // The channel hears of it by its stream, which may be later.
+    let fast = CallOptions::new().fail_fast(true);
+    let short = CallOptions::new().deadline(Duration::from_millis(200));
+    for options in [fast, short, short.own_stream(true), fast.own_stream(true)] {
+        let call = channel.call("echo", Payload::json(&1).unwrap(), options);
+        let error = within(call).await.expect_err("nobody answers");
+        assert!(error.is_not_executed(), "{error:?} with {options:?}");
+    }
+    assert_eq!(echo.ran(), 0);
+}
+
+#[tokio::test]
+async fn a_channel_keeps_the_connection_of_a_client_that_was_dropped() {
+    let lab = Lab::start();
+    let client = lab.client().await;
+    let channel = within(client.open_channel("echo")).await.unwrap();
+    drop(client);
+    for number in 0..3 {
+        let answer = within(channel.request("echo", json!(number))).await;
+        assert_eq!(answer.unwrap(), json!(number));
+    }
+    // With the last channel the connection goes too.
+    drop(channel);
+    within(async {
+        while lab.handle.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn after_a_reconnection_the_connection_lists_and_counts_what_is_open_on_it() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 1).await;
+    let client = first.client_at(proxy.address()).await;
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    within(channel.request("echo", json!(1))).await.unwrap();
+    let before = client.context().expect("connected");
+    let second = successor(&first);
+    replace(first, &second, &client, &proxy).await;
+    assert!(within(channel.recv()).await.unwrap().is_resumed());
+    within(channel.request("echo", json!(2))).await.unwrap();
+
+    let after = client.context().expect("connected");
+    assert_ne!(before.connection_id, after.connection_id);
+    let names = |context: &kumi_unison::ConnectionContext| -> Vec<String> {
+        let channels = context.channels().into_iter();
+        channels.map(|channel| channel.channel_name).collect()
+    };
+    assert_eq!(
+        (names(&before), names(&after)),
+        (vec![], vec!["echo".to_owned()])
+    );
+    assert_eq!(after.metrics().snapshot().requests_answered, 2);
+    within(channel.close()).await.unwrap();
+    drop(channel);
+    within(async {
+        while !names(&after).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}

@@ -1,6 +1,6 @@
 //! Typed events: streams of them, both ways, reliable and not.
 
-use super::lab::{Lab, Over, over_both, within};
+use super::lab::{House, Lab, Listening, Over, over_both, within};
 use super::*;
 use kumi_unison::{ChannelDirection, Delivery, Lifetime, NetworkError, StreamItem};
 
@@ -11,6 +11,8 @@ over_both!(
     unreliable_events_come_and_nothing_can_be_asked,
     older_forms_work_like_any_other,
     a_server_says_what_the_schema_says,
+    a_client_that_reads_no_events_is_answered_all_the_same,
+    a_connection_outlives_the_client_that_built_it,
 );
 
 async fn events_come_on_streams_of_their_own(over: Over) {
@@ -143,4 +145,26 @@ async fn a_server_says_what_the_schema_says(over: Over) {
         (MAIN_CHANNEL_HASH, EVERYTHING_PROTOCOL_VERSION)
     );
     assert_eq!(identity.channels.len(), 9);
+}
+
+/// Every ping makes an event. More of them than both sides have room for are dropped, and hold nobody up.
+async fn a_client_that_reads_no_events_is_answered_all_the_same(over: Over) {
+    let lab = Lab::start(over).await;
+    let client = lab.connection.main();
+    for _ in 0..700 {
+        client.ping(&Ping {}).await.expect("an empty answer");
+    }
+}
+
+async fn a_connection_outlives_the_client_that_built_it(over: Over) {
+    let (house, _noted) = House::new();
+    let listening = Listening::start(over, house.server());
+    let client = listening.client().await;
+    let connection = EverythingQuicConnection::build(&*client)
+        .await
+        .expect("all channels open");
+    drop(client);
+    for _ in 0..3 {
+        connection.main().ping(&Ping {}).await.expect("an answer");
+    }
 }

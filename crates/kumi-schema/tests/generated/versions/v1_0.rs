@@ -155,6 +155,7 @@ pub fn prices_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(PRICES_CHANNEL_HASH, SHOP_PROTOCOL_VERSION))
 }
 
@@ -165,6 +166,7 @@ pub fn prices_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ClientToServer)
         .lifetime(::kumi_unison::Lifetime::Persistent)
         .delivery(::kumi_unison::Delivery::Reliable)
+        .event_policy(::kumi_unison::EventPolicy::DropOldest)
         .schema(::kumi_unison::SchemaId::new(PRICES_CHANNEL_HASH, SHOP_PROTOCOL_VERSION))
 }
 
@@ -502,7 +504,7 @@ impl ShopQuicConnection {
 /// Opens every channel of protocol `shop`.
 #[allow(dead_code, unreachable_pub)]
 pub trait ShopConnectionBuilder {
-    /// Opens every channel, one after the other, and waits until the server has agreed to each.
+    /// Opens every channel at once, in one round trip, and waits until the server has agreed to each.
     ///
     /// Fails, with none left open, when one of them is refused.
     fn build<C: ::kumi_unison::ChannelSource + ?Sized>(
@@ -516,8 +518,11 @@ impl ShopConnectionBuilder for ShopQuicConnection {
     async fn build<C: ::kumi_unison::ChannelSource + ?Sized>(
         client: &C,
     ) -> Result<Self, ::kumi_unison::NetworkError> {
-        Ok(Self {
-            prices: client.open_channel("prices", prices_options()).await?,
-        })
+        let [prices] = ::kumi_unison::open_channels(
+                client,
+                [("prices", prices_options())],
+            )
+            .await?;
+        Ok(Self { prices })
     }
 }

@@ -151,7 +151,7 @@ impl Engine {
         if !message.is_long() {
             return None;
         }
-        let prepared = match message.prepare(self.context.codec()) {
+        let prepared = match message.prepare(&self.codec) {
             Ok(prepared) => prepared,
             Err(error) => {
                 *result = Err(RemoteError::answer_too_large(error));

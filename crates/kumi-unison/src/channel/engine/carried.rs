@@ -27,14 +27,12 @@ impl Engine {
     /// Makes the channel known to the connection that carries it from now on.
     pub(in crate::channel) fn join(self: &Arc<Self>, context: &Arc<ConnectionContext>) {
         let weak = Arc::downgrade(self);
-        if !Arc::ptr_eq(context, &self.context) {
-            let handle = ChannelHandle {
-                channel_name: self.lock().name().to_owned(),
-                stream_id: self.stream_id(),
-                direction: self.options.direction,
-            };
-            context.register_channel(handle, weak.clone());
-        }
+        let handle = ChannelHandle {
+            channel_name: self.lock().name().to_owned(),
+            stream_id: self.stream_id(),
+            direction: self.options.direction,
+        };
+        self.list_in(context, handle);
         let carrier = Carrier {
             context: Arc::clone(context),
             stream_id: self.stream_id(),
@@ -49,6 +47,27 @@ impl Engine {
             context.route_datagrams(self.stream_id(), weak);
         }
         self.state.notify_waiters();
+    }
+
+    /// Lists the channel in this connection, and in no other.
+    pub(super) fn list_in(
+        self: &Arc<Self>,
+        context: &Arc<ConnectionContext>,
+        handle: ChannelHandle,
+    ) {
+        self.unlist();
+        let key = context.register_channel(handle, Arc::downgrade(self));
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        *listed = Some((Arc::clone(context), key));
+    }
+
+    /// Takes the channel from the list of its connection.
+    pub(super) fn unlist(&self) {
+        let listed = self.listed.lock();
+        let listed = listed.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((context, key)) = listed {
+            context.remove_channel(key);
+        }
     }
 
     /// What carries the channel now.
@@ -165,7 +184,7 @@ impl Engine {
         }
         let message = event_message(method, payload);
         let mut output = Output::new(self.stream_id());
-        output.push(&message, 0, self.context.codec())?;
+        output.push(&message, 0, &self.codec)?;
         match link.send(output.take_packet()) {
             // The channel hears of the loss by its stream.
             Err(NetworkError::ConnectionLost { .. }) => Ok(()),

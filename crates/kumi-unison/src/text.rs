@@ -1,0 +1,39 @@
+//! Text that a peer wrote, made fit for a log or a terminal.
+
+use std::fmt;
+
+/// Characters that are shown of what a peer wrote.
+const SHOWN_LIMIT: usize = 500;
+
+/// Shows what a peer wrote on one line, cut after [`SHOWN_LIMIT`] characters, with control characters escaped.
+pub(crate) struct Shown<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (count, letter) in self.0.chars().enumerate() {
+            if count == SHOWN_LIMIT {
+                return write!(f, "... ({} bytes in all)", self.0.len());
+            }
+            match letter {
+                '"' | '\'' | '\\' => write!(f, "{letter}")?,
+                _ => write!(f, "{}", letter.escape_debug())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_wrote_is_escaped_and_cut() {
+        let check = |text: &str, expected: &str| assert_eq!(Shown(text).to_string(), expected);
+        check("it's \"fine\", caf\u{e9}", "it's \"fine\", caf\u{e9}");
+        check("a\nb\x1b[2J", "a\\nb\\u{1b}[2J");
+        check("\u{202e}abc", "\\u{202e}abc");
+        let long = Shown(&"x".repeat(5_000)).to_string();
+        assert_eq!(long.len(), SHOWN_LIMIT + "... (5000 bytes in all)".len());
+    }
+}
