@@ -293,6 +293,16 @@ impl Heap {
         }
     }
 
+    /// A string of which there is only one, however long: a name in a source text, which is found by its index.
+    pub(crate) fn name(&mut self, bytes: &[u8]) -> Str {
+        let name = self.string(bytes);
+        if name.is_long() {
+            self.canonical_long(name)
+        } else {
+            name
+        }
+    }
+
     #[cold]
     fn canonical_long(&mut self, s: Str) -> Str {
         let entry = &self.strings.items[s.index()];

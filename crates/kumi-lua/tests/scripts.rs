@@ -31,6 +31,24 @@ fn check(source: &str, expected: &str) {
 }
 
 #[test]
+fn names_longer_than_interned_strings_are_found() {
+    let name = "aLocalFunctionWhoseNameIsLongerThanFortyCharacters";
+    assert!(name.len() > 40);
+    for source in [
+        "local NAME = 7 return NAME",
+        "local function NAME(n) if n == 0 then return 7 end return NAME(n - 1) end return NAME(3)",
+        "local NAME = 7 local function f() return NAME end return f()",
+        "local NAME = 1 do local NAME = 7 return NAME end",
+        "local t = {NAME = 7} return t.NAME",
+        "local t = {} t['NAME'] = 7 return t.NAME",
+        "local t = {} function t:NAME() return 7 end return t:NAME()",
+        "for NAME = 7, 7 do return NAME end",
+    ] {
+        check(&source.replace("NAME", name), "7");
+    }
+}
+
+#[test]
 fn expressions_and_statements() {
     check("return 1 + 2 * 3 ^ 2", "19");
     check("local a, b = 1 return a, b", "1");

@@ -264,7 +264,7 @@ impl<'a> Lexer<'a> {
         self.buffer.extend_from_slice(&rest[..len]);
         match Keyword::find(&self.buffer) {
             Some(keyword) => Token::Keyword(keyword),
-            None => Token::Name(self.heap.string(&self.buffer)),
+            None => Token::Name(self.heap.name(&self.buffer)),
         }
     }
 
