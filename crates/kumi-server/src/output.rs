@@ -39,9 +39,10 @@ impl Front {
         if conn.key != key || conn.write_blocked {
             return;
         }
-        if conn.running {
+        let running = conn.running;
+        if running {
+            // Only what was complete before its long command can be written now.
             self.unwritten.push(key);
-            return;
         }
         if conn.stream.has_unsent()
             && let Err(error) = conn.stream.send_unsent()
@@ -77,7 +78,7 @@ impl Front {
             self.watch_writable(engine, key, count < len);
         }
         engine.store.written(engine.outputs, key, count);
-        if count == len && more && engine.outputs.pending(key) > 0 {
+        if count == len && more && !running && engine.outputs.pending(key) > 0 {
             // The socket took all it was given, and there is more than one call gives it.
             self.unwritten.push(key);
         }

@@ -40,8 +40,13 @@ struct Output {
     buffer: Buffer,
     /// Pushes to this session while a command of its own runs.
     late: Option<Box<Buffer>>,
-    /// A command of this session runs: what it wrote may still be cut back, so nothing is written.
+    /// A command of this session runs: what it wrote may still be cut back, so only what is before it is written.
     running: bool,
+    /// The position in the buffer where the running command began to write.
+    complete: usize,
+    /// Bytes before that position that were written meanwhile. They stay in the buffer until the command ends, because
+    /// it counts positions from the first of them.
+    early: usize,
     /// On the list of sessions with output.
     listed: bool,
 }
@@ -82,16 +87,18 @@ impl Outputs {
     /// Bytes that wait for a session.
     #[must_use]
     pub fn pending(&self, key: SessionKey) -> usize {
-        self.get(key).map_or(0, |output| output.buffer.pending())
+        self.get(key)
+            .map_or(0, |output| output.buffer.pending() - output.early)
     }
 
-    /// The first bytes to write for a session, and whether more chunks follow. Empty while a
-    /// command of the session runs.
+    /// The first bytes to write for a session, and whether more chunks follow. While a command of
+    /// the session runs these are of replies that were complete before it.
     #[must_use]
     pub fn first_chunk(&self, key: SessionKey) -> (&[u8], bool) {
         match self.get(key) {
             Some(output) if !output.running => output.buffer.first_chunk(),
-            _ => (&[], false),
+            Some(output) => output.buffer.first_until(output.early, output.complete),
+            None => (&[], false),
         }
     }
 
@@ -99,8 +106,9 @@ impl Outputs {
     /// many were filled.
     pub fn slices<'a>(&'a self, key: SessionKey, slices: &mut [IoSlice<'a>]) -> usize {
         match self.get(key) {
-            Some(output) if !output.running => output.buffer.slices(slices),
-            _ => 0,
+            Some(output) if !output.running => output.buffer.slices(0, usize::MAX, slices),
+            Some(output) => output.buffer.slices(output.early, output.complete, slices),
+            None => 0,
         }
     }
 
@@ -115,7 +123,11 @@ impl Outputs {
     pub(crate) fn written(&mut self, key: SessionKey, count: usize) {
         if let Some(output) = matching(&mut self.slots, key) {
             output.listed = false;
-            output.buffer.written(count, &mut self.pool);
+            if output.running {
+                output.early += count;
+            } else {
+                output.buffer.written(count, &mut self.pool);
+            }
         }
     }
 
@@ -123,6 +135,7 @@ impl Outputs {
     pub(crate) fn clear(&mut self, key: SessionKey) {
         if let Some(output) = matching(&mut self.slots, key) {
             std::mem::take(&mut output.buffer).discard(&mut self.pool);
+            (output.complete, output.early) = (0, 0);
         }
     }
 
@@ -167,6 +180,7 @@ impl Outputs {
         let slot = self.slot(key);
         let output = &mut self.slots[slot];
         output.running = true;
+        output.complete = output.buffer.len();
         output.buffer.set_limit(limit);
         slot
     }
@@ -177,6 +191,10 @@ impl Outputs {
         let output = &mut self.slots[slot];
         output.running = false;
         output.buffer.end_discard(&mut self.pool);
+        let early = std::mem::take(&mut output.early);
+        if early > 0 && !output.buffer.is_over_limit() {
+            output.buffer.written(early, &mut self.pool);
+        }
         if let Some(late) = output.late.take() {
             output.buffer.append_buffer(*late, &mut self.pool);
         }

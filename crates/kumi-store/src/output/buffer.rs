@@ -346,14 +346,36 @@ impl Buffer {
         sealed.chain(&self.tail).skip(self.sent).copied().collect()
     }
 
-    pub(super) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let mut skip = self.sent;
+    /// The first bytes behind `skip` that are not written, up to the position `end`, and whether more chunks follow.
+    pub(super) fn first_until(&self, skip: usize, end: usize) -> (&[u8], bool) {
+        let mut parts = self.parts(skip, end);
+        let first = parts.next().unwrap_or_default();
+        (first, parts.next().is_some())
+    }
+
+    /// What is not written, by chunks: from `skip` bytes behind its beginning up to the position `end`.
+    fn parts(&self, skip: usize, end: usize) -> impl Iterator<Item = &[u8]> {
+        let (mut from, mut start) = (self.sent + skip, 0);
         let sealed = self.chunks.iter().map(Chunk::bytes);
         let all = sealed.chain(std::iter::once(&*self.tail));
-        let parts = all.map(|bytes| &bytes[std::mem::take(&mut skip)..]);
-        let parts = parts.filter(|part| !part.is_empty());
+        let parts = all.map(move |bytes| {
+            let stop = end.saturating_sub(start).min(bytes.len());
+            let part = &bytes[from.min(stop)..stop];
+            from = from.saturating_sub(bytes.len());
+            start += bytes.len();
+            part
+        });
+        parts.filter(|part| !part.is_empty())
+    }
+
+    pub(super) fn slices<'a>(
+        &'a self,
+        skip: usize,
+        end: usize,
+        slices: &mut [IoSlice<'a>],
+    ) -> usize {
         let mut filled = 0;
-        for (slice, part) in slices.iter_mut().zip(parts) {
+        for (slice, part) in slices.iter_mut().zip(self.parts(skip, end)) {
             *slice = IoSlice::new(part);
             filled += 1;
         }
