@@ -2,9 +2,9 @@
 # The one test command: ./test.sh [--quick]
 #
 # Installs what it needs (Debian packages), then checks format, lints, every test, the unsafe module under
-# AddressSanitizer, the fuzz targets for a bounded time, the core that has no standard library, the workshop, and the
-# documentation. Stops at the first failure. Servers that tests start listen on loopback and Unix sockets only, and none
-# is left behind. --quick leaves out what needs another build (the sanitizer, the fuzz targets, the documentation) and
+# AddressSanitizer, the fuzz targets for a bounded time, the core that has no standard library, the workshop, packages of
+# others on kumi-server, and the documentation. Stops at the first failure. Servers that tests start listen on loopback
+# and Unix sockets only, and none is left behind. --quick leaves out what needs another build (the sanitizer, the fuzz targets, the documentation) and
 # takes a sample of the seeds of simulations and of the differential test.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -91,9 +91,10 @@ missing_packages() {
     local pair
     # command:package
     for pair in redis-server:redis-server redis-cli:redis-tools cc:build-essential c++:build-essential \
-        node:nodejs npm:npm faketime:faketime; do
+        node:nodejs npm:npm faketime:faketime python3:python3; do
         command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
     done | sort -u | tr '\n' ' '
+    python3 -c 'import ensurepip, venv' 2>/dev/null || printf 'python3-venv '
 }
 
 # Debian starts a service right after its package is installed unless policy-rc.d says no.
@@ -182,8 +183,9 @@ step 'Membership core without the standard library' cargo run --quiet --locked -
     --manifest-path crates/kumi-cluster/no_std_check/Cargo.toml
 # Built by the tests above; asking cargo for it alone would build its dependencies a second time, with fewer features.
 step 'Example: three nodes' "${CARGO_TARGET_DIR:-target}/debug/examples/three_nodes"
-# Uses the kumi-server that the tests above built.
+# Both use the kumi-server that the tests above built.
 step 'Workshop' workshop/ci.sh
+step 'Software of others on kumi-server and redis-server' tests/software/run.py
 if [[ $quick == no ]]; then
     step 'Documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 fi
