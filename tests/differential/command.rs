@@ -104,6 +104,15 @@ pub(crate) struct Sequence {
     pub(crate) steps: Vec<Step>,
 }
 
+impl Sequence {
+    /// Whether a client turns client-side caching on.
+    pub(crate) fn uses_tracking(&self) -> bool {
+        let requests = self.steps.iter().flat_map(Step::requests);
+        let mut names = requests.map(|request| (request.word(0), request.word(1)));
+        names.any(|(command, subcommand)| command == "client" && subcommand == "tracking")
+    }
+}
+
 /// What the arguments that differ between servers stand for.
 pub(crate) struct Context {
     pub(crate) client_ids: Vec<i64>,

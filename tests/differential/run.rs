@@ -363,6 +363,8 @@ struct Stage<'a> {
     protocols: Vec<u8>,
     sessions: Vec<Session>,
     subscriber: Session,
+    /// Whether a client of the sequence uses client-side caching.
+    tracking: bool,
     context: Context,
 }
 
@@ -384,12 +386,14 @@ impl<'a> Stage<'a> {
             side,
             protocols: sequence.protocols.clone(),
             sessions: Vec::new(),
-            subscriber: Session::new(client),
+            subscriber: Session::new(client, false),
+            tracking: sequence.uses_tracking(),
             context,
         };
         for &protocol in &sequence.protocols {
             let (client, id) = connect(stage.side, protocol)?;
-            stage.sessions.push(Session::new(client));
+            let session = Session::new(client, stage.tracking);
+            stage.sessions.push(session);
             stage.context.client_ids.push(id);
         }
         Ok(stage)
@@ -399,7 +403,7 @@ impl<'a> Stage<'a> {
     fn reopen(&mut self, client: usize) -> Result<(), String> {
         if self.sessions[client].is_closed() {
             let (connection, id) = connect(self.side, self.protocols[client])?;
-            self.sessions[client] = Session::new(connection);
+            self.sessions[client] = Session::new(connection, self.tracking);
             self.context.client_ids[client] = id;
         }
         Ok(())

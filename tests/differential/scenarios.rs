@@ -269,6 +269,10 @@ const SCRIPTS: &[(&str, &str)] = &[
     ),
     ("writes paused", include_str!("scripts/writes_paused.txt")),
     (
+        "client-side caching",
+        include_str!("scripts/client_side_caching.txt"),
+    ),
+    (
         "everything paused",
         include_str!("scripts/everything_paused.txt"),
     ),

@@ -55,10 +55,13 @@ pub(crate) struct Session {
     fences: u64,
     /// Whether messages may have come since the last fence, even if no subscription is left.
     heard: bool,
+    /// Whether invalidations of client-side caching may come at any time.
+    tracking: bool,
 }
 
 impl Session {
-    pub(crate) fn new(client: Client) -> Session {
+    /// With `tracking`, some client of the sequence uses client-side caching.
+    pub(crate) fn new(client: Client, tracking: bool) -> Session {
         Session {
             client,
             queue: None,
@@ -70,6 +73,7 @@ impl Session {
             closed: false,
             fences: 0,
             heard: false,
+            tracking,
         }
     }
 
@@ -84,6 +88,7 @@ impl Session {
             && self.voice == Voice::On
             && self.owed.is_empty()
             && (self.heard
+                || self.tracking
                 || !(self.channels.is_empty()
                     && self.patterns.is_empty()
                     && self.shard_channels.is_empty()))

@@ -93,6 +93,10 @@ impl Frame {
         match kind {
             Some(b"message" | b"smessage") => items.len() == 3,
             Some(b"pmessage") => items.len() == 4,
+            // Pushes of client-side caching.
+            Some(b"invalidate" | b"tracking-redir-broken") => {
+                matches!(self, Frame::Push(_)) && items.len() == 2
+            }
             _ => false,
         }
     }

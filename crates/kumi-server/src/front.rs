@@ -3,7 +3,7 @@
 //! ```text
 //! turn: epoll_wait (until the store's next deadline)
 //!       for each ready connection: one read, all complete requests of it     requests.rs
-//!       effects
+//!       effects, broadcasts of client-side caching
 //!       for each session with output: one write                              output.rs
 //!       what the store has to do by now (expiry, waits that end), and its output
 //! ```
@@ -299,10 +299,14 @@ impl Front {
             self.accept_starved();
         }
         self.carry_out(engine);
+        if !self.inner {
+            engine.store.end_turn(engine.outputs);
+        }
         self.flush(engine);
         if !self.inner && self.clock.last().unix_ms() >= engine.store.next_deadline() {
             engine.store.poll(engine.outputs, self);
             self.carry_out(engine);
+            engine.store.end_turn(engine.outputs);
             self.flush(engine);
         }
         if !self.handshakes.is_empty() {

@@ -112,6 +112,33 @@ impl Subscriptions {
     }
 }
 
+/// How a session tracks keys for its client-side cache (CLIENT TRACKING).
+#[derive(Debug, Default)]
+pub(crate) struct CacheTracking {
+    /// Where its invalidations go: the id that was given, and the session that had it.
+    pub(crate) redirect: Option<(u64, SessionKey)>,
+    /// It hears of all keys with its prefixes, instead of those it has read.
+    pub(crate) bcast: bool,
+    /// Reads are remembered only after CLIENT CACHING YES.
+    pub(crate) optin: bool,
+    /// Reads are remembered except after CLIENT CACHING NO.
+    pub(crate) optout: bool,
+    /// It does not hear of what it changed itself.
+    pub(crate) noloop: bool,
+    /// CLIENT CACHING was sent for the next command.
+    pub(crate) caching: bool,
+    /// The session it redirects to was gone when something was to be sent.
+    pub(crate) broken_redirect: bool,
+    pub(crate) prefixes: BTreeSet<Box<[u8]>>,
+}
+
+impl CacheTracking {
+    /// Whether the keys of the running command are remembered.
+    pub(crate) fn remembers_reads(&self) -> bool {
+        !self.bcast && !(self.optin && !self.caching) && !(self.optout && self.caching)
+    }
+}
+
 /// The query buffer of a session, reported by the front for CLIENT LIST.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InputUse {
@@ -150,7 +177,9 @@ pub(crate) struct Session {
     /// A watched key changed: EXEC answers null.
     pub(crate) watch_broken: bool,
     pub(crate) subscriptions: Subscriptions,
-    /// Bytes of the names it watches and subscribes to, here and in the indexes by name.
+    /// None unless CLIENT TRACKING is on.
+    pub(crate) tracking: Option<Box<CacheTracking>>,
+    /// Bytes of the names it watches, subscribes to and tracks, here and in the indexes by name.
     pub(crate) name_bytes: usize,
     pub(crate) blocked: Option<Blocked>,
     /// No more commands run; the connection closes once the output is flushed.
@@ -204,6 +233,7 @@ impl Session {
             watched: BTreeSet::new(),
             watch_broken: false,
             subscriptions: Subscriptions::default(),
+            tracking: None,
             name_bytes: 0,
             blocked: None,
             closing: false,

@@ -8,12 +8,12 @@
 //! | [`Telemetry`] | counters, SLOWLOG, latency samples |
 //!
 //! No part knows another. What needs several of them is a method of [`Store`] in this module:
-//! executing (`dispatch`, `batch`, `ctx`), messages to other sessions (`delivery`), waiting
+//! executing (`dispatch`, `batch`, `ctx`), messages to other sessions (`delivery`, `tracking`), waiting
 //! (`waiting`), what is done by the clock (`cron`). A command is handed a [`ctx::Ctx`], which gives
 //! it the parts one by one and never the engine.
 //!
 //! Order of calls for a front: `connect`, then for each request `execute` with the front's
-//! [`Outputs`]; after a batch, write what those hold and report it with `written`; take `effects`
+//! [`Outputs`]; at the end of a turn call `end_turn`, write what the outputs hold and report it with `written`; take `effects`
 //! and carry them out; call `poll` when `next_deadline` is reached. Nothing here blocks, reads a
 //! clock or keeps state outside the store.
 
@@ -32,6 +32,7 @@ mod persistence;
 mod saves;
 mod snapshot;
 mod telemetry;
+mod tracking;
 pub(crate) mod waiting;
 
 use crate::acl::Acl;
@@ -58,6 +59,7 @@ use saves::Saves;
 pub(crate) use snapshot::Snapshot;
 pub use snapshot::{SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink};
 pub(crate) use telemetry::Telemetry;
+use tracking::{Actor, Invalidations};
 
 /// How a request left its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +131,7 @@ pub struct Store {
     run: Run,
     cron: Cron,
     eviction: Eviction,
+    invalidations: Invalidations,
     pub(crate) saves: Saves,
     /// The snapshot that is being taken.
     pub(crate) snapshot: Option<Snapshot>,
@@ -165,6 +168,7 @@ impl Store {
             run: Run::default(),
             cron: Cron::new(now),
             eviction: Eviction::default(),
+            invalidations: Invalidations::default(),
             saves: Saves::new(now),
             snapshot: None,
             loading: None,
@@ -216,6 +220,7 @@ impl Store {
     pub fn disconnect(&mut self, key: SessionKey) {
         self.unwatch_all(key);
         self.unsubscribe_everything(key);
+        self.stop_tracking(key);
         if let Some(session) = self.clients.remove(key)
             && let Some(blocked) = session.blocked
         {
@@ -380,7 +385,10 @@ impl Store {
     /// Bytes the engine accounts for: data, indexes, data that waits to be dropped, sessions and
     /// their output.
     pub(crate) fn used_memory(&self) -> usize {
-        self.keyspace.memory_bytes() + self.client_bytes() + self.garbage_bytes
+        self.keyspace.memory_bytes()
+            + self.keyspace.tracking.heap_bytes()
+            + self.client_bytes()
+            + self.garbage_bytes
     }
 
     /// What sessions hold, their output included.
@@ -436,11 +444,11 @@ impl Store {
         self.effects.push(effect);
     }
 
-    /// After a command or an expiry slice: events go out, broken watches reach their sessions,
-    /// large leftovers leave.
-    pub(crate) fn settle(&mut self, outputs: &mut Outputs) {
+    /// After a command or an expiry slice: events and invalidations go out, broken watches reach their
+    /// sessions, large leftovers leave. `actor` is the session whose command it was.
+    fn settle(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
         if self.keyspace.has_events() {
-            self.deliver_events(outputs);
+            self.deliver_events(outputs, actor);
         }
         if !self.keyspace.watchers.is_empty() {
             for key in self.keyspace.watchers.take_broken() {

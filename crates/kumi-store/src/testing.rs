@@ -251,6 +251,7 @@ impl Lab {
         if !self.host.holds_snapshots && self.write_snapshot() {
             self.store.poll(&mut self.outputs, &mut self.host);
         }
+        self.store.end_turn(&mut self.outputs);
     }
 
     /// Lets the thread that writes a snapshot work; says whether there is one.
@@ -305,6 +306,7 @@ impl Lab {
             &mut self.outputs,
             &mut self.host,
         );
+        self.store.end_turn(&mut self.outputs);
     }
 
     /// Executes planned requests.

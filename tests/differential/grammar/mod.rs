@@ -26,6 +26,7 @@ mod sorted_sets;
 mod sorting;
 mod streams;
 mod strings;
+mod tracking;
 mod transactions;
 mod vocabulary;
 
@@ -85,8 +86,9 @@ pub(crate) const FAMILIES: &[(&str, &[Row])] = &[
     ("sorting", sorting::ROWS),
     ("streams", streams::ROWS),
     ("blocking", blocking::ROWS),
-    // Drawn by steps of its own, so it comes last and has no weight.
+    // Drawn by steps of their own, so they come last and have no weight.
     ("scripting", scripting::ROWS),
+    ("tracking", tracking::ROWS),
 ];
 
 /// The position of the streams in [`FAMILIES`].
@@ -94,8 +96,8 @@ const STREAMS: usize = 13;
 /// The position of SORT in [`FAMILIES`].
 const SORTING: usize = 12;
 
-/// A weight for each family but the last, in the order of [`FAMILIES`].
-type Weights = [usize; FAMILIES.len() - 1];
+/// A weight for each family but the last two, in the order of [`FAMILIES`].
+type Weights = [usize; FAMILIES.len() - 2];
 
 /// All rows.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
@@ -148,10 +150,21 @@ const WAITING_THEMES: &[Weights] = &[
     [3, 10, 15, 3, 10, 3, 5, 5, 5, 5, 5, 0, 0, 20, 5],
 ];
 
+/// Themes of client-side caching.
+const TRACKING_THEMES: &[Weights] = &[
+    [0, 40, 40, 3, 5, 0, 3, 3, 3, 3, 2, 1, 0, 0, 0],
+    [0, 10, 20, 3, 15, 0, 15, 15, 15, 15, 0, 0, 0, 0, 0],
+];
+
+/// Whether the sequence of a seed is about client-side caching.
+fn has_tracking_theme(seed: u64) -> bool {
+    (7701..8101).contains(&seed) || seed > 8100 && seed % 8 == 4
+}
+
 /// Whether the sequence of a seed has a waiting theme. The first seeds have none: what they draw, and so what they
 /// reach, was settled before there were such themes.
 fn has_waiting_theme(seed: u64) -> bool {
-    (6501..7701).contains(&seed) || seed > 7700 && !seed.is_multiple_of(4)
+    (6501..7701).contains(&seed) || seed > 8100 && !seed.is_multiple_of(4)
 }
 
 /// How many of a hundred requests are damaged blindly.
@@ -189,6 +202,8 @@ pub(crate) struct Generator<'a> {
     stream_ms: u64,
     /// Whether the sequence has a waiting theme.
     waiting: bool,
+    /// Whether it is about client-side caching.
+    tracking: bool,
 }
 
 /// Writes the sequence that belongs to a seed.
@@ -206,7 +221,12 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
     let subscriber = *protocols.last().unwrap_or(&2);
     let length = rng.between(8, 48);
     let waiting = has_waiting_theme(seed);
-    let themes = if waiting { WAITING_THEMES } else { THEMES };
+    let tracking = has_tracking_theme(seed);
+    let themes = match (waiting, tracking) {
+        (true, _) => WAITING_THEMES,
+        (_, true) => TRACKING_THEMES,
+        _ => THEMES,
+    };
     let weights = themes[rng.below(themes.len())];
     if waiting && rng.percent(25) {
         notify = rng.pick(&["Kt", "Et", "KEtlzg"]).to_string();
@@ -227,6 +247,7 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
         bitmaps: Vec::new(),
         stream_ms: 1,
         waiting,
+        tracking,
     };
     let mut steps = Vec::new();
     if weights[SORTING] > 0 {
@@ -267,7 +288,11 @@ fn kills_between_reads(requests: &[Request]) -> bool {
 
 impl Generator<'_> {
     fn steps(&mut self, weights: &Weights, steps: &mut Vec<Step>) {
-        match self.rng.below(100) {
+        let number = self.rng.below(100);
+        if self.tracking && (34..70).contains(&number) && !self.queueing[self.client] {
+            return tracking::steps(self, steps);
+        }
+        match number {
             0..2 if !self.queueing[self.client] => expiry::steps(self, steps),
             2..4 if !self.queueing[self.client] => {
                 steps.push(protocol::step(self));
@@ -281,7 +306,10 @@ impl Generator<'_> {
                 streams::steps(self, steps);
             }
             34..40 if self.waiting => blocking::steps(self, steps),
-            95.. if !self.queueing[self.client] && !self.waiting => scripting::steps(self, steps),
+            // What a script reads is tracked since 7.2 only.
+            95.. if !self.queueing[self.client] && !self.waiting && !self.tracking => {
+                scripting::steps(self, steps);
+            }
             16..27 if !self.password => {
                 let requests: Vec<Request> = (0..self.rng.between(2, 8))
                     .map(|_| self.request(weights))
@@ -352,7 +380,10 @@ impl Generator<'_> {
         let misplaced = request.args.iter().enumerate().any(|(index, arg)| {
             let before = request.word(index.saturating_sub(1));
             match arg {
-                Arg::ClientId(_) => before != "id" && !(request.word(1) == "unblock" && index == 2),
+                Arg::ClientId(_) => {
+                    !matches!(before.as_str(), "id" | "redirect")
+                        && !(request.word(1) == "unblock" && index == 2)
+                }
                 Arg::SocketAddress => before != "addr" && before != "laddr",
                 _ => false,
             }
@@ -361,7 +392,7 @@ impl Generator<'_> {
         let literal_id = name == "client"
             && (2..request.args.len()).any(|index| {
                 let number = request.word(index).parse::<i64>();
-                matches!(request.word(1).as_str(), "list" | "kill")
+                matches!(request.word(1).as_str(), "list" | "kill" | "tracking")
                     && number.is_ok_and(|id| (1..100_000_000).contains(&id))
             });
         let encoding = matches!(

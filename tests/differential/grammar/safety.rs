@@ -168,8 +168,6 @@ fn client_is_safe(request: &Request, words: &[String]) -> bool {
                 || (words.len() == 4 && word(2) == "id")
         }
         "kill" => !matches!(request.args.get(2), Some(Arg::SocketAddress)),
-        // Tracking, caching and the like exist only in the reference.
-        "tracking" | "caching" | "getredir" | "trackinginfo" => false,
         _ => true,
     }
 }

@@ -1,12 +1,14 @@
 //! CLIENT: what the server knows of its clients, and what it does with them.
 
+mod tracking;
+
 use super::{help, parse};
 use crate::acl::UserId;
 use crate::command::{Command, CommandIndex, Group, category, flag};
 use crate::ctx::{Ctx, Parts};
 use crate::error::{CommandError, CommandResult};
 use crate::output::Outputs;
-use crate::session::{BlockedOn, Class, ReplyMode, Session, SessionKey};
+use crate::session::{BlockedOn, CacheTracking, Class, ReplyMode, Session, SessionKey};
 use crate::store::{Flow, Pause};
 use kumi_resp::{Args, Protocol};
 use std::collections::BTreeMap;
@@ -156,6 +158,39 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Ends another connection's wait.",
         usage: "client-id [TIMEOUT | ERROR]",
         run: unblock,
+        ..SUB
+    },
+    Command {
+        name: "tracking",
+        arity: -3,
+        since: "6.0.0",
+        complexity: "O(1). Some options may introduce additional complexity.",
+        summary: "Turns invalidations for a client-side cache on or off.",
+        usage: "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+        run: tracking::tracking,
+        ..SUB
+    },
+    Command {
+        name: "caching",
+        arity: 3,
+        since: "6.0.0",
+        summary: "Says whether the next command's keys are tracked.",
+        usage: "<YES | NO>",
+        run: tracking::caching,
+        ..SUB
+    },
+    Command {
+        name: "trackinginfo",
+        since: "6.2.0",
+        summary: "Shows how this connection tracks keys.",
+        run: tracking::trackinginfo,
+        ..SUB
+    },
+    Command {
+        name: "getredir",
+        since: "6.0.0",
+        summary: "Returns the connection that invalidations are sent to.",
+        run: tracking::getredir,
         ..SUB
     },
     Command {
@@ -564,7 +599,7 @@ fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: 
     line.extend_from_slice(&session.name);
     line.extend_from_slice(
         format!(
-            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={events} cmd={command} user={} redir=-1 resp={} lib-name=",
+            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={events} cmd={command} user={} redir={} resp={} lib-name=",
             seconds(session.created_ms),
             seconds(session.last_active_ms),
             flag_letters(session),
@@ -582,6 +617,7 @@ fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: 
             output.more_memory,
             session.heap_bytes() + output.memory,
             String::from_utf8_lossy(&session.user_name),
+            tracking::redirection(session),
             if session.protocol == Protocol::Resp3 { 3 } else { 2 },
         )
         .as_bytes(),
@@ -593,11 +629,15 @@ fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: 
 }
 
 fn flag_letters(session: &Session) -> String {
+    let tracks = |has: fn(&CacheTracking) -> bool| session.tracking.as_deref().is_some_and(has);
     let all = [
         (session.monitor, 'O'),
         (!session.subscriptions.is_empty(), 'P'),
         (session.multi.is_some(), 'x'),
         (session.blocked.is_some(), 'b'),
+        (session.tracking.is_some(), 't'),
+        (tracks(|tracking| tracking.broken_redirect), 'R'),
+        (tracks(|tracking| tracking.bcast), 'B'),
         (session.watch_broken, 'd'),
         (session.closing, 'c'),
         (session.peer.unix, 'U'),

@@ -256,6 +256,7 @@ fn reset(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let key = ctx.session;
     ctx.discard_transaction();
     ctx.unsubscribe_everything();
+    ctx.stop_tracking();
     ctx.clients().monitors.retain(|&other| other != key);
     let session = ctx.session();
     session.monitor = false;

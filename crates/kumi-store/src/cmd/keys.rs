@@ -413,6 +413,7 @@ fn flush(
         ctx.cancel_save();
     }
     let removed = databases.map(|db| ctx.shard().flush(db, now_ms)).sum();
+    ctx.invalidate_everything();
     if args
         .get(1)
         .is_some_and(|mode| mode.eq_ignore_ascii_case(b"async"))

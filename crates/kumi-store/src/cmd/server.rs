@@ -16,6 +16,17 @@ const REPLICATION: u32 = flag::ADMIN | flag::NOSCRIPT | flag::STALE | flag::NO_A
 
 pub(super) const COMMANDS: &[Command] = &[
     Command {
+        name: "lolwut",
+        arity: -1,
+        flags: flag::READONLY | flag::FAST,
+        since: "5.0.0",
+        complexity: "",
+        summary: "Shows the version.",
+        usage: "[VERSION version]",
+        run: lolwut,
+        ..Command::BASE
+    },
+    Command {
         name: "time",
         flags: flag::LOADING | flag::STALE | flag::FAST,
         since: "2.6.0",
@@ -130,6 +141,18 @@ pub(super) const COMMANDS: &[Command] = &[
         ..Command::BASE
     },
 ];
+
+/// The art of versions 5 and 6 is not drawn; every version shows the text that 7 shows.
+fn lolwut(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if let (Some(option), Some(version)) = (args.get(1), args.get(2))
+        && option.eq_ignore_ascii_case(b"version")
+    {
+        parse::integer(version)?;
+    }
+    let text = format!("Redis ver. {}\n", crate::REDIS_VERSION);
+    ctx.reply.verbatim_text(text.as_bytes());
+    Ok(())
+}
 
 fn time(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let us = ctx.now.unix_us.cast_signed();

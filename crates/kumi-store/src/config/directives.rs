@@ -219,7 +219,7 @@ pub const TABLE: &[Directive] = &[
     row("max-keys", int(0, I64), "0", SET, Live(|s, v| s.max_keys = v.number())),
     row("max-value-size", memory(0, I64), "0", SET, Live(|s, v| s.max_value_size = v.number())),
     row("maxmemory-clients", Kind::Integer { min: -100, max: I64, unit: Unit::PercentOrMemory }, "0", SET, Live(|s, v| s.maxmemory_clients = v.number())),
-    row("tracking-table-max-keys", int(0, I64), "1000000", SET, Inert("there is no client tracking yet")),
+    row("tracking-table-max-keys", int(0, I64), "1000000", SET, Live(|s, v| s.tracking_table_max_keys = v.number())),
 
     // The keyspace.
     row("databases", int(1, I32), "16", FIXED, Live(|s, v| s.databases = v.number())),

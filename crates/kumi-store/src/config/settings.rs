@@ -40,6 +40,8 @@ pub struct Settings {
     pub max_message_size: usize,
     /// Most keys of one keyspace.
     pub max_keys: u64,
+    /// Keys that are remembered for client-side caches; 0 for no limit.
+    pub tracking_table_max_keys: usize,
     /// Largest value of one key.
     pub max_value_size: usize,
     /// Memory above which keys are evicted, or writes refused; 0 for no limit.
@@ -476,6 +478,7 @@ impl Settings {
             proto_max_bulk_len: 0,
             max_message_size: 0,
             max_keys: 0,
+            tracking_table_max_keys: 0,
             max_value_size: 0,
             hash_max_listpack_entries: 512,
             hash_max_listpack_value_bytes: 64,

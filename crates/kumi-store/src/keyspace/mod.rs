@@ -15,6 +15,7 @@ mod hints;
 mod segment;
 mod snapshot;
 mod table;
+mod tracking;
 mod value;
 mod waiters;
 mod watch;
@@ -31,6 +32,7 @@ pub(crate) use entry::Entry;
 pub(crate) use eviction::EvictionRule;
 pub(crate) use snapshot::FrozenDb;
 pub use snapshot::Piece;
+pub(crate) use tracking::{Invalidated, Tracking};
 pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
 pub(crate) use waiters::{Ticket, Waiters};
 pub(crate) use watch::Watchers;
@@ -47,6 +49,13 @@ use table::{Position, Table};
 
 /// Keys taken from the deadline index at a time.
 const EXPIRY_BATCH: usize = 32;
+
+/// Something that sessions hear of when the running command has ended, in the order it happened.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    Event(KeyEvent),
+    Invalidated(Invalidated),
+}
 
 /// A queued notification.
 #[derive(Debug)]
@@ -233,8 +242,10 @@ pub(crate) struct Keyspace {
     pub(crate) saved: Option<Vec<u8>>,
     /// Some session is subscribed to a channel or a pattern, so that events may be heard.
     pub(crate) has_listeners: bool,
-    events: Vec<KeyEvent>,
+    events: Vec<Happening>,
     pub(crate) watchers: Watchers,
+    /// What clients may have cached.
+    pub(crate) tracking: Tracking,
     pub(crate) waiters: Waiters,
     pub(crate) propagation: Propagation,
     /// Writes so far, as `rdb_changes_since_last_save` counts them.
@@ -279,6 +290,7 @@ impl Keyspace {
             has_listeners: false,
             events: Vec::new(),
             watchers: Watchers::default(),
+            tracking: Tracking::default(),
             waiters: Waiters::default(),
             propagation: Propagation::default(),
             dirty: 0,
@@ -355,9 +367,14 @@ impl Keyspace {
         }
     }
 
-    /// A key changed, appeared or is gone: the one place where totals, watchers and waiters learn
+    /// A key changed, appeared or is gone: the one place where totals, watchers, waiters and client-side caches learn
     /// of it.
     fn signal_modified(&mut self, db: usize, key: &[u8]) {
+        self.signal(db, key, true);
+    }
+
+    /// As [`Keyspace::signal_modified`]; `by_command` is false if nobody asked for the change.
+    fn signal(&mut self, db: usize, key: &[u8], by_command: bool) {
         self.recount(db);
         self.changing = false;
         if !self.watchers.is_empty() {
@@ -367,6 +384,11 @@ impl Keyspace {
         }
         if !self.waiters.is_empty() {
             self.waiters.touch(db, key);
+        }
+        if self.tracking.is_on()
+            && let Some(invalidated) = self.tracking.touch(key, by_command)
+        {
+            self.events.push(Happening::Invalidated(invalidated));
         }
     }
 
@@ -442,11 +464,11 @@ impl Keyspace {
     /// Queues a notification if its class is on and there is a subscriber.
     pub(crate) fn notify(&mut self, db: usize, class: NotifyFlags, name: &'static str, key: &[u8]) {
         if self.has_listeners && self.notify.publishes(class) {
-            self.events.push(KeyEvent {
+            self.events.push(Happening::Event(KeyEvent {
                 db,
                 name,
                 key: key.into(),
-            });
+            }));
         }
     }
 
@@ -454,7 +476,7 @@ impl Keyspace {
         !self.events.is_empty()
     }
 
-    pub(crate) fn take_events(&mut self) -> Vec<KeyEvent> {
+    pub(crate) fn take_events(&mut self) -> Vec<Happening> {
         std::mem::take(&mut self.events)
     }
 
@@ -572,7 +594,7 @@ impl Keyspace {
     fn after_expiry(&mut self, db: usize, entry: Entry) {
         self.stats.expired += 1;
         self.notify(db, NotifyFlags::EXPIRED, "expired", entry.key());
-        self.signal_modified(db, entry.key());
+        self.signal(db, entry.key(), false);
         if self.propagation.is_on() {
             let verb: &[u8] = if self.lazy_expire { b"UNLINK" } else { b"DEL" };
             self.propagation.push(db, [verb, entry.key()]);

@@ -82,7 +82,7 @@ impl Store {
                 self.save_when_due(host);
             }
         }
-        self.settle(outputs);
+        self.settle(outputs, None);
         if self.keyspace.waiters.has_ready() {
             self.serve_ready(outputs, host);
         }
@@ -139,6 +139,7 @@ impl Store {
             .output_rate
             .sample(self.telemetry.stats.bytes_out, now_ms);
         self.resize_reply_buffers(outputs, now_ms);
+        self.tend_tracking(outputs, now_ms);
         if is_due(self.cron.next_sweep_ms, SWEEP_MS, now_ms) {
             self.cron.next_sweep_ms = now_ms + SWEEP_MS;
             self.sweep_sessions(outputs, now_ms);

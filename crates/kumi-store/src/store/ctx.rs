@@ -7,6 +7,7 @@ use crate::host::{Host, Now};
 use crate::keyspace::Keys;
 use crate::reply::Reply;
 use crate::session::{Blocked, BlockedOn, Session, SessionKey};
+use crate::store::tracking::Actor;
 use crate::store::{Flow, Store};
 use kumi_resp::{Args, OwnedArgs};
 
@@ -173,6 +174,9 @@ impl<'a> Ctx<'a> {
             self.session().written = written;
         }
         self.store.keyspace.propagation.end();
+        if self.store.keyspace.tracking.clients > 0 && row.has(flag::READONLY) {
+            self.remember_reads(id, args);
+        }
         self.finish(id, row.flags, args, start_ns, &result);
     }
 
@@ -200,7 +204,7 @@ impl<'a> Ctx<'a> {
             && !self.host.ticked()
         {
             self.store.telemetry.leave_unmeasured(id);
-            return self.store.settle(self.reply.outputs());
+            return self.settle();
         }
         let end = self.host.now();
         self.clock_ns = end.mono_ns;
@@ -231,7 +235,15 @@ impl<'a> Ctx<'a> {
                 telemetry.record_slow(source, shown, duration_ns, now);
             }
         }
-        self.store.settle(self.reply.outputs());
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let actor = Actor {
+            session: self.session,
+            in_script: self.in_script,
+        };
+        self.store.settle(self.reply.outputs(), Some(actor));
     }
 
     /// Reads the clock for the commands of a script that left it to a later one.
@@ -250,7 +262,7 @@ impl<'a> Ctx<'a> {
             let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
             self.feed_monitors(shown);
         }
-        self.store.settle(self.reply.outputs());
+        self.settle();
     }
 
     /// Shows a command to every MONITOR client.

@@ -1,10 +1,12 @@
 //! Bytes that reach sessions other than the one that runs: published messages, MONITOR's feed.
 
 use crate::config::NotifyFlags;
+use crate::keyspace::Happening;
 use crate::output::Outputs;
 use crate::pubsub::Kind;
 use crate::session::{ReplyMode, SessionKey};
 use crate::store::Store;
+use crate::store::tracking::Actor;
 use kumi_resp::{Args, Protocol, SharedBytes, encode};
 
 /// What is published.
@@ -16,10 +18,17 @@ pub(crate) enum Message<'a> {
 }
 
 impl Store {
-    /// Publishes the keyspace events of the last command.
-    pub(super) fn deliver_events(&mut self, outputs: &mut Outputs) {
+    /// Publishes the keyspace events of the last command, and sends the invalidations it calls for.
+    pub(super) fn deliver_events(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
         let flags = self.keyspace.notify;
-        for event in self.keyspace.take_events() {
+        for happening in self.keyspace.take_events() {
+            let event = match happening {
+                Happening::Event(event) => event,
+                Happening::Invalidated(invalidated) => {
+                    self.deliver_invalidation(outputs, &invalidated, actor);
+                    continue;
+                }
+            };
             if flags.contains(NotifyFlags::KEYSPACE) {
                 let channel =
                     [format!("__keyspace@{}__:", event.db).as_bytes(), &event.key].concat();

@@ -44,6 +44,9 @@ impl Store {
         host: &mut dyn Host,
     ) -> Flow {
         self.make_room(outputs, host);
+        if self.keyspace.tracking.is_on() {
+            self.limit_tracking(outputs);
+        }
         let now = self.now;
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return Flow::Close;
@@ -76,6 +79,9 @@ impl Store {
             None => ctx.refuse_unresolved(args),
         }
         let flow = ctx.flow;
+        if self.keyspace.tracking.is_on() {
+            self.end_tracked_command(outputs, key, id);
+        }
         let overflow = outputs.end(slot);
         self.end_reply(outputs, key, overflow);
         if self.keyspace.waiters.has_ready() {
@@ -112,6 +118,9 @@ impl Store {
             ctx.call(wait.id, wait.args.as_args());
         }
         let flow = ctx.flow;
+        if self.keyspace.tracking.is_on() {
+            self.end_tracked_command(outputs, key, Some(wait.id));
+        }
         let overflow = outputs.end(slot);
         if flow == Flow::Blocked {
             return flow;

@@ -103,6 +103,7 @@ fn store(ctx: &mut Ctx<'_>, contents: Contents, flush: bool, merge: bool) -> Com
             ctx.shard().flush(db, now_ms);
         }
         ctx.scripts().libraries = None;
+        ctx.invalidate_everything();
     }
     ctx.load_libraries(&contents.libraries, merge)
         .map_err(|error| broken(&error))?;

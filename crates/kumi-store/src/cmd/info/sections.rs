@@ -137,7 +137,7 @@ impl<'a> Page<'a> {
         self.field("client_recent_max_input_buffer", input);
         self.field("client_recent_max_output_buffer", output);
         self.field("blocked_clients", blocked);
-        self.field("tracking_clients", 0);
+        self.field("tracking_clients", self.store.keyspace.tracking.clients);
         self.field("clients_in_timeout_table", with_timeout);
         self.field(
             "total_blocking_keys",
@@ -379,11 +379,13 @@ impl<'a> Page<'a> {
             "active_defrag_key_misses",
             "total_active_defrag_time",
             "current_active_defrag_time",
-            "tracking_total_keys",
-            "tracking_total_items",
-            "tracking_total_prefixes",
-            "unexpected_error_replies",
         ]);
+        let tracking = &self.store.keyspace.tracking;
+        let (keys, items, prefixes) = (tracking.keys(), tracking.items(), tracking.prefixes());
+        self.field("tracking_total_keys", keys);
+        self.field("tracking_total_items", items);
+        self.field("tracking_total_prefixes", prefixes);
+        self.field("unexpected_error_replies", 0);
         self.field(
             "total_error_replies",
             self.store.telemetry.stats.total_errors,
