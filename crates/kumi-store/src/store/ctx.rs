@@ -193,7 +193,7 @@ impl<'a> Ctx<'a> {
             if let (Err(_), Some(loading)) = (result, &mut self.store.loading) {
                 loading.errors += 1;
             }
-            return self.store.settle(self.reply.outputs());
+            return self.settle();
         }
         if self.flow == Flow::Blocked && self.waits_for_keys() {
             return self.finish_blocked(id, flags, args);

@@ -140,7 +140,7 @@ impl Store {
         }
         if self.evict(host) > 0 {
             // Watches that an evicted key broke count for the command that follows.
-            self.settle(outputs);
+            self.settle(outputs, None);
         }
     }
 
