@@ -90,7 +90,9 @@ fn start(dir: &Path, args: &[&str]) -> (Process, Client<UnixStream>) {
     let socket = dir.join("s");
     let _ = std::fs::remove_file(&socket);
     let path = socket.to_str().expect("the path is text");
-    let all = [args, &["--port", "0", "--unixsocket", path]].concat();
+    let home = dir.to_str().expect("the path is text");
+    let own = ["--port", "0", "--unixsocket", path, "--dir", home];
+    let all = [args, &own[..]].concat();
     let process = Process::start_in(tempfile::tempdir().unwrap(), &all, READY);
     let client = Client::unix(&socket);
     (process, client)
