@@ -319,6 +319,12 @@ impl Generator<'_> {
                 } else {
                     Delivery::OnePacket
                 };
+                // Broadcasts hold what changed in one turn of the event loop, so a packet must not be split over several.
+                let delivery = if self.tracking {
+                    Delivery::OnePacket
+                } else {
+                    delivery
+                };
                 let delivery = if self.password || kills_between_reads(&requests) {
                     Delivery::OneByOne
                 } else {
