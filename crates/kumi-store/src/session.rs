@@ -135,7 +135,12 @@ pub(crate) struct CacheTracking {
 impl CacheTracking {
     /// Whether the keys of the running command are remembered.
     pub(crate) fn remembers_reads(&self) -> bool {
-        !self.bcast && !(self.optin && !self.caching) && !(self.optout && self.caching)
+        let wanted = if self.caching {
+            !self.optout
+        } else {
+            !self.optin
+        };
+        wanted && !self.bcast
     }
 }
 

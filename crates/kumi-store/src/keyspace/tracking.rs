@@ -35,7 +35,7 @@ pub(crate) enum Readers {
     #[default]
     None,
     One(SessionKey),
-    Many(Box<BTreeSet<SessionKey>>),
+    Many(BTreeSet<SessionKey>),
 }
 
 impl Readers {
@@ -44,7 +44,7 @@ impl Readers {
         match self {
             Self::None => *self = Self::One(session),
             Self::One(only) if *only == session => return false,
-            Self::One(only) => *self = Self::Many(Box::new(BTreeSet::from([*only, session]))),
+            Self::One(only) => *self = Self::Many(BTreeSet::from([*only, session])),
             Self::Many(sessions) => return sessions.insert(session),
         }
         true
