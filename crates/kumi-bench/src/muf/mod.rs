@@ -56,15 +56,8 @@ pub(crate) fn run(args: &MufArgs) -> Result<()> {
     let seconds = args.seconds.unwrap_or(seconds).max(0.1);
     let progress = Progress::new();
     let nats = find_nats(&args.nats_server)?;
-    let kumi_server = args.kumi_server.as_deref();
     let mut report = Report::against(NATS);
-    let mut contenders = servers::contenders(
-        kumi_server,
-        &args.redis_server,
-        &args.valkey_server,
-        &progress,
-        &mut report,
-    )?;
+    let mut contenders = servers::contenders(&args.servers, &progress, &mut report)?;
     contenders.push(Contender::new(NATS, Kind::Nats, nats));
 
     let stage = Stage::new(args.no_pin)?;

@@ -127,7 +127,7 @@ fn bytes_per_key(stage: &Stage, contender: &Contender, keys: usize, ttl: Ttl) ->
 }
 
 /// Resident memory once it stays the same: a server may still rehash, or give back a buffer, after the last reply.
-pub(super) fn settled_bytes(server: &Server) -> Result<u64> {
+pub(crate) fn settled_bytes(server: &Server) -> Result<u64> {
     let start = Instant::now();
     let mut bytes = server.resident_bytes()?;
     let mut since = Instant::now();

@@ -7,7 +7,7 @@ mod growth;
 pub(crate) mod idle;
 mod lag;
 mod large;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod profile;
 pub(crate) mod servers;
 pub(crate) mod valkey;
@@ -44,13 +44,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     };
     let mut report = Report::default();
     let contenders = match wanted.iter().any(|&part| part != Part::Growth) {
-        true => servers::contenders(
-            args.kumi_server.as_deref(),
-            &args.redis_server,
-            &args.valkey_server,
-            &progress,
-            &mut report,
-        )?,
+        true => servers::contenders(&args.servers, &progress, &mut report)?,
         false => Vec::new(),
     };
     raise_open_files();
@@ -115,7 +109,7 @@ pub(crate) fn describe(stage: &Stage, contenders: &[Contender], report: &mut Rep
 }
 
 /// Ten thousand connections need as many descriptors; servers inherit the limit.
-fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     // Refused only where the hard limit sank meanwhile; the idle measurement checks what it needs itself.
     let _ = setrlimit(

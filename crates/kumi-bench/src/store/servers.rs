@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use crate::args::ServerArgs;
 use crate::children::{Child, Nursery};
 use crate::cores::Cores;
 use crate::procfs::{self, CpuTime};
@@ -266,19 +267,17 @@ impl Server {
 
 /// The servers of every run: ours, redis-server, and valkey-server if it can be found or installed.
 pub(crate) fn contenders(
-    kumi_server: Option<&Path>,
-    redis_server: &Path,
-    valkey_server: &Path,
+    args: &ServerArgs,
     progress: &Progress,
     report: &mut Report,
 ) -> Result<Vec<Contender>> {
     let hint = "install Debian's redis-server package, or name one with --redis-server";
-    let redis = find_program(redis_server, hint)?;
+    let redis = find_program(&args.redis_server, hint)?;
     let mut contenders = vec![
-        kumi(kumi_server, progress)?,
+        kumi(args.kumi_server.as_deref(), progress)?,
         Contender::new("redis", Kind::Redis, redis),
     ];
-    match valkey::find(valkey_server, progress) {
+    match valkey::find(&args.valkey_server, progress) {
         Ok(program) => contenders.push(Contender::new(VALKEY, Kind::Redis, program)),
         Err(reason) => report.note(format!("{VALKEY} was not measured: {reason}")),
     }
