@@ -20,6 +20,7 @@
 use std::ops::Range;
 
 use self::elem::{back_len, decode, read_back, size, write_back};
+use crate::size_class::block_bytes;
 
 pub(crate) mod elem;
 pub(crate) mod listpack;
@@ -36,8 +37,6 @@ pub(crate) type PackedList = Block<true>;
 pub(crate) type PackedListView<'a> = View<'a, true>;
 
 const HEADER: usize = 4;
-/// The most bytes a block keeps free at its end.
-const MAX_SLACK: usize = 4096;
 /// Bytes of a listpack besides its entries: total size, count and end mark.
 const LISTPACK_FRAME: usize = 7;
 
@@ -303,7 +302,7 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
     /// What the block takes from the heap.
     #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.capacity().next_multiple_of(16)
+        block_bytes(self.bytes.capacity())
     }
 
     /// Puts an element before the one at a position, where it stands then.
@@ -378,9 +377,14 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
         self.bytes.clear();
     }
 
-    /// Gives back capacity that is not used.
+    /// Gives back capacity that is not used. The bytes are copied: the allocator would leave them where they are.
     pub(crate) fn shrink(&mut self) {
-        self.bytes.shrink_to_fit();
+        let wanted = block_bytes(self.bytes.len());
+        if wanted < self.bytes.capacity() {
+            let mut bytes = Vec::with_capacity(wanted);
+            bytes.extend_from_slice(&self.bytes);
+            self.bytes = bytes;
+        }
     }
 
     /// Gives an empty block its header.
@@ -415,13 +419,13 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
         }
     }
 
-    /// Makes room for more bytes: tight, because there are many blocks, and in steps, because a
-    /// block is mostly written element by element.
+    /// Makes room for more bytes: as many as the allocator hands out for that size. Its classes are wide enough apart
+    /// that a block written element by element is seldom moved, and room beyond them would cost memory in every block.
     #[inline]
     fn grow(&mut self, more: usize) {
         let needed = self.bytes.len() + more;
         if needed > self.bytes.capacity() {
-            let wanted = (needed + (needed / 8).min(MAX_SLACK)).next_multiple_of(16);
+            let wanted = block_bytes(needed);
             self.bytes.reserve_exact(wanted - self.bytes.len());
         }
     }
