@@ -70,7 +70,7 @@ fn read_group<I: Input>(
     if !stream.create_group(&name, last_id, entries_read) {
         return Err(RdbError::Duplicate("consumer group"));
     }
-    let group = stream
+    let mut group = stream
         .group_mut(&name)
         .ok_or(RdbError::Duplicate("consumer group"))?;
     // Time and count of each pending entry, until a consumer claims it.

@@ -15,7 +15,7 @@ mod radix;
 mod trim;
 
 pub(crate) use deliver::Delivery;
-pub(crate) use group::{Claim, Claimed, Consumer, ConsumerKey, Group, Nack};
+pub(crate) use group::{Claim, Claimed, Consumer, ConsumerKey, Group, GroupMut, Nack};
 pub(crate) use id::StreamId;
 pub(crate) use node::{Entries, Entry, NodeError};
 pub(crate) use trim::{Trim, TrimTo};
@@ -75,6 +75,8 @@ pub(crate) struct Stream {
     groups: BTreeMap<Box<[u8]>, Group>,
     /// What the nodes have on the heap.
     node_bytes: usize,
+    /// What the groups take, their names included.
+    group_bytes: usize,
 }
 
 impl Clone for Stream {
@@ -89,6 +91,7 @@ impl Clone for Stream {
             max_deleted_id: self.max_deleted_id,
             entries_added: self.entries_added,
             groups: self.groups.clone(),
+            group_bytes: self.group_bytes,
         }
     }
 }
@@ -146,14 +149,9 @@ impl Stream {
         self.nodes.iter().map(|(id, node)| (*id, &**node))
     }
 
-    /// What the stream takes from the heap, about, in time linear in the number of groups.
+    /// What the stream takes from the heap, about.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let groups: usize = self
-            .groups
-            .iter()
-            .map(|(name, group)| name.len() + group.heap_bytes())
-            .sum();
-        self.node_bytes + self.nodes.len() * MAP_BYTES_PER_NODE + groups
+        self.node_bytes + self.nodes.len() * MAP_BYTES_PER_NODE + self.group_bytes
     }
 
     /// The id XADD `*` gives at a time; `None` when there is no id above the last one.
@@ -330,22 +328,27 @@ impl Stream {
         if self.groups.contains_key(name) {
             return false;
         }
-        self.groups
-            .insert(name.into(), Group::new(last_id, entries_read));
+        let group = Group::new(last_id, entries_read);
+        self.group_bytes += name.len() + group.heap_bytes();
+        self.groups.insert(name.into(), group);
         true
     }
 
     /// Removes a group and returns it, so that a large one can be dropped elsewhere.
     pub(crate) fn remove_group(&mut self, name: &[u8]) -> Option<Group> {
-        self.groups.remove(name)
+        let group = self.groups.remove(name)?;
+        self.group_bytes -= name.len() + group.heap_bytes();
+        Some(group)
     }
 
     pub(crate) fn group(&self, name: &[u8]) -> Option<&Group> {
         self.groups.get(name)
     }
 
-    pub(crate) fn group_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
-        self.groups.get_mut(name)
+    /// A group to be changed; the stream's size follows when the change is over.
+    pub(crate) fn group_mut(&mut self, name: &[u8]) -> Option<GroupMut<'_>> {
+        let group = self.groups.get_mut(name)?;
+        Some(GroupMut::new(group, &mut self.group_bytes))
     }
 
     /// The groups in the order of their names.

@@ -124,7 +124,7 @@ pub(super) fn set_id(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let mut keys = ctx.keys();
     let edited = keys.edit(key, Missing::Skip, |stream: &mut Box<Stream>| {
         let last_id = stream.last_id();
-        let group = stream
+        let mut group = stream
             .group_mut(name)
             .ok_or_else(|| no_group_for_key(key, name))?;
         if args.len() != 5 && args.len() != 7 {
@@ -156,10 +156,10 @@ fn edit_group<R>(
 ) -> Result<R, CommandError> {
     let (key, name) = (&args[2], &args[3]);
     let edited = keys.edit(key, Missing::Skip, |stream: &mut Box<Stream>| {
-        let group = stream
+        let mut group = stream
             .group_mut(name)
             .ok_or_else(|| no_group_for_key(key, name))?;
-        Ok(Edit::Unwatched(change(group)))
+        Ok(Edit::Unwatched(change(&mut group)))
     })?;
     Ok(edited.ok_or(NO_KEY)?.result)
 }
@@ -167,7 +167,7 @@ fn edit_group<R>(
 pub(super) fn xack(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, name) = (&args[1], &args[2]);
     let edited = ctx.keys().read_and_edit(key, |stream: &mut Box<Stream>| {
-        let Some(group) = stream.group_mut(name) else {
+        let Some(mut group) = stream.group_mut(name) else {
             return Ok(Edit::Unchanged(0));
         };
         // Nothing is acknowledged unless all ids can be read.

@@ -226,17 +226,19 @@ pub(super) fn xclaim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (now_ms, propagates) = (ctx.now.unix_ms() as i64, ctx.propagates());
     let (mut keys, reply) = ctx.keys_and_reply();
     let edited = keys.read_and_edit(key, |stream: &mut Box<Stream>| {
-        let group = stream
+        let mut group = stream
             .group_mut(name)
             .ok_or_else(|| no_key_or_group(key, name))?;
         let options = ClaimOptions::parse(args, now_ms)?;
         let mut outcome = Outcome::default();
         if options.last_id > group.last_id() {
-            group.set_last_id(options.last_id, group.entries_read());
-            outcome.moved = Some((options.last_id, group.entries_read()));
+            let entries_read = group.entries_read();
+            group.set_last_id(options.last_id, entries_read);
+            outcome.moved = Some((options.last_id, entries_read));
         }
         let consumer;
-        (consumer, outcome.created) = consumer_of(group, &args[3], now_ms);
+        (consumer, outcome.created) = consumer_of(&mut group, &args[3], now_ms);
+        drop(group);
         let claim = Claim {
             consumer,
             min_idle_ms: options.min_idle_ms,
@@ -328,7 +330,7 @@ pub(super) fn xautoclaim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let start = start_id(&args[5])?;
     let (count, just_id) = parse_auto(args)?;
     let edited = keys.edit(key, Missing::Skip, |stream: &mut Box<Stream>| {
-        let group = stream
+        let mut group = stream
             .group_mut(name)
             .ok_or_else(|| no_key_or_group(key, name))?;
         if count >= COUNT_WITHOUT_MEMORY {
@@ -336,7 +338,8 @@ pub(super) fn xautoclaim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
                 "ERR Insufficient memory, failed allocating transient memory, COUNT too high.",
             ));
         }
-        let (consumer, created) = consumer_of(group, &args[3], now_ms);
+        let (consumer, created) = consumer_of(&mut group, &args[3], now_ms);
+        drop(group);
         let claim = Claim {
             consumer,
             min_idle_ms: min_idle_ms.max(0),

@@ -103,8 +103,9 @@ fn serve(
     let (mut keys, reply) = ctx.keys_and_reply();
     keys.count_read(key, true);
     let edited = keys.edit(key, Missing::Skip, |stream: &mut Box<Stream>| {
-        let group = stream.group_mut(name).ok_or_else(|| lost(key, name))?;
-        let (consumer, created) = consumer_of(group, consumer_name, now_ms);
+        let mut group = stream.group_mut(name).ok_or_else(|| lost(key, name))?;
+        let (consumer, created) = consumer_of(&mut group, consumer_name, now_ms);
+        drop(group);
         let delivery = Delivery {
             consumer,
             now_ms,

@@ -233,9 +233,10 @@ fn samples() -> Vec<Vec<u8>> {
             .unwrap();
     }
     stream.create_group(b"g", crate::types::stream::StreamId::new(3, 0), Some(3));
-    let group = stream.group_mut(b"g").unwrap();
+    let mut group = stream.group_mut(b"g").unwrap();
     let consumer = group.create_consumer(b"c", 5).unwrap();
     group.deliver(crate::types::stream::StreamId::new(2, 0), consumer, 9);
+    drop(group);
     let values = [
         Collected::String(vec![b'a'; 50]),
         Collected::List(["a", "12", "b"].map(text).to_vec()),

@@ -139,7 +139,7 @@ fn without_active_times(stream: &Stream) -> Stream {
     let mut stream = stream.clone();
     let names: Vec<Vec<u8>> = stream.groups().map(|(name, _)| name.to_vec()).collect();
     for name in names {
-        let group = stream.group_mut(&name).unwrap();
+        let mut group = stream.group_mut(&name).unwrap();
         let consumers: Vec<_> = group
             .consumers()
             .map(|consumer| consumer.name().to_vec())

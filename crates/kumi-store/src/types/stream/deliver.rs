@@ -1,7 +1,7 @@
 //! XREADGROUP: new entries are delivered to a consumer of a group, and old ones again.
 
 use super::node::{Entries, Entry};
-use super::{ConsumerKey, Stream, StreamId};
+use super::{ConsumerKey, GroupMut, Stream, StreamId};
 
 /// To whom entries are delivered, and how.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,7 @@ impl Stream {
         let Some(group) = self.groups.get_mut(group) else {
             return 0;
         };
+        let mut group = GroupMut::new(group, &mut self.group_bytes);
         let Some(start) = group.last_id().next() else {
             return 0;
         };
@@ -36,7 +37,8 @@ impl Stream {
         let mut delivered = 0;
         for entry in Entries::new(&self.nodes, start, StreamId::MAX, false).take(delivery.count) {
             let id = entry.id();
-            group.set_last_id(id, history.read_after(group.entries_read(), id));
+            let entries_read = history.read_after(group.entries_read(), id);
+            group.set_last_id(id, entries_read);
             emit(entry);
             if !delivery.no_ack {
                 group.deliver(id, delivery.consumer, delivery.now_ms);

@@ -6,7 +6,7 @@
 use super::{Stream, StreamId};
 use crate::types::Slices;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::ops::{Deref, DerefMut, RangeInclusive};
 
 /// What a pending entry takes in the two ordered lists, about.
 const BYTES_PER_PENDING: usize = 72;
@@ -239,6 +239,44 @@ impl Group {
     }
 }
 
+/// A group that is being changed. What the groups of its stream take is brought up to date when this is dropped.
+#[derive(Debug)]
+pub(crate) struct GroupMut<'a> {
+    group: &'a mut Group,
+    before_bytes: usize,
+    total_bytes: &'a mut usize,
+}
+
+impl<'a> GroupMut<'a> {
+    pub(super) fn new(group: &'a mut Group, total_bytes: &'a mut usize) -> Self {
+        GroupMut {
+            before_bytes: group.heap_bytes(),
+            group,
+            total_bytes,
+        }
+    }
+}
+
+impl Deref for GroupMut<'_> {
+    type Target = Group;
+
+    fn deref(&self) -> &Group {
+        self.group
+    }
+}
+
+impl DerefMut for GroupMut<'_> {
+    fn deref_mut(&mut self) -> &mut Group {
+        self.group
+    }
+}
+
+impl Drop for GroupMut<'_> {
+    fn drop(&mut self) {
+        *self.total_bytes = *self.total_bytes - self.before_bytes + self.group.heap_bytes();
+    }
+}
+
 impl Slices for Group {
     fn pieces(&self) -> usize {
         self.pending.len() + self.slots.len()
@@ -289,7 +327,7 @@ impl Stream {
     /// Claims an entry for a consumer of a group. `None` if there is no such group or consumer.
     pub(crate) fn claim(&mut self, group: &[u8], id: StreamId, claim: Claim) -> Option<Claimed> {
         let exists = self.get(id).is_some();
-        let group = self.group_mut(group)?;
+        let mut group = self.group_mut(group)?;
         group.consumer(claim.consumer)?;
         if !exists {
             return Some(Claimed::Deleted(group.acknowledge(id)));

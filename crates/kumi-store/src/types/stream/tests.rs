@@ -107,7 +107,7 @@ fn a_removed_consumer_takes_its_pending_entries_along() {
     let mut stream = stream_of(5);
     assert!(stream.create_group(b"g", StreamId::MIN, None));
     assert!(!stream.create_group(b"g", StreamId::MIN, None));
-    let group = stream.group_mut(b"g").unwrap();
+    let mut group = stream.group_mut(b"g").unwrap();
     let alice = group.create_consumer(b"alice", 1).unwrap();
     let bob = group.create_consumer(b"bob", 1).unwrap();
     assert_eq!(group.create_consumer(b"bob", 1), None);
@@ -130,6 +130,7 @@ fn a_removed_consumer_takes_its_pending_entries_along() {
     assert!(group.acknowledge(id(2, 0)));
     assert!(!group.acknowledge(id(2, 0)));
     assert_eq!(group.consumer(bob).unwrap().pending_count(), 0);
+    drop(group);
     assert_eq!(
         stream.remove_group(b"g").map(|group| group.last_id()),
         Some(StreamId::MIN)
@@ -140,11 +141,12 @@ fn a_removed_consumer_takes_its_pending_entries_along() {
 fn a_large_stream_is_dropped_in_slices() {
     let mut stream = stream_of(1000);
     stream.create_group(b"g", StreamId::MIN, None);
-    let group = stream.group_mut(b"g").unwrap();
+    let mut group = stream.group_mut(b"g").unwrap();
     let consumer = group.create_consumer(b"c", 1).unwrap();
     for ms in 1..=500 {
         group.deliver(id(ms, 0), consumer, 1);
     }
+    drop(group);
     let pieces = stream.pieces();
     assert_eq!(pieces, 200 + 500 + 1);
     for piece in 1..=pieces {

@@ -129,7 +129,7 @@ impl Pair {
                 let start = self.some_id();
                 let text = start.to_string();
                 self.redis.call(&["XGROUP", "SETID", "k", group, &text]);
-                if let Some(group) = self.ours.group_mut(group.as_bytes()) {
+                if let Some(mut group) = self.ours.group_mut(group.as_bytes()) {
                     group.set_last_id(start, None);
                 }
             }
@@ -267,7 +267,7 @@ impl Pair {
     }
 
     fn consumer(&mut self, group: &[u8], name: &str) -> ConsumerKey {
-        let group = self.ours.group_mut(group).unwrap();
+        let mut group = self.ours.group_mut(group).unwrap();
         match group.find_consumer(name.as_bytes()) {
             Some(key) => key,
             None => group.create_consumer(name.as_bytes(), 1).unwrap(),
@@ -311,6 +311,15 @@ impl Pair {
     }
 
     fn compare(&mut self, context: &str) {
+        let group_bytes = self
+            .ours
+            .groups()
+            .map(|(name, group)| name.len() + group.heap_bytes());
+        assert_eq!(
+            self.ours.group_bytes,
+            group_bytes.sum::<usize>(),
+            "{context}"
+        );
         let theirs = theirs(&mut self.redis);
         assert_eq!(summary(&self.ours), summary(&theirs), "{context}");
         let groups = self.redis.call(&["XINFO", "GROUPS", "k"]);
