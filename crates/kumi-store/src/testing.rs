@@ -1,5 +1,7 @@
 //! A store on virtual time, for this crate's tests: clients send lines, and a test moves the clock.
 
+pub(crate) mod json;
+
 use crate::config::{Config, Origin};
 use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};
 use crate::keyspace::Piece;

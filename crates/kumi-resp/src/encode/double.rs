@@ -19,7 +19,7 @@ const MAX_SIGNIFICANT: usize = 17;
 /// A sign, 17 digits, a point and `e-308` make 24; `0.` and leading zeros stay below that.
 const MAX_TEXT: usize = 32;
 
-/// Whole numbers up to half of `i64::MAX` are written as integers.
+/// Whole numbers up to half of `i64::MAX`, which is rounded to 2^62 here, are written as integers.
 const WHOLE_LIMIT: f64 = (i64::MAX / 2) as f64;
 
 /// The text of one double, on the stack.
@@ -44,7 +44,7 @@ impl Text {
             } else {
                 b"0"
             });
-        } else if value.abs() < WHOLE_LIMIT && value.fract() == 0.0 {
+        } else if value.abs() <= WHOLE_LIMIT && value.fract() == 0.0 {
             text.whole(value as i64);
         } else {
             text.shortest(value);

@@ -146,6 +146,8 @@ fn setbit(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         })?;
         keys.notify(NotifyFlags::STRING, "setbit", key);
         ctx.dirty(1);
+    } else {
+        keys.make_raw(key);
     }
     ctx.reply.integer(i64::from(old));
     Ok(())
@@ -160,17 +162,29 @@ fn getbit(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn bitcount(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let (mut keys, reply) = ctx.keys_and_reply();
+    // The key comes first: without one, a wrong range is no error.
+    let Some(string) = keys.read(&args[1])? else {
+        reply.integer(0);
+        return Ok(());
+    };
     let range = match args.len() {
         2 => Range::ALL,
-        4 | 5 => Range {
-            start: integer(&args[2])?,
-            end: Some(integer(&args[3])?),
-            unit: unit(args.get(4))?,
-        },
+        4 | 5 => {
+            let (start, end) = (integer(&args[2])?, integer(&args[3])?);
+            if end < start && start < 0 {
+                reply.integer(0);
+                return Ok(());
+            }
+            Range {
+                start,
+                end: Some(end),
+                unit: unit(args.get(4))?,
+            }
+        }
         _ => return Err(CommandError::SYNTAX),
     };
-    let (mut keys, reply) = ctx.keys_and_reply();
-    let count = bits::count(&text(keys.read(&args[1])?), range);
+    let count = bits::count(&text(Some(string)), range);
     reply.integer(count as i64);
     Ok(())
 }
@@ -183,6 +197,12 @@ fn bitpos(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             return Err(CommandError::fixed("ERR The bit argument must be 1 or 0."));
         }
     };
+    let (mut keys, reply) = ctx.keys_and_reply();
+    let Some(string) = keys.read(&args[1])? else {
+        // No key is an endless string of zeros.
+        reply.integer(if wanted { -1 } else { 0 });
+        return Ok(());
+    };
     let range = match args.len() {
         3 => Range::ALL,
         4..=6 => {
@@ -193,15 +213,8 @@ fn bitpos(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         }
         _ => return Err(CommandError::SYNTAX),
     };
-    let (mut keys, reply) = ctx.keys_and_reply();
-    match keys.read(&args[1])? {
-        // No key is an endless string of zeros.
-        None => reply.integer(if wanted { -1 } else { 0 }),
-        Some(string) => {
-            let found = bits::position(&text(Some(string)), wanted, range);
-            reply.integer(found.map_or(-1, |bit| bit as i64));
-        }
-    }
+    let found = bits::position(&text(Some(string)), wanted, range);
+    reply.integer(found.map_or(-1, |bit| bit as i64));
     Ok(())
 }
 

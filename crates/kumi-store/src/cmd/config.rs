@@ -92,7 +92,10 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     };
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|&[name, value]| (name, value)).collect();
     let local = ctx.session().peer.is_local();
-    let refused = |error: ConfigError| CommandError::new(format!("ERR {error}"));
+    let refused = |error: ConfigError| match error {
+        ConfigError::Unknown(shown) => unknown_option(&pairs, &shown),
+        error => CommandError::new(format!("ERR {error}")),
+    };
     ctx.change_config(|config, host| {
         let changes = config
             .set_many(&pairs, Origin::Client { local })
@@ -105,6 +108,14 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     })?;
     ctx.reply.ok();
     Ok(())
+}
+
+/// The error about a name that is no directive's, with the bytes that were sent.
+fn unknown_option(pairs: &[(&[u8], &[u8])], shown: &str) -> CommandError {
+    let mut names = pairs.iter().map(|(name, _)| *name);
+    let name = names.find(|name| String::from_utf8_lossy(name) == shown);
+    let beginning: &[u8] = b"ERR Unknown option or number of arguments for CONFIG SET - '";
+    CommandError::new([beginning, name.unwrap_or(shown.as_bytes()), b"'"].concat())
 }
 
 fn resetstat(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
@@ -176,6 +187,11 @@ mod tests {
             ),
             ("CONFIG GET hz", "*2\r\n$2\r\nhz\r\n$2\r\n20\r\n"),
         ]);
+        let words: [&[u8]; 4] = [b"CONFIG", b"SET", b"no\xff", b"1"];
+        assert_eq!(
+            lab.send_raw(lab.client, &words),
+            b"-ERR Unknown option or number of arguments for CONFIG SET - 'no\xff'\r\n"
+        );
     }
 
     #[test]

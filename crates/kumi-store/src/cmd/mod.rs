@@ -10,6 +10,8 @@ mod debug;
 pub(crate) mod dump;
 mod elements;
 mod expire;
+#[cfg(test)]
+mod extremes;
 mod functions;
 mod geo;
 mod hashes;
@@ -34,6 +36,8 @@ mod sorted_sets;
 mod streams;
 mod strings;
 mod transactions;
+#[cfg(test)]
+mod transcript;
 
 #[cfg(test)]
 pub(crate) use dump::payload;

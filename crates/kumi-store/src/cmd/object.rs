@@ -145,6 +145,9 @@ pub(super) fn encoding_name(entry: &Entry) -> &'static str {
 }
 
 #[cfg(test)]
+mod encodings;
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Lab;
 

@@ -2,12 +2,12 @@
 
 mod damage;
 mod file;
-mod json;
 mod primitives;
 mod recorded;
 mod redis;
 
 use super::*;
+use crate::testing::json;
 use crate::types::packed::{Elem, Packed};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -348,9 +348,8 @@ impl Set {
             }
         }
         if self.encoding == SetEncoding::Intset && self.view().len() > limits.intset_entries {
-            let fits = self.view().len() <= limits.listpack_entries
-                && self.longest_int() <= limits.listpack_value_bytes;
-            self.encoding = listpack_if(fits);
+            // Never a listpack, however few members that would be.
+            self.encoding = SetEncoding::Hashtable;
             self.reform(seed);
         }
         true

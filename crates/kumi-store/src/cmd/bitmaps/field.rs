@@ -136,6 +136,8 @@ fn write(ctx: &mut Ctx<'_>, key: &[u8], operations: &[Operation]) -> CommandResu
                 bytes[at] = byte;
             }
         })?;
+    } else {
+        keys.make_raw(key);
     }
     if changes > 0 {
         keys.notify(NotifyFlags::STRING, "setbit", key);

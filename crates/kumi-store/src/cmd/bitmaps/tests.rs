@@ -60,10 +60,8 @@ fn counts_and_positions() {
             "-ERR value is not an integer or out of range\r\n",
         ),
         ("BITCOUNT missing", ":0\r\n"),
-        (
-            "BITCOUNT missing a 1",
-            "-ERR value is not an integer or out of range\r\n",
-        ),
+        ("BITCOUNT missing a 1", ":0\r\n"),
+        ("BITPOS missing 1 a", ":-1\r\n"),
         ("BITPOS k 1", ":1\r\n"),
         ("BITPOS k 0 1", ":8\r\n"),
         ("BITPOS k 1 2 -1 BIT", ":2\r\n"),

@@ -176,9 +176,6 @@ fn encodings_follow_redis() {
     assert_eq!(encoding(&mut lab, "d"), "intset");
     lab.run("CONFIG SET set-max-intset-entries 2");
     lab.run("SADD t 3");
-    assert_eq!(encoding(&mut lab, "t"), "listpack");
-    lab.run("CONFIG SET set-max-listpack-entries 3");
-    lab.run("SADD t 4");
     assert_eq!(encoding(&mut lab, "t"), "hashtable");
 }
 

@@ -16,6 +16,9 @@ use crate::types::set::{Set, SetRef};
 use crate::types::zset::{Zset, ZsetEncoding, ZsetLimits, ZsetRef};
 use kumi_resp::Args;
 
+/// Members of the smallest input that ZINTERCARD looks at before it compares their number with the limit.
+const FIRST_BATCH: usize = 128;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Union,
@@ -93,6 +96,21 @@ impl Members<'_> {
         }
     }
 
+    /// Visits `size` members from one on.
+    fn part(&self, from: usize, size: usize, mut visit: impl FnMut(&[u8])) {
+        match self {
+            Self::Sorted(zset) => zset
+                .range(from..zset.len().min(from + size))
+                .for_each(|(member, _)| visit(&member)),
+            Self::Plain(set) => set
+                .iter()
+                .skip(from)
+                .take(size)
+                .map(Elem::text)
+                .for_each(|member| visit(&member)),
+        }
+    }
+
     fn each(&self, mut visit: impl FnMut(&[u8], f64)) {
         match self {
             Self::Sorted(zset) => zset
@@ -147,12 +165,36 @@ pub(super) fn zintercard(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut keys, reply) = ctx.keys_and_reply();
     let operation = Operation::Intersection;
     let request = parse(&mut keys, args, 1, "zintercard", operation, Form::Number)?;
-    let common = intersection(&mut keys, &request)?.len();
-    reply.count(match request.limit {
-        0 => common,
-        limit => common.min(limit),
-    });
+    reply.count(count_common(&mut keys, &request)?);
     Ok(())
+}
+
+/// Counts the members that all inputs have, in batches of the smallest, and stops at the limit.
+fn count_common(keys: &mut Keys<'_>, request: &Request<'_>) -> Result<usize, CommandError> {
+    let limit = match request.limit {
+        0 => usize::MAX,
+        limit => limit,
+    };
+    let Some((smallest, others)) = request.sources.split_first() else {
+        return Ok(0);
+    };
+    let (mut found, mut from) = (0, 0);
+    while from < smallest.len && found < limit {
+        let size = from.max(FIRST_BATCH);
+        let mut batch: Vec<Box<[u8]>> = Vec::new();
+        if let Some(members) = members(keys, smallest.key, Look::Quiet)? {
+            members.part(from, size, |member| batch.push(member.into()));
+        }
+        from += size;
+        for source in others {
+            match members(keys, source.key, Look::Quiet)? {
+                Some(members) => batch.retain(|member| members.score(member).is_some()),
+                None => return Ok(0),
+            }
+        }
+        found += batch.len();
+    }
+    Ok(found.min(limit))
 }
 
 fn answer(ctx: &mut Ctx<'_>, args: Args<'_>, name: &str, operation: Operation) -> CommandResult {

@@ -82,6 +82,27 @@ impl Keys<'_> {
         }
     }
 
+    /// Gives a string that exists the name `raw`, as Redis does before it changes bytes in place. The text stays as it
+    /// is, so watchers and waiters do not hear of it.
+    pub(crate) fn make_raw(&mut self, key: &[u8]) {
+        let (_, Found::Live(position)) = self.search(key) else {
+            return;
+        };
+        let db = &mut self.keyspace.dbs[self.db];
+        let entry = db.table.at_mut(position);
+        match entry.string() {
+            None | Some(StringRef::Bytes { raw: true, .. }) => return,
+            Some(_) => {}
+        }
+        let before_bytes = entry.heap_bytes();
+        self.keyspace.changing = true;
+        entry.edit_bytes(|_| {});
+        let after_bytes = entry.heap_bytes();
+        db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
+        self.keyspace.recount(self.db);
+        self.keyspace.changing = false;
+    }
+
     /// A collection for reading.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::ops::Index;
 
 /// A value of a recording. Numbers are whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Number(i64),
     Text(String),
@@ -13,7 +13,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         match self {
             Value::Object(fields) => fields
                 .iter()
@@ -23,14 +23,14 @@ impl Value {
         }
     }
 
-    pub(super) fn as_str(&self) -> Option<&str> {
+    pub(crate) fn as_str(&self) -> Option<&str> {
         match self {
             Value::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn as_array(&self) -> Option<&Vec<Value>> {
+    pub(crate) fn as_array(&self) -> Option<&Vec<Value>> {
         match self {
             Value::Array(items) => Some(items),
             _ => None,
@@ -53,7 +53,7 @@ impl From<&str> for Value {
 }
 
 /// Reads one value; panics where it is none.
-pub(super) fn parse(text: &str) -> Value {
+pub(crate) fn parse(text: &str) -> Value {
     let mut rest = text;
     let value = value(&mut rest);
     assert!(rest.trim().is_empty(), "something follows: {rest}");
