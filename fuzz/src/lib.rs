@@ -3,11 +3,13 @@
 mod frames;
 mod host;
 mod mutate;
+mod restored;
 pub mod unison;
 mod vocabulary;
 mod world;
 
 pub use frames::{encode_frame, same};
 pub use mutate::mutate_script;
+pub use restored::{packed_payload, read_restored};
 pub use vocabulary::{Vocabulary, vocabulary};
 pub use world::World;

@@ -1,6 +1,8 @@
-//! Any value behind a right footer: it is read or refused, and what was read can be written and read again.
+//! Any value behind a right footer, and the inside of each packed format: it is refused, or it can be read by every
+//! command of its type, written and read again.
 #![no_main]
 
+use kumi_fuzz::{packed_payload, read_restored};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|value: &[u8]| {
@@ -9,5 +11,14 @@ fuzz_target!(|value: &[u8]| {
     // With a footer of its own: the value is judged.
     let mut payload = value.to_vec();
     kumi_store::fuzzing::seal_dump(&mut payload);
-    kumi_store::fuzzing::restore(&payload);
+    if kumi_store::fuzzing::restore(&payload) {
+        read_restored(&payload);
+    }
+    // Inside a packed format whose header is right.
+    if let Some(mut payload) = packed_payload(value) {
+        kumi_store::fuzzing::seal_dump(&mut payload);
+        if kumi_store::fuzzing::restore(&payload) {
+            read_restored(&payload);
+        }
+    }
 });
