@@ -392,7 +392,7 @@ fn a_node_keeps_its_data_unless_it_is_ephemeral() {
         "{banner}"
     );
 
-    let text = |path: &std::path::Path| path.to_str().expect("a plain path").to_owned();
+    let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
     let checked = kumi(&["check-aof", &text(&store.join("appendonlydir"))]);
     assert!(checked.status.success(), "{checked:?}");
     let increment = store.join("appendonlydir/appendonly.aof.1.incr.aof");

@@ -151,7 +151,7 @@ fn write_all_types(client: &mut Client<UnixStream>, round: usize) {
         assert!(!reply.starts_with('-'), "{line}: {reply}");
     }
     for line in ["MULTI", "SET a 1", "INCRBY a 5", "DEL gone", "EXEC"] {
-        client.send(&format!("{line}\r\n"));
+        client.send(format!("{line}\r\n"));
     }
     for _ in 0..5 {
         let _ = client.reply();
