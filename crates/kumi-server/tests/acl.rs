@@ -93,7 +93,8 @@ fn start(dir: &Path, args: &[&str]) -> (Process, Client<UnixStream>) {
     let home = dir.to_str().expect("the path is text");
     let own = ["--port", "0", "--unixsocket", path, "--dir", home];
     let all = [args, &own[..]].concat();
-    let process = Process::start_in(tempfile::tempdir().unwrap(), &all, READY);
+    let own = tempfile::tempdir().expect("a folder can be made");
+    let process = Process::start_in(own, &all, READY);
     let client = Client::unix(&socket);
     (process, client)
 }
