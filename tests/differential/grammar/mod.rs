@@ -387,8 +387,8 @@ impl Generator<'_> {
             let before = request.word(index.saturating_sub(1));
             match arg {
                 Arg::ClientId(_) => {
-                    !matches!(before.as_str(), "id" | "redirect")
-                        && !(request.word(1) == "unblock" && index == 2)
+                    let unblocks = request.word(1) == "unblock" && index == 2;
+                    !unblocks && !matches!(before.as_str(), "id" | "redirect")
                 }
                 Arg::SocketAddress => before != "addr" && before != "laddr",
                 _ => false,
