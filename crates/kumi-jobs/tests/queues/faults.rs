@@ -14,9 +14,11 @@ use std::time::Duration;
 on_both_servers![
     replies_that_are_lost_lose_no_task,
     a_server_that_forgets_its_scripts_gets_them_again,
+    a_server_that_restarts_with_its_data_loses_no_task,
     a_server_that_restarts_without_its_data_accepts_no_stale_report,
     many_tasks_due_at_one_instant_all_run,
     a_producer_whose_clock_is_wrong_changes_nothing,
+    a_server_that_evicts_is_refused,
     a_full_server_finishes_what_it_holds,
 ];
 
@@ -83,12 +85,8 @@ async fn a_server_that_forgets_its_scripts_gets_them_again(kind: Kind) {
     check_effects(&effects, 300);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_restarts_with_its_data_loses_no_task() {
-    let mut server = Server::with_args(
-        Kind::Redis,
-        &["--appendonly", "yes", "--appendfsync", "always"],
-    );
+async fn a_server_that_restarts_with_its_data_loses_no_task(kind: Kind) {
+    let mut server = Server::with_args(kind, &["--appendonly", "yes", "--appendfsync", "always"]);
     let jobs = connected(&server.url()).await;
     let tasks = work::tasks(300);
     let effects = Effects::default();
@@ -269,9 +267,8 @@ async fn a_producer_whose_clock_is_wrong_changes_nothing(kind: Kind) {
     }
 }
 
-#[tokio::test]
-async fn a_server_that_evicts_is_refused() {
-    let server = Server::start(Kind::Redis);
+async fn a_server_that_evicts_is_refused(kind: Kind) {
+    let server = Server::start(kind);
     server.cli(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     connected(&server.url()).await;
     server.cli(&["CONFIG", "SET", "maxmemory", "100mb"]);
