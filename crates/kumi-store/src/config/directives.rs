@@ -6,8 +6,8 @@
 //! value other than its default), or refused for the values that kumi cannot honour. Directives that only a file may
 //! contain (`include`, `user`, `loadmodule`, `rename-command`) have no value and are in `file.rs`.
 //!
-//! Defaults are Redis's, with two exceptions: `bind` is the loopback addresses, so that a server without configuration
-//! is not reachable from other machines, and `save` is empty, because there are no snapshots.
+//! Defaults are Redis's, except for `bind`: it is the loopback addresses, so that a server without configuration is not
+//! reachable from other machines.
 
 use super::settings::{
     Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Settings, ShutdownOptions,

@@ -176,9 +176,11 @@ impl Store {
         self.keyspace.dirty - self.saves.changes
     }
 
-    /// All databases were flushed: with save points the file becomes empty too.
+    /// All databases were flushed: with save points the file becomes empty too. A FLUSHALL that is
+    /// replayed from the log leaves the file as it is: what follows in the log is not in memory yet.
     pub(crate) fn reset_file(&mut self, host: &mut dyn Host) {
-        if host.keeps_files()
+        if self.loading.is_none()
+            && host.keeps_files()
             && !self.config.settings().save_points.is_empty()
             && let Err(error) = self.save_now(host)
         {
