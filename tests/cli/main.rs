@@ -187,7 +187,27 @@ fn a_node_stops_cleanly_when_asked() {
 
 #[test]
 fn the_banners_lines_can_be_pasted() {
-    let (mut child, banner) = start_on_a_free_port();
+    let banner = paste_the_banner(&[]);
+    assert!(banner.contains("127.0.0.1:"), "{banner}");
+    assert!(!banner.contains("0.0.0.0"), "{banner}");
+}
+
+#[test]
+fn a_node_with_tls_is_reached_by_the_banners_lines_and_keeps_its_authority() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let directory = home.path().join("tls");
+    let path = directory.to_str().expect("a plain path");
+    let banner = paste_the_banner(&["--tls", "--tls-dir", path]);
+    assert!(banner.contains("(TLS)"), "{banner}");
+    let authority = || std::fs::read(directory.join("ca.pem")).expect("it was made");
+    let before = authority();
+    paste_the_banner(&["--tls", "--tls-dir", path]);
+    assert_eq!(authority(), before);
+}
+
+/// Starts a node, runs the commands of its banner, and returns the banner.
+fn paste_the_banner(args: &[&str]) -> String {
+    let (mut child, banner) = start_on_a_free_port(args);
     let commands = banner.lines().filter_map(|line| {
         let at = line.find("redis-cli")?;
         Some(line[at..].to_owned())
@@ -201,8 +221,7 @@ fn the_banners_lines_can_be_pasted() {
     let _ = child.kill();
     let _ = child.wait();
     assert_eq!(replies, ["OK\n", "world\n"], "{banner}");
-    assert!(banner.contains("127.0.0.1:"), "{banner}");
-    assert!(!banner.contains("0.0.0.0"), "{banner}");
+    banner
 }
 
 #[test]
@@ -212,7 +231,7 @@ fn a_node_listens_on_both_loopback_addresses() {
         // A machine without IPv6: the address is optional, and the other tests show that a node starts.
         return;
     }
-    let (mut child, banner) = start_on_a_free_port();
+    let (mut child, banner) = start_on_a_free_port(&[]);
     let mut replies = Vec::new();
     for address in banner.split_whitespace() {
         let Ok(address) = address.parse::<std::net::SocketAddr>() else {
@@ -233,7 +252,7 @@ fn a_node_listens_on_both_loopback_addresses() {
 
 /// A node with a TCP port, and its banner. Somebody may take the port between the look and the start; then another
 /// one is tried.
-fn start_on_a_free_port() -> (std::process::Child, String) {
+fn start_on_a_free_port(args: &[&str]) -> (std::process::Child, String) {
     use std::io::{BufRead, BufReader};
     for _ in 0..10 {
         let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -241,6 +260,7 @@ fn start_on_a_free_port() -> (std::process::Child, String) {
         drop(free);
         let mut child = Command::new(env!("CARGO_BIN_EXE_kumi"))
             .args(["--port", &port.to_string(), "--ephemeral"])
+            .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

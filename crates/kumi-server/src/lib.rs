@@ -37,7 +37,7 @@ mod tls;
 pub use aof::{Checked, Manifest, ManifestError, Part, check_aof, check_rdb};
 pub use config_file::{LoadConfigError, load_file};
 pub use embedded::{EmbedError, Embedded, embedded, embedded_with};
-pub use listen::{ListenError, Listeners};
+pub use listen::{Addresses, ListenError, Listeners};
 pub use log::LogControl;
 pub use program::{Program, ProgramError, prepare_process};
 pub use server::{ServerConfig, ServerError, run};

@@ -32,6 +32,16 @@ impl ListenError {
     }
 }
 
+/// The TCP addresses of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Addresses {
+    /// Of clients that speak RESP without encryption.
+    pub tcp: Vec<SocketAddr>,
+    /// Of clients that speak TLS.
+    pub tls: Vec<SocketAddr>,
+}
+
 /// The sockets a server listens on.
 ///
 /// ```
@@ -97,6 +107,15 @@ impl Listeners {
             _file: None,
         });
         Ok(())
+    }
+
+    /// All TCP addresses that are bound.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        Addresses {
+            tcp: self.tcp_addresses(),
+            tls: self.tls_addresses(),
+        }
     }
 
     /// The TCP addresses that are bound, with the port the system chose where it was 0.

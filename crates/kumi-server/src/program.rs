@@ -1,7 +1,7 @@
 //! A server that is the whole program: this is what changes things that belong to the process, its log, panic hook,
 //! signals, working directory and pid file. Nothing else in this crate does.
 
-use crate::listen::{ListenError, Listeners};
+use crate::listen::{Addresses, ListenError, Listeners};
 use crate::log::{self, Target};
 use crate::server::{ServerConfig, ServerError, run_and_tell};
 use crate::shutdown::Shutdown;
@@ -12,7 +12,6 @@ use kumi_store::{Config, KUMI_VERSION, REDIS_VERSION};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -89,12 +88,12 @@ impl Program {
         self
     }
 
-    /// Serves until SIGTERM, SIGINT or SHUTDOWN. `ready` is called with the TCP addresses once the data is loaded and
+    /// Serves until SIGTERM, SIGINT or SHUTDOWN. `ready` is called with the addresses once the data is loaded and
     /// clients are served.
     ///
     /// # Errors
     /// An address cannot be listened on, or the server failed later.
-    pub fn run(mut self, ready: impl FnOnce(&[SocketAddr], &Settings)) -> Result<(), ProgramError> {
+    pub fn run(mut self, ready: impl FnOnce(&Addresses, &Settings)) -> Result<(), ProgramError> {
         let keeps_files = self.server.keeps_files;
         introduce(
             &self.server.config,
@@ -112,7 +111,7 @@ impl Program {
         });
         let shutdown = Shutdown::new();
         let _signals = SignalWatch::start(shutdown.clone()).map_err(ProgramError::Signals)?;
-        let (settings, addresses) = (settings.clone(), listeners.tcp_addresses());
+        let (settings, addresses) = (settings.clone(), listeners.addresses());
         let supervisor = Supervisor::find(settings.supervised);
         self.server.supervised = supervisor.is_some();
         let served = run_and_tell(self.server, listeners, &shutdown, || {

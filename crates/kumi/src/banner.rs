@@ -11,6 +11,10 @@ pub(crate) struct Places<'a> {
     pub(crate) unix: Option<&'a Path>,
     /// Where the data is kept, with the id of the store; none if it is in memory only.
     pub(crate) kept: Option<(&'a Path, &'a str)>,
+    /// Addresses for clients that speak TLS.
+    pub(crate) tls: &'a [SocketAddr],
+    /// The authority they trust.
+    pub(crate) authority: Option<&'a Path>,
     /// Clients have to authenticate first.
     pub(crate) password: bool,
 }
@@ -20,7 +24,8 @@ pub(crate) fn text(places: &Places<'_>) -> String {
     let mut text = format!("kumi {}\n\n", kumi_store::KUMI_VERSION);
     let tcp = places.tcp.iter().map(SocketAddr::to_string);
     let unix = places.unix.iter().map(|path| path.display().to_string());
-    for (index, place) in tcp.chain(unix).enumerate() {
+    let tls = places.tls.iter().map(|address| format!("{address} (TLS)"));
+    for (index, place) in tcp.chain(tls).chain(unix).enumerate() {
         let name = if index == 0 { "store" } else { "" };
         line(&mut text, name, &place);
     }
@@ -59,7 +64,8 @@ fn line(text: &mut String, name: &str, value: &str) {
 /// A command to paste that reaches the node from this machine.
 fn redis_cli(places: &Places<'_>) -> String {
     let mut command = String::from("redis-cli");
-    match (places.tcp.first(), places.unix) {
+    let address = places.tcp.first().or(places.tls.first());
+    match (address, places.unix) {
         (Some(address), _) => {
             let host = match address.ip() {
                 IpAddr::V4(ip) if ip.is_unspecified() || ip.is_loopback() => None,
@@ -73,6 +79,12 @@ fn redis_cli(places: &Places<'_>) -> String {
         }
         (None, Some(path)) => command += &format!(" -s {}", path.display()),
         (None, None) => {}
+    }
+    if places.tcp.is_empty() && !places.tls.is_empty() {
+        command += " --tls";
+        if let Some(path) = places.authority {
+            command += &format!(" --cacert {}", path.display());
+        }
     }
     if places.password {
         command += " --askpass";
@@ -91,6 +103,8 @@ mod tests {
             tcp: &tcp,
             unix: unix.map(Path::new),
             kept: None,
+            tls: &[],
+            authority: None,
             password,
         };
         let text = text(&places);
@@ -137,6 +151,19 @@ mod tests {
         let expected =
             "  keeps  /var/kumi\n         store 0123456789abcdef, synced to disk every second\n";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn a_client_of_a_node_with_tls_trusts_its_authority() {
+        let tls = ["127.0.0.1:6379".parse().unwrap()];
+        let text = text(&Places {
+            tls: &tls,
+            authority: Some(Path::new("/state/ca.pem")),
+            ..Places::default()
+        });
+        assert!(text.contains("  store  127.0.0.1:6379 (TLS)\n"), "{text}");
+        let client = "redis-cli -p 6379 --tls --cacert /state/ca.pem set hello world";
+        assert!(text.contains(client), "{text}");
     }
 
     #[test]

@@ -119,6 +119,15 @@ pub(crate) struct UpOptions {
     /// Keep everything in memory: the data is gone when the node stops
     #[arg(short, long, conflicts_with = "dir")]
     pub(crate) ephemeral: bool,
+    /// Speak TLS on the port, with a certificate of this node's own that is made at the first start
+    ///
+    /// Clients trust it by the file ca.pem in the node's directory for TLS; the banner names it. For development: in
+    /// production, set tls-port, tls-cert-file and tls-key-file to a certificate of your authority.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) tls: bool,
+    /// Directory for the certificate of --tls [default: $XDG_STATE_HOME/kumi/<port>/tls]
+    #[arg(long, value_name = "DIR", requires = "tls", hide_short_help = true)]
+    pub(crate) tls_dir: Option<PathBuf>,
     /// Start without the banner
     #[arg(short, long)]
     pub(crate) quiet: bool,

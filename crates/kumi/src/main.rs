@@ -6,6 +6,7 @@ mod banner;
 mod check;
 mod cli;
 mod cluster;
+mod development_tls;
 mod duration;
 mod exit;
 mod jobs;

@@ -12,20 +12,20 @@ const ID_FILE: &str = "store-id";
 /// Bytes of an id, shown as twice as many hexadecimal digits.
 const ID_BYTES: usize = 8;
 
-/// The directory of an instance's store: `$XDG_STATE_HOME/kumi/<instance>/store`, with `~/.local/state` if the variable
-/// is not set, as the XDG Base Directory Specification says.
-pub(crate) fn store_directory(instance: &str) -> Result<PathBuf, Failure> {
+/// The directory of an instance: `$XDG_STATE_HOME/kumi/<instance>`, with `~/.local/state` if the variable is not set, as the
+/// XDG Base Directory Specification says. `otherwise` names options that do without it.
+pub(crate) fn instance_directory(instance: &str, otherwise: &str) -> Result<PathBuf, Failure> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     // A relative path in the variable is to be ignored, says the specification.
     let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
     let home = || variable("HOME").filter(|path| path.is_absolute());
     let state = state.or_else(|| Some(home()?.join(".local/state")));
     let state = state.ok_or_else(|| {
-        Failure::usage(
-            "there is no place for the data: set HOME or XDG_STATE_HOME, or give --dir PATH or --ephemeral",
-        )
+        Failure::usage(format!(
+            "there is no place for the node's files: set HOME or XDG_STATE_HOME, or give {otherwise}"
+        ))
     })?;
-    Ok(state.join("kumi").join(instance).join("store"))
+    Ok(state.join("kumi").join(instance))
 }
 
 /// Makes the directory, for this user alone, if it does not exist.

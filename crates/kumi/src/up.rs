@@ -2,13 +2,13 @@
 
 use crate::banner::{self, Places};
 use crate::cli::UpOptions;
+use crate::development_tls;
 use crate::exit::Failure;
 use crate::state;
-use kumi_server::Program;
+use kumi_server::{Addresses, Program};
 use kumi_store::Config;
 use kumi_store::config::{ConfigError, Origin, Settings};
 use std::ffi::OsStr;
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ const DEFAULTS: [(&str, &str); 2] = [("bind", "127.0.0.1 -::1"), ("loglevel", "w
 pub(crate) fn run(options: &UpOptions) -> Result<(), Failure> {
     let mut config = configuration(options)?;
     let settings = config.settings();
-    if settings.port == 0 && settings.unixsocket.is_none() {
+    if settings.port == 0 && settings.tls.port == 0 && settings.unixsocket.is_none() {
         return Err(Failure::usage(
             "nobody could connect: give a --port or a --unixsocket",
         ));
@@ -58,11 +58,15 @@ fn keep_data(options: &UpOptions, config: &mut Config) -> Result<Option<Kept>, F
         Some(directory) => directory.clone(),
         None if config.is_given("dir") => PathBuf::from(OsStr::from_bytes(&settings.dir)),
         None => {
-            let instance = match (settings.port, &settings.unixsocket) {
+            let port = match settings.port {
+                0 => settings.tls.port,
+                port => port,
+            };
+            let instance = match (port, &settings.unixsocket) {
                 (0, Some(path)) => format!("unix-{:016x}", kumi_store::crc64::checksum(path)),
                 (port, _) => port.to_string(),
             };
-            state::store_directory(&instance)?
+            state::instance_directory(&instance, "--dir PATH or --ephemeral")?.join("store")
         }
     };
     if !config.is_given("dir") || options.dir.is_some() {
@@ -106,10 +110,46 @@ fn configuration(options: &UpOptions) -> Result<Config, Failure> {
     if let Some(path) = &options.unixsocket {
         set(&mut config, "unixsocket", path.as_os_str().as_bytes())?;
     }
+    if options.tls {
+        set_tls(&mut config, options)?;
+    }
     for setting in &options.set {
         set(&mut config, &setting.name, setting.value.as_bytes())?;
     }
     Ok(config)
+}
+
+/// Has the store speak TLS on its port, with the node's own certificate.
+fn set_tls(config: &mut Config, options: &UpOptions) -> Result<(), Failure> {
+    let port = config.settings().port;
+    let directory = match &options.tls_dir {
+        Some(directory) => std::path::absolute(directory).map_err(Failure::other)?,
+        None => state::instance_directory(&port.to_string(), "--tls-dir DIR")?.join("tls"),
+    };
+    let mut names = ["localhost", "127.0.0.1", "::1"]
+        .map(str::to_owned)
+        .to_vec();
+    let bound = options
+        .bind
+        .iter()
+        .filter(|name| !name.starts_with(['-', '*', ':']));
+    names.extend(bound.cloned());
+    names.sort();
+    names.dedup();
+    let files = development_tls::files(&directory, &names)?;
+    let port = port.to_string();
+    let directives: [(&str, &[u8]); 6] = [
+        ("port", b"0"),
+        ("tls-port", port.as_bytes()),
+        ("tls-cert-file", files.certificate.as_os_str().as_bytes()),
+        ("tls-key-file", files.key.as_os_str().as_bytes()),
+        ("tls-ca-cert-file", files.authority.as_os_str().as_bytes()),
+        ("tls-auth-clients", b"no"),
+    ];
+    for (name, value) in directives {
+        set(config, name, value)?;
+    }
+    Ok(())
 }
 
 fn set(config: &mut Config, name: &str, value: &[u8]) -> Result<(), Failure> {
@@ -127,10 +167,13 @@ fn set(config: &mut Config, name: &str, value: &[u8]) -> Result<(), Failure> {
 }
 
 /// A banner that nobody reads is no reason to stop.
-fn announce(addresses: &[SocketAddr], settings: &Settings, kept: Option<&Kept>) {
+fn announce(addresses: &Addresses, settings: &Settings, kept: Option<&Kept>) {
     let unix = settings.unixsocket.as_deref();
+    let authority = settings.tls.ca_cert_file.as_deref();
     let banner = banner::text(&Places {
-        tcp: addresses,
+        tcp: &addresses.tcp,
+        tls: &addresses.tls,
+        authority: authority.map(|path| Path::new(OsStr::from_bytes(path))),
         unix: unix.map(|path| Path::new(OsStr::from_bytes(path))),
         kept: kept.map(|kept| (&*kept.directory, &*kept.id)),
         password: settings.requirepass.is_some(),
