@@ -18,6 +18,7 @@
 //! REDIS_SERVER_BIN=path   compare with another reference
 //! ```
 
+mod acl;
 mod command;
 mod compare;
 mod coverage;

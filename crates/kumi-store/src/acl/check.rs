@@ -52,6 +52,16 @@ impl User {
         Err(nearest)
     }
 
+    /// Whether a selector that allows the request also allows to read every key.
+    pub(crate) fn reads_all_keys(&self, id: CommandId, row: &Command, args: Args<'_>) -> bool {
+        self.all_selectors().any(|selector| {
+            let mut patterns = selector.keys.iter();
+            let all = selector.all_keys
+                || patterns.any(|known| *known.pattern == *b"*" && known.access & READ != 0);
+            all && selector.check(id, row, args).is_ok()
+        })
+    }
+
     /// Whether messages of a channel may be received; a pattern has to be allowed literally.
     pub(crate) fn may_hear(&self, name: &[u8], is_pattern: bool) -> bool {
         self.all_selectors()
@@ -103,22 +113,21 @@ impl Selector {
         self.check_options(row, args)
     }
 
-    /// Keys that no spec finds: the destinations of SORT and GEORADIUS, and what the patterns of SORT read, which may
-    /// be any key.
+    /// Keys that no spec finds: the destinations of GEORADIUS. The patterns of SORT may read any key; the command itself
+    /// asks [`User::reads_all_keys`].
     fn check_options(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {
         let incomplete = row
             .keys
             .iter()
             .any(|spec| spec.flags & key::INCOMPLETE != 0);
-        let sorts = row.name == "sort" || row.name == "sort_ro";
-        if !incomplete && !sorts && !row.name.starts_with("georadius") {
+        if !incomplete && !row.name.starts_with("georadius") {
             return Ok(());
         }
         for position in 2..args.len().saturating_sub(1) {
             let (word, name) = (&args[position], &args[position + 1]);
             let is = |option: &str| word.eq_ignore_ascii_case(option.as_bytes());
             let stores = is("STORE") || is("STOREDIST");
-            if stores && !self.allows_key(name, WRITE) || sorts && (is("BY") || is("GET")) {
+            if stores && !self.allows_key(name, WRITE) {
                 return Err(Denied::Key(position + 1));
             }
         }

@@ -14,11 +14,15 @@ const SYNTAX: &str = "Syntax error";
 pub(crate) fn merge_selectors(words: &[&[u8]]) -> Result<Vec<Vec<u8>>, Vec<u8>> {
     let mut merged: Vec<Vec<u8>> = Vec::new();
     let mut open: Option<Vec<u8>> = None;
+    let mut first: &[u8] = b"";
     for word in words {
         let begins = word.first() == Some(&b'(');
         let mut selector = match open.take() {
             Some(before) => [&before, b" ".as_slice(), word].concat(),
-            None if begins => word.to_vec(),
+            None if begins => {
+                first = word;
+                word.to_vec()
+            }
             None => {
                 merged.push(word.to_vec());
                 continue;
@@ -32,9 +36,9 @@ pub(crate) fn merge_selectors(words: &[&[u8]]) -> Result<Vec<Vec<u8>>, Vec<u8>> 
     }
     match open {
         None => Ok(merged),
-        Some(start) => Err([
-            b"ERR Unmatched parenthesis in acl selector starting at '",
-            &*start,
+        Some(_) => Err([
+            b"ERR Unmatched parenthesis in acl selector starting at '".as_slice(),
+            first,
             b"'.",
         ]
         .concat()),
@@ -134,17 +138,26 @@ impl Selector {
     }
 
     fn add_keys(&mut self, rule: &[u8]) -> Result<(), &'static str> {
+        if self.all_keys && rule != b"~*" {
+            return Err(
+                "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns",
+            );
+        }
         let (mut access, mut pattern) = (READ | WRITE, &rule[1..]);
         if rule[0] == b'%' {
             let tilde = pattern.iter().position(|&byte| byte == b'~');
             let letters = &pattern[..tilde.unwrap_or(pattern.len())];
             access = 0;
             for letter in letters {
-                access |= match letter.to_ascii_uppercase() {
+                let bit = match letter.to_ascii_uppercase() {
                     b'R' => READ,
                     b'W' => WRITE,
                     _ => return Err(SYNTAX),
                 };
+                if access & bit != 0 {
+                    return Err(SYNTAX);
+                }
+                access |= bit;
             }
             if access == 0 || tilde.is_none() {
                 return Err(SYNTAX);
@@ -158,11 +171,6 @@ impl Selector {
             self.all_keys = true;
             self.keys.clear();
             return Ok(());
-        }
-        if self.all_keys {
-            return Err(
-                "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns",
-            );
         }
         match self
             .keys
@@ -217,11 +225,7 @@ impl Selector {
                     return Err(UNKNOWN);
                 }
                 // A first argument of a command without subcommands, as before there were any.
-                None if !allowed => {
-                    return Err(
-                        "Allowing first-arg of a subcommand is not supported. Consider using the command name instead",
-                    );
-                }
+                None if !allowed => return Err(UNKNOWN),
                 None => self.allow_first_arg(parent, sub),
             }
         } else {

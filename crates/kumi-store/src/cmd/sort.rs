@@ -55,11 +55,13 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 fn sort(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    run(ctx, args, &Options::parse(args, true)?)
+    let reads_all = ctx.may_read_all_keys(args);
+    run(ctx, args, &Options::parse(args, true, reads_all)?)
 }
 
 fn sort_ro(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    run(ctx, args, &Options::parse(args, false)?)
+    let reads_all = ctx.may_read_all_keys(args);
+    run(ctx, args, &Options::parse(args, false, reads_all)?)
 }
 
 struct Options<'a> {
@@ -77,7 +79,8 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(args: Args<'a>, may_store: bool) -> Result<Self, CommandError> {
+    /// Without `reads_all`, the user may not read every key, so no pattern may name keys.
+    fn parse(args: Args<'a>, may_store: bool, reads_all: bool) -> Result<Self, CommandError> {
         let mut options = Options {
             by: None,
             unsorted: false,
@@ -105,12 +108,22 @@ impl<'a> Options<'a> {
                 }
                 (b"by", 1..) => {
                     let pattern = Pattern::parse(args.get(at + 1).unwrap_or_default());
+                    if !reads_all && matches!(pattern, Pattern::Key { .. }) {
+                        return Err(CommandError::fixed(
+                            "ERR BY option of SORT denied due to insufficient ACL permissions.",
+                        ));
+                    }
                     // Once given without a star, sorting stays off.
                     options.unsorted |= !matches!(pattern, Pattern::Key { .. });
                     options.by = Some(pattern);
                     at += 1;
                 }
                 (b"get", 1..) => {
+                    if !reads_all {
+                        return Err(CommandError::fixed(
+                            "ERR GET option of SORT denied due to insufficient ACL permissions.",
+                        ));
+                    }
                     let pattern = args.get(at + 1).unwrap_or_default();
                     options.get.push(Pattern::parse(pattern));
                     at += 1;

@@ -41,6 +41,18 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// Whether this session's user may read every key with the running command.
+    pub(crate) fn may_read_all_keys(&mut self, args: Args<'_>) -> bool {
+        let user = self.session().user;
+        if !self.store.acl.is_restricted(user) {
+            return true;
+        }
+        let (Some(id), Some(user)) = (self.running, self.store.acl.get(user)) else {
+            return false;
+        };
+        user.reads_all_keys(id, self.store.index.get(id).row, args)
+    }
+
     /// Checks a request of this session, and logs it if it is denied.
     ///
     /// # Errors
