@@ -229,7 +229,10 @@ impl Carrier {
         let own = self.shared.identity();
         let known = self.known();
         let is_first_attempt = known.is_empty() && !self.links().has_failed(to);
-        let introducing = |connection| introduce(connection, own.clone(), &self.cluster_name);
+        let introducing = |connection| {
+            let transport = &self.transport;
+            introduce(transport, connection, own.clone(), &self.cluster_name)
+        };
         let connecting =
             self.transport
                 .dial(&own.authority, to, &known, is_first_attempt, introducing);
@@ -298,6 +301,11 @@ impl Carrier {
             peer = Hello::receive(&gossip) => peer?.identity,
             () = self.stop.cancelled() => return Err(NetworkError::Closed),
         };
+        if !self.transport.proves(&context, &peer.authority) {
+            tracing::warn!(peer = %peer.authority, "a peer's certificate is for another node");
+            self.counters.impostors.increment();
+            return Err(impostor(&peer.authority));
+        }
         let own = self.shared.identity();
         let hello = Hello::of(&own, &self.cluster_name);
         if peer == own {
@@ -401,6 +409,7 @@ impl Carrier {
 /// Opens the reliable channel of a new connection and exchanges names on it. Reaching oneself is a failure, so that
 /// the next address of the name is tried.
 async fn introduce(
+    transport: &Transport,
     connection: Connection,
     own: NodeIdentity,
     cluster: &str,
@@ -412,7 +421,19 @@ async fn introduce(
         connection.close().await;
         return Err(leads_back());
     }
+    let authority = &peer.identity.authority;
+    let context = connection.context();
+    if context.is_some_and(|context| !transport.proves(&context, authority)) {
+        connection.close().await;
+        return Err(impostor(authority));
+    }
     Ok((connection, gossip, peer))
+}
+
+/// Why a peer is not let in although an authority signed its certificate.
+fn impostor(authority: &Authority) -> NetworkError {
+    let text = format!("the peer introduces itself as {authority}, and its certificate does not");
+    NetworkError::Connect(text)
 }
 
 /// An error with its causes, for people.

@@ -51,6 +51,8 @@ counters! {
     dial_failures,
     /// Connections that peers made to this node.
     accepted,
+    /// Peers that introduced themselves as another node than their certificate names, and were refused.
+    impostors,
     /// Connections that were closed to make room for others.
     evicted,
     /// Connections that were closed because nobody used them.

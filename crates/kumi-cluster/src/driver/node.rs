@@ -11,6 +11,7 @@ use super::counters::{Counters, DriverMetrics};
 use super::departures::LifeWatch;
 use super::error::DriverError;
 use super::inbound::{Inbound, InboundQueue};
+use super::quic::Security;
 use super::shared::MembershipRuntimeShared;
 use super::transport::Transport;
 use super::watch::ClusterWatch;
@@ -133,7 +134,7 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) counters: Arc<Counters>,
     pub(super) cluster_name: String,
-    transport: Arc<Transport>,
+    pub(super) transport: Arc<Transport>,
     authority: Authority,
     leave_grace: Duration,
     /// The core was changed from outside and wants a turn.
@@ -245,6 +246,12 @@ impl ClusterNode {
     /// Where others reach this node.
     pub fn authority(&self) -> &Authority {
         &self.parts.authority
+    }
+
+    /// Replaces certificates and keys, as when those of the files were renewed. Connections that are open stay as they
+    /// are; new ones are made and accepted with the new certificates.
+    pub async fn set_security(&self, security: Security) -> Result<(), DriverError> {
+        Ok(self.parts.transport.set_security(security).await?)
     }
 
     /// Where this node listens; `None` in memory.

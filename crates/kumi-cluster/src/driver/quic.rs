@@ -4,14 +4,16 @@
 //! a peer again dials again.
 
 use super::error::DriverError;
+use crate::Authority;
 use kumi_unison::{
-    ChannelOptions, ChannelRegistry, ClientOptions, ClientTls, ClusterKey, Credentials,
-    NetworkError, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle, ServerLimits,
-    ServerTls, TlsError, UnisonChannel,
+    ChannelOptions, ChannelRegistry, ClientOptions, ClientTls, ClusterKey, ConnectionContext,
+    Credentials, NetworkError, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle,
+    ServerLimits, ServerTls, TlsError, UnisonChannel,
 };
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
-use std::string::ToString;
+use std::string::{String, ToString};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::RwLock;
 
@@ -57,8 +59,12 @@ impl Security {
         })
     }
 
-    /// Mutual TLS from PEM files: this node's chain and key, and the authorities that sign everybody's. Certificates
-    /// have to be for the names or addresses that nodes advertise.
+    /// Mutual TLS from PEM files: this node's chain and key, and the authorities that sign everybody's.
+    ///
+    /// A certificate says which node may show it. The host that the node advertises is among its subject alternative
+    /// names as a DNS name or an IP address, and the URI `kumi://host:port` with it; `kumi://host` allows every port of
+    /// the host. A peer that introduces itself as another node than its certificate names is refused. Who may call the
+    /// channel `cluster.admin` has the URI `kumi-role:operator`.
     pub fn mutual(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -74,6 +80,46 @@ impl Security {
             by_name: true,
         })
     }
+}
+
+/// The URI of a certificate whose holder may call `cluster.admin`.
+const OPERATOR_ROLE: &str = "kumi-role:operator";
+
+impl Security {
+    /// Whether a peer may introduce itself by this authority, as far as certificates tell. With a shared key every member
+    /// may be any other.
+    pub(super) fn proves(&self, peer: &ConnectionContext, authority: &Authority) -> bool {
+        if !self.by_name {
+            return true;
+        }
+        let host = host_of(authority);
+        let text = authority.as_str();
+        let any_port = text.rsplit_once(':').map_or(text, |(host, _)| host);
+        let is_named = |uri: &String| {
+            let named = uri.strip_prefix("kumi://");
+            named.is_some_and(|named| {
+                named.eq_ignore_ascii_case(text) || named.eq_ignore_ascii_case(any_port)
+            })
+        };
+        peer.peer_is_host(host) && peer.peer_uris().iter().any(is_named)
+    }
+
+    /// Whether a peer may call `cluster.admin`. With a shared key every member may.
+    pub(super) fn is_operator(&self, peer: &ConnectionContext) -> bool {
+        !self.by_name || peer.peer_uris().iter().any(|uri| uri == OPERATOR_ROLE)
+    }
+}
+
+/// What a certificate has to be for: an authority without its port, and an IPv6 address without its brackets.
+pub(super) fn host_of(authority: &Authority) -> &str {
+    let text = authority.as_str();
+    let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let bare = bare.unwrap_or(host);
+    // A zone says which interface to use, and belongs to no name.
+    bare.split_once('%').map_or(bare, |(host, _)| host)
 }
 
 fn client_options() -> ClientOptions {
@@ -147,6 +193,14 @@ impl QuicListener {
         Ok(QuicConnection(connecting?))
     }
 
+    /// Shows another certificate from now on; connections that are open stay.
+    pub(super) async fn set_security(&self, security: &Security) -> Result<(), NetworkError> {
+        match self.handle.read().await.as_ref() {
+            Some(handle) => handle.set_tls(&security.server),
+            None => Err(NetworkError::Closed),
+        }
+    }
+
     /// Tells peers that this node ends, and waits for them, but not for long.
     pub(super) async fn shut(&self) {
         let handle = self.handle.write().await.take();
@@ -187,6 +241,11 @@ impl QuicConnection {
         options: ChannelOptions,
     ) -> Result<UnisonChannel, NetworkError> {
         self.0.open_channel_with(name, options).await
+    }
+
+    /// The state of the connection, while it is there.
+    pub(super) fn context(&self) -> Option<Arc<ConnectionContext>> {
+        self.0.context()
     }
 
     pub(super) async fn close(&self) {

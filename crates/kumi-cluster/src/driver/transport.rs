@@ -2,10 +2,12 @@
 
 use super::error::DriverError;
 use super::memory::{MemoryLine, MemoryNetwork};
-use super::quic::{QuicConnection, QuicListener, Security};
+use super::quic::{QuicConnection, QuicListener, Security, host_of};
 use super::resolve::{self, Resolver};
 use crate::Authority;
-use kumi_unison::{ChannelOptions, ChannelRegistry, NetworkError, UnisonChannel};
+use kumi_unison::{
+    ChannelOptions, ChannelRegistry, ConnectionContext, NetworkError, UnisonChannel,
+};
 use std::boxed::Box;
 use std::net::SocketAddr;
 use std::string::ToString;
@@ -24,7 +26,8 @@ enum Kind {
 
 #[derive(Debug)]
 struct Quic {
-    security: Security,
+    /// Replaced when certificates are.
+    security: Mutex<Security>,
     resolver: Resolver,
     /// Set once the node listens.
     listener: OnceLock<QuicListener>,
@@ -33,6 +36,11 @@ struct Quic {
 }
 
 impl Quic {
+    fn security(&self) -> Security {
+        let security = self.security.lock();
+        security.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn own(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,7 +55,7 @@ impl Transport {
     /// QUIC, with names that lead where this resolver says.
     pub(super) fn resolving(security: Security, resolver: Resolver) -> Self {
         Self(Kind::Quic(Box::new(Quic {
-            security,
+            security: Mutex::new(security),
             resolver,
             listener: OnceLock::new(),
             own: Mutex::default(),
@@ -68,7 +76,7 @@ impl Transport {
     ) -> Result<Authority, DriverError> {
         match &self.0 {
             Kind::Quic(quic) => {
-                let opened = QuicListener::open(bind, &quic.security, registry)?;
+                let opened = QuicListener::open(bind, &quic.security(), registry)?;
                 let address = opened.local_addr();
                 let _ = quic.listener.set(opened);
                 match advertise {
@@ -149,8 +157,9 @@ impl Transport {
                 if order.is_empty() && leads_on {
                     return Ok(None);
                 }
+                let security = quic.security();
                 for address in order {
-                    let connected = listener.connect(host_of(to), address, &quic.security);
+                    let connected = listener.connect(host_of(to), address, &security);
                     let prepared = match connected.await {
                         Ok(connection) => prepare(Connection(Line::Quic(connection))).await,
                         Err(error) => Err(error),
@@ -167,6 +176,35 @@ impl Transport {
                 let prepared = prepare(Connection(Line::Memory(line))).await?;
                 Ok(Some(prepared))
             }
+        }
+    }
+
+    /// Replaces certificates and keys. Connections that are open stay as they are.
+    pub(super) async fn set_security(&self, security: Security) -> Result<(), NetworkError> {
+        let Kind::Quic(quic) = &self.0 else {
+            return Ok(());
+        };
+        let Some(listener) = quic.listener.get() else {
+            return Err(NetworkError::Closed);
+        };
+        listener.set_security(&security).await?;
+        *quic.security.lock().unwrap_or_else(PoisonError::into_inner) = security;
+        Ok(())
+    }
+
+    /// Whether a peer that connected may introduce itself by this authority.
+    pub(super) fn proves(&self, peer: &ConnectionContext, authority: &Authority) -> bool {
+        match &self.0 {
+            Kind::Quic(quic) => quic.security().proves(peer, authority),
+            Kind::Memory(_) => true,
+        }
+    }
+
+    /// Whether a peer that connected may call `cluster.admin`.
+    pub(super) fn is_operator(&self, peer: &ConnectionContext) -> bool {
+        match &self.0 {
+            Kind::Quic(quic) => quic.security().is_operator(peer),
+            Kind::Memory(_) => true,
         }
     }
 
@@ -200,18 +238,6 @@ pub(super) fn leads_back() -> NetworkError {
     NetworkError::Connect("the address leads back to this node".into())
 }
 
-/// What a certificate has to be for: an authority without its port, and an IPv6 address without its brackets.
-fn host_of(authority: &Authority) -> &str {
-    let text = authority.as_str();
-    let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    let bare = bare.unwrap_or(host);
-    // A zone says which interface to use, and belongs to no name.
-    bare.split_once('%').map_or(bare, |(host, _)| host)
-}
-
 /// One connection that this node made.
 #[derive(Debug)]
 pub(super) struct Connection(Line);
@@ -231,6 +257,14 @@ impl Connection {
         match &self.0 {
             Line::Quic(connection) => connection.channel(name, options).await,
             Line::Memory(line) => line.channel(name, options).await,
+        }
+    }
+
+    /// Its state, where the peer shows certificates.
+    pub(super) fn context(&self) -> Option<Arc<ConnectionContext>> {
+        match &self.0 {
+            Line::Quic(connection) => connection.context(),
+            Line::Memory(_) => None,
         }
     }
 

@@ -119,9 +119,11 @@ mod tests {
             Failure::Admin(AdminError::UnknownMember("x".into())),
             Failure::Ended("x".into()),
             Failure::Other(anyhow::anyhow!("x")),
+            // A node whose engine panicked.
+            DriverError::Failed.into(),
         ];
         let codes: Vec<u8> = failures.iter().map(Failure::code).collect();
-        assert_eq!(codes, [2, 4, 3, 5, 8, 1, 1]);
+        assert_eq!(codes, [2, 4, 3, 5, 8, 1, 1, 1]);
         for code in codes {
             assert!(
                 EXIT_CODES.contains(&format!("\n  {code}  ")),

@@ -39,6 +39,7 @@ mod methods {
 mod codes {
     pub(super) const UNKNOWN_MEMBER: &str = "unknown-member";
     pub(super) const REFUSED: &str = "refused";
+    pub(super) const NOT_OPERATOR: &str = "not-operator";
     pub(super) const TOO_MANY_WATCHERS: &str = "too-many-watchers";
     pub(super) const ENDING: &str = "ending";
 }

@@ -10,7 +10,8 @@ use crate::{
     Authority, MAX_QUARANTINE, MemberMetadata, MembershipError, MembershipRuntime, TimerInstant,
 };
 use kumi_unison::{
-    ChannelRegistry, IncomingRequest, NetworkError, Payload, RemoteError, UnisonChannel,
+    ChannelRegistry, ConnectionContext, IncomingRequest, NetworkError, Payload, RemoteError,
+    UnisonChannel,
 };
 use std::string::ToString;
 use std::sync::{Arc, OnceLock, Weak};
@@ -39,28 +40,46 @@ pub(in crate::driver) struct Admin {
 /// Offers the channel.
 pub(in crate::driver) fn register(registry: &ChannelRegistry, door: &Door) {
     let door = door.clone();
-    registry.register_channel(ADMIN_CHANNEL, move |_context, channel: UnisonChannel| {
-        let admin = door.get().cloned();
-        async move {
-            let Some(admin) = admin else {
-                return Err(NetworkError::Busy);
-            };
-            channel.discard_events();
-            let ending = admin.ending();
-            let answering = move |request: IncomingRequest| {
-                let admin = admin.clone();
-                async move { admin.answer(&request) }
-            };
-            tokio::select! {
-                served = channel.serve(answering) => served,
-                // Operators wait for the node's end, so it must not wait for theirs.
-                () = ending => Ok(()),
+    registry.register_channel(
+        ADMIN_CHANNEL,
+        move |context: Arc<ConnectionContext>, channel: UnisonChannel| {
+            let admin = door.get().cloned();
+            async move {
+                let Some(admin) = admin else {
+                    return Err(NetworkError::Busy);
+                };
+                let is_operator = admin.is_operator(&context);
+                channel.discard_events();
+                let ending = admin.ending();
+                let answering = move |request: IncomingRequest| {
+                    let admin = admin.clone();
+                    async move {
+                        match is_operator {
+                            true => admin.answer(&request),
+                            false => Err(RemoteError::new(codes::NOT_OPERATOR, NOT_OPERATOR)),
+                        }
+                    }
+                };
+                tokio::select! {
+                    served = channel.serve(answering) => served,
+                    // Operators wait for the node's end, so it must not wait for theirs.
+                    () = ending => Ok(()),
+                }
             }
-        }
-    });
+        },
+    );
 }
 
+/// What a peer without the role is told.
+const NOT_OPERATOR: &str =
+    "the certificate has not the role of an operator (the URI kumi-role:operator)";
+
 impl Admin {
+    fn is_operator(&self, peer: &ConnectionContext) -> bool {
+        let parts = self.parts.upgrade();
+        parts.is_some_and(|parts| parts.transport.is_operator(peer))
+    }
+
     pub(in crate::driver) fn new(parts: &Arc<Parts>) -> Self {
         Self {
             parts: Arc::downgrade(parts),

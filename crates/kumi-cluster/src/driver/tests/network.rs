@@ -12,6 +12,7 @@ use kumi_unison::{
     ChannelOptions, ClientOptions, ClientTls, ClusterKey, Delivery, NetworkError, ProtocolClient,
     UnisonChannel,
 };
+use std::format;
 use std::net::{SocketAddr, UdpSocket};
 use std::string::{String, ToString};
 use std::sync::Arc;
@@ -332,6 +333,91 @@ async fn certificates_of_one_authority_let_nodes_in_and_others_stay_outside() {
     assert_eq!(second.members().members.len(), 2);
 }
 
+#[tokio::test]
+async fn a_node_is_refused_under_the_name_of_another() {
+    let ours = Certificates::new();
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    let second = joining(&ours.issue(), first.authority()).await;
+    members(&mut watch, 2).await;
+    let victim = second.authority().clone();
+    // Signed by the same authority, for another port of the host, another host, or no node at all.
+    for uris in [
+        &["kumi://127.0.0.1:1"][..],
+        &["kumi://127.0.0.2"],
+        &["kumi-role:operator"],
+        &[],
+    ] {
+        let before = first.metrics().impostors;
+        let thief = ours.issue_with(&["127.0.0.1"], uris);
+        let impostor = start(&thief, |options| {
+            options.advertise = Some(victim.clone());
+            options.seeds = Vec::from([first.authority().clone()]);
+        })
+        .await;
+        until(|| first.metrics().impostors > before).await;
+        drop(impostor);
+    }
+    // Neither the node whose name was used nor the one that was asked gives it up.
+    for node in [&first, &second] {
+        assert_eq!(node.status(), Some(NodeStatus::Up));
+        assert_eq!(node.members().members.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_one_port_is_for_that_port() {
+    let ours = Certificates::new();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let bind = socket.local_addr().expect("bound");
+    let own = ours.issue_with(&["127.0.0.1"], &[&format!("kumi://{bind}")]);
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    drop(socket);
+    let _second = start(&own, |options| {
+        options.bind = bind;
+        options.seeds = Vec::from([first.authority().clone()]);
+    })
+    .await;
+    members(&mut watch, 2).await;
+}
+
+#[tokio::test]
+async fn a_member_without_the_role_of_an_operator_gives_no_orders() {
+    let ours = Certificates::new();
+    let node = start(&ours.issue(), |_| {}).await;
+    let at = node.authority().as_str();
+    let member = ours.issue_for(&["127.0.0.1"]);
+    let client = AdminClient::connect(at, &member).await.expect("connected");
+    let refused = client.leave().await.expect_err("it is no operator");
+    assert!(refused.to_string().contains("role"), "{refused}");
+    assert!(client.members().await.is_err());
+    let operator = ours.issue_with(&[], &["kumi-role:operator"]);
+    let client = AdminClient::connect(at, &operator)
+        .await
+        .expect("connected");
+    assert_eq!(client.members().await.expect("allowed").members.len(), 1);
+}
+
+#[tokio::test]
+async fn certificates_are_replaced_while_a_node_runs() {
+    let (old, new) = (Certificates::new(), Certificates::new());
+    let node = start(&old.issue(), |_| {}).await;
+    let at = node.authority().as_str();
+    let kept = AdminClient::connect(at, &old.issue())
+        .await
+        .expect("connected");
+    node.set_security(new.issue()).await.expect("it listens");
+    let client = AdminClient::connect(at, &new.issue())
+        .await
+        .expect("connected");
+    client.members().await.expect("an operator");
+    let refused = AdminClient::connect(at, &old.issue()).await;
+    assert!(matches!(refused, Err(AdminError::Unreachable { .. })));
+    // What was open stays.
+    kept.members().await.expect("it goes on");
+}
+
 /// Nodes that are all given one name. It leads to all of them, at once or after they have started.
 async fn behind_one_name(securities: &[Security], at_once: bool) -> Vec<ClusterNode> {
     // Ports are taken by sockets that live until the nodes bind them.
@@ -565,14 +651,26 @@ impl Certificates {
         }
     }
 
+    /// For a node on loopback, with any port, that is an operator too.
     fn issue(&self) -> Security {
-        self.issue_for(&["127.0.0.1"])
+        self.issue_with(&["127.0.0.1"], &["kumi://127.0.0.1", "kumi-role:operator"])
     }
 
+    /// For a node of these names, with any port.
     fn issue_for(&self, names: &[&str]) -> Security {
+        let uris: Vec<String> = names.iter().map(|name| format!("kumi://{name}")).collect();
+        let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
+        self.issue_with(names, &uris)
+    }
+
+    fn issue_with(&self, names: &[&str], uris: &[&str]) -> Security {
         let key = rcgen::KeyPair::generate().expect("randomness");
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-        let params = rcgen::CertificateParams::new(names).expect("a name");
+        let mut params = rcgen::CertificateParams::new(names).expect("a name");
+        for uri in uris {
+            let uri = rcgen::SanType::URI((*uri).try_into().expect("ASCII"));
+            params.subject_alt_names.push(uri);
+        }
         let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
         let file = |name: &str| self.directory.path().join(name);
         std::fs::write(file("cert.pem"), signed.pem()).expect("it is our directory");
