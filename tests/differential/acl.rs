@@ -218,7 +218,7 @@ fn drawn_rules_allow_the_same() {
             refused += 1;
             continue;
         }
-        let [expected, found] = [&mut reference.1, &mut tested.1].map(|client| described(client));
+        let [expected, found] = [&mut reference.1, &mut tested.1].map(described);
         assert_eq!(found, expected, "{shown}");
         for request in REQUESTS {
             let words: Vec<&str> = ["ACL", "DRYRUN", USER]
