@@ -245,7 +245,15 @@ fn a_rewritten_configuration_is_what_the_next_node_starts_with() {
     let file = home.path().join("node.conf");
     std::fs::write(&file, "# mine\ntimeout 5\n").expect("a writable directory");
     let file = file.to_str().expect("a plain path");
-    let node = Node::start(&["--config", file]);
+    // The directory is part of the configuration, so it outlives the first node.
+    let data = home.path().join("data");
+    let options = [
+        "--config",
+        file,
+        "--dir",
+        data.to_str().expect("a plain path"),
+    ];
+    let node = Node::start(&options);
     node.check(&[
         ("CONFIG SET timeout 77 maxmemory 100mb", "OK"),
         ("CONFIG REWRITE", "OK"),
@@ -253,7 +261,7 @@ fn a_rewritten_configuration_is_what_the_next_node_starts_with() {
     assert!(node.stop(Signal::TERM).success());
     let text = std::fs::read_to_string(file).expect("still there");
     assert!(text.starts_with("# mine\ntimeout 77\n"), "{text}");
-    Node::start(&["--config", file]).check(&[
+    Node::start(&options).check(&[
         ("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"104857600\""),
         ("CONFIG GET timeout", "1) \"timeout\"\n2) \"77\""),
     ]);

@@ -82,7 +82,7 @@ fn a_small_run_prints_a_line_per_figure_and_leaves_nothing() {
 fn a_small_run_of_types_prints_a_line_per_figure_and_leaves_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let args = "types --kumi-server redis-server --valkey-server /nowhere/valkey-server --runs 1 --requests 800 \
-                --keys 200 --elements 1000 --members 1000 --rows p16,five,large,129";
+                --keys 200 --elements 1000 --members 1000 --rows p16,five,memory.large,129";
     let output = Command::new(env!("CARGO_BIN_EXE_kumi-bench"))
         .args(args.split_whitespace())
         .env("TMPDIR", temporary.path())

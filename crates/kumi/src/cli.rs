@@ -102,10 +102,16 @@ pub(crate) struct UpOptions {
     ///
     /// '*' is every IPv4 address of the machine. As long as no password is set, clients from other machines are
     /// turned away, whatever the address.
-    #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
+    #[arg(
+        short,
+        long,
+        value_name = "ADDR",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub(crate) bind: Vec<String>,
     /// Listen on a Unix socket too
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
     pub(crate) unixsocket: Option<PathBuf>,
     /// A configuration file in redis.conf syntax
     #[arg(short, long, value_name = "FILE")]
@@ -113,7 +119,9 @@ pub(crate) struct UpOptions {
     /// Set a directive, as a line of the file would; may be given several times
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = directive)]
     pub(crate) set: Vec<Setting>,
-    /// Keep the data in this directory [default: $XDG_STATE_HOME/kumi/<port>/store]
+    /// Keep the data in this directory [default: in $XDG_STATE_HOME/kumi]
+    ///
+    /// The default is $XDG_STATE_HOME/kumi/<port>/store; without the variable, ~/.local/state takes its place.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) dir: Option<PathBuf>,
     /// Keep everything in memory: the data is gone when the node stops
@@ -129,7 +137,7 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "DIR", requires = "tls", hide_short_help = true)]
     pub(crate) tls_dir: Option<PathBuf>,
     /// Start without the banner
-    #[arg(short, long)]
+    #[arg(short, long, hide_short_help = true)]
     pub(crate) quiet: bool,
 }
 
