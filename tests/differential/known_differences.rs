@@ -201,7 +201,7 @@ pub(crate) fn encoding_may_differ(reference: &str, tested: &str) -> bool {
 pub(crate) const CLIENT_FIELDS_SINCE_7_2: &[&str] = &["lib-name", "lib-ver"];
 
 /// Commands in COMMAND's table since 7.2 that are no 7.0 commands. QUIT was handled before the table until then.
-pub(crate) const NEW_COMMANDS: &[&str] = &["client|setinfo", "client|no-touch", "quit"];
+pub(crate) const NEW_COMMANDS: &[&str] = &["client|setinfo", "client|no-touch", "quit", "waitaof"];
 
 /// Commands that 7.2 has and 7.0 has not.
 pub(crate) const ADDED_BY_7_2: &[&str] = &[
