@@ -169,7 +169,7 @@ impl Writer {
         let Writer { shared, plan, .. } = self;
         let outcome = match written {
             Ok(true) if shared.leave_running(COMMITTING) => (plan.commit)(&plan.temporary),
-            // Cancelled: nobody asks for the outcome.
+            // Cancelled: the outcome is not needed.
             Ok(_) => return,
             Err(error) if shared.leave_running(COMMITTING) => Err(error),
             Err(_) => return,

@@ -186,7 +186,7 @@ fn redis_and_kumi_take_turns_on_one_directory() {
             );
             write_all_types(&mut client, round + 100);
         }
-        // A key that expires while nobody writes must not expire in one digest only.
+        // A key whose deadline passes between the two digests would be in one of them only.
         for number in [round, round + 100] {
             let exists = format!("EXISTS gone:{number}");
             eventually(|| client.line(&exists), |reply| reply == "0");

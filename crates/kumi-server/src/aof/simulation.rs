@@ -412,7 +412,11 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
         assert!(!life.log.has_file());
         assert!(life.log.facts(now).last_write_failed);
         life.run("SET n 3");
-        assert_eq!(life.replayed.store.peek(b"n").unwrap(), b"2", "refused");
+        assert_eq!(
+            life.replayed.store.peek(b"n").expect("it is set"),
+            b"2",
+            "refused"
+        );
         let maintain = |life: &mut Life, now: Now| {
             let Replayed { store, outputs, .. } = &mut life.replayed;
             life.log.maintain(store, outputs, now);

@@ -409,7 +409,7 @@ fn flush(
     }
     let now_ms = ctx.now.unix_ms();
     if all {
-        // Before its data goes, so that it does not stay for the sake of a file that nobody gets.
+        // Cancelled before the flush: otherwise the snapshot would keep the flushed tables alive.
         ctx.cancel_save();
     }
     let removed = databases.map(|db| ctx.shard().flush(db, now_ms)).sum();

@@ -46,7 +46,7 @@ type Record = u128;
 pub(crate) struct Deadlines {
     /// Never holds an empty chunk. Each key is at most its chunk's first record and above every record before it.
     chunks: BTreeMap<Record, Vec<Record>>,
-    /// The bounds of the chunks some time ago, to draw one by chance; empty until a first draw.
+    /// Bounds of the chunks at an earlier moment, from which a random one is drawn; empty until the first draw.
     bounds: Vec<Record>,
     /// Chunks that got a new bound since `bounds` was made.
     rebound: usize,

@@ -373,7 +373,7 @@ impl Keyspace {
         self.signal(db, key, true);
     }
 
-    /// As [`Keyspace::signal_modified`]; `by_command` is false if nobody asked for the change.
+    /// As [`Keyspace::signal_modified`]; `by_command` is false for a key that expired.
     fn signal(&mut self, db: usize, key: &[u8], by_command: bool) {
         self.recount(db);
         self.changing = false;

@@ -439,7 +439,7 @@ impl Segment {
 }
 
 impl Segment {
-    /// The entries in half of the slots of one bucket, all chosen by chance, and a spilled entry as often as a slot's.
+    /// The entries in half of the slots of a random bucket, and an overflow entry with the same probability as a slot's.
     pub(super) fn half_bucket(
         &self,
         rng: &mut fastrand::Rng,

@@ -70,7 +70,7 @@ pub(in crate::driver) fn register(registry: &ChannelRegistry, door: &Door) {
     );
 }
 
-/// What a peer without the role is told.
+/// The error for a peer whose certificate does not have the operator role.
 const NOT_OPERATOR: &str =
     "the certificate has not the role of an operator (the URI kumi-role:operator)";
 

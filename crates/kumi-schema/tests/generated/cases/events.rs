@@ -147,7 +147,7 @@ async fn a_server_says_what_the_schema_says(over: Over) {
     assert_eq!(identity.channels.len(), 9);
 }
 
-/// Every ping makes an event. More of them than both sides have room for are dropped, and hold nobody up.
+/// Every ping makes an event. Events beyond the room of both sides are dropped and do not delay other calls.
 async fn a_client_that_reads_no_events_is_answered_all_the_same(over: Over) {
     let lab = Lab::start(over).await;
     let client = lab.connection.main();
