@@ -18,7 +18,10 @@ use crate::channel::Engine;
 use crate::core::{Budget, Share};
 use crate::identity::{ChannelDirection, ServerIdentity};
 use crate::metrics::Metrics;
-use crate::wire::{Codec, FrameReader, HEADER_LEN, MessageType, PacketHeader, ProtocolMessage};
+use crate::wire::{
+    Codec, FrameReader, HEADER_LEN, MessageType, PacketHeader, ProtocolMessage, decode_short,
+    is_short,
+};
 
 /// Messages shorter than this wait for nobody.
 pub(crate) const SHORT_MESSAGE: usize = 16 * 1024;
@@ -369,6 +372,12 @@ impl ConnectionContext {
     }
 
     fn try_deliver(&self, packet: Bytes) -> Option<()> {
+        if is_short(&packet) {
+            let (stream_id, event) = decode_short(packet).ok()?;
+            let engine = lock(&self.datagram_channels).get(&stream_id)?.upgrade()?;
+            engine.receive_datagram(event);
+            return Some(());
+        }
         // The header says whom it is for and how long it gets. Who sends what nobody wants pays for unfolding it, not we.
         let header = PacketHeader::parse(packet.first_chunk::<HEADER_LEN>()?).ok()?;
         if header.payload_len as usize > MAX_DATAGRAM_PAYLOAD {

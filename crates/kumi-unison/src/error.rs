@@ -391,9 +391,9 @@ pub enum TransportError {
     #[error("stream reset with code {0}")]
     Reset(u64),
     /// The connection under the stream is gone, for this reason.
-    #[error("connection lost: {0}")]
+    #[error("connection lost: {}", Shown(.0))]
     ConnectionLost(String),
     /// Something else, as the transport says it.
-    #[error("{0}")]
+    #[error("{}", Shown(.0))]
     Io(String),
 }

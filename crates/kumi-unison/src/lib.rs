@@ -48,9 +48,11 @@ mod payload;
 #[cfg(feature = "quic")]
 mod quic;
 mod registry;
+mod subscription;
 mod text;
 #[cfg(feature = "quic")]
 mod tls;
+mod trace;
 pub mod typed;
 mod wire;
 
@@ -77,11 +79,17 @@ pub use payload::{Payload, TypedPayload};
 #[cfg(feature = "quic")]
 pub use quic::{
     ClientOptions, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle, ServerLimits,
-    bind_socket, endpoint_config, transport_config,
+    Traffic, bind_socket, endpoint_config, transport_config,
 };
 pub use registry::{ChannelHandler, ChannelRegistry, ChannelSpec, LegacyHandler, ServiceHandler};
+pub use subscription::{Lagged, Subscription};
+pub use text::Shown;
 #[cfg(feature = "quic")]
-pub use tls::{ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError, TrustStore};
+pub use tls::{
+    ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError, TrustStore,
+    check_private_file,
+};
+pub use trace::{TraceContext, TraceError};
 pub use typed::{
     Call, EventStream, Json, Message, Problem, StreamItem, Timestamp, TypedChannel,
     ValidationError, open_channels,

@@ -25,6 +25,7 @@ use crate::identity::{
     ServerIdentity,
 };
 use crate::payload::Payload;
+use crate::subscription::Subscription;
 use crate::wire::{MessageType, PacketType, ProtocolMessage};
 
 /// Updates kept for a connection that is slow to read them. One that falls behind takes the identity anew.
@@ -310,8 +311,8 @@ impl ChannelRegistry {
     }
 
     /// The changes from now on.
-    pub fn updates(&self) -> broadcast::Receiver<ChannelUpdate> {
-        self.inner.updates.subscribe()
+    pub fn updates(&self) -> Subscription<ChannelUpdate> {
+        Subscription::new(self.inner.updates.subscribe())
     }
 
     /// The identity and every change after it.

@@ -5,8 +5,14 @@ use std::fmt;
 /// Characters that are shown of what a peer wrote.
 const SHOWN_LIMIT: usize = 500;
 
-/// Shows what a peer wrote on one line, cut after [`SHOWN_LIMIT`] characters, with control characters escaped.
-pub(crate) struct Shown<'a>(pub(crate) &'a str);
+/// Shows text of a peer on one line: cut after 500 characters, with control characters and other invisible ones escaped.
+/// Errors of this crate show such text this way already.
+///
+/// ```
+/// assert_eq!(kumi_unison::Shown("a\nb\u{1b}[2J").to_string(), "a\\nb\\u{1b}[2J");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a>(pub &'a str);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -26,6 +26,7 @@ use crate::core::{
 };
 use crate::error::NetworkError;
 use crate::payload::Payload;
+use crate::trace::TraceContext;
 use crate::wire::{Codec, Prepared, ProtocolMessage};
 
 /// Requests that try again when there is room: enough to fill a write, too few to be a herd.
@@ -113,6 +114,16 @@ impl std::fmt::Debug for Engine {
             .field("phase", core.phase())
             .finish_non_exhaustive()
     }
+}
+
+/// What a call is made under, besides what it asks.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) now: Instant,
+    pub(super) deadline: Instant,
+    pub(super) trace: Option<TraceContext>,
+    /// Whether it fails when there is no connection, instead of waiting for the next one.
+    pub(super) fail_fast: bool,
 }
 
 /// A call that waited for a connection and never left.
@@ -328,16 +339,21 @@ impl Engine {
         &self,
         method: &str,
         payload: &Payload,
-        (now, deadline): (Instant, Instant),
+        terms: Terms,
     ) -> Result<Payload, NetworkError> {
+        let Terms {
+            now,
+            deadline,
+            trace,
+            fail_fast,
+        } = terms;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let trace_id = tracing::Span::current().id().map_or(0, |id| id.into_u64());
         let call = NewCall {
             id,
             method,
             payload,
             deadline,
-            trace_id,
+            trace,
         };
         let started = if self.slots.is_free() {
             self.start(now, &call)
@@ -347,7 +363,7 @@ impl Engine {
         match started {
             Ok(()) => {}
             Err(Refused::Error(error)) => return Err(error),
-            Err(Refused::Full) => self.start_when_possible(&call).await?,
+            Err(Refused::Full) => self.start_when_possible(&call, fail_fast).await?,
         }
         self.context.metrics().requests_sent.increment();
         let open = true;
@@ -376,14 +392,29 @@ impl Engine {
     }
 
     /// Waits for room, or for the next connection. The call has not left as long as this waits.
-    async fn start_when_possible(&self, call: &NewCall<'_>) -> Result<(), NetworkError> {
+    async fn start_when_possible(
+        &self,
+        call: &NewCall<'_>,
+        fail_fast: bool,
+    ) -> Result<(), NetworkError> {
         let line = self.slots.wait(|| self.start(now(), call));
         let deadline = tokio::time::Instant::from_std(call.deadline);
-        match tokio::time::timeout_at(deadline, line).await {
+        let started = tokio::select! {
+            biased;
+            () = self.lost(), if fail_fast => return Err(NOT_SENT),
+            started = tokio::time::timeout_at(deadline, line) => started,
+        };
+        match started {
             Ok(Err(NetworkError::Deadline)) | Err(_) if self.is_lost() => Err(NOT_SENT),
             Ok(result) => result,
             Err(_) => Err(NetworkError::Deadline),
         }
+    }
+
+    /// Resolves when there is no connection.
+    pub(super) async fn lost(&self) {
+        self.wait_state(|phase| matches!(phase, Phase::Lost).then_some(()))
+            .await;
     }
 
     /// Whether there is no connection at the moment.

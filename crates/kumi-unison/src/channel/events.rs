@@ -1,15 +1,18 @@
 //! The events of one name, apart from all others.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+
+use futures_util::Stream;
 
 use super::Handle;
 use crate::core::Lane;
 use crate::error::NetworkError;
 use crate::wire::ProtocolMessage;
 
-/// Receives the events of one name. Credit goes back as they are taken; dropped, what it has not taken goes back to the
+/// Receives the events of one name, also as a [`Stream`]. Credit goes back as they are taken; dropped, what it has not taken goes back to the
 /// channel's `recv`.
 #[derive(Debug)]
 pub struct EventReceiver {
@@ -17,16 +20,18 @@ pub struct EventReceiver {
     lane: Lane,
     /// Its number among those who wait.
     waiting: Option<u64>,
+    /// The stream has ended.
+    ended: bool,
 }
 
 impl EventReceiver {
     pub(super) fn new(handle: Arc<Handle>, method: &str) -> Self {
         let lane = handle.engine.core().add_lane(method);
-        let waiting = None;
         Self {
             handle,
             lane,
-            waiting,
+            waiting: None,
+            ended: false,
         }
     }
 
@@ -46,6 +51,25 @@ impl EventReceiver {
         self.handle
             .engine
             .poll_event(self.lane, &mut self.waiting, cx)
+    }
+}
+
+/// Ends with the channel, after the error that says how it ended, unless it was closed.
+impl Stream for EventReceiver {
+    type Item = Result<ProtocolMessage, NetworkError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let receiver = self.get_mut();
+        if receiver.ended {
+            return Poll::Ready(None);
+        }
+        receiver.poll_recv(cx).map(|received| match received {
+            Ok(event) => Some(Ok(event)),
+            Err(error) => {
+                receiver.ended = true;
+                (error != NetworkError::Closed).then_some(Err(error))
+            }
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -29,13 +29,14 @@ use crate::context::{ChannelHandle, ConnectionContext, SHORT_MESSAGE};
 use crate::core::{Lane, Phase, after};
 use crate::error::NetworkError;
 use crate::payload::{Payload, TypedPayload};
+use crate::trace::TraceContext;
 use crate::wire::{FrameReader, ProtocolMessage};
 
 pub(crate) use accept::{
     Accepted, First, Spoiled, answer_framed, answer_unframed, first_message, refuse, say_why,
 };
 pub(crate) use engine::Engine;
-use engine::NOT_SENT;
+use engine::{NOT_SENT, Terms};
 pub use events::EventReceiver;
 pub use options::{
     CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT, DEFAULT_MAX_IN_FLIGHT,
@@ -204,21 +205,27 @@ impl UnisonChannel {
         } else {
             None
         };
+        let trace = options.trace.or_else(TraceContext::current);
         let own_stream = options.own_stream || payload.bytes.len() >= OWN_STREAM_BYTES;
         let opener = engine.options.opener.as_ref().filter(|_| own_stream);
         loop {
             if options.fail_fast && engine.is_lost() {
                 return Err(NOT_SENT);
             }
+            let terms = Terms {
+                now,
+                deadline,
+                trace,
+                fail_fast: options.fail_fast,
+            };
             let carrier = opener.map(|opener| (opener, engine.carrier()));
             let result = match &carrier {
                 Some((opener, carrier)) => {
                     let options = engine.options.for_one_call(carrier.clone());
                     let opened = opener.open_stream(&self.name(), options);
-                    self.call_on_part(opened, method, &payload, (now, deadline))
-                        .await
+                    self.call_on_part(opened, method, &payload, terms).await
                 }
-                None => engine.call(method, &payload, (now, deadline)).await,
+                None => engine.call(method, &payload, terms).await,
             };
             now = engine::now();
             match (&result, &carrier) {
@@ -254,17 +261,22 @@ impl UnisonChannel {
         opened: BoxFuture<'static, Result<Self, NetworkError>>,
         method: &str,
         payload: &Payload,
-        (now, deadline): (Instant, Instant),
+        terms: Terms,
     ) -> Result<Payload, NetworkError> {
-        let until = tokio::time::Instant::from_std(deadline);
+        let until = tokio::time::Instant::from_std(terms.deadline);
         let call = async {
-            let Ok(opened) = tokio::time::timeout_at(until, opened).await else {
+            let opened = tokio::select! {
+                biased;
+                () = self.engine().lost(), if terms.fail_fast => return Err(NOT_SENT),
+                opened = tokio::time::timeout_at(until, opened) => opened,
+            };
+            let Ok(opened) = opened else {
                 return Err(match self.engine().is_lost() {
                     true => NOT_SENT,
                     false => NetworkError::Deadline,
                 });
             };
-            opened?.call_apart(method, payload, (now, deadline)).await
+            opened?.call_apart(method, payload, terms).await
         };
         tokio::select! {
             biased;
@@ -278,7 +290,7 @@ impl UnisonChannel {
         &self,
         method: &str,
         payload: &Payload,
-        times: (Instant, Instant),
+        terms: Terms,
     ) -> Result<Payload, NetworkError> {
         let mut moving = self
             .handle
@@ -286,7 +298,7 @@ impl UnisonChannel {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let mut answer = pin!(self.engine().call(method, payload, times));
+        let mut answer = pin!(self.engine().call(method, payload, terms));
         poll_fn(|cx| {
             // First, so that the request is queued before the bytes move.
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {

@@ -11,6 +11,7 @@ use crate::context::ConnectionContext;
 use crate::core::{Budget, EventPolicy, Settings, Window};
 use crate::error::NetworkError;
 use crate::identity::{ChannelDirection, Delivery, Lifetime, SchemaId};
+use crate::trace::TraceContext;
 use crate::wire::Codec;
 
 /// How long a call may take when it says nothing else.
@@ -271,6 +272,7 @@ pub struct CallOptions {
     pub(crate) idempotent: bool,
     pub(crate) own_stream: bool,
     pub(crate) fail_fast: bool,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl CallOptions {
@@ -295,6 +297,12 @@ impl CallOptions {
     /// one until the deadline.
     pub fn fail_fast(mut self, fail_fast: bool) -> Self {
         self.fail_fast = fail_fast;
+        self
+    }
+
+    /// The W3C trace context that the call carries, instead of the [current](TraceContext::current) one.
+    pub fn traceparent(mut self, trace: TraceContext) -> Self {
+        self.trace = Some(trace);
         self
     }
 

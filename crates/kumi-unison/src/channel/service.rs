@@ -12,6 +12,7 @@ use super::engine::Engine;
 use crate::core::IncomingCall;
 use crate::error::RemoteError;
 use crate::payload::Payload;
+use crate::trace::TraceContext;
 
 /// Answers requests.
 ///
@@ -98,9 +99,10 @@ impl IncomingRequest {
         engine.token(self.call.generation, self.call.id)
     }
 
-    /// The caller's trace id, 0 if it has none.
-    pub fn trace_id(&self) -> u64 {
-        self.call.trace_id
+    /// The W3C trace context of the request, if it carries one. It is the [current](TraceContext::current) one in the
+    /// handler.
+    pub fn traceparent(&self) -> Option<TraceContext> {
+        self.call.trace
     }
 
     /// The channel it belongs to, to send events on or to ask back; also when it came on a stream of its own.

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Charge, Core, Effects, Phase, REFUSAL_ALLOWANCE, methods};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
+use crate::trace::TraceContext;
 use crate::wire::{
     ContentType, MessageType, Metadata, Outgoing, PacketFlags, PacketType, Prepared,
     ProtocolMessage,
@@ -28,7 +29,7 @@ pub(crate) struct IncomingCall {
     pub(crate) method: String,
     pub(crate) payload: Payload,
     pub(crate) deadline: Option<Instant>,
-    pub(crate) trace_id: u64,
+    pub(crate) trace: Option<TraceContext>,
     /// What it takes of the connection's budget, until its handler is done.
     pub(crate) charge: Option<Charge>,
 }
@@ -154,7 +155,7 @@ impl Core {
                     bytes,
                 },
                 deadline,
-                trace_id: metadata.trace_id,
+                trace: metadata.trace,
                 charge,
             };
             if self.runs_requests() {

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::{Core, Effects, Phase, methods, payload_of};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
+use crate::trace::TraceContext;
 use crate::wire::{
     ContentType, MessageType, Metadata, Outgoing, PacketFlags, PacketType, Prepared,
     ProtocolMessage,
@@ -57,7 +58,7 @@ pub(crate) struct NewCall<'a> {
     pub(crate) method: &'a str,
     pub(crate) payload: &'a Payload,
     pub(crate) deadline: Instant,
-    pub(crate) trace_id: u64,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl NewCall<'_> {
@@ -77,7 +78,7 @@ impl NewCall<'_> {
             payload: &self.payload.bytes,
             metadata: Some(Metadata {
                 deadline_ms: Some(deadline_ms),
-                trace_id: self.trace_id,
+                trace: self.trace,
             }),
         }
     }

@@ -64,7 +64,7 @@ impl Side {
             method: "m",
             payload: &payload,
             deadline,
-            trace_id: 0,
+            trace: None,
         };
         self.core
             .start_call(now, &call, &mut None, &mut self.effects)

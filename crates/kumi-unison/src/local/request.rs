@@ -1,6 +1,10 @@
 //! Questions and answers as values.
 
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -83,6 +87,15 @@ impl<Q, A> RespondChannel<Q, A> {
             // Whoever asked may have gone away meanwhile.
             let _ = tx.send(answer(question).await);
         }
+    }
+}
+
+impl<Q, A> Stream for RespondChannel<Q, A> {
+    type Item = IncomingQuestion<Q, A>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = self.get_mut().rx.poll_recv(cx);
+        next.map(|next| next.map(|(question, answer)| IncomingQuestion { question, answer }))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Values one way, and both ways.
 
+use std::pin::Pin;
 use std::task::{Context, Poll};
+
+use futures_util::Stream;
 
 use tokio::sync::mpsc;
 
@@ -56,6 +59,31 @@ impl<T> StreamReceiver<T> {
     /// As [`recv`](Self::recv), for streams.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         self.rx.poll_recv(cx)
+    }
+}
+
+impl<T> Stream for StreamReceiver<T> {
+    type Item = T;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.get_mut().poll_recv(cx)
+    }
+}
+
+impl<T> Stream for ReceiveChannel<T> {
+    type Item = T;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.get_mut().receiver.poll_recv(cx)
+    }
+}
+
+/// What the other half sends.
+impl<Out, In> Stream for BidirectionalChannel<Out, In> {
+    type Item = In;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<In>> {
+        self.get_mut().receiver.poll_recv(cx)
     }
 }
 

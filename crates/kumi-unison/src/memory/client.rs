@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::broadcast;
 
 use super::pipe::memory_stream;
 use crate::channel::{ChannelOptions, StreamOpener, UnisonChannel};
@@ -13,6 +12,7 @@ use crate::context::ConnectionContext;
 use crate::error::NetworkError;
 use crate::identity::{ChannelUpdate, ServerIdentity};
 use crate::registry::ChannelRegistry;
+use crate::subscription::Subscription;
 
 /// Opens channels: what generated code asks of a client, whatever its transport.
 pub trait ChannelSource: Send + Sync {
@@ -86,7 +86,7 @@ impl MemoryClient {
     }
 
     /// The changes to the server's channels from now on.
-    pub fn updates(&self) -> broadcast::Receiver<ChannelUpdate> {
+    pub fn updates(&self) -> Subscription<ChannelUpdate> {
         self.inner.registry.updates()
     }
 

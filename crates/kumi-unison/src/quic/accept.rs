@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use super::server::Listener;
 use super::{CloseCode, connection};
+use crate::text::Shown;
 
 /// Runs until the endpoint stops, or drains and has nobody left.
 pub(super) async fn run(listener: Arc<Listener>) {
@@ -78,7 +79,11 @@ async fn establish(listener: Arc<Listener>, incoming: Incoming, handshake: Count
             let _established = Counted::new(listener.clone(), |listener| &listener.connections);
             connection::serve(listener, connection).await;
         }
-        Ok(Err(error)) => tracing::debug!(%peer, %error, "a handshake failed"),
+        Ok(Err(error)) => {
+            // The reason in it is the peer's text.
+            let error = error.to_string();
+            tracing::debug!(%peer, error = %Shown(&error), "a handshake failed");
+        }
         Err(_) => tracing::debug!(%peer, "a handshake took too long"),
     }
 }

@@ -17,7 +17,7 @@ use super::link::{Dialer, Link};
 use super::supervisor::{self, State};
 use crate::{
     ChannelOptions, ChannelSource, ChannelUpdate, ClientTls, ConnectionContext, NetworkError,
-    ServerIdentity, StreamOpener, UnisonChannel,
+    ServerIdentity, StreamOpener, Subscription, UnisonChannel,
 };
 
 /// Updates a subscriber may be behind.
@@ -152,8 +152,8 @@ impl ProtocolClient {
     }
 
     /// Channels that come, go or change from now on.
-    pub fn updates(&self) -> broadcast::Receiver<ChannelUpdate> {
-        self.shared.updates.subscribe()
+    pub fn updates(&self) -> Subscription<ChannelUpdate> {
+        Subscription::new(self.shared.updates.subscribe())
     }
 
     /// The connection there is now; `None` between two.

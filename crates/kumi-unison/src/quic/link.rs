@@ -11,6 +11,7 @@ use quinn::{ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, T
 use super::CloseCode;
 use super::address::{Target, any_local};
 use super::client::ClientOptions;
+use super::closed::closed_port;
 use super::control::ClientControl;
 use super::limits::{bind_socket, endpoint_config, transport_config};
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
@@ -128,7 +129,9 @@ impl Dialer {
                 .await
                 .unwrap_or_else(|_| {
                     let target = &self.target;
-                    let text = format!("{target} did not answer within {within:?}");
+                    let text = format!(
+                        "{target} did not answer within {within:?}; is it reachable by UDP?"
+                    );
                     Err(NetworkError::Connect(text))
                 })
         };
@@ -181,18 +184,27 @@ impl Dialer {
             self.options.keep_alive,
         )));
         let endpoint = self.endpoint(address)?;
-        let connection = endpoint
+        let target = &self.target;
+        let connecting = endpoint
             .connect_with(config, address, host)
-            .map_err(|error: ConnectError| NetworkError::Connect(error.to_string()))?
-            .await
-            .map_err(|error| refused(error, Some(&attempt)))?;
+            .map_err(|error: ConnectError| NetworkError::Connect(format!("{target}: {error}")))?;
+        let connection = tokio::select! {
+            biased;
+            connected = connecting => {
+                connected.map_err(|error| refused(target, address, error, Some(&attempt)))?
+            }
+            () = closed_port(address) => {
+                let text = format!("nothing listens on UDP port {} of {}", address.port(), address.ip());
+                return Err(NetworkError::Connect(named(target, address, &text)));
+            }
+        };
         attempt.confirm()?;
         let closing = CloseOnDrop(Some(connection.clone()));
         // With mutual TLS the server judges this side only after the handshake is complete here, so a refusal is
         // heard while waiting for the identity.
         let (control, identity) = ClientControl::accept(&connection).await.map_err(|error| {
             match connection.close_reason() {
-                Some(reason) => refused(reason, None),
+                Some(reason) => refused(target, address, reason, None),
                 None => error,
             }
         })?;
@@ -284,8 +296,22 @@ impl Drop for CloseOnDrop {
     }
 }
 
+/// A reason with the server it is about, and the address that was tried where a name has several.
+fn named(target: &Target, address: SocketAddr, reason: &str) -> String {
+    let (target, address) = (target.to_string(), address.to_string());
+    match target == address {
+        true => format!("{target}: {reason}"),
+        false => format!("{target} ({address}): {reason}"),
+    }
+}
+
 /// Why a connection could not be made: the verifier's own words where it spoke, the server's where it refused.
-fn refused(error: ConnectionError, attempt: Option<&Attempt>) -> NetworkError {
+fn refused(
+    target: &Target,
+    address: SocketAddr,
+    error: ConnectionError,
+    attempt: Option<&Attempt>,
+) -> NetworkError {
     if let Some(refusal) = attempt.and_then(Attempt::refusal) {
         return refusal.into();
     }
@@ -301,7 +327,7 @@ fn refused(error: ConnectionError, attempt: Option<&Attempt>) -> NetworkError {
         }
         .into();
     }
-    NetworkError::Connect(error.to_string())
+    NetworkError::Connect(named(target, address, &error.to_string()))
 }
 
 /// A connection that ended under something that had not begun.

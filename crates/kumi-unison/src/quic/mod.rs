@@ -12,6 +12,7 @@ mod accept;
 mod address;
 mod backoff;
 mod client;
+mod closed;
 mod connection;
 mod control;
 mod limits;
@@ -19,12 +20,14 @@ mod link;
 mod reset;
 mod server;
 mod supervisor;
+mod traffic;
 mod transport;
 
 pub use self::backoff::ReconnectPolicy;
 pub use self::client::{ClientOptions, ProtocolClient};
 pub use self::limits::{ServerLimits, bind_socket, endpoint_config, transport_config};
 pub use self::server::{ProtocolServer, ServerHandle};
+pub use self::traffic::Traffic;
 
 use quinn::VarInt;
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::address::{Target, any_local};
 use super::limits::{ServerLimits, bind_socket, transport_config};
 use super::reset::server_endpoint_config;
+use super::traffic::{Counted, CountingSocket, Traffic};
 use super::{ClientOptions, CloseCode, ProtocolClient, accept};
 use crate::core::EndpointBudget;
 use crate::{
@@ -141,7 +142,13 @@ impl ProtocolServer {
         let runtime = Arc::new(TokioRuntime);
         let endpoint_config = server_endpoint_config(&tls.reset_secret()?);
         let socket = runtime.wrap_udp_socket(socket).map_err(cannot)?;
+        // Of the socket itself: what waits to write holds it without the counters.
         let open = Arc::downgrade(&socket);
+        let counted = Arc::new(Counted::default());
+        let socket = Arc::new(CountingSocket {
+            socket,
+            counted: counted.clone(),
+        });
         let config = Some(config);
         let endpoint =
             Endpoint::new_with_abstract_socket(endpoint_config, config, socket, runtime.clone())
@@ -150,6 +157,7 @@ impl ProtocolServer {
         let listener = Arc::new(Listener {
             endpoint,
             socket: open,
+            counted,
             registry: self.registry.clone(),
             limits: self.limits.clone(),
             codec: Arc::new(Codec::new()),
@@ -191,6 +199,7 @@ pub(super) struct Listener {
     pub(super) endpoint: Endpoint,
     /// The socket that it listens on, to see when it is closed.
     socket: Weak<dyn AsyncUdpSocket>,
+    counted: Arc<Counted>,
     pub(super) registry: ChannelRegistry,
     pub(super) limits: ServerLimits,
     /// Shared by all connections, with the memory its compressor has.
@@ -222,6 +231,11 @@ impl ServerHandle {
     /// Clients connected now.
     pub fn connections(&self) -> usize {
         self.listener.connections.load(Ordering::Relaxed)
+    }
+
+    /// What went through the socket since it was opened, that of connections which this server made included.
+    pub fn traffic(&self) -> Traffic {
+        self.listener.counted.snapshot()
     }
 
     /// Replaces the certificate that is shown, and the decision which clients are let in. Connections that are open stay as

@@ -15,13 +15,14 @@
 //! and only its public key is compared, so another implementation may build the rest of it differently.
 
 use std::fmt;
+use std::path::Path;
 
 use ring::hkdf;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use rustls::server::ParsedCertificate;
 
-use super::{Credentials, TlsError};
+use super::{Credentials, TlsError, key_file};
 
 /// Separates these keys from whatever else the same secret may be used for.
 const SALT: &[u8] = b"kumi unison/1 cluster";
@@ -64,6 +65,20 @@ impl ClusterKey {
         }
         let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(secret);
         Ok(ClusterKey { prk })
+    }
+
+    /// Reads a key file as `kumi cluster keygen` makes it: 64 hexadecimal digits and a line break.
+    ///
+    /// A key file is a secret. One that others may read is refused, as ssh does with its keys. A file of root's may be
+    /// readable by its group, which is how services are given theirs.
+    ///
+    /// ```no_run
+    /// use kumi_unison::ClusterKey;
+    /// let key = ClusterKey::from_file("/etc/kumi/cluster.key")?;
+    /// # Ok::<(), kumi_unison::TlsError>(())
+    /// ```
+    pub fn from_file(path: impl AsRef<Path>) -> Result<ClusterKey, TlsError> {
+        ClusterKey::from_secret(&key_file::read(path.as_ref())?)
     }
 
     /// A new random secret, to be handed to every member.

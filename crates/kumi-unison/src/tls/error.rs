@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::Fingerprint;
+use crate::text::Shown;
 
 /// Why a TLS decision could not be made, or why a peer was not believed. No text holds key material.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,32 @@ pub enum TlsError {
         length: usize,
         /// How long it has to be.
         at_least: usize,
+    },
+    /// A key file could not be read.
+    #[error("cannot read {}", path.display())]
+    KeyFile {
+        /// The file that was named.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file with a secret may be read by others than its owner, so others may know the secret.
+    #[error(
+        "{path} may be read by others (mode {mode:o}); make it yours alone: chmod 600 {path}",
+        path = path.display()
+    )]
+    KeyFilePermissions {
+        /// The file that was named.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A key file does not hold a cluster's secret.
+    #[error("{} is not a key file: expected 64 hexadecimal digits", path.display())]
+    KeyFileSyntax {
+        /// The file that was named.
+        path: PathBuf,
     },
     /// A fingerprint is not 32 bytes in hexadecimal.
     #[error("a fingerprint is 64 hexadecimal digits, with or without colons")]
@@ -87,7 +114,10 @@ pub enum TlsError {
     },
     /// The peer did not believe this side, or the two have no protocol in common. Usually this side's certificate is
     /// missing or not one the server was told to let in.
-    #[error("the peer ended the handshake with TLS alert {alert}: {reason}")]
+    #[error(
+        "the peer ended the handshake with TLS alert {alert}: {}",
+        Shown(reason)
+    )]
     Refused {
         /// The alert's number, as in 116 for a certificate that is required and 120 for no common protocol.
         alert: u8,

@@ -2,11 +2,11 @@
 //!
 //! It also looks into options, arrays and maps of bytes. What is not base64 in its one canonical form is refused.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Bytes, and what is made of bytes.
 pub trait Base64: Sized {
@@ -93,63 +93,12 @@ impl<T: Base64> Base64 for BTreeMap<String, T> {
 }
 
 fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk
-            .iter()
-            .fold(0u32, |group, &byte| group << 8 | u32::from(byte))
-            << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            if place > chunk.len() {
-                text.push('=');
-            } else {
-                let index = group >> (18 - 6 * place) & 63;
-                text.push(char::from(ALPHABET[index as usize]));
-            }
-        }
-    }
-    text
+    STANDARD.encode(bytes)
 }
 
+/// Padding has to be there, and bits that stand for no byte have to be zero: each text has one form.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = text
-        .iter()
-        .rev()
-        .take(2)
-        .take_while(|&&byte| byte == b'=')
-        .count();
-    let digits = &text[..text.len() - padding];
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    for chunk in digits.chunks(4) {
-        let mut group = 0u32;
-        for &byte in chunk {
-            group = group << 6 | digit(byte)?;
-        }
-        let missing = 4 - chunk.len();
-        group <<= 6 * missing;
-        let [_, all @ ..] = group.to_be_bytes();
-        let kept = 3 - missing;
-        // Bits that stand for no byte are zero in the canonical form.
-        if all[kept..].iter().any(|&byte| byte != 0) {
-            return None;
-        }
-        bytes.extend_from_slice(&all[..kept]);
-    }
-    Some(bytes)
-}
-
-fn digit(byte: u8) -> Option<u32> {
-    Some(u32::from(match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
+    STANDARD.decode(text).ok()
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Constraints of a schema, checked on values, and what is said about those that break one.
 
+use crate::text::Shown;
 use regex_lite::Regex;
 use std::fmt;
 use std::sync::OnceLock;
 
 /// A message breaks a constraint of its schema. Whoever made it is at fault; it was not sent, or not handled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {problem}")]
+#[error("{}: {problem}", Shown(path))]
 #[non_exhaustive]
 pub struct ValidationError {
     /// The field at fault, from the message down: `users[3].name`.

@@ -5,6 +5,7 @@ use super::{Message, decode, encode};
 use crate::channel::{IncomingRequest, UnisonChannel};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
+use crate::trace::TraceContext;
 use crate::wire::ProtocolMessage;
 use futures_util::future::{Either, select};
 use std::fmt;
@@ -19,7 +20,7 @@ pub struct Call<P> {
     pub peer: P,
     deadline: Option<Instant>,
     cancelled: CancellationToken,
-    trace_id: u64,
+    trace: Option<TraceContext>,
 }
 
 impl<P> Call<P> {
@@ -33,9 +34,10 @@ impl<P> Call<P> {
         &self.cancelled
     }
 
-    /// The caller's trace id, 0 if it has none.
-    pub fn trace_id(&self) -> u64 {
-        self.trace_id
+    /// The W3C trace context of the request, if it carries one. It is the [current](TraceContext::current) one in the
+    /// handler.
+    pub fn traceparent(&self) -> Option<TraceContext> {
+        self.trace
     }
 }
 
@@ -44,7 +46,7 @@ impl<P: fmt::Debug> fmt::Debug for Call<P> {
         f.debug_struct("Call")
             .field("peer", &self.peer)
             .field("deadline", &self.deadline)
-            .field("trace_id", &self.trace_id)
+            .field("trace", &self.trace)
             .finish_non_exhaustive()
     }
 }
@@ -72,7 +74,7 @@ where
         peer: P::from(request.channel().clone()),
         deadline: request.deadline(),
         cancelled: request.cancelled(),
-        trace_id: request.trace_id(),
+        trace: request.traceparent(),
     };
     drop(request);
     let answer = handle(call, question).await?;

@@ -14,7 +14,7 @@ use super::message::{
     ContentType, MAX_METHOD, MessageType, Metadata, ProtocolMessage, ROOT_LEN, archive_head,
     archive_head_len, archive_len, archive_tail,
 };
-use super::{MAX_MESSAGE_SIZE, METADATA_LEN, PREFIX_LEN};
+use super::{MAX_MESSAGE_SIZE, PREFIX_LEN};
 
 /// Room of the buffer that short messages share; one that does not fit begins another.
 const BATCH_BYTES: usize = 16 * 1024;
@@ -52,11 +52,7 @@ impl<'a> Outgoing<'a> {
 
     /// Bytes of the packet's payload before compression.
     pub(crate) fn body_len(&self) -> usize {
-        let metadata = if self.metadata.is_some() {
-            METADATA_LEN
-        } else {
-            0
-        };
+        let metadata = self.metadata.as_ref().map_or(0, Metadata::wire_len);
         metadata + archive_len(self.method, self.payload.len())
     }
 
@@ -68,9 +64,10 @@ impl<'a> Outgoing<'a> {
     /// Compresses and sums up the message.
     pub(crate) fn prepare(&self, codec: &Codec) -> Result<Prepared, WireError> {
         self.check()?;
-        let mut front = Vec::with_capacity(METADATA_LEN + archive_head_len(self.method));
-        if let Some(metadata) = self.metadata {
-            front.extend_from_slice(&metadata.to_bytes());
+        let metadata_len = self.metadata.as_ref().map_or(0, Metadata::wire_len);
+        let mut front = Vec::with_capacity(metadata_len + archive_head_len(self.method));
+        if let Some(metadata) = &self.metadata {
+            metadata.write(&mut front);
         }
         archive_head(&mut front, self.method);
         let mut tail = Vec::with_capacity(2 * ROOT_LEN);
@@ -120,8 +117,8 @@ impl<'a> Outgoing<'a> {
 
     fn header(&self) -> PacketHeader {
         let mut flags = self.flags;
-        if self.metadata.is_some() {
-            flags = flags.with(PacketFlags::METADATA);
+        if let Some(metadata) = &self.metadata {
+            flags = flags.with(metadata.flags());
         }
         let (message_id, response_to) = match self.msg_type {
             MessageType::Request => (self.id, 0),
@@ -208,8 +205,8 @@ impl Output {
         let start = self.batch.len();
         self.batch.put_u32((HEADER_LEN + body_len) as u32);
         self.batch.put_slice(&header.to_bytes());
-        if let Some(metadata) = message.metadata {
-            self.batch.put_slice(&metadata.to_bytes());
+        if let Some(metadata) = &message.metadata {
+            metadata.write(&mut self.batch);
         }
         archive_head(&mut self.batch, message.method);
         self.batch.put_slice(message.payload);

@@ -73,9 +73,11 @@ impl PacketFlags {
     pub const ERROR: Self = Self(1 << 8);
     /// The payload opens with a metadata block.
     pub const METADATA: Self = Self(1 << 9);
+    /// A trace block follows the metadata block. Not without METADATA.
+    pub const TRACE: Self = Self(1 << 10);
 
     /// Every bit that is refused: ENCRYPTED, FRAGMENTED and those without a meaning.
-    const REFUSED: u16 = Self::ENCRYPTED.0 | Self::FRAGMENTED.0 | !((1 << 10) - 1);
+    const REFUSED: u16 = Self::ENCRYPTED.0 | Self::FRAGMENTED.0 | !((1 << 11) - 1);
 
     /// The bits as they travel.
     pub const fn bits(self) -> u16 {
@@ -301,9 +303,9 @@ mod tests {
             "FRAGMENTED"
         );
         assert_eq!(
-            with(3, 0b0000_0110),
-            Err(WireError::Flags(0x0601)),
-            "bit 10"
+            with(3, 0b0000_1010),
+            Err(WireError::Flags(0x0a01)),
+            "bit 11"
         );
         assert_eq!(
             with(3, 0b1000_0010),

@@ -20,7 +20,8 @@ use bytes::{Buf, Bytes};
 
 use super::error::WireError;
 use super::header::{PacketFlags, PacketHeader};
-use super::{MAX_PAYLOAD, METADATA_LEN};
+use super::{MAX_PAYLOAD, METADATA_LEN, TRACE_LEN};
+use crate::trace::TraceContext;
 
 /// Bytes of an archive's root.
 pub(super) const ROOT_LEN: usize = 32;
@@ -84,38 +85,99 @@ pub struct ProtocolMessage {
 /// The block that METADATA announces: 16 bytes before the archive.
 ///
 /// ```text
-/// @0 deadline_ms u32, 0 = none   @4 zeros   @8 trace_id u64, 0 = none
+/// @0 deadline_ms u32, 0 = none   @4 zeros   @8 zeros, not read
+/// ```
+///
+/// and the block of 32 bytes after it that TRACE announces:
+///
+/// ```text
+/// @0 version u8, 0   @1 flags u8   @2 zeros   @8 parent id, 8 bytes   @16 trace id, 16 bytes
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Metadata {
     /// Milliseconds the caller still waits, from when this was sent.
     pub deadline_ms: Option<u32>,
-    /// Ties the spans of both sides together.
-    pub trace_id: u64,
+    /// The W3C trace context that the request belongs to.
+    pub trace: Option<TraceContext>,
 }
 
 impl Metadata {
-    pub(super) fn to_bytes(self) -> [u8; METADATA_LEN] {
-        let mut bytes = [0; METADATA_LEN];
-        bytes[..4].copy_from_slice(&self.deadline_ms.unwrap_or(0).to_le_bytes());
-        bytes[8..].copy_from_slice(&self.trace_id.to_le_bytes());
-        bytes
+    /// The flags that announce what is written.
+    pub(super) fn flags(&self) -> PacketFlags {
+        match self.trace {
+            Some(_) => PacketFlags::METADATA.with(PacketFlags::TRACE),
+            None => PacketFlags::METADATA,
+        }
     }
 
-    fn parse(bytes: &[u8]) -> Result<Self, WireError> {
-        let (Some(deadline), Some([0, 0, 0, 0]), Some(trace)) = (
-            bytes.first_chunk::<4>(),
-            bytes.get(4..8),
-            bytes.get(8..).and_then(<[u8]>::first_chunk::<8>),
-        ) else {
-            return Err(WireError::Message("metadata block"));
+    /// Bytes that [`Self::write`] writes: a multiple of 16, so that the archive behind them stays aligned.
+    pub(super) fn wire_len(&self) -> usize {
+        METADATA_LEN + self.trace.map_or(0, |_| TRACE_LEN)
+    }
+
+    pub(super) fn write(&self, out: &mut impl bytes::BufMut) {
+        out.put_u32_le(self.deadline_ms.unwrap_or(0));
+        out.put_bytes(0, METADATA_LEN - 4);
+        if let Some(trace) = &self.trace {
+            out.put_u8(TRACE_VERSION);
+            out.put_u8(trace.flags());
+            out.put_bytes(0, 6);
+            out.put_slice(&trace.parent_id());
+            out.put_slice(&trace.trace_id());
+        }
+    }
+
+    /// Takes the blocks that the header announces from the front of a body.
+    fn take(flags: PacketFlags, body: &mut Bytes) -> Result<Self, WireError> {
+        const INVALID: WireError = WireError::Message("metadata block");
+        let has_trace = flags.contains(PacketFlags::TRACE);
+        if !flags.contains(PacketFlags::METADATA) {
+            return match has_trace {
+                true => Err(INVALID),
+                false => Ok(Self::default()),
+            };
+        }
+        let block: [u8; METADATA_LEN] = take_chunk(body).ok_or(INVALID)?;
+        let [d0, d1, d2, d3, 0, 0, 0, 0, ..] = block else {
+            return Err(INVALID);
         };
-        let deadline_ms = u32::from_le_bytes(*deadline);
+        let deadline_ms = u32::from_le_bytes([d0, d1, d2, d3]);
+        let trace = match has_trace {
+            true => trace_of(&take_chunk(body).ok_or(INVALID)?)?,
+            false => None,
+        };
         Ok(Self {
             deadline_ms: (deadline_ms != 0).then_some(deadline_ms),
-            trace_id: u64::from_le_bytes(*trace),
+            trace,
         })
     }
+}
+
+/// The version of the trace block that this one writes.
+const TRACE_VERSION: u8 = 0;
+
+/// What a trace block says; nothing when it is of a later version, which is no reason to refuse the request.
+fn trace_of(block: &[u8; TRACE_LEN]) -> Result<Option<TraceContext>, WireError> {
+    const INVALID: WireError = WireError::Message("trace block");
+    let [version, flags, rest @ ..] = block;
+    if *version != TRACE_VERSION {
+        return Ok(None);
+    }
+    let (Some([0, 0, 0, 0, 0, 0]), Some(parent_id), Some(trace_id)) = (
+        rest.first_chunk::<6>(),
+        rest[6..].first_chunk::<8>(),
+        rest[14..].first_chunk::<16>(),
+    ) else {
+        return Err(INVALID);
+    };
+    let trace = TraceContext::new(*trace_id, *parent_id, *flags);
+    trace.map(Some).ok_or(INVALID)
+}
+
+fn take_chunk<const N: usize>(body: &mut Bytes) -> Option<[u8; N]> {
+    let chunk = *body.first_chunk::<N>()?;
+    body.advance(N);
+    Some(chunk)
 }
 
 impl ProtocolMessage {
@@ -181,16 +243,7 @@ impl ProtocolMessage {
         header: &PacketHeader,
         mut body: Bytes,
     ) -> Result<(Self, Metadata), WireError> {
-        let metadata = if header.flags.contains(PacketFlags::METADATA) {
-            let block = body
-                .get(..METADATA_LEN)
-                .ok_or(WireError::Message("metadata block"))?;
-            let metadata = Metadata::parse(block)?;
-            body.advance(METADATA_LEN);
-            metadata
-        } else {
-            Metadata::default()
-        };
+        let metadata = Metadata::take(header.flags, &mut body)?;
         let message = Self::from_owned_archive(body)?;
         message.agree(header)?;
         Ok((message, metadata))
@@ -404,6 +457,42 @@ mod tests {
                     assert_eq!(ProtocolMessage::from_archive(&derived), Ok(message));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn metadata_has_these_bytes_and_is_read_back() {
+        let trace = TraceContext::new([1; 16], [2; 8], 3);
+        let metadata = Metadata {
+            deadline_ms: Some(0x0102),
+            trace,
+        };
+        let mut out = Vec::new();
+        metadata.write(&mut out);
+        let mut expected = vec![2, 1];
+        expected.extend([0; 14]);
+        expected.extend([0, 3, 0, 0, 0, 0, 0, 0]);
+        expected.extend([2; 8]);
+        expected.extend([1; 16]);
+        assert_eq!(out, expected);
+        assert_eq!(out.len(), metadata.wire_len());
+        let mut body = Bytes::from(out.clone());
+        assert_eq!(Metadata::take(metadata.flags(), &mut body), Ok(metadata));
+        assert!(body.is_empty());
+
+        let wrong = |at: usize, value: u8| {
+            let mut bytes = out.clone();
+            bytes[at] = value;
+            Metadata::take(metadata.flags(), &mut Bytes::from(bytes))
+        };
+        assert!(wrong(4, 1).is_err() && wrong(18, 1).is_err());
+        assert_eq!(wrong(8, 1), Ok(metadata), "an older peer's trace id");
+        let later = wrong(16, 1).unwrap();
+        assert_eq!((later.deadline_ms, later.trace), (Some(0x0102), None));
+        assert!(Metadata::take(PacketFlags::TRACE, &mut Bytes::from(out.clone())).is_err());
+        for len in 0..out.len() {
+            let mut short = Bytes::copy_from_slice(&out[..len]);
+            assert!(Metadata::take(metadata.flags(), &mut short).is_err());
         }
     }
 

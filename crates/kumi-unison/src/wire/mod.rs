@@ -7,10 +7,11 @@
 //! stream   | frame | frame | frame | ...
 //! frame    | length u32 big-endian | packet, `length` bytes |
 //! packet   | header, 56 bytes little-endian | payload as sent, perhaps compressed |
-//! payload  | metadata, 16 bytes, if METADATA | archived ProtocolMessage |
+//! payload  | metadata, 16 bytes, if METADATA | trace, 32 bytes, if TRACE | archived ProtocolMessage |
 //! ```
 
 mod compress;
+mod datagram;
 mod encode;
 mod error;
 mod frame;
@@ -18,6 +19,7 @@ mod header;
 mod message;
 
 pub use compress::{COMPRESSION_SAMPLE, COMPRESSION_THRESHOLD, Codec};
+pub(crate) use datagram::{decode_short, encode_short, is_short};
 pub(crate) use encode::{Outgoing, Output, Prepared, check};
 pub use encode::{encode_frame, encode_unframed};
 pub use error::WireError;
@@ -39,6 +41,9 @@ pub(crate) const PREFIX_LEN: usize = 4;
 
 /// Bytes of the metadata block.
 pub(crate) const METADATA_LEN: usize = 16;
+
+/// Bytes of the trace block.
+pub(crate) const TRACE_LEN: usize = 32;
 
 /// The longest payload a packet can announce, before or after compression.
 pub(crate) const MAX_PAYLOAD: usize = MAX_MESSAGE_SIZE - HEADER_LEN;

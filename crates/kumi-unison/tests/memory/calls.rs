@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::support::{Hold, at_rest, echo, registry_with};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use kumi_unison::{
     CallOptions, ChannelHandler, ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec,
     ChannelStatus, ConnectionContext, ConnectionLimits, IncomingRequest, MemoryClient,
@@ -207,7 +208,7 @@ async fn a_status_refuses_the_opening_and_updates_are_told() {
         NetworkError::ChannelNotFound { .. }
     ));
     let mut identity = registry.build_identity();
-    while let Ok(update) = updates.try_recv() {
+    while let Some(Some(Ok(update))) = updates.recv().now_or_never() {
         identity.apply(&update);
     }
     assert_eq!(identity, client.identity());

@@ -11,5 +11,6 @@ mod openings;
 mod parts;
 mod reattach;
 mod support;
+mod traces;
 mod unread;
 mod vocabulary;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::support::{Hold, echo, registry_with};
 use kumi_unison::{
-    CallOptions, ChannelOptions, ChannelRegistry, ConnectionContext, EventPolicy, Lifetime,
-    MemoryRecv, MemorySend, NetworkError, Payload, ServiceHandler, TransportRecv, TransportSend,
-    UnisonChannel, memory_stream,
+    CallOptions, ChannelOptions, ChannelRegistry, ChannelSpec, ConnectionContext, EventPolicy,
+    Lifetime, MemoryRecv, MemorySend, NetworkError, Payload, ServiceHandler, TransportRecv,
+    TransportSend, UnisonChannel, memory_stream,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -211,4 +211,40 @@ async fn a_refusal_after_a_reconnection_ends_the_channel() {
     let _wire = reattach(&channel, &other);
     let error = channel.request("m", json!(1)).await.unwrap_err();
     assert!(matches!(error, NetworkError::ChannelNotFound { .. }));
+}
+
+#[tokio::test]
+async fn a_queued_call_that_fails_fast_ends_when_the_connection_is_lost() {
+    let hold = Hold::default();
+    let registry = ChannelRegistry::new("test", "0.1.0", "default");
+    let options = ChannelOptions::new().max_in_flight(1);
+    let spec = ChannelSpec::new("c").options(options);
+    registry.register_channel_with(spec, ServiceHandler::new(hold.clone()));
+    let (channel, wire) = open(&registry, persistent());
+    channel.opened().await.unwrap();
+    let call = |options: CallOptions| {
+        let channel = channel.clone();
+        tokio::spawn(async move {
+            let payload = Payload::json(&1).unwrap();
+            channel.call("m", payload, options).await
+        })
+    };
+    let running = call(CallOptions::new());
+    hold.started(1).await;
+    // More than try again at a time, so that the last one stands in line behind others that wait.
+    let patient: Vec<_> = (0..100).map(|_| call(CallOptions::new())).collect();
+    let queued = call(CallOptions::new().fail_fast(true));
+    tokio::task::yield_now().await;
+    assert!(!queued.is_finished());
+    wire.cut().await;
+    let error = queued.await.unwrap().unwrap_err();
+    assert!(error.is_not_executed(), "{error:?}");
+    assert!(running.await.unwrap().is_err());
+    assert!(patient.iter().all(|call| !call.is_finished()));
+
+    hold.release();
+    let _wire = reattach(&channel, &registry);
+    for call in patient {
+        call.await.unwrap().unwrap();
+    }
 }

@@ -34,10 +34,10 @@ async fn changes_are_pushed_to_connected_clients() {
     let mut updates = client.updates();
     lab.server
         .register_channel("late", ServiceHandler::new(Echo::default()));
-    let update = within(updates.recv()).await.unwrap();
+    let update = within(updates.recv()).await.unwrap().unwrap();
     assert!(matches!(&update, ChannelUpdate::Added(info) if info.name == "late"));
     lab.server.set_status("late", ChannelStatus::Busy);
-    let update = within(updates.recv()).await.unwrap();
+    let update = within(updates.recv()).await.unwrap().unwrap();
     assert!(
         matches!(&update, ChannelUpdate::StatusChanged { name, status: ChannelStatus::Busy } if name == "late"),
         "{update:?}"
@@ -47,7 +47,7 @@ async fn changes_are_pushed_to_connected_clients() {
         ChannelStatus::Busy
     );
     lab.server.remove_channel("late");
-    let update = within(updates.recv()).await.unwrap();
+    let update = within(updates.recv()).await.unwrap().unwrap();
     assert!(matches!(&update, ChannelUpdate::Removed(name) if name == "late"));
     assert!(client.identity().channel("late").is_none());
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kumi_unison::{
-    ChannelOptions, ChannelSpec, ConnectionContext, EventPolicy, NetworkError, ProtocolClient,
-    ServerLimits, UnisonChannel,
+    ChannelOptions, ChannelSpec, ClientOptions, ConnectionContext, EventPolicy, NetworkError,
+    ProtocolClient, ServerLimits, Traffic, UnisonChannel,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -117,4 +117,47 @@ async fn a_peer_that_does_not_read_its_events_is_closed_and_told() {
     })
     .await;
     assert!(matches!(ended, NetworkError::ClosedByPeer(_)), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_closed_port_is_known_at_once_and_named() {
+    let lab = Lab::start();
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap().to_string();
+    drop(closed);
+    // Far longer than the test may take.
+    let options = ClientOptions {
+        connect_timeout: Duration::from_secs(3600),
+        ..options()
+    };
+    let connecting = ProtocolClient::connect_with(&address, lab.pinned(), options);
+    let error = within(connecting).await.err().unwrap().to_string();
+    let expected = format!("cannot connect: {address}: nothing listens on UDP port ");
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+#[tokio::test]
+async fn a_servers_socket_counts_what_goes_through_it() {
+    let lab = Lab::start();
+    let before = lab.handle.traffic();
+    assert_eq!(before, Traffic::default());
+    let client = lab.client().await;
+    let channel = within(client.open_channel("echo")).await.unwrap();
+    let mut large = vec![0; 50_000];
+    fastrand::Rng::with_seed(4).fill(&mut large);
+    within(channel.request_bytes("echo", large)).await.unwrap();
+    let after = lab.handle.traffic();
+    assert!(
+        after.sent_bytes > 50_000 && after.received_bytes > 50_000,
+        "{after:?}"
+    );
+    let largest = 6400;
+    assert!(
+        after.sent_datagrams >= after.sent_bytes / largest,
+        "{after:?}"
+    );
+    assert!(
+        after.received_datagrams >= after.received_bytes / largest,
+        "{after:?}"
+    );
 }

@@ -21,6 +21,7 @@ use crate::context::RunPermit;
 use crate::core::{Charge, Core, Effects, IncomingCall, Phase, answer_message, error_message};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
+use crate::trace::TraceContext;
 use crate::wire::Prepared;
 
 /// Requests that are run in one go of those that were held.
@@ -76,16 +77,21 @@ impl Engine {
             connection_id = %self.context.connection_id,
             stream_id = self.stream_id(),
             request_id = call.id,
-            trace_id = call.trace_id,
+            traceparent = call.trace.map(tracing::field::display),
             method = call.method,
         );
         let part = self.whole.as_ref().map(|_| Arc::clone(self));
         let request = IncomingRequest::new(call, UnisonChannel { handle }, part);
-        let begin = AssertUnwindSafe(|| span.in_scope(|| service.call(request)));
+        let trace = request.traceparent();
+        let begin = AssertUnwindSafe(|| entered(&span, trace, || service.call(request)));
         let Ok(future) = std::panic::catch_unwind(begin) else {
             return Some(self.ready(key, Handled::Panicked, held));
         };
-        let mut future = Handling { future, span };
+        let mut future = Handling {
+            future,
+            span,
+            trace,
+        };
         match future.poll_unpin(cx) {
             Poll::Ready(result) => Some(self.ready(key, result, held)),
             Poll::Pending => {
@@ -267,14 +273,27 @@ enum Handled {
 struct Handling {
     future: BoxFuture<'static, Answered>,
     span: tracing::Span,
+    trace: Option<TraceContext>,
+}
+
+/// Runs a part of a handler where its span and its trace context are the current ones.
+fn entered<R>(span: &tracing::Span, trace: Option<TraceContext>, part: impl FnOnce() -> R) -> R {
+    span.in_scope(|| match trace {
+        Some(trace) => trace.sync_scope(part),
+        None => part(),
+    })
 }
 
 impl Future for Handling {
     type Output = Handled;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Handled> {
-        let Self { future, span } = &mut *self;
-        let poll = AssertUnwindSafe(|| span.in_scope(|| future.as_mut().poll(cx)));
+        let Self {
+            future,
+            span,
+            trace,
+        } = &mut *self;
+        let poll = AssertUnwindSafe(|| entered(span, *trace, || future.as_mut().poll(cx)));
         match std::panic::catch_unwind(poll) {
             Ok(Poll::Ready(result)) => Poll::Ready(Handled::Done(result)),
             Ok(Poll::Pending) => Poll::Pending,

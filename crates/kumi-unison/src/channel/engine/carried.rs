@@ -6,6 +6,8 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::super::UnisonChannel;
 use super::super::options::{Carrier, ChannelOptions};
 use super::super::transport::DatagramLink;
@@ -15,7 +17,7 @@ use crate::core::{Phase, event_message};
 use crate::error::NetworkError;
 use crate::identity::Delivery;
 use crate::payload::Payload;
-use crate::wire::{ContentType, Output, ProtocolMessage};
+use crate::wire::{ContentType, Output, ProtocolMessage, encode_short};
 
 /// How long after a call on a stream of its own was lost its channel may take to notice that it was too.
 const LOSS_NOTICED: Duration = Duration::from_secs(1);
@@ -182,10 +184,7 @@ impl Engine {
                 max: MAX_DATAGRAM_EVENT,
             });
         }
-        let message = event_message(method, payload);
-        let mut output = Output::new(self.stream_id());
-        output.push(&message, 0, &self.codec)?;
-        match link.send(output.take_packet()) {
+        match link.send(self.datagram(method, payload)?) {
             // The channel hears of the loss by its stream.
             Err(NetworkError::ConnectionLost { .. }) => Ok(()),
             Ok(()) => {
@@ -194,6 +193,20 @@ impl Engine {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// An event as it travels in a datagram: short, or as a packet where it may be compressed.
+    fn datagram(&self, method: &str, payload: &Payload) -> Result<Bytes, NetworkError> {
+        let message = event_message(method, payload);
+        let (stream_id, content_type) = (self.stream_id(), payload.content_type);
+        if !message.is_long()
+            && let Some(short) = encode_short(stream_id, method, content_type, &payload.bytes)
+        {
+            return Ok(short);
+        }
+        let mut output = Output::new(stream_id);
+        output.push(&message, 0, &self.codec)?;
+        Ok(output.take_packet())
     }
 
     pub(crate) fn receive_datagram(&self, event: ProtocolMessage) {

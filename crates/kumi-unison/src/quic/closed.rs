@@ -1,0 +1,50 @@
+//! Whether a port is closed, which QUIC does not find out.
+//!
+//! A host answers a datagram to a closed port with an ICMP message. The system reports it on a socket that is connected to
+//! that address, and a QUIC endpoint's is connected to none; so an empty datagram from another socket asks. A server
+//! ignores it. A host that is gone, or a firewall that drops packets, says nothing: then only time tells.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use tokio::net::UdpSocket;
+
+use super::address::any_local;
+
+/// Resolves when the host says that nothing listens at this address, and never otherwise.
+pub(super) async fn closed_port(address: SocketAddr) {
+    if !says_closed(address).await {
+        std::future::pending().await
+    }
+}
+
+async fn says_closed(address: SocketAddr) -> bool {
+    let asked = async {
+        let socket = UdpSocket::bind(any_local(address)).await?;
+        socket.connect(address).await?;
+        socket.send(&[]).await?;
+        // Whatever is received does not matter: somebody is there.
+        socket.recv(&mut [0; 1]).await
+    };
+    let is_refusal = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
+    asked.await.is_err_and(is_refusal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_closed_port_is_told_from_an_open_one() {
+        let open = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = open.local_addr().unwrap();
+        let mut asked = [0; 8];
+        tokio::select! {
+            biased;
+            () = closed_port(address) => panic!("it is open"),
+            received = open.recv_from(&mut asked) => assert_eq!(received.unwrap().0, 0),
+        }
+        drop(open);
+        assert!(says_closed(address).await);
+    }
+}
