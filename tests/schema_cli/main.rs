@@ -276,7 +276,16 @@ fn gen_writes_both_languages_and_check_compares() {
         .kumi(&["gen", "chat.kdl", "--lang", "rust"])
         .code(0)
         .out();
-    assert!(rust.contains("pub struct ChatQuicConnection"), "{rust}");
+    assert!(rust.contains("pub struct ChatChannels"), "{rust}");
+    assert!(rust.starts_with("// @generated "), "{rust}");
+    // Another layout of the same code is no change.
+    std::fs::write(desk.path("chat.rs"), rust.replace("\n    ", "\n  ")).expect("it is ours");
+    let words = [
+        "gen", "chat.kdl", "-l", "rust", "--out", "chat.rs", "--check",
+    ];
+    desk.kumi(&words).code(0);
+    std::fs::write(desk.path("chat.rs"), rust.replacen("pub fn", "fn", 1)).expect("it is ours");
+    desk.kumi(&words).code(4);
     assert!(rust.contains("::kumi_unison::"), "{rust}");
     let other = desk
         .kumi(&[

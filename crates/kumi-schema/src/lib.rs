@@ -62,7 +62,7 @@ pub use model::{
     Channel, Compression, Constraints, Delivery, Enum, EnumValue, Event, Field, Lifetime, Literal,
     Message, Overflow, Protocol, Request, Schema, Side, Type, Typedef, Version,
 };
-pub use rust::{RustError, RustOptions};
+pub use rust::{RustError, RustOptions, is_same_rust};
 
 use std::path::Path;
 

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use chat::{
-    ChatConnectionBuilder, ChatQuicConnection, Enter, Line, RoomClient, RoomEventStreams, Say,
+    ChatChannels, ChatConnectionBuilder, Enter, Line, RoomClient, RoomEventStreams, Say,
 };
 use kumi_unison::{ClientTls, ProtocolClient, ServerTls, StreamItem};
 
@@ -36,7 +36,7 @@ struct Guest {
 impl Guest {
     async fn enter(address: &str, tls: ClientTls, name: &str) -> Result<Guest, Box<dyn Error>> {
         let client = ProtocolClient::connect(address, tls).await?;
-        let room = ChatQuicConnection::build(&client).await?.room();
+        let room = ChatChannels::build(&client).await?.room();
         let events = room.event_streams();
         let mut guest = Guest {
             name: name.to_owned(),

@@ -36,9 +36,7 @@ pub(crate) fn check(
     let types_hold = checker.errors.len() == before;
     checker.names(protocol);
     checker.constraints(protocol);
-    if types_hold {
-        checker.recursion(protocol);
-    }
+    checker.recursion(protocol, types_hold);
     checker.channels(protocol, broken);
 }
 

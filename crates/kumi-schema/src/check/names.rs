@@ -210,6 +210,7 @@ pub(crate) fn generated_names(protocol: &Protocol) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     let own = pascal_case(&protocol.name);
     for suffix in [
+        "Channels",
         "Connection",
         "QuicConnection",
         "ConnectionBuilder",

@@ -8,7 +8,9 @@ use crate::model::{Field, Protocol, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Checker<'_> {
-    pub(super) fn recursion(&mut self, protocol: &Protocol) {
+    /// `types_hold`: every type that is named is declared. A message with a field of an unknown type is not known to hold
+    /// nothing.
+    pub(super) fn recursion(&mut self, protocol: &Protocol, types_hold: bool) {
         let required = edges(protocol, |field| !field.is_optional());
         let circles = Circles::of(&required);
         let mut reported = BTreeSet::new();
@@ -37,7 +39,7 @@ impl Checker<'_> {
                 "one of these fields has to be optional, or an array or a map",
             );
         }
-        if reported.is_empty() {
+        if reported.is_empty() && types_hold {
             self.empty_items(protocol);
         }
     }

@@ -115,8 +115,11 @@ impl Reader {
                     "begin with: protocol \"name\" version=\"1.0.0\" { ... }",
                 );
             }
-            self.declarations(files, None, &mut Protocol::empty());
-            return None;
+            // Types are checked all the same; that channels are missing follows from what was said.
+            self.incomplete = true;
+            let mut protocol = Protocol::empty();
+            self.declarations(files, None, &mut protocol);
+            return Some(protocol);
         };
         let mut protocol = self.protocol_head(root)?;
         self.declarations(files, Some(root), &mut protocol);

@@ -113,16 +113,16 @@ impl Code<'_> {
              Self {{ channel: {rt}::TypedChannel::new(channel) }} }}"
         ));
         self.doc(&[
-            "The same channel in the binary format, which takes no detour over JSON.",
+            "Another handle on the same channel in the binary format, which takes no detour over JSON.",
             "Both sides need the same schema hash; otherwise what is sent is refused.",
         ]);
         self.line(format_args!(
-            "#[must_use] pub fn with_binary(mut self) -> Self {{ self.channel = self.channel.binary(); self }}"
+            "#[must_use] pub fn with_binary(&self) -> Self {{ Self {{ channel: self.channel.clone().binary() }} }}"
         ));
-        self.doc(&["The same channel, with other options for its calls, such as a deadline."]);
+        self.doc(&["Another handle on the same channel, with other options for its calls, such as a deadline."]);
         self.line(format_args!(
-            "#[must_use] pub fn with_options(mut self, options: {rt}::CallOptions) -> Self {{ \
-             self.channel = self.channel.options(options); self }}"
+            "#[must_use] pub fn with_options(&self, options: {rt}::CallOptions) -> Self {{ \
+             Self {{ channel: self.channel.clone().options(options) }} }}"
         ));
         self.doc(&["The channel beneath."]);
         self.line(format_args!(

@@ -1,4 +1,5 @@
-//! Connections: `{Protocol}QuicConnection` over a network, `{Protocol}Connection` in memory, and the builder.
+//! `{Protocol}Channels`, all channels open on a connection of any transport, with its builder, and `{Protocol}Connection`,
+//! the same as plain values inside one process.
 //!
 //! In memory a channel is made of plain values. What its field is follows from who sends requests and events on it:
 //!
@@ -271,7 +272,7 @@ impl Code<'_> {
             "A field is the channel itself, a method of the same name its typed handle.",
         ]);
         self.line(format_args!("#[derive(Clone, Debug)]"));
-        self.line(format_args!("pub struct {name}QuicConnection {{"));
+        self.line(format_args!("pub struct {name}Channels {{"));
         for channel in &protocol.channels {
             self.doc(&[&format!("Channel `{}`.", channel.name)]);
             self.line(format_args!(
@@ -281,7 +282,7 @@ impl Code<'_> {
         }
         self.line(format_args!("}}"));
         self.line(format_args!("{}", super::channel::FOREIGN_NAMES));
-        self.line(format_args!("impl {name}QuicConnection {{"));
+        self.line(format_args!("impl {name}Channels {{"));
         for channel in &protocol.channels {
             let field = rust_identifier(&channel.name);
             let own = pascal_case(&channel.name);
@@ -293,6 +294,12 @@ impl Code<'_> {
         }
         self.line(format_args!("}}"));
         self.doc(&[&format!(
+            "Another name of [`{name}Channels`], whatever the transport."
+        )]);
+        self.line(format_args!(
+            "pub type {name}QuicConnection = {name}Channels;"
+        ));
+        self.doc(&[&format!(
             "Opens every channel of protocol `{}`.",
             protocol.name
         )]);
@@ -303,10 +310,10 @@ impl Code<'_> {
         ]);
         self.line(format_args!(
             "fn build<C: {rt}::ChannelSource + ?Sized>(client: &C) -> impl ::core::future::Future<Output = \
-             {result}<{name}QuicConnection, {rt}::NetworkError>> + {send}; }}"
+             {result}<{name}Channels, {rt}::NetworkError>> + {send}; }}"
         ));
         self.line(format_args!(
-            "impl {name}ConnectionBuilder for {name}QuicConnection {{"
+            "impl {name}ConnectionBuilder for {name}Channels {{"
         ));
         let list = |item: &dyn Fn(&Channel) -> String| {
             let items: Vec<String> = protocol.channels.iter().map(item).collect();

@@ -11,6 +11,7 @@ use crate::model::{Field, Message, Protocol};
 use crate::names::{pascal_case, shouting_case, type_identifier};
 use crate::pattern::for_javascript;
 use crate::shape::{Kind, Shape};
+use std::collections::BTreeSet;
 
 /// How many objects and arrays may lie within each other. Readers in Rust refuse the next one.
 const MAX_DEPTH: usize = 127;
@@ -25,8 +26,51 @@ pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
     if used.json {
         write_json(out, protocol);
     }
+    let patterns = Patterns::of(protocol);
+    patterns.write(out);
     for message in &protocol.messages {
-        write_check(out, protocol, message);
+        write_check(out, protocol, &patterns, message);
+    }
+}
+
+/// The patterns of all fields, each once: they are compiled when the module is loaded.
+struct Patterns(BTreeSet<String>);
+
+impl Patterns {
+    fn of(protocol: &Protocol) -> Self {
+        let mut all = BTreeSet::new();
+        let fields = protocol.messages.iter().flat_map(|message| &message.fields);
+        for field in fields {
+            collect(
+                &Shape::of(protocol, &field.ty, &field.constraints),
+                &mut all,
+            );
+        }
+        Self(all)
+    }
+
+    fn write(&self, out: &mut Writer) {
+        if !self.0.is_empty() {
+            out.blank();
+        }
+        for pattern in &self.0 {
+            let expression = text(&for_javascript(pattern));
+            let name = self.name(pattern);
+            out.line(&format!("const {name} = new RegExp({expression}, \"u\");"));
+        }
+    }
+
+    /// No name of a schema becomes such a one: types are in Pascal case.
+    fn name(&self, pattern: &str) -> String {
+        let before = self.0.range(..pattern.to_owned()).count();
+        format!("PATTERN_{before}")
+    }
+}
+
+fn collect(shape: &Shape, into: &mut BTreeSet<String>) {
+    into.extend(shape.patterns.iter().cloned());
+    if let Kind::Array(item) | Kind::Map(item) = &shape.kind {
+        collect(item, into);
     }
 }
 
@@ -152,7 +196,7 @@ fn write_json(out: &mut Writer, protocol: &Protocol) {
     out.line("}");
 }
 
-fn write_check(out: &mut Writer, protocol: &Protocol, message: &Message) {
+fn write_check(out: &mut Writer, protocol: &Protocol, patterns: &Patterns, message: &Message) {
     let name = type_identifier(&message.name);
     out.blank();
     out.doc(Some(&format!(
@@ -163,7 +207,7 @@ fn write_check(out: &mut Writer, protocol: &Protocol, message: &Message) {
     out.line(&format!(
         "export function check{name}(value: unknown, path = \"\", depth = 0): asserts value is {name} {{"
     ));
-    let check = Check { protocol };
+    let check = Check { protocol, patterns };
     check.container(
         out,
         "${path.slice(0, -1)}",
@@ -180,6 +224,7 @@ fn write_check(out: &mut Writer, protocol: &Protocol, message: &Message) {
 /// Writes statements that refuse a value. Paths are put together only when something is wrong.
 struct Check<'p> {
     protocol: &'p Protocol,
+    patterns: &'p Patterns,
 }
 
 impl Check<'_> {
@@ -333,10 +378,10 @@ impl Check<'_> {
             self.refuse(out, &format!("{quick}{measured} > {most}"), path, &problem);
         }
         for pattern in &shape.patterns {
-            let expression = text(&for_javascript(pattern));
+            let expression = self.patterns.name(pattern);
             self.refuse(
                 out,
-                &format!("!new RegExp({expression}, \"u\").test({value})"),
+                &format!("!{expression}.test({value})"),
                 path,
                 &format!("it does not match {pattern}"),
             );

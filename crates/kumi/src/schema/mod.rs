@@ -96,7 +96,12 @@ fn generate(options: &GenOptions) -> Result<(), Failure> {
     };
     if options.check {
         let current = fs::read_to_string(&out).unwrap_or_default();
-        if current == text {
+        let is_same = match options.lang {
+            // A formatter may have been over it.
+            Language::Rust => kumi_schema::is_same_rust(&current, &text),
+            Language::Typescript => current == text,
+        };
+        if is_same {
             return Ok(());
         }
         let _ = writeln!(

@@ -81,7 +81,7 @@ pub(super) struct GenOptions {
     /// The path of the runtime's crate in Rust code
     #[arg(long, value_name = "PATH", default_value = "::kumi_unison")]
     pub(super) runtime: String,
-    /// Change nothing, and fail if the file at --out would change
+    /// Change nothing, and fail if the file at --out holds other code; how Rust code is formatted does not count
     #[arg(long, requires = "out")]
     pub(super) check: bool,
 }
