@@ -289,6 +289,37 @@ fn a_second_node_on_one_address_takes_it_over_and_the_first_says_so() {
     cluster.agree(&[0, third]);
 }
 
+#[test]
+fn a_node_reads_its_key_file_again_at_a_signal() {
+    let _turn = turn();
+    let mut cluster = Cluster::new();
+    cluster.add(Plan::loopback(&[]));
+    let node = cluster.nodes[0].authority.clone();
+    let (old, new) = (Keys::new(), Keys::new());
+    let file = cluster.keys.file();
+    std::fs::copy(&file, old.file()).expect("both are ours");
+    let asked = ["members", "--node", &node];
+
+    // A file that is no key changes nothing.
+    std::fs::write(&file, "no key\n").expect("it is ours");
+    cluster.nodes[0].signal(Signal::USR1);
+    cluster.until("the file is refused", |views| {
+        let told = views[0].told("reload_failed");
+        told.is_some_and(|event| event["reason"].to_string().contains("not a key file"))
+    });
+    old.printed(&asked);
+
+    std::fs::copy(new.file(), &file).expect("both are ours");
+    cluster.nodes[0].signal(Signal::USR1);
+    cluster.until("the new key is in use", |views| {
+        views[0].told("reloaded").is_some()
+    });
+    new.printed(&asked);
+    fails(&old, &asked, 7, "cannot reach a node at");
+    cluster.nodes[0].signal(Signal::TERM);
+    assert_eq!(cluster.nodes[0].ended(), Some(0));
+}
+
 /// A node that joins `first`, with this for its standard output.
 fn joining(keys: &Keys, first: &str, stdout: impl Into<Stdio>) -> Process {
     let child = Command::new(env!("CARGO_BIN_EXE_kumi"))
@@ -385,6 +416,12 @@ fn who_may_not_join_is_told_why_and_waits() {
         reason == Some("it belongs to the cluster 'kumi'")
             && views[0].told("peer_refused").is_some()
     });
+    // It is in no cluster, so it shows no topology, not even one of itself.
+    assert!(
+        cluster.views[1].members.is_empty(),
+        "{:?}",
+        cluster.views[1]
+    );
 
     // The address is kept out before anybody is there.
     let mut kept_out = Plan::loopback(&seeds);
@@ -398,7 +435,8 @@ fn who_may_not_join_is_told_why_and_waits() {
         "--node",
         &seeds[0],
     ];
-    cluster.keys.printed(&order);
+    let said = cluster.keys.printed(&order);
+    assert!(said.contains("no member has that name now"), "{said}");
     let joiner = cluster.add(kept_out.clone());
     cluster.until("the joiner hears that it is kept out", |views| {
         views[joiner].told("quarantined").is_some()

@@ -165,6 +165,9 @@ pub enum DownReason {
     Quarantined,
     /// A later life of this authority has taken over. The node stops.
     Superseded,
+    /// Other nodes report a later life of this authority that this node looked for and did not meet. It goes on under a uid
+    /// above the reported one.
+    Claimed,
     /// It heard nobody for so long that the others may have forgotten it. Its view starts afresh: members it forgets
     /// get no status events, they are in `left` of its next topology.
     Isolated,

@@ -13,6 +13,7 @@ mod clock;
 mod gossip;
 mod join;
 mod learn;
+mod meeting;
 mod operator;
 mod outcome;
 mod receive;
@@ -42,6 +43,7 @@ use alloc::vec::Vec;
 use clock::{Clock, Health, Now};
 use core::time::Duration;
 use join::Joining;
+use meeting::Claim;
 use suspects::Suspects;
 use watch::Watches;
 
@@ -171,6 +173,9 @@ pub struct MembershipRuntime {
     own: Own,
     /// A later life of this authority has taken over; this node does not come back by itself.
     superseded: bool,
+    /// Whether a later life of this authority has to be met before this node stops for it.
+    requires_meeting: bool,
+    claim: Option<Claim>,
     rng: ClusterRng,
     clock: Clock,
     health: Health,
@@ -230,6 +235,8 @@ impl MembershipRuntime {
             state: MembershipRuntimeState::Stopped,
             own,
             superseded: false,
+            requires_meeting: false,
+            claim: None,
             rng,
             clock,
             health: Health::default(),
@@ -403,6 +410,7 @@ impl MembershipRuntime {
             let now = self.advance(now);
             self.poll_quarantine(now);
             self.poll_timeouts(now);
+            self.poll_claim(now);
             self.poll_join(now);
             self.poll_watches(now);
             self.poll_heartbeat(now);
@@ -443,6 +451,7 @@ impl MembershipRuntime {
             self.timers.push_pull,
             self.timers.join,
             self.timers.leave_ends,
+            self.claim.map(|claim| claim.until),
             self.timeouts.first().map(|&(at, _)| at),
             self.watches.deadline(),
             self.detector.next_deadline(),
@@ -668,6 +677,7 @@ impl MembershipRuntime {
         self.state = MembershipRuntimeState::Stopped;
         self.timers = Timers::default();
         self.joining = None;
+        self.claim = None;
     }
 }
 

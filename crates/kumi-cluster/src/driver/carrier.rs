@@ -4,6 +4,7 @@
 //! It never waits for a peer on behalf of the core. A message finds a queue with room or is dropped and counted; the
 //! core says everything that matters again.
 
+use super::clock::Clock;
 use super::counters::Counters;
 use super::inbound::InboundQueue;
 use super::link::{
@@ -27,6 +28,7 @@ use std::string::{String, ToString};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use std::vec::Vec;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -53,6 +55,9 @@ pub(super) struct Carrier {
     /// Links that peers made, by their connection: their datagram channel has to find them.
     accepted: Mutex<BTreeMap<Uuid, Arc<Link>>>,
     tasks: TaskTracker,
+    clock: Clock,
+    /// The core was changed and wants a turn.
+    pub(super) wake: Notify,
     stop: CancellationToken,
 }
 
@@ -103,6 +108,7 @@ impl Carrier {
         cluster_name: String,
         inbound: InboundQueue,
         counters: Arc<Counters>,
+        clock: Clock,
         stop: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -114,6 +120,8 @@ impl Carrier {
             links: Mutex::default(),
             accepted: Mutex::default(),
             tasks: TaskTracker::new(),
+            clock,
+            wake: Notify::new(),
             stop,
         })
     }
@@ -308,6 +316,9 @@ impl Carrier {
         }
         let own = self.shared.identity();
         let hello = Hello::of(&own, &self.cluster_name);
+        if peer.authority == own.authority && peer.uid > own.uid {
+            self.met(&peer);
+        }
         if peer == own {
             // A seed's name led back here. The dialler sees it too, and tries the name's next address.
             return hello.send(&gossip).await;
@@ -332,6 +343,44 @@ impl Carrier {
         self.accepted().remove(&context.connection_id);
         self.links().remove(link.id());
         Ok(())
+    }
+
+    /// Connects to this node's own authority, to see whether a later life of it runs there, and tells the core.
+    pub(super) async fn meet(&self) {
+        let own = self.shared.identity();
+        let introducing = |connection| {
+            let transport = &self.transport;
+            introduce(transport, connection, own.clone(), &self.cluster_name)
+        };
+        let connecting = self.transport.dial_own(&own.authority, introducing);
+        let connected = tokio::time::timeout(DIAL_TIMEOUT + HELLO_TIMEOUT, connecting).await;
+        let found = match connected {
+            Ok(Ok((connection, _, peer))) => {
+                connection.close().await;
+                Some(peer.identity)
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "no other node at this node's own address");
+                None
+            }
+            Err(_) => None,
+        };
+        match found.filter(|peer| peer.authority == own.authority && peer.uid > own.uid) {
+            Some(peer) => self.met(&peer),
+            None => {
+                tracing::warn!(node = %own, "other nodes report a later life of this node that does not exist");
+                let now = self.clock.now();
+                self.shared.with(|runtime| runtime.not_met(now));
+                self.wake.notify_one();
+            }
+        }
+    }
+
+    /// A peer has introduced itself as a later life of this node, and its identity was checked.
+    fn met(&self, peer: &NodeIdentity) {
+        let now = self.clock.now();
+        self.shared.with(|runtime| runtime.met(peer, now));
+        self.wake.notify_one();
     }
 
     /// Makes a link for a peer that has introduced itself.

@@ -6,9 +6,12 @@
 
 use super::shared::MembershipRuntimeShared;
 use crate::{Departure, NodeIdentity};
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use futures_util::Stream;
+use kumi_unison::{Lagged, Subscription};
 use std::sync::Arc;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
 /// Departures kept for the slowest watcher.
 pub const DEPARTURE_BUFFER: usize = 4096;
@@ -33,37 +36,54 @@ pub(super) enum Item {
     Skipped(u64),
 }
 
-/// A subscription to departures. Dropping it ends it.
+/// A subscription to departures, also as a [`Stream`]. Dropping it ends it.
 #[derive(Debug)]
 pub struct LifeWatch {
     shared: MembershipRuntimeShared,
     active: Option<Arc<[NodeIdentity]>>,
-    receiver: broadcast::Receiver<Item>,
+    departures: Subscription<Item>,
 }
 
 impl LifeWatch {
     pub(super) fn new(shared: MembershipRuntimeShared) -> Self {
-        let (active, receiver) = shared.lives();
+        let (active, departures) = shared.lives();
         Self {
             shared,
             active: Some(active),
-            receiver,
+            departures,
         }
     }
 
     /// Waits for the next notice; `None` once the node has stopped. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<LifeNotice> {
+        poll_fn(|cx| self.poll_notice(cx)).await
+    }
+
+    fn poll_notice(&mut self, cx: &mut Context<'_>) -> Poll<Option<LifeNotice>> {
         if let Some(active) = self.active.take() {
-            return Some(LifeNotice::Active(active));
+            return Poll::Ready(Some(LifeNotice::Active(active)));
         }
-        let skipped = match self.receiver.recv().await {
-            Ok(Item::Departed(departure)) => return Some(LifeNotice::Departed(departure)),
-            Err(RecvError::Closed) => return None,
-            Ok(Item::Skipped(skipped)) | Err(RecvError::Lagged(skipped)) => skipped,
+        let Poll::Ready(next) = self.departures.poll_recv(cx) else {
+            return Poll::Pending;
         };
-        let (active, receiver) = self.shared.lives();
+        let skipped = match next {
+            Some(Ok(Item::Departed(departure))) => {
+                return Poll::Ready(Some(LifeNotice::Departed(departure)));
+            }
+            None => return Poll::Ready(None),
+            Some(Ok(Item::Skipped(skipped)) | Err(Lagged(skipped))) => skipped,
+        };
+        let (active, departures) = self.shared.lives();
         self.active = Some(active);
-        self.receiver = receiver;
-        Some(LifeNotice::Skipped(skipped))
+        self.departures = departures;
+        Poll::Ready(Some(LifeNotice::Skipped(skipped)))
+    }
+}
+
+impl Stream for LifeWatch {
+    type Item = LifeNotice;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<LifeNotice>> {
+        self.get_mut().poll_notice(cx)
     }
 }

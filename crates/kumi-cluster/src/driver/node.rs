@@ -20,14 +20,14 @@ use crate::{
     MembershipError, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeState,
     MembershipSnapshot, NodeIdentity, NodeStatus, TimerInstant,
 };
-use kumi_unison::ChannelRegistry;
+use kumi_unison::{ChannelRegistry, Traffic};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::string::String;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::vec::Vec;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -137,14 +137,14 @@ pub(super) struct Parts {
     pub(super) transport: Arc<Transport>,
     authority: Authority,
     leave_grace: Duration,
-    /// The core was changed from outside and wants a turn.
-    wake: Notify,
     /// The engine has ended.
     ended: CancellationToken,
     /// The engine has to end.
     pub(super) stop: CancellationToken,
     /// The engine has panicked.
     failed: AtomicBool,
+    #[cfg(feature = "simulation")]
+    panics: AtomicBool,
 }
 
 impl ClusterNode {
@@ -182,7 +182,8 @@ impl ClusterNode {
         let seeds = transport.known_seeds(&options.seeds, &authority).await;
 
         let clock = Clock::start();
-        let runtime = started(&options, &authority, &seeds, clock.now())?;
+        let mut runtime = started(&options, &authority, &seeds, clock.now())?;
+        runtime.require_meeting(transport.checks_identity());
         let counters: Arc<Counters> = Arc::default();
         let shared = MembershipRuntimeShared::counted(runtime, counters.clone());
         let (inbound, arrived) = InboundQueue::new();
@@ -193,6 +194,7 @@ impl ClusterNode {
             options.config.cluster_name.clone(),
             inbound,
             counters.clone(),
+            clock,
             stop.child_token(),
         );
         let _ = door.set(Arc::downgrade(&carrier));
@@ -205,10 +207,11 @@ impl ClusterNode {
             transport,
             authority,
             leave_grace: options.config.leave_grace,
-            wake: Notify::new(),
             ended: CancellationToken::new(),
             stop,
             failed: AtomicBool::new(false),
+            #[cfg(feature = "simulation")]
+            panics: AtomicBool::new(false),
         });
         if options.admin {
             let _ = admin_door.set(Admin::new(&parts));
@@ -251,7 +254,12 @@ impl ClusterNode {
     /// Replaces certificates and keys, as when those of the files were renewed. Connections that are open stay as they
     /// are; new ones are made and accepted with the new certificates.
     pub async fn set_security(&self, security: Security) -> Result<(), DriverError> {
-        Ok(self.parts.transport.set_security(security).await?)
+        let transport = &self.parts.transport;
+        transport.set_security(security).await?;
+        let checks = transport.checks_identity();
+        let shared = &self.parts.shared;
+        shared.with(|runtime| runtime.require_meeting(checks));
+        Ok(())
     }
 
     /// Where this node listens; `None` in memory.
@@ -282,6 +290,11 @@ impl ClusterNode {
     /// What the driver has counted.
     pub fn metrics(&self) -> DriverMetrics {
         self.parts.counters.snapshot()
+    }
+
+    /// Datagrams and bytes of the node's socket since its start, all that QUIC adds included; `None` in memory.
+    pub fn traffic(&self) -> Option<Traffic> {
+        self.parts.transport.traffic()
     }
 
     /// Connections to and from other nodes, those in the making included. Never above [`MAX_LINKS`](crate::MAX_LINKS).
@@ -329,6 +342,13 @@ impl ClusterNode {
     /// Whether the node has stopped because of a mistake in this program. It has closed its sockets then.
     pub fn has_failed(&self) -> bool {
         self.parts.failed.load(Ordering::Acquire)
+    }
+
+    /// Makes the node's engine panic at its next turn, to test what a program does about it.
+    #[cfg(feature = "simulation")]
+    pub fn panic_engine(&self) {
+        self.parts.panics.store(true, Ordering::Release);
+        self.parts.carrier.wake.notify_one();
     }
 
     /// Tells the others that this node goes, gives them the configured grace to hear it, and stops. Cancelled half-way,
@@ -381,14 +401,14 @@ impl Parts {
         let done = self
             .shared
             .with(|runtime| runtime.quarantine(authority, reason, ttl, now));
-        self.wake.notify_one();
+        self.carrier.wake.notify_one();
         done
     }
 
     pub(super) fn release(&self, authority: &Authority) -> Result<(), MembershipError> {
         let now = self.clock.now();
         let done = self.shared.with(|runtime| runtime.release(authority, now));
-        self.wake.notify_one();
+        self.carrier.wake.notify_one();
         done
     }
 
@@ -397,7 +417,7 @@ impl Parts {
         let done = self
             .shared
             .with(|runtime| runtime.set_metadata(metadata, now));
-        self.wake.notify_one();
+        self.carrier.wake.notify_one();
         done
     }
 
@@ -409,7 +429,7 @@ impl Parts {
         }
         let now = self.clock.now();
         let done = self.shared.with(|runtime| runtime.leave(now));
-        self.wake.notify_one();
+        self.carrier.wake.notify_one();
         done
     }
 }
@@ -519,10 +539,20 @@ impl GossipTransport for LinkTransport {
 async fn turn_until_stopped(parts: Arc<Parts>, mut gossip: LinkTransport) {
     let mut sweep_at = Instant::now() + SWEEP_INTERVAL;
     while !parts.stop.is_cancelled() {
+        #[cfg(feature = "simulation")]
+        assert!(
+            !parts.panics.load(Ordering::Acquire),
+            "this node was told to panic"
+        );
         let arrived = gossip.poll_deltas();
         let turn = parts.shared.turn(arrived, parts.clock.now());
         parts.counters.refused.add(turn.refused as u64);
         parts.carrier.forget(&turn.ended);
+        if turn.meet {
+            let carrier = parts.carrier.clone();
+            let meeting = async move { carrier.meet().await };
+            parts.carrier.spawn(meeting, Duration::ZERO);
+        }
         for outbound in turn.outbound {
             // Dropped and counted by the carrier; the core repeats what matters.
             if let Err(error) = gossip.send(outbound) {
@@ -542,7 +572,7 @@ async fn turn_until_stopped(parts: Arc<Parts>, mut gossip: LinkTransport) {
         tokio::select! {
             () = gossip.wait() => {}
             () = tokio::time::sleep_until(deadline.min(sweep_at)) => {}
-            () = parts.wake.notified() => {}
+            () = parts.carrier.wake.notified() => {}
             () = parts.stop.cancelled() => {}
         }
         if Instant::now() >= sweep_at {
@@ -577,7 +607,7 @@ async fn find_itself(parts: Arc<Parts>, seeds: Vec<Authority>) {
         if let Err(error) = started {
             tracing::warn!(%error, "cannot start again with other seeds");
         }
-        parts.wake.notify_one();
+        parts.carrier.wake.notify_one();
         return;
     }
 }

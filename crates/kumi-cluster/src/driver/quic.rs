@@ -8,7 +8,7 @@ use crate::Authority;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ClientOptions, ClientTls, ClusterKey, ConnectionContext,
     Credentials, NetworkError, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle,
-    ServerLimits, ServerTls, TlsError, UnisonChannel,
+    ServerLimits, ServerTls, TlsError, Traffic, UnisonChannel,
 };
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -102,6 +102,11 @@ impl Security {
             })
         };
         peer.peer_is_host(host) && peer.peer_uris().iter().any(is_named)
+    }
+
+    /// Whether a peer proves which node it is.
+    pub(super) fn checks_identity(&self) -> bool {
+        self.by_name
     }
 
     /// Whether a peer may call `cluster.admin`. With a shared key every member may.
@@ -199,6 +204,12 @@ impl QuicListener {
             Some(handle) => handle.set_tls(&security.server),
             None => Err(NetworkError::Closed),
         }
+    }
+
+    /// What went through the socket; `None` once it is closed.
+    pub(super) fn traffic(&self) -> Option<Traffic> {
+        let handle = self.handle.try_read().ok()?;
+        handle.as_ref().map(ServerHandle::traffic)
     }
 
     /// Tells peers that this node ends, and waits for them, but not for long.

@@ -12,6 +12,7 @@ use crate::{
     MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, NodeIdentity,
     TimerInstant,
 };
+use kumi_unison::Subscription;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
@@ -70,6 +71,9 @@ pub struct Turn {
     pub next_deadline: Option<TimerInstant>,
     /// Lives that ended in this turn.
     pub ended: Vec<NodeIdentity>,
+    /// Whether a later life of this node's own authority has to be looked for, see
+    /// [`MembershipRuntimeOutcome::meet`](crate::MembershipRuntimeOutcome::meet).
+    pub meet: bool,
 }
 
 impl MembershipRuntimeShared {
@@ -120,6 +124,7 @@ impl MembershipRuntimeShared {
             tracing::debug!(?event, "membership");
         }
         turn.ended = ended(&outcome.member_events);
+        turn.meet = outcome.meet.is_some();
         inner.note_lives(&outcome);
         let quarantines = inner.runtime.quarantine_snapshot();
         inner
@@ -149,23 +154,23 @@ impl MembershipRuntimeShared {
     /// Everything that happens from now on, and the members at this moment. Dropping it cancels it.
     pub fn subscribe(&self) -> ClusterWatch {
         let inner = self.lock();
-        let receiver = match &inner.events {
-            Some(events) => events.subscribe(),
-            None => broadcast::channel(1).1,
+        let events = match &inner.events {
+            Some(events) => Subscription::new(events.subscribe()),
+            None => Subscription::ended(),
         };
         let first = inner.runtime.snapshot();
         drop(inner);
-        ClusterWatch::new(first, receiver, self.counters.clone())
+        ClusterWatch::new(first, events, self.counters.clone())
     }
 
     /// The lives that are active, and what becomes of them from now on.
-    pub(super) fn lives(&self) -> (Arc<[NodeIdentity]>, broadcast::Receiver<Item>) {
+    pub(super) fn lives(&self) -> (Arc<[NodeIdentity]>, Subscription<Item>) {
         let inner = self.lock();
-        let receiver = match &inner.departures {
-            Some(departures) => departures.subscribe(),
-            None => broadcast::channel(1).1,
+        let departures = match &inner.departures {
+            Some(departures) => Subscription::new(departures.subscribe()),
+            None => Subscription::ended(),
         };
-        (inner.lives.iter().cloned().collect(), receiver)
+        (inner.lives.iter().cloned().collect(), departures)
     }
 
     /// Ends all watches, once they have read what was published.

@@ -1,6 +1,7 @@
 //! Nodes in memory, on a clock that jumps to the next deadline when everybody waits: seconds of theirs take
 //! milliseconds.
 
+mod certificates;
 mod network;
 
 use super::{
@@ -11,6 +12,7 @@ use crate::{
     Authority, ClusterEvent, Departure, GoneCause, Member, MemberMetadata, MembershipRuntimeConfig,
     NodeStatus,
 };
+use futures_util::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Vec;
@@ -232,6 +234,32 @@ async fn a_watcher_that_is_too_slow_is_told_what_it_missed() {
 }
 
 /// A join storm of more nodes than a node keeps connections, and what is left of them when it is calm.
+#[tokio::test(start_paused = true)]
+async fn watches_are_streams() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let (watch, lives) = (first.subscribe(), first.lives());
+    let second = start(&network, 2, &[1]).await;
+    let mut topologies = watch.filter_map(|notice| {
+        let members = match notice {
+            Notice::Event(ClusterEvent::TopologyUpdated { members, .. }) => Some(members.len()),
+            _ => None,
+        };
+        core::future::ready(members)
+    });
+    while topologies.next().await.expect("the node runs") < 2 {}
+    second.leave().await.expect("it is a member");
+    while topologies.next().await.expect("the node runs") > 1 {}
+    first.shutdown().await;
+    // It ends with the node.
+    while topologies.next().await.is_some() {}
+    let departed = lives.filter(|notice| {
+        let departed = matches!(notice, LifeNotice::Departed(_));
+        core::future::ready(departed)
+    });
+    assert_eq!(departed.count().await, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_large_cluster_is_no_full_mesh() {
     const NODES: u16 = 80;

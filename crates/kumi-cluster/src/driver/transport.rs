@@ -6,7 +6,7 @@ use super::quic::{QuicConnection, QuicListener, Security, host_of};
 use super::resolve::{self, Resolver};
 use crate::Authority;
 use kumi_unison::{
-    ChannelOptions, ChannelRegistry, ConnectionContext, NetworkError, UnisonChannel,
+    ChannelOptions, ChannelRegistry, ConnectionContext, NetworkError, Traffic, UnisonChannel,
 };
 use std::boxed::Box;
 use std::net::SocketAddr;
@@ -112,6 +112,14 @@ impl Transport {
         }
     }
 
+    /// What went through the node's socket, if it has one.
+    pub(super) fn traffic(&self) -> Option<Traffic> {
+        match &self.0 {
+            Kind::Quic(quic) => quic.listener.get().and_then(QuicListener::traffic),
+            Kind::Memory(_) => None,
+        }
+    }
+
     /// The seeds as the core needs them, from what the operator calls them.
     pub(super) async fn known_seeds(&self, seeds: &[Authority], own: &Authority) -> Vec<Authority> {
         match &self.0 {
@@ -176,6 +184,46 @@ impl Transport {
                 let prepared = prepare(Connection(Line::Memory(line))).await?;
                 Ok(Some(prepared))
             }
+        }
+    }
+
+    /// Connects to the node's own authority, wherever that leads now, and prepares the connection. `prepare` fails for a
+    /// connection that leads back to this node.
+    pub(super) async fn dial_own<T, F>(
+        &self,
+        own: &Authority,
+        prepare: impl Fn(Connection) -> F,
+    ) -> Result<T, NetworkError>
+    where
+        F: Future<Output = Result<T, NetworkError>>,
+    {
+        let Kind::Quic(quic) = &self.0 else {
+            return Err(leads_back());
+        };
+        let Some(listener) = quic.listener.get() else {
+            return Err(NetworkError::Closed);
+        };
+        let security = quic.security();
+        let mut last = leads_back();
+        for address in quic.resolver.addresses(own).await? {
+            let connected = listener.connect(host_of(own), address, &security);
+            let prepared = match connected.await {
+                Ok(connection) => prepare(Connection(Line::Quic(connection))).await,
+                Err(error) => Err(error),
+            };
+            match prepared {
+                Ok(prepared) => return Ok(prepared),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether peers prove by a certificate which node they are.
+    pub(super) fn checks_identity(&self) -> bool {
+        match &self.0 {
+            Kind::Quic(quic) => quic.security().checks_identity(),
+            Kind::Memory(_) => false,
         }
     }
 

@@ -1,12 +1,15 @@
-//! Watching a cluster: events as they happen, for as long as somebody listens.
+//! Watching a cluster: events as they happen, for as long as the watch exists.
 
 use super::counters::Counters;
 use crate::{ClusterEvent, MembershipSnapshot};
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use futures_util::Stream;
+use kumi_unison::Subscription;
 use std::sync::Arc;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
-/// Events kept for the slowest watcher. Who falls further behind is told how many it missed.
+/// Events kept for the slowest watcher. A watcher that falls further behind gets the number of events that it missed.
 pub const WATCH_BUFFER: usize = 1024;
 
 /// What a watcher gets.
@@ -20,23 +23,23 @@ pub enum Notice {
     Missed(u64),
 }
 
-/// A seat among the watchers. Dropping it gives it up.
+/// A subscription to the events of a cluster, also as a [`Stream`]. Dropping it ends it.
 #[derive(Debug)]
 pub struct ClusterWatch {
     first: MembershipSnapshot,
-    receiver: broadcast::Receiver<ClusterEvent>,
+    events: Subscription<ClusterEvent>,
     counters: Arc<Counters>,
 }
 
 impl ClusterWatch {
     pub(super) fn new(
         first: MembershipSnapshot,
-        receiver: broadcast::Receiver<ClusterEvent>,
+        events: Subscription<ClusterEvent>,
         counters: Arc<Counters>,
     ) -> Self {
         Self {
             first,
-            receiver,
+            events,
             counters,
         }
     }
@@ -49,13 +52,26 @@ impl ClusterWatch {
 
     /// Waits for the next notice; `None` once the node has stopped. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Notice> {
-        match self.receiver.recv().await {
-            Ok(event) => Some(Notice::Event(event)),
-            Err(RecvError::Lagged(missed)) => {
-                self.counters.watchers_lagged.increment();
-                Some(Notice::Missed(missed))
-            }
-            Err(RecvError::Closed) => None,
-        }
+        poll_fn(|cx| self.poll_notice(cx)).await
+    }
+
+    fn poll_notice(&mut self, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
+        self.events.poll_recv(cx).map(|next| {
+            next.map(|event| match event {
+                Ok(event) => Notice::Event(event),
+                Err(lagged) => {
+                    self.counters.watchers_lagged.increment();
+                    Notice::Missed(lagged.0)
+                }
+            })
+        })
+    }
+}
+
+impl Stream for ClusterWatch {
+    type Item = Notice;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
+        self.get_mut().poll_notice(cx)
     }
 }

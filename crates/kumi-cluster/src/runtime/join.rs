@@ -475,18 +475,8 @@ impl MembershipRuntime {
                 self.publish_self(now);
                 self.timers.join = Some(now.own);
             }
-            _ => {
-                self.superseded = true;
-                let identity = self.own.identity.clone();
-                self.departed(identity.clone(), Some(GoneCause::Replaced), now);
-                self.member_event(ClusterEvent::SelfDowned {
-                    identity,
-                    successor: None,
-                    reason: DownReason::Superseded,
-                    observed_at: now.raw,
-                });
-                self.fall_silent();
-            }
+            _ if self.requires_meeting => self.note_claim(current, now),
+            _ => self.superseded(now),
         }
     }
 
@@ -496,7 +486,12 @@ impl MembershipRuntime {
 
     /// The others have given this life up. Its table is as good as it was, so a node that hears others goes on with it.
     fn downed(&mut self, reason: DownReason, now: Now) {
-        if !self.begin_next_life(reason, now) {
+        self.downed_below(reason, None, now);
+    }
+
+    /// As [`Self::downed`]; the uid of the next life is above `floor`.
+    pub(super) fn downed_below(&mut self, reason: DownReason, floor: Option<NodeUid>, now: Now) {
+        if !self.begin_next_life(reason, floor, now) {
             return;
         }
         self.own.status = NodeStatus::Joining;
@@ -508,7 +503,8 @@ impl MembershipRuntime {
         let in_touch =
             !self.config.gossip_enabled || !self.hears_nobody(now) && self.table.active_len() > 1;
         let was_joining = self.joining.is_some();
-        if in_touch && !was_joining && reason == DownReason::Dead {
+        let keeps_place = matches!(reason, DownReason::Dead | DownReason::Claimed);
+        if in_touch && !was_joining && keeps_place {
             self.become_up(now);
             return;
         }
@@ -537,7 +533,7 @@ impl MembershipRuntime {
         self.metrics.isolations += 1;
         // What waits to be sent was said by somebody who is no longer there.
         self.pending.gossip_outbound.clear();
-        if !self.begin_next_life(DownReason::Isolated, now) {
+        if !self.begin_next_life(DownReason::Isolated, None, now) {
             return;
         }
         self.fresh_view(now);
@@ -547,18 +543,19 @@ impl MembershipRuntime {
 
     /// Ends this life and tells so. Takes the identity of the next one, or falls silent where none is wanted; says
     /// whether there is a next one.
-    fn begin_next_life(&mut self, reason: DownReason, now: Now) -> bool {
+    fn begin_next_life(&mut self, reason: DownReason, floor: Option<NodeUid>, now: Now) -> bool {
         let identity = self.own.identity.clone();
-        let goes_on = self.config.rejoin_when_downed;
+        // A claim that nobody has proved stops no node, whatever its configuration.
+        let goes_on = self.config.rejoin_when_downed || reason == DownReason::Claimed;
         if goes_on {
-            self.own.identity.uid = self.next_uid(None, now);
+            self.own.identity.uid = self.next_uid(floor, now);
             self.own.incarnation = 1;
             self.own.metadata_stamp = 1;
         }
         let cause = match reason {
             DownReason::Dead => Some(GoneCause::Died),
             DownReason::Quarantined => Some(GoneCause::Quarantined),
-            DownReason::Superseded => Some(GoneCause::Replaced),
+            DownReason::Superseded | DownReason::Claimed => Some(GoneCause::Replaced),
             DownReason::Isolated => None,
         };
         self.departed(identity.clone(), cause, now);

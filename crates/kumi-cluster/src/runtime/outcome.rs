@@ -1,6 +1,7 @@
 //! What a turn of the runtime leaves behind, and how much of it there has been.
 
 use crate::event::{ClusterEvent, Departure, MembershipEvent};
+use crate::identity::NodeUid;
 use crate::transport::{GossipOutbound, MessageKind};
 use alloc::vec::Vec;
 
@@ -24,6 +25,10 @@ pub struct MembershipRuntimeOutcome {
     pub gossip_outbound: Vec<GossipOutbound>,
     /// Notes for this node's own log.
     pub membership_events: Vec<MembershipEvent>,
+    /// Other nodes report this later life of this node's own authority. The driver connects to that authority and calls
+    /// [`MembershipRuntime::met`](crate::MembershipRuntime::met) with the peer it finds, or
+    /// [`MembershipRuntime::not_met`](crate::MembershipRuntime::not_met).
+    pub meet: Option<NodeUid>,
 }
 
 impl MembershipRuntimeOutcome {
@@ -41,6 +46,7 @@ impl MembershipRuntimeOutcome {
             && self.topology_event.is_none()
             && self.gossip_outbound.is_empty()
             && self.membership_events.is_empty()
+            && self.meet.is_none()
     }
 }
 

@@ -496,6 +496,7 @@ mod decisions;
 mod edges;
 mod fixed;
 mod ghosts;
+mod meeting;
 mod metadata;
 mod observers;
 mod orders;

@@ -37,6 +37,8 @@ pub struct WorldSpec {
     pub drift_ppm: u64,
     /// Timers fire up to this much too late.
     pub timer_slack_us: u64,
+    /// Peers prove who they are: a node stops for a later life of its authority only after it has met that life.
+    pub checks_identity: bool,
     /// Everything random comes from it.
     pub seed: u64,
 }
@@ -51,6 +53,7 @@ impl WorldSpec {
             metadata_bytes: 64,
             drift_ppm: 0,
             timer_slack_us: 0,
+            checks_identity: false,
             seed,
         }
     }
@@ -223,6 +226,7 @@ impl<W: Watch> World<W> {
         };
         let now = machine.clock.now(at_us);
         let mut runtime = MembershipRuntime::new(self.spec.config.clone(), local, seed, now)?;
+        runtime.require_meeting(self.spec.checks_identity);
         if client {
             runtime.start_client(seeds, now)?;
         } else {
@@ -385,6 +389,9 @@ impl<W: Watch> World<W> {
             let turn =
                 outcome.member_events.len() as u64 ^ (outcome.gossip_outbound.len() as u64) << 20;
             self.trace = mix(self.trace, at_us ^ turn << 24);
+            if outcome.meet.is_some() {
+                self.meet(host);
+            }
             for outbound in outcome.gossip_outbound {
                 let carriage = match outbound.delivery {
                     Delivery::Datagram => Carriage::Datagram,
@@ -395,6 +402,25 @@ impl<W: Watch> World<W> {
         }
         self.watch.stuck(at_us, host);
         self.schedule(host);
+    }
+
+    /// A node connects to its own authority. What it finds is a second process there, if one runs, or itself.
+    fn meet(&mut self, host: usize) {
+        let now = self.hosts[host].now(self.queue.now_us());
+        let places = &self.places[&self.hosts[host].authority];
+        let others = places.iter().filter(|&&place| place as usize != host);
+        let running = others.filter_map(|&place| {
+            let other = &self.hosts[place as usize];
+            other.runtime.as_ref().filter(|_| !other.paused)
+        });
+        let found = running.map(MembershipRuntime::identity).max();
+        let Some(runtime) = self.hosts[host].runtime.as_mut() else {
+            return;
+        };
+        match found.filter(|found| found.uid > runtime.identity().uid) {
+            Some(found) => runtime.met(&found, now),
+            None => runtime.not_met(now),
+        }
     }
 
     fn send(&mut self, from: usize, to: &Authority, bytes: Arc<[u8]>, carriage: Carriage) {

@@ -8,6 +8,7 @@
     reason = "a failed step of a test is a failed test"
 )]
 
+mod forged;
 mod run;
 mod scenario;
 

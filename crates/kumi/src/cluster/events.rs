@@ -29,7 +29,7 @@ pub(super) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 fn text(event: &AdminEvent, terminal: &Terminal) -> String {
-    let quoted = terminal::quoted;
+    let quoted = words::shown;
     match event {
         AdminEvent::Status {
             authority,
@@ -58,7 +58,8 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
                 ("blocked", blocked),
             ];
             for (word, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-                parts.push(format!("{word} {}", quoted(&list.join(" "))));
+                let names: Vec<String> = list.iter().map(|name| quoted(name)).collect();
+                parts.push(format!("{word} {}", names.join(" ")));
             }
             let head = terminal.paint(Colour::Bold, "topology");
             format!("{head} {}", parts.join("; "))

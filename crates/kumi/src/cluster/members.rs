@@ -77,8 +77,8 @@ fn cells(member: &MemberRow) -> [String; 6] {
     let dash = || "-".to_owned();
     let own = if member.is_self { " *" } else { "" };
     [
-        format!("{}{own}", terminal::quoted(&member.authority)),
-        terminal::quoted(&member.status),
+        format!("{}{own}", words::shown(&member.authority)),
+        words::shown(&member.status),
         member.phi.map_or_else(dash, |phi| format!("{phi:.2}")),
         member.incarnation.to_string(),
         match (member.is_self, member.last_seen_ms) {
@@ -105,7 +105,7 @@ pub(super) fn metadata(member: &MemberRow) -> String {
     );
     match words.is_empty() {
         true => "-".into(),
-        false => terminal::quoted(&words.join(" ")),
+        false => words::shown(&words.join(" ")),
     }
 }
 
@@ -118,18 +118,18 @@ fn footer(view: &ClusterView, terminal: &Terminal) -> String {
     let summary = format!(
         "{} of {}, hash {}, seen by {}",
         words::members(active),
-        terminal::quoted(&view.cluster),
-        terminal::quoted(&view.hash),
-        terminal::quoted(&view.node),
+        words::shown(&view.cluster),
+        words::shown(&view.hash),
+        words::shown(&view.node),
     );
     let mut text = terminal.paint(Colour::Dim, &summary) + "\n";
     // The detector's follow every death and block one life only; they say nothing that the table does not.
     for kept_out in view.quarantines.iter().filter(|entry| entry.uid.is_none()) {
         let line = format!(
             "{} is quarantined for another {}: {}",
-            terminal::quoted(&kept_out.authority),
+            words::shown(&kept_out.authority),
             words::age(kept_out.remaining_ms),
-            terminal::quoted(&kept_out.reason),
+            words::shown(&kept_out.reason),
         );
         text += &(terminal.paint(Colour::Yellow, &line) + "\n");
     }

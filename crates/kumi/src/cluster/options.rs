@@ -1,8 +1,9 @@
 //! The command line of `kumi cluster`.
 
 use super::failure::{EXIT_CODES, Failure};
+use super::words;
 use crate::duration::duration;
-use crate::terminal::{self, Form};
+use crate::terminal::Form;
 use clap::{Args, Subcommand, ValueEnum};
 use kumi_cluster::{Authority, MAX_QUARANTINE};
 use std::net::SocketAddr;
@@ -29,8 +30,9 @@ pub(super) enum ClusterTask {
     ///
     /// The node joins whoever answers among its seeds; without seeds it is the first of a new cluster. It prints what
     /// happens: on a terminal as lines for people, otherwise as JSON lines like those of 'watch', and beside them
-    /// "started" (the first) and "waiting" (a seed does not let it in, and why). Ctrl-c, SIGTERM and SIGHUP make it
-    /// leave, so that the others know at once; a second one stops it on the spot.
+    /// "started" (the first), "waiting" (a seed does not let it in, and why), "reloaded" and "reload_failed". Ctrl-c,
+    /// SIGTERM and SIGHUP make it leave, so that the others know at once; a second one stops it on the spot. SIGUSR1
+    /// makes it read its key file or certificates again: new connections use them, open ones stay.
     #[command(after_long_help = format!("{UP_EXAMPLES}\n\n{EXIT_CODES}"))]
     Up(UpOptions),
     /// List the members as a node sees them
@@ -270,7 +272,7 @@ pub(super) fn authority(text: &str) -> Result<Authority, Failure> {
         (Ok(authority), Some(Ok(1..))) if has_host => Ok(authority),
         _ => Err(Failure::usage(format!(
             "'{}' is not host:port",
-            terminal::quoted(text)
+            words::shown(text)
         ))),
     }
 }

@@ -24,14 +24,11 @@ pub(super) async fn leave(options: &LeaveOptions) -> Result<(), Failure> {
     let gone = tokio::time::timeout(LEAVE_PATIENCE, client.gone()).await;
     client.close().await;
     if gone.is_err() {
-        let text = format!(
-            "{} agreed to leave and is still there",
-            terminal::quoted(&node)
-        );
+        let text = format!("{} agreed to leave and is still there", words::shown(&node));
         return Err(Failure::Ended(text));
     }
     port_freed(&node).await;
-    terminal::say(&format!("{} has left", terminal::quoted(&node)))?;
+    terminal::say(&format!("{} has left", words::shown(&node)))?;
     Ok(())
 }
 
@@ -59,7 +56,7 @@ pub(super) async fn metadata(options: &MetadataTask) -> Result<(), Failure> {
     let view = view?;
     let own = view.members.iter().find(|member| member.is_self);
     let says = own.map_or_else(|| "nothing".into(), members::metadata);
-    let node = terminal::quoted(&view.node);
+    let node = words::shown(&view.node);
     Ok(terminal::say(&format!("{node} says {says}"))?)
 }
 
@@ -73,7 +70,7 @@ pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failur
     if !is_name {
         return Err(Failure::usage(format!(
             "'{}' is not the name of a member, host:port as 'kumi cluster members' shows it",
-            terminal::quoted(name)
+            words::shown(name)
         )));
     }
     let client = connect(&options.ask).await?;

@@ -2,8 +2,9 @@
 
 use super::failure::Failure;
 use super::key;
-use super::options::{MetadataOptions, Preset, UpOptions, authority};
+use super::options::{MetadataOptions, Preset, TrustOptions, UpOptions, authority};
 use super::printer::Printer;
+use super::words;
 use crate::terminal::{self, Colour, Terminal};
 use kumi_cluster::{
     AdminEvent, AdminEvents, Authority, ClusterEvent, ClusterNode, ClusterWatch, DriverError,
@@ -29,6 +30,7 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
     let security = key::security(&options.trust)?;
     // Before anything runs, so that a signal during the start is not lost.
     let mut signals = Signals::new()?;
+    let mut reload = listen(SignalKind::user_defined1())?;
     let node_options = node_options(&options)?;
     let seeds = node_options.seeds.clone();
     let node = tokio::select! {
@@ -51,24 +53,45 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
         given_up: None,
     };
     announce(&node, &options, &printer, &terminal)?;
-    let ended = run_node(node, told, &seeds, &terminal, &mut signals).await;
+    let running = Running {
+        seeds: &seeds,
+        trust: &options.trust,
+        terminal: &terminal,
+        reload: &mut reload,
+    };
+    let ended = run_node(node, told, running, &mut signals).await;
     printer.finish();
     ended
+}
+
+/// What a running node needs besides itself.
+struct Running<'a> {
+    seeds: &'a [Authority],
+    trust: &'a TrustOptions,
+    terminal: &'a Terminal,
+    /// SIGUSR1: the key file or the certificates are to be read again.
+    reload: &'a mut Signal,
 }
 
 async fn run_node(
     node: ClusterNode,
     mut told: Told<'_>,
-    seeds: &[Authority],
-    terminal: &Terminal,
+    running: Running<'_>,
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     let printer = told.printer;
+    let Running {
+        seeds,
+        trust,
+        terminal,
+        reload,
+    } = running;
     let end = tokio::select! {
         told = told.all() => told.map(|()| End::ByItself),
         () = signals.next() => Ok(End::Asked),
         () = node.ended() => Ok(End::ByItself),
         failure = tell_troubles(&node, seeds, printer, terminal) => Err(failure),
+        failure = reload_on(reload, &node, trust, printer, terminal) => Err(failure),
     };
     let leaving = async {
         match end {
@@ -85,6 +108,54 @@ async fn run_node(
         done = leaving => done,
         () = signals.again() => Err(Failure::Ended("stopped while leaving".into())),
     }
+}
+
+/// Reads the key file or the certificates again at each signal. When they cannot be used, the node keeps those it has.
+/// Ends only when a result cannot be shown.
+async fn reload_on(
+    signal: &mut Signal,
+    node: &ClusterNode,
+    trust: &TrustOptions,
+    printer: &Printer<'_>,
+    terminal: &Terminal,
+) -> Failure {
+    loop {
+        if signal.recv().await.is_none() {
+            return core::future::pending().await;
+        }
+        let replaced = match key::security(trust) {
+            Ok(security) => node.set_security(security).await.map_err(Failure::from),
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = show_reload(replaced.err(), printer, terminal) {
+            return failure;
+        }
+    }
+}
+
+fn show_reload(
+    failed: Option<Failure>,
+    printer: &Printer<'_>,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    let reason = failed.map(|failure| failure.to_string());
+    if terminal.is_json {
+        return printer.show_json(&match &reason {
+            None => json!({"kind": "reloaded"}),
+            Some(reason) => json!({"kind": "reload_failed", "reason": reason}),
+        });
+    }
+    let time = terminal::clock(terminal::unix_ms());
+    let time = terminal.paint(Colour::Dim, &time);
+    let line = match &reason {
+        None => "keys and certificates were read again; new connections use them".to_owned(),
+        Some(reason) => {
+            let line = format!("keys and certificates stay as they are: {reason}");
+            terminal.paint(Colour::Red, &line)
+        }
+    };
+    printer.say(format!("{time} {line}"));
+    Ok(())
 }
 
 /// Why a node does not run on.
@@ -202,7 +273,7 @@ fn show_troubles(
     let time = terminal::clock(terminal::unix_ms());
     let time = terminal.paint(Colour::Dim, &time);
     for (seed, reason) in troubles {
-        let line = format!("waiting for {seed}: {}", terminal::quoted(reason));
+        let line = format!("waiting for {seed}: {}", words::shown(reason));
         printer.say(format!("{time} {}", terminal.paint(Colour::Yellow, &line)));
     }
     Ok(())
@@ -290,6 +361,10 @@ fn metadata(options: &UpOptions) -> Result<MemberMetadata, Failure> {
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| Failure::io("listening to signals", error))
+}
+
 /// Ctrl-c, SIGTERM, and the end of the terminal.
 struct Signals {
     interrupt: Signal,
@@ -299,8 +374,6 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self, Failure> {
-        let listen =
-            |kind| signal(kind).map_err(|error| Failure::io("listening to signals", error));
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
@@ -325,5 +398,44 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.hangup.recv() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kumi_cluster::Security;
+    use kumi_unison::ClusterKey;
+    use std::process::ExitCode;
+
+    /// What `kumi cluster up` does after its node has started, with a node whose engine panics.
+    #[tokio::test]
+    async fn a_node_whose_engine_panics_ends_with_exit_code_1() {
+        let key = ClusterKey::from_secret(&[7; 32]).unwrap();
+        let transport = Transport::quic(Security::key(&key).unwrap());
+        let options = NodeOptions::new(MembershipRuntimeConfig::local());
+        let node = ClusterNode::start(options, transport).await.unwrap();
+        let terminal = Terminal::plain();
+        let printer = Printer::start(&terminal, |_| {}).unwrap();
+        let events = node.subscribe();
+        let told = Told {
+            words: AdminEvents::new(events.first()),
+            events,
+            printer: &printer,
+            given_up: None,
+        };
+        let mut reload = listen(SignalKind::user_defined1()).unwrap();
+        let running = Running {
+            seeds: &[],
+            trust: &TrustOptions::default(),
+            terminal: &terminal,
+            reload: &mut reload,
+        };
+        let mut signals = Signals::new().unwrap();
+        node.panic_engine();
+        let ended = run_node(node, told, running, &mut signals).await;
+        let failure = ended.unwrap_err();
+        assert_eq!(failure.exit_code(), ExitCode::from(1));
+        assert!(failure.to_string().contains("a panic"), "{failure}");
     }
 }

@@ -26,10 +26,10 @@ pub(super) async fn run(options: &WatchOptions) -> Result<(), Failure> {
             let active = view.members.iter().filter(|member| member.is_active());
             let line = format!(
                 "watching {} through {}: {}, hash {}; ctrl-c ends it",
-                terminal::quoted(&view.cluster),
-                terminal::quoted(&view.node),
+                words::shown(&view.cluster),
+                words::shown(&view.node),
                 words::members(active.count()),
-                terminal::quoted(&view.hash),
+                words::shown(&view.hash),
             );
             printer.say(terminal.paint(Colour::Dim, &line));
         }

@@ -1,6 +1,12 @@
 //! Words for what a cluster has: statuses in their colours, counts, and times in fitting units.
 
 use crate::terminal::{Colour, Terminal};
+use kumi_unison::Shown;
+
+/// Text from a node, escaped and cut, so that nothing in it moves the cursor or fills the terminal.
+pub(super) fn shown(text: &str) -> String {
+    Shown(text).to_string()
+}
 
 /// A member's status in its colour.
 pub(super) fn status(terminal: &Terminal, status: &str, text: &str) -> String {
@@ -35,6 +41,12 @@ pub(super) fn age(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_a_node_does_not_move_the_cursor_and_is_cut() {
+        assert_eq!(shown("a\n\x1b[2J\u{202e}b"), "a\\n\\u{1b}[2J\\u{202e}b");
+        assert!(shown(&"x".repeat(1_000_000)).len() < 1_000);
+    }
 
     #[test]
     fn times_are_told_in_fitting_units() {

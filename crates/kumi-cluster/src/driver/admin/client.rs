@@ -3,8 +3,12 @@
 use super::types::{MetadataOrder, QuarantineOrder, ReleaseOrder};
 use super::{ADMIN_CHANNEL, AdminEvent, ClusterView, codes, methods};
 use crate::driver::quic::{QuicConnection, Security};
-use kumi_unison::{ChannelOptions, NetworkError, RemoteError, UnisonChannel};
-use std::string::String;
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use futures_util::Stream;
+use kumi_unison::{ChannelOptions, EventReceiver, NetworkError, RemoteError, Shown, UnisonChannel};
+use std::string::{String, ToString};
 use std::time::Duration;
 
 /// How long connecting to a node may take.
@@ -23,10 +27,10 @@ pub enum AdminError {
         #[source]
         source: NetworkError,
     },
-    /// No member of that name is known to the node. Nothing was changed.
+    /// No member of that name is known to the node. Nothing was changed. The text is the node's, escaped and cut.
     #[error("{0}")]
     UnknownMember(String),
-    /// The node refused. Nothing was changed.
+    /// The node refused. Nothing was changed. The text is the node's, escaped and cut.
     #[error("the node refuses: {0}")]
     Refused(String),
     /// The connection ended before the answer; whether it was done is not known.
@@ -38,8 +42,8 @@ impl AdminError {
     fn of(error: NetworkError) -> Self {
         match error {
             NetworkError::Remote(RemoteError { code, message, .. }) => match code.as_str() {
-                codes::UNKNOWN_MEMBER => Self::UnknownMember(message),
-                _ => Self::Refused(message),
+                codes::UNKNOWN_MEMBER => Self::UnknownMember(Shown(&message).to_string()),
+                _ => Self::Refused(Shown(&message).to_string()),
             },
             error => Self::Lost(error),
         }
@@ -127,10 +131,13 @@ impl AdminClient {
 
     /// The cluster now, and everything that happens from now on.
     pub async fn watch(self) -> Result<AdminWatch, AdminError> {
+        // Before the request, so that no event comes while nothing takes it.
+        let events = self.channel.events(methods::EVENT);
         let first = self.ask(methods::WATCH, &()).await?;
         Ok(AdminWatch {
             first,
-            client: self,
+            events,
+            _client: self,
         })
     }
 
@@ -154,11 +161,13 @@ impl AdminClient {
     }
 }
 
-/// Events of a cluster, as one node sees them. Dropping it ends the watch.
+/// Events of a cluster, as one node sees them, also as a [`Stream`]. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct AdminWatch {
     first: ClusterView,
-    client: AdminClient,
+    events: EventReceiver,
+    /// Keeps the connection.
+    _client: AdminClient,
 }
 
 impl AdminWatch {
@@ -169,16 +178,25 @@ impl AdminWatch {
 
     /// Waits for the next event; `None` when the node has ended. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Option<AdminEvent>, AdminError> {
-        loop {
-            let message = match self.client.channel.recv().await {
-                Ok(message) => message,
-                Err(NetworkError::Closed) => return Ok(None),
-                Err(error) => return Err(AdminError::of(error)),
-            };
-            if message.method == methods::EVENT {
-                let event = serde_json::from_slice(&message.payload);
-                return Ok(Some(event.unwrap_or(AdminEvent::Other)));
-            }
-        }
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx))
+            .await
+            .transpose()
+    }
+}
+
+impl Stream for AdminWatch {
+    type Item = Result<AdminEvent, AdminError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = Pin::new(&mut self.get_mut().events).poll_next(cx);
+        next.map(|next| {
+            next.map(|received| match received {
+                Ok(message) => {
+                    let event = serde_json::from_slice(&message.payload);
+                    Ok(event.unwrap_or(AdminEvent::Other))
+                }
+                Err(error) => Err(AdminError::of(error)),
+            })
+        })
     }
 }

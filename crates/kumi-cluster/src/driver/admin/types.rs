@@ -363,6 +363,7 @@ fn down_text(reason: DownReason) -> &'static str {
         DownReason::Dead => "dead",
         DownReason::Quarantined => "quarantined",
         DownReason::Superseded => "superseded",
+        DownReason::Claimed => "claimed",
         DownReason::Isolated => "isolated",
     }
 }

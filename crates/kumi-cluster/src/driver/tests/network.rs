@@ -12,14 +12,13 @@ use kumi_unison::{
     ChannelOptions, ClientOptions, ClientTls, ClusterKey, Delivery, NetworkError, ProtocolClient,
     UnisonChannel,
 };
-use std::format;
 use std::net::{SocketAddr, UdpSocket};
 use std::string::{String, ToString};
 use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Vec;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 const SECRET: &[u8] = b"a secret of enough bytes";
 
@@ -32,14 +31,17 @@ fn keyed(secret: &[u8]) -> Security {
     Security::key(&key).expect("a certificate")
 }
 
-async fn start(security: &Security, change: impl FnOnce(&mut NodeOptions)) -> ClusterNode {
+pub(super) async fn start(
+    security: &Security,
+    change: impl FnOnce(&mut NodeOptions),
+) -> ClusterNode {
     let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
     change(&mut options);
     let started = ClusterNode::start(options, Transport::quic(security.clone())).await;
     started.expect("a free port on loopback")
 }
 
-async fn joining(security: &Security, seed: &Authority) -> ClusterNode {
+pub(super) async fn joining(security: &Security, seed: &Authority) -> ClusterNode {
     start(security, |options| {
         options.seeds = Vec::from([seed.clone()])
     })
@@ -47,7 +49,10 @@ async fn joining(security: &Security, seed: &Authority) -> ClusterNode {
 }
 
 /// Waits for an event for which this holds.
-async fn event<T>(watch: &mut ClusterWatch, wanted: impl Fn(&ClusterEvent) -> Option<T>) -> T {
+pub(super) async fn event<T>(
+    watch: &mut ClusterWatch,
+    wanted: impl Fn(&ClusterEvent) -> Option<T>,
+) -> T {
     let waiting = async {
         loop {
             let Some(notice) = watch.next().await else {
@@ -65,7 +70,7 @@ async fn event<T>(watch: &mut ClusterWatch, wanted: impl Fn(&ClusterEvent) -> Op
 }
 
 /// Waits for a topology of so many members, all Up.
-async fn members(watch: &mut ClusterWatch, count: usize) -> u64 {
+pub(super) async fn members(watch: &mut ClusterWatch, count: usize) -> u64 {
     event(watch, |event| match event {
         ClusterEvent::TopologyUpdated {
             members, topology, ..
@@ -79,7 +84,7 @@ async fn members(watch: &mut ClusterWatch, count: usize) -> u64 {
 }
 
 /// Waits for something that no event tells of.
-async fn until(holds: impl Fn() -> bool) {
+pub(super) async fn until(holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -90,7 +95,7 @@ async fn until(holds: impl Fn() -> bool) {
 }
 
 /// Why the node could not get to its seed.
-async fn trouble(node: &ClusterNode) -> String {
+pub(super) async fn trouble(node: &ClusterNode) -> String {
     until(|| !node.unreachable().is_empty()).await;
     node.unreachable().remove(0).1
 }
@@ -315,111 +320,8 @@ async fn a_node_without_the_admin_channel_cannot_be_asked() {
     );
 }
 
-#[tokio::test]
-async fn certificates_of_one_authority_let_nodes_in_and_others_stay_outside() {
-    let ours = Certificates::new();
-    let first = start(&ours.issue(), |_| {}).await;
-    let mut watch = first.subscribe();
-    let second = joining(&ours.issue(), first.authority()).await;
-    members(&mut watch, 2).await;
-    let theirs = Certificates::new();
-    let outsider = joining(&theirs.issue(), first.authority()).await;
-    trouble(&outsider).await;
-    let asked = AdminClient::connect(first.authority().as_str(), &theirs.issue()).await;
-    assert!(
-        matches!(asked, Err(AdminError::Unreachable { .. })),
-        "{asked:?}"
-    );
-    assert_eq!(second.members().members.len(), 2);
-}
-
-#[tokio::test]
-async fn a_node_is_refused_under_the_name_of_another() {
-    let ours = Certificates::new();
-    let first = start(&ours.issue(), |_| {}).await;
-    let mut watch = first.subscribe();
-    let second = joining(&ours.issue(), first.authority()).await;
-    members(&mut watch, 2).await;
-    let victim = second.authority().clone();
-    // Signed by the same authority, for another port of the host, another host, or no node at all.
-    for uris in [
-        &["kumi://127.0.0.1:1"][..],
-        &["kumi://127.0.0.2"],
-        &["kumi-role:operator"],
-        &[],
-    ] {
-        let before = first.metrics().impostors;
-        let thief = ours.issue_with(&["127.0.0.1"], uris);
-        let impostor = start(&thief, |options| {
-            options.advertise = Some(victim.clone());
-            options.seeds = Vec::from([first.authority().clone()]);
-        })
-        .await;
-        until(|| first.metrics().impostors > before).await;
-        drop(impostor);
-    }
-    // Neither the node whose name was used nor the one that was asked gives it up.
-    for node in [&first, &second] {
-        assert_eq!(node.status(), Some(NodeStatus::Up));
-        assert_eq!(node.members().members.len(), 2);
-    }
-}
-
-#[tokio::test]
-async fn a_certificate_for_one_port_is_for_that_port() {
-    let ours = Certificates::new();
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    let bind = socket.local_addr().expect("bound");
-    let own = ours.issue_with(&["127.0.0.1"], &[&format!("kumi://{bind}")]);
-    let first = start(&ours.issue(), |_| {}).await;
-    let mut watch = first.subscribe();
-    drop(socket);
-    let _second = start(&own, |options| {
-        options.bind = bind;
-        options.seeds = Vec::from([first.authority().clone()]);
-    })
-    .await;
-    members(&mut watch, 2).await;
-}
-
-#[tokio::test]
-async fn a_member_without_the_role_of_an_operator_gives_no_orders() {
-    let ours = Certificates::new();
-    let node = start(&ours.issue(), |_| {}).await;
-    let at = node.authority().as_str();
-    let member = ours.issue_for(&["127.0.0.1"]);
-    let client = AdminClient::connect(at, &member).await.expect("connected");
-    let refused = client.leave().await.expect_err("it is no operator");
-    assert!(refused.to_string().contains("role"), "{refused}");
-    assert!(client.members().await.is_err());
-    let operator = ours.issue_with(&[], &["kumi-role:operator"]);
-    let client = AdminClient::connect(at, &operator)
-        .await
-        .expect("connected");
-    assert_eq!(client.members().await.expect("allowed").members.len(), 1);
-}
-
-#[tokio::test]
-async fn certificates_are_replaced_while_a_node_runs() {
-    let (old, new) = (Certificates::new(), Certificates::new());
-    let node = start(&old.issue(), |_| {}).await;
-    let at = node.authority().as_str();
-    let kept = AdminClient::connect(at, &old.issue())
-        .await
-        .expect("connected");
-    node.set_security(new.issue()).await.expect("it listens");
-    let client = AdminClient::connect(at, &new.issue())
-        .await
-        .expect("connected");
-    client.members().await.expect("an operator");
-    let refused = AdminClient::connect(at, &old.issue()).await;
-    assert!(matches!(refused, Err(AdminError::Unreachable { .. })));
-    // What was open stays.
-    kept.members().await.expect("it goes on");
-}
-
 /// Nodes that are all given one name. It leads to all of them, at once or after they have started.
-async fn behind_one_name(securities: &[Security], at_once: bool) -> Vec<ClusterNode> {
+pub(super) async fn behind_one_name(securities: &[Security], at_once: bool) -> Vec<ClusterNode> {
     // Ports are taken by sockets that live until the nodes bind them.
     let sockets: Vec<UdpSocket> = securities
         .iter()
@@ -517,31 +419,6 @@ async fn islands_behind_one_name_come_together() {
     until(|| nodes.iter().all(|node| node.members().members.len() == 3)).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_certificates_for_the_common_name_they_do_so_too() {
-    let ours = Certificates::new();
-    let names = ["127.0.0.1", "seeds.test"];
-    let securities = [ours.issue_for(&names), ours.issue_for(&names)];
-    let nodes = behind_one_name(&securities, true).await;
-    until(|| nodes.iter().all(|node| node.members().members.len() == 2)).await;
-}
-
-#[tokio::test]
-async fn a_certificate_for_another_name_is_refused_whatever_the_address() {
-    let ours = Certificates::new();
-    let securities = [
-        ours.issue_for(&["127.0.0.1"]),
-        ours.issue_for(&["127.0.0.1"]),
-    ];
-    let nodes = behind_one_name(&securities, true).await;
-    for node in nodes {
-        until(|| !node.unreachable().is_empty()).await;
-        let (seed, reason) = node.unreachable().remove(0);
-        assert_eq!(seed.as_str(), "seeds.test:7400");
-        assert!(reason.contains("seeds.test"), "{reason}");
-    }
-}
-
 #[tokio::test]
 async fn a_node_that_is_dropped_while_it_dials_gives_its_port_back() {
     // It takes packets and never answers.
@@ -628,56 +505,6 @@ async fn a_quarantine_of_no_time_or_too_much_is_refused() {
     }
     let longest = client.quarantine("10.9.9.9:1", "", crate::MAX_QUARANTINE);
     longest.await.expect("that long is allowed");
-}
-
-/// An authority of the test's own, in PEM files.
-struct Certificates {
-    directory: tempfile::TempDir,
-    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
-}
-
-impl Certificates {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let key = rcgen::KeyPair::generate().expect("randomness");
-        let mut params = rcgen::CertificateParams::new(Vec::<String>::new()).expect("no names");
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let authority = params.self_signed(&key).expect("a certificate");
-        let written = std::fs::write(directory.path().join("ca.pem"), authority.pem());
-        written.expect("it is our directory");
-        Self {
-            issuer: rcgen::Issuer::new(params, key),
-            directory,
-        }
-    }
-
-    /// For a node on loopback, with any port, that is an operator too.
-    fn issue(&self) -> Security {
-        self.issue_with(&["127.0.0.1"], &["kumi://127.0.0.1", "kumi-role:operator"])
-    }
-
-    /// For a node of these names, with any port.
-    fn issue_for(&self, names: &[&str]) -> Security {
-        let uris: Vec<String> = names.iter().map(|name| format!("kumi://{name}")).collect();
-        let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
-        self.issue_with(names, &uris)
-    }
-
-    fn issue_with(&self, names: &[&str], uris: &[&str]) -> Security {
-        let key = rcgen::KeyPair::generate().expect("randomness");
-        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-        let mut params = rcgen::CertificateParams::new(names).expect("a name");
-        for uri in uris {
-            let uri = rcgen::SanType::URI((*uri).try_into().expect("ASCII"));
-            params.subject_alt_names.push(uri);
-        }
-        let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
-        let file = |name: &str| self.directory.path().join(name);
-        std::fs::write(file("cert.pem"), signed.pem()).expect("it is our directory");
-        std::fs::write(file("key.pem"), key.serialize_pem()).expect("it is our directory");
-        let security = Security::mutual(file("cert.pem"), file("key.pem"), file("ca.pem"));
-        security.expect("fitting files")
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,354 @@
+//! Nodes that show certificates of one authority: which of them get in, and what each may announce.
+
+use super::network::{PATIENCE, behind_one_name, event, joining, members, start, trouble, until};
+use crate::driver::link::GOSSIP_CHANNEL;
+use crate::{
+    AdminClient, AdminError, Authority, ClusterEvent, DownReason, Envelope, MAX_VERSION,
+    MIN_VERSION, MemberMetadata, MemberRecord, MembershipDelta, MembershipRuntimeConfig, Message,
+    NodeIdentity, NodeOptions, NodeStatus, NodeUid, Security, Seen, Transport,
+};
+use bytes::Bytes;
+use kumi_unison::{ClientOptions, ClientTls, ClusterKey, Credentials, ProtocolClient};
+use std::format;
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+#[tokio::test]
+async fn certificates_of_one_authority_let_nodes_in_and_others_stay_outside() {
+    let ours = Certificates::new();
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    let second = joining(&ours.issue(), first.authority()).await;
+    members(&mut watch, 2).await;
+    let theirs = Certificates::new();
+    let outsider = joining(&theirs.issue(), first.authority()).await;
+    trouble(&outsider).await;
+    let asked = AdminClient::connect(first.authority().as_str(), &theirs.issue()).await;
+    assert!(
+        matches!(asked, Err(AdminError::Unreachable { .. })),
+        "{asked:?}"
+    );
+    assert_eq!(second.members().members.len(), 2);
+}
+
+#[tokio::test]
+async fn a_node_is_refused_under_the_name_of_another() {
+    let ours = Certificates::new();
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    let second = joining(&ours.issue(), first.authority()).await;
+    members(&mut watch, 2).await;
+    let victim = second.authority().clone();
+    // Signed by the same authority, for another port of the host, another host, or no node at all.
+    for uris in [
+        &["kumi://127.0.0.1:1"][..],
+        &["kumi://127.0.0.2"],
+        &["kumi-role:operator"],
+        &[],
+    ] {
+        let before = first.metrics().impostors;
+        let thief = ours.issue_with(&["127.0.0.1"], uris);
+        let impostor = start(&thief, |options| {
+            options.advertise = Some(victim.clone());
+            options.seeds = Vec::from([first.authority().clone()]);
+        })
+        .await;
+        until(|| first.metrics().impostors > before).await;
+        drop(impostor);
+    }
+    // Neither the node whose name was used nor the one that was asked gives it up.
+    for node in [&first, &second] {
+        assert_eq!(node.status(), Some(NodeStatus::Up));
+        assert_eq!(node.members().members.len(), 2);
+    }
+}
+
+/// Gossip in which its sender announces a later life of another node.
+fn announcement(sender: &NodeIdentity, of: &NodeIdentity) -> Bytes {
+    let later = NodeIdentity {
+        authority: of.authority.clone(),
+        uid: NodeUid::from_raw(of.uid.raw() + (1 << 40)),
+    };
+    let record = MemberRecord::new(later, NodeStatus::Up, MemberMetadata::EMPTY);
+    let envelope = Envelope {
+        cluster: "kumi".into(),
+        versions: (MIN_VERSION, MAX_VERSION),
+        sender: sender.clone(),
+        message: Message::Push {
+            seen: Seen::default(),
+            delta: MembershipDelta {
+                records: Vec::from([record]),
+                ..MembershipDelta::default()
+            },
+        },
+    };
+    envelope.encode().into()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_later_life_that_is_only_announced_by_gossip_stops_no_node() {
+    let ours = Certificates::new();
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    let victim = joining(&ours.issue(), first.authority()).await;
+    members(&mut watch, 2).await;
+    let mut downs = victim.subscribe();
+    let before = victim.identity();
+
+    // A member of the authority, under a name of its own, tells every node of a later life of the victim.
+    let tls = ours.client_tls(&["127.0.0.1"], &["kumi://127.0.0.1"]);
+    let sender = NodeIdentity {
+        authority: Authority::new("127.0.0.1:1").expect("a name"),
+        uid: NodeUid::from_raw(5),
+    };
+    let mut open = Vec::new();
+    for node in [&first, &victim] {
+        let at = node.authority().as_str();
+        let client = ProtocolClient::connect_with(at, tls.clone(), ClientOptions::default()).await;
+        let client = client.expect("its certificate is good");
+        let channel = client.open_channel(GOSSIP_CHANNEL).await.expect("it opens");
+        let hello = serde_json::json!({
+            "authority": sender.authority.as_str(), "uid": sender.uid.raw(), "cluster": "kumi",
+        });
+        channel
+            .send_event("hello", hello)
+            .await
+            .expect("it is sent");
+        channel.recv().await.expect("the node introduces itself");
+        let forged = channel.send_event_bytes("m", announcement(&sender, &before));
+        forged.await.expect("it is sent");
+        open.push((client, channel));
+    }
+    let (reason, goes_on) = event(&mut downs, |event| match event {
+        ClusterEvent::SelfDowned {
+            reason, successor, ..
+        } => Some((*reason, successor.is_some())),
+        _ => None,
+    })
+    .await;
+    assert_eq!((reason, goes_on), (DownReason::Claimed, true));
+    assert!(victim.identity().uid > before.uid);
+    until(|| victim.status() == Some(NodeStatus::Up)).await;
+    until(|| first.members().hash == victim.members().hash).await;
+    let known = || {
+        let members = first.members().members;
+        members
+            .iter()
+            .map(crate::Member::identity)
+            .collect::<Vec<_>>()
+    };
+    until(|| known().contains(&victim.identity())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_later_life_that_is_met_takes_over() {
+    let ours = Certificates::new();
+    let node = start(&ours.issue(), |_| {}).await;
+    let mut downs = node.subscribe();
+    let own = node.identity();
+    // It proves the same authority, as a process of the same name on another machine would.
+    let tls = ours.client_tls(&["127.0.0.1"], &["kumi://127.0.0.1"]);
+    let at = node.authority().as_str();
+    let client = ProtocolClient::connect_with(at, tls, ClientOptions::default()).await;
+    let client = client.expect("its certificate is good");
+    let channel = client.open_channel(GOSSIP_CHANNEL).await.expect("it opens");
+    let hello = serde_json::json!({
+        "authority": own.authority.as_str(), "uid": own.uid.raw() + 1, "cluster": "kumi",
+    });
+    channel
+        .send_event("hello", hello)
+        .await
+        .expect("it is sent");
+    let reason = event(&mut downs, |event| match event {
+        ClusterEvent::SelfDowned { reason, .. } => Some(*reason),
+        _ => None,
+    });
+    assert_eq!(reason.await, DownReason::Superseded);
+    tokio::time::timeout(PATIENCE, node.ended())
+        .await
+        .expect("it stops");
+}
+
+#[tokio::test]
+async fn a_certificate_for_one_port_is_for_that_port() {
+    let ours = Certificates::new();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let bind = socket.local_addr().expect("bound");
+    let own = ours.issue_with(&["127.0.0.1"], &[&format!("kumi://{bind}")]);
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    drop(socket);
+    let _second = start(&own, |options| {
+        options.bind = bind;
+        options.seeds = Vec::from([first.authority().clone()]);
+    })
+    .await;
+    members(&mut watch, 2).await;
+}
+
+#[tokio::test]
+async fn a_member_without_the_role_of_an_operator_gives_no_orders() {
+    let ours = Certificates::new();
+    let node = start(&ours.issue(), |_| {}).await;
+    let at = node.authority().as_str();
+    let member = ours.issue_for(&["127.0.0.1"]);
+    let client = AdminClient::connect(at, &member).await.expect("connected");
+    let refused = client.leave().await.expect_err("it is no operator");
+    assert!(refused.to_string().contains("role"), "{refused}");
+    assert!(client.members().await.is_err());
+    let operator = ours.issue_with(&[], &["kumi-role:operator"]);
+    let client = AdminClient::connect(at, &operator)
+        .await
+        .expect("connected");
+    assert_eq!(client.members().await.expect("allowed").members.len(), 1);
+}
+
+#[tokio::test]
+async fn certificates_are_replaced_while_a_node_runs() {
+    let (old, new) = (Certificates::new(), Certificates::new());
+    let node = start(&old.issue(), |_| {}).await;
+    let at = node.authority().as_str();
+    let kept = AdminClient::connect(at, &old.issue())
+        .await
+        .expect("connected");
+    node.set_security(new.issue()).await.expect("it listens");
+    let client = AdminClient::connect(at, &new.issue())
+        .await
+        .expect("connected");
+    client.members().await.expect("an operator");
+    let refused = AdminClient::connect(at, &old.issue()).await;
+    assert!(matches!(refused, Err(AdminError::Unreachable { .. })));
+    // What was open stays.
+    kept.members().await.expect("it goes on");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_certificates_for_the_common_name_they_do_so_too() {
+    let ours = Certificates::new();
+    let names = ["127.0.0.1", "seeds.test"];
+    let securities = [ours.issue_for(&names), ours.issue_for(&names)];
+    let nodes = behind_one_name(&securities, true).await;
+    until(|| nodes.iter().all(|node| node.members().members.len() == 2)).await;
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused_whatever_the_address() {
+    let ours = Certificates::new();
+    let securities = [
+        ours.issue_for(&["127.0.0.1"]),
+        ours.issue_for(&["127.0.0.1"]),
+    ];
+    let nodes = behind_one_name(&securities, true).await;
+    for node in nodes {
+        until(|| !node.unreachable().is_empty()).await;
+        let (seed, reason) = node.unreachable().remove(0);
+        assert_eq!(seed.as_str(), "seeds.test:7400");
+        assert!(reason.contains("seeds.test"), "{reason}");
+    }
+}
+
+/// An authority of the test's own, in PEM files.
+struct Certificates {
+    directory: tempfile::TempDir,
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+}
+
+impl Certificates {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let key = rcgen::KeyPair::generate().expect("randomness");
+        let mut params = rcgen::CertificateParams::new(Vec::<String>::new()).expect("no names");
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&key).expect("a certificate");
+        let written = std::fs::write(directory.path().join("ca.pem"), authority.pem());
+        written.expect("it is our directory");
+        Self {
+            issuer: rcgen::Issuer::new(params, key),
+            directory,
+        }
+    }
+
+    /// For a node on loopback, with any port, that is an operator too.
+    fn issue(&self) -> Security {
+        self.issue_with(&["127.0.0.1"], &["kumi://127.0.0.1", "kumi-role:operator"])
+    }
+
+    /// For a node of these names, with any port.
+    fn issue_for(&self, names: &[&str]) -> Security {
+        let uris: Vec<String> = names.iter().map(|name| format!("kumi://{name}")).collect();
+        let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
+        self.issue_with(names, &uris)
+    }
+
+    fn issue_with(&self, names: &[&str], uris: &[&str]) -> Security {
+        let file = self.write(names, uris);
+        let security = Security::mutual(file("cert.pem"), file("key.pem"), file("ca.pem"));
+        security.expect("fitting files")
+    }
+
+    /// What a client shows and trusts that is no node.
+    fn client_tls(&self, names: &[&str], uris: &[&str]) -> ClientTls {
+        let file = self.write(names, uris);
+        let own = Credentials::from_pem_files(file("cert.pem"), file("key.pem"));
+        let trusting = ClientTls::ca_file(file("ca.pem")).expect("a certificate");
+        let tls = trusting.with_credentials(own.expect("fitting files"));
+        tls.expect("fitting files")
+    }
+
+    /// Writes a new certificate over the one before, and says where files are.
+    fn write(&self, names: &[&str], uris: &[&str]) -> impl Fn(&str) -> PathBuf {
+        let key = rcgen::KeyPair::generate().expect("randomness");
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        let mut params = rcgen::CertificateParams::new(names).expect("a name");
+        for uri in uris {
+            let uri = rcgen::SanType::URI((*uri).try_into().expect("ASCII"));
+            params.subject_alt_names.push(uri);
+        }
+        let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let directory = self.directory.path().to_path_buf();
+        let file = move |name: &str| directory.join(name);
+        std::fs::write(file("cert.pem"), signed.pem()).expect("it is our directory");
+        std::fs::write(file("key.pem"), key.serialize_pem()).expect("it is our directory");
+        file
+    }
+}
+
+#[test]
+fn what_a_node_is_made_of_shows_no_secret() {
+    let secret = b"a secret that no log may show";
+    let key = ClusterKey::from_secret(secret).expect("long enough");
+    let shared = Security::key(&key).expect("a certificate");
+    let ours = Certificates::new();
+    let mutual = ours.issue();
+    let pem = std::fs::read_to_string(ours.directory.path().join("key.pem")).expect("a key");
+    let (der, _) = rcgen::KeyPair::from_pem(&pem)
+        .map(|key| (key.serialize_der(), key))
+        .expect("it was written here");
+    let shown = [
+        format!("{key:?}"),
+        format!("{shared:?}"),
+        format!("{mutual:?}"),
+        format!("{:?}", Transport::quic(shared.clone())),
+        format!("{:#?}", Transport::quic(mutual.clone())),
+        format!("{:?}", NodeOptions::new(MembershipRuntimeConfig::local())),
+    ];
+    // As text, and as the list of numbers that a derived `Debug` writes.
+    let numbers = |bytes: &[u8]| {
+        let numbers: Vec<String> = bytes.iter().map(ToString::to_string).collect();
+        numbers.join(", ")
+    };
+    let secrets = [
+        String::from_utf8_lossy(secret).into_owned(),
+        numbers(secret),
+        pem.lines().nth(1).expect("base64").into(),
+        numbers(&der[der.len() - 32..]),
+    ];
+    for text in &shown {
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for secret in &secrets {
+            assert!(!flat.contains(secret.as_str()), "{text}");
+        }
+    }
+}
