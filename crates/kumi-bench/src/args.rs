@@ -414,6 +414,8 @@ pub(crate) enum ClusterPart {
     FlipFlop,
     /// Fewer nodes, beside chitchat
     Chitchat,
+    /// What 20 real nodes send over UDP while nothing happens
+    Wire,
 }
 
 /// What `jobs` takes.

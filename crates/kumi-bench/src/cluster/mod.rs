@@ -2,12 +2,14 @@
 //! network.
 //!
 //! Nodes run in this process on one thread, and those of the peers in another one. Virtual times and byte counts of
-//! ours and of foca are functions of the seed; CPU times and memory are this machine's. It opens no socket.
+//! ours and of foca are functions of the seed; CPU times and memory are this machine's. Only the part `wire` opens sockets: its nodes are
+//! real ones, in real time.
 
 mod ours;
 mod peers;
 mod probe;
 mod rows;
+mod wire;
 
 use anyhow::Result;
 
@@ -128,6 +130,9 @@ fn steps(args: &ClusterArgs) -> Vec<Step> {
     }
     if wants(ClusterPart::FlipFlop) {
         steps.push(("kumi: 1% of the nodes one-way", measure_flip_flop));
+    }
+    if wants(ClusterPart::Wire) {
+        steps.push(("kumi: real nodes on loopback", wire::measure));
     }
     if args.no_peers {
         return steps;

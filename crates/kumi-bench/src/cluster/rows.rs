@@ -13,6 +13,7 @@ pub(crate) struct Rows {
     trouble: Vec<Filled>,
     small: Vec<Filled>,
     small_nodes: usize,
+    wire: Vec<Filled>,
     notes: Vec<String>,
 }
 
@@ -147,6 +148,20 @@ impl Rows {
                 None,
             ),
         ];
+        let wire = [
+            (
+                "wire_bytes",
+                "bytes sent per node, headers included".to_owned(),
+                "B/s",
+                at_most(3000.0),
+            ),
+            (
+                "wire_datagrams",
+                "datagrams sent per node".to_owned(),
+                "1/s",
+                None,
+            ),
+        ];
         let fill = |(name, label, unit, goal)| Filled {
             name,
             row: Row::new(format!("cluster.{name}"), label, unit).goal(goal),
@@ -157,6 +172,7 @@ impl Rows {
             trouble: trouble.map(fill).into(),
             small: small.map(fill).into(),
             small_nodes: 0,
+            wire: wire.map(fill).into(),
             notes: Vec::new(),
         }
     }
@@ -164,7 +180,7 @@ impl Rows {
     /// Fills a cell of the row with this name.
     pub(crate) fn add(&mut self, name: &str, server: &'static str, value: f64) {
         let rows = self.main.iter_mut().chain(&mut self.trouble);
-        let mut rows = rows.chain(&mut self.small);
+        let mut rows = rows.chain(&mut self.small).chain(&mut self.wire);
         if let Some(filled) = rows.find(|filled| filled.name == name) {
             filled.row.add(server, Sample::single(value));
             filled.cells += 1;
@@ -216,6 +232,13 @@ impl Rows {
             (
                 format!("{} nodes, beside chitchat", self.small_nodes),
                 self.small,
+            ),
+            (
+                format!(
+                    "{} real nodes with the settings of lan(1000)",
+                    super::wire::NODES
+                ),
+                self.wire,
             ),
         ];
         for (title, rows) in sections {
