@@ -177,7 +177,7 @@ impl ClusterCore {
         }
     }
 
-    /// Applies a topology, whoever made it. Refused as a whole when it does not follow from the one before.
+    /// Applies a topology of any origin. Refused as a whole when it does not follow from the one before.
     pub fn apply_topology_for_external(
         &mut self,
         event: &ClusterEvent,
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn after_a_lost_topology_the_next_one_is_the_new_beginning_and_that_is_told() {
         let mut core = ClusterCore::new();
-        // Somebody swallowed the one in which a came.
+        // The one in which a came was lost.
         let events = core.absorb(&outcome(updated(&["a", "b"], &["b"], 5)), Vec::new());
         assert!(
             matches!(

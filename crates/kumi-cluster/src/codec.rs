@@ -24,7 +24,7 @@
 //! ```
 //!
 //! Decoding refuses whatever no sender writes, allocates no more than the bytes that are there can fill, and never
-//! panics. The versions come before everything that a later one may change: the range that the sender speaks, and the
+//! panics. The versions come before everything that a later one may change: the range that the sender supports, and the
 //! one that all of this message after it is written in, because a sender that does not know yet whom it talks to writes
 //! an old one.
 
@@ -63,7 +63,7 @@ const WRITTEN_VERSION: u8 = 1;
 pub struct Envelope {
     /// The cluster that the sender belongs to.
     pub cluster: String,
-    /// The oldest and the newest version that the sender speaks.
+    /// The oldest and the newest version that the sender supports.
     pub versions: (u8, u8),
     /// Who sends.
     pub sender: NodeIdentity,
@@ -112,7 +112,7 @@ pub enum Message {
         /// The answerer's incarnation.
         incarnation: u64,
     },
-    /// Ask somebody else on my behalf.
+    /// Ask another member on my behalf.
     ProbeRequest {
         /// Comes back in the answer.
         nonce: u64,

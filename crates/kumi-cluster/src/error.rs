@@ -8,7 +8,7 @@ use crate::quarantine::QuarantineReason;
 use crate::status::NodeStatus;
 use core::time::Duration;
 
-/// Why a member was not taken, changed or let go. Nothing was changed unless the variant says so.
+/// Why a member was not taken, changed or let go. Nothing was changed unless the variant's text says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MembershipError {
@@ -47,7 +47,7 @@ pub enum MembershipError {
         /// The later life.
         current: NodeUid,
     },
-    /// Nobody by that authority is an active member.
+    /// No active member has that authority.
     #[error("{authority} is not a member")]
     UnknownMember {
         /// Who was asked for.
@@ -106,11 +106,11 @@ pub enum EnvelopeError {
     #[error("not a membership message")]
     BadMagic,
     /// No common protocol version; whose fault depends on who is older.
-    #[error("the peer speaks versions {min} to {max}")]
+    #[error("the peer supports versions {min} to {max}")]
     Version {
-        /// The oldest version the peer speaks.
+        /// The oldest version that the peer supports.
         min: u8,
-        /// The newest version the peer speaks.
+        /// The newest version that the peer supports.
         max: u8,
     },
     /// The message belongs to another cluster.
@@ -125,7 +125,7 @@ pub enum EnvelopeError {
     /// The message claims to come from this very node.
     #[error("the message claims to come from this node")]
     OwnIdentity,
-    /// The runtime is stopped and listens to nobody.
+    /// The runtime is stopped and takes no messages.
     #[error("membership is not started")]
     NotStarted,
 }

@@ -1,6 +1,6 @@
 //! What the cluster tells those who watch it.
 //!
-//! `ClusterEvent`s are for everybody; `MembershipEvent`s are notes for this node's own log and tests: things that were
+//! `ClusterEvent`s are for all subscribers; `MembershipEvent`s are notes for this node's own log and tests: things that were
 //! refused, recorded and survived.
 
 use crate::error::{EnvelopeError, MembershipError};
@@ -46,7 +46,7 @@ pub enum ClusterEvent {
         /// When this node learned of it.
         observed_at: TimerInstant,
     },
-    /// Somebody is kept out, or was refused because it is kept out.
+    /// A member is kept out, or was refused because it is kept out.
     MemberQuarantined {
         /// Who.
         authority: Authority,
@@ -113,7 +113,7 @@ pub enum ClusterEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Departure {
-    /// The life is over for good.
+    /// The life is over and does not come back.
     Gone {
         /// Which life.
         identity: NodeIdentity,
@@ -168,7 +168,7 @@ pub enum DownReason {
     /// Other nodes report a later life of this authority that this node looked for and did not meet. It goes on under a uid
     /// above the reported one.
     Claimed,
-    /// It heard nobody for so long that the others may have forgotten it. Its view starts afresh: members it forgets
+    /// It received nothing for so long that the others may have forgotten it. Its view starts afresh: members it forgets
     /// get no status events, they are in `left` of its next topology.
     Isolated,
 }

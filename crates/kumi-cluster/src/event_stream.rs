@@ -1,7 +1,7 @@
 //! Events for those who watch: a bounded log, and a place in it for each reader.
 //!
-//! Publishing never waits for anybody. A reader that falls behind by more than the log holds loses the oldest events
-//! and is told how many; it then reads the snapshot, which every topology event carries.
+//! Publishing never waits for a reader. A reader that falls behind by more than the log holds loses the oldest events
+//! and gets their number; it then reads the snapshot, which every topology event carries.
 
 use crate::event::ClusterEvent;
 use alloc::collections::VecDeque;

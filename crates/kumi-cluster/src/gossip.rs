@@ -1,9 +1,9 @@
-//! Which news are told next, and how often each is told.
+//! Which news are sent next, and how often each is sent.
 //!
 //! Every change that was really applied becomes a rumour. It is handed on a bounded number of times, about
-//! `4 log10 N`, which reaches everybody but a few of a million; comparing tables finds the rest. The rumours told least
-//! so far go first, the newest of them first. A rumour that comes back from somebody else counts as told, up to a quarter
-//! of the times: where everybody knows it already, it dies out early. When there is nothing to tell, nothing is sent.
+//! `4 log10 N`, which reaches every member but a few of a million; comparing tables finds the rest. The rumours told least
+//! so far go first, the newest of them first. A rumour that comes back from another member counts as told, up to a quarter
+//! of the times: where every member knows it already, it dies out early. When there is nothing to tell, nothing is sent.
 
 use crate::identity::Authority;
 use crate::table::Slot;
@@ -58,7 +58,7 @@ impl Default for GossipEngine {
 }
 
 impl GossipEngine {
-    /// How often a rumour is told in a cluster of so many.
+    /// How often a rumour is sent in a cluster of so many.
     ///
     /// ```
     /// use kumi_cluster::GossipEngine;
@@ -103,8 +103,8 @@ impl GossipEngine {
         self.rumors.contains_key(&Subject::Member(slot))
     }
 
-    /// Somebody told us what we are still telling. That counts as told, but for no more than a quarter of the times:
-    /// every one that is used up by listening is a peer less that hears of it.
+    /// A member told us what we are still telling. That counts as told, but for no more than a quarter of the times:
+    /// every one that is used up by receiving is a peer less that gets it.
     pub(crate) fn heard_again(&mut self, slot: Slot, limit: u32) {
         let subject = Subject::Member(slot);
         let told = self.rumors.get(&subject).map(|rumor| rumor.priority.told);
@@ -166,7 +166,7 @@ impl GossipEngine {
         chosen
     }
 
-    /// There is nobody to tell anything. Whoever comes later is shown the whole table.
+    /// There is no peer to send to. A member that comes later gets the whole table.
     pub(crate) fn clear(&mut self) {
         self.rumors.clear();
         self.order.clear();

@@ -1,6 +1,6 @@
 //! The hash that places nodes on the ring and tells tables apart.
 //!
-//! It is fixed, because every node has to compute the same one; it is not meant to resist somebody who chooses
+//! It is fixed, because every node has to compute the same one; it is not meant to resist a member that chooses
 //! authorities to collide, which only a member of the cluster could.
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

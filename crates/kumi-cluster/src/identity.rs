@@ -81,7 +81,7 @@ impl NodeUid {
     /// Bits below the milliseconds.
     const RANDOM_BITS: u32 = 22;
 
-    /// The life that nobody has: a member of a static cluster that was never heard.
+    /// No life: a member of a static cluster from which nothing was received.
     pub const UNKNOWN: Self = Self(0);
 
     /// A life that begins at `unix_ms`. The random bits keep two starts within one millisecond apart.

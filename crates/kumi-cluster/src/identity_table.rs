@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolveError {
-    /// Nobody active is reached there.
+    /// No active member is reached there.
     #[error("{0} is not a member")]
     Unknown(Authority),
     /// It is quarantined.

@@ -1,6 +1,6 @@
 //! Membership: which nodes form the cluster, and which of them are alive.
 //!
-//! The core is a state machine without I/O: [`MembershipRuntime`] is told what arrived and what time it is, and says
+//! The core is a state machine without I/O: [`MembershipRuntime`] takes what arrived and the time, and returns
 //! what to send and what to publish. It needs an allocator and nothing else. Whatever runs it over real connections is
 //! in the `driver` module, behind the feature of that name.
 //!

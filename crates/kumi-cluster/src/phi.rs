@@ -1,4 +1,4 @@
-//! How unlikely it is that somebody who has been silent for this long is still there.
+//! How unlikely it is that a member that has been silent for this long is still there.
 //!
 //! The times between heartbeats are taken as normally distributed. `phi` is minus the decimal logarithm of the
 //! probability that the next heartbeat comes later than now; 8 means one false alarm in 10^8 if the assumption held. The
@@ -44,7 +44,7 @@ pub struct PhiConfig {
 pub enum DetectorEffect {
     /// Phi has reached the threshold.
     Suspect(Authority),
-    /// Somebody who was suspicious was heard again. It does not lift a suspicion: it makes the subject refute it.
+    /// A member that was suspicious was heard again. It does not lift a suspicion: it makes the subject refute it.
     Reachable(Authority),
 }
 
@@ -100,7 +100,7 @@ impl Default for PhiConfig {
 }
 
 impl PhiFailureDetector {
-    /// A detector that watches nobody yet.
+    /// A detector that watches no member yet.
     pub fn new(config: PhiConfig) -> Self {
         Self {
             config,
@@ -181,7 +181,7 @@ impl PhiFailureDetector {
         self.subjects.len()
     }
 
-    /// Whether nobody is watched.
+    /// Whether no member is watched.
     pub fn is_empty(&self) -> bool {
         self.subjects.is_empty()
     }
@@ -218,7 +218,7 @@ impl Arrivals {
     }
 
     /// Learns the interval since the last heartbeat. One that was longer than the silence which is tolerated counts as
-    /// that: somebody who loses most of its heartbeats gets more time step by step, and a single long absence does not
+    /// that: a member that loses most of its heartbeats gets more time step by step, and a single long absence does not
     /// blind the detector for the next, even if something else than a heartbeat ended it.
     fn record(&mut self, now: TimerInstant) {
         let tolerated = self.deadline.saturating_since(self.last);

@@ -4,7 +4,7 @@
 //! a restart is welcome at once. The operator's blocks the authority whatever its uid, and is gossiped with a version
 //! and the time that remains. A version that was seen once never counts again, so stale gossip cannot renew it.
 //!
-//! To lift an order is an order of its own, with a later version and no time. It has to outlive what it lifts: somebody
+//! To lift an order is an order of its own, with a later version and no time. It has to outlive what it lifts: a member
 //! who missed it still has the earlier order, and would bring it back. An order is therefore remembered for a while past
 //! its own end and past the end of every order that it replaced, it is told in comparisons for as long, and the time
 //! that is left of this memory travels with it, so that all forget it together and none brings it up again.
@@ -21,10 +21,10 @@ use core::time::Duration;
 /// The longest text of a reason, in bytes after escaping.
 pub const MAX_REASON_BYTES: usize = 128;
 
-/// The longest quarantine. Whoever needs more changes the seed list.
+/// The longest quarantine.
 pub const MAX_QUARANTINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Why somebody is quarantined. Text from outside is escaped and cut to a limit before it gets here.
+/// Why a member is quarantined. Text from outside is escaped and cut to a limit before it gets here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuarantineReason {
@@ -77,7 +77,7 @@ impl ReasonText {
         Self((!text.is_empty()).then(|| text.into()))
     }
 
-    /// Takes text that came over the wire only if somebody escaped it properly.
+    /// Takes text that came over the wire only if it was escaped properly.
     pub(crate) fn from_wire(text: &str) -> Option<Self> {
         let shown = text
             .bytes()
@@ -150,7 +150,7 @@ struct Order {
 }
 
 impl Order {
-    /// Whether it keeps anybody out. What was told to be over stays over, also when the clock is set back.
+    /// Whether it keeps any member out. What was told to be over stays over, also when the clock is set back.
     fn binds(&self, now: TimerInstant) -> bool {
         self.in_force && now < self.expires_at
     }

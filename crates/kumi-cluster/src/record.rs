@@ -13,7 +13,7 @@
 //! metadata, stamped by the subject with a counter of its own, so that a rumour may leave it out.
 //!
 //! The order knows nothing of steps that a life may not take, such as from Leaving back to Up: a merge that looked at
-//! them would depend on what came first. Whoever applies a merge looks at the step afterwards.
+//! them would depend on what came first. The caller of a merge looks at the step afterwards.
 
 use crate::hash;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
@@ -51,7 +51,7 @@ impl Accusation {
 pub struct Accusations(Option<Box<Vec<Accusation>>>);
 
 impl Accusations {
-    /// Nobody.
+    /// No accuser.
     pub const NONE: Self = Self(None);
 
     /// All of them, standing or withdrawn.
@@ -193,11 +193,11 @@ impl MemberRecord {
         }
     }
 
-    /// After a merge that led here from `before`: whether that is a step which a life may take. If it is not, nobody
-    /// goes back to it: who was seen to leave is leaving, and who was seen to arrive has arrived, in the incarnation
+    /// After a merge that led here from `before`: whether that is a step which a life may take. If it is not, the
+    /// record does not go back: a member that was seen to leave is leaving, and one that was seen to arrive has arrived, in the incarnation
     /// that was learned of too. There it outweighs what was said, so all who hear of both come to the same.
     pub(crate) fn settle(&mut self, before: NodeStatus) -> bool {
-        // Up was in between, only nobody told us.
+        // Up was in between; it was not received here.
         let skipped = (before, self.status) == (NodeStatus::Joining, NodeStatus::Suspect);
         if before == self.status || before.may_become(self.status) || skipped {
             return true;

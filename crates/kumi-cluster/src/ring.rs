@@ -1,10 +1,10 @@
-//! The ring on which everybody knows who watches whom.
+//! The ring on which every member knows who watches whom.
 //!
 //! Members sit at the hash of their authority, and each is watched by the next `k` after it. A restart keeps its place,
 //! a join or leave changes the watch of `k` neighbours only, and two nodes with the same members agree without a word.
 //!
 //! Some may be passed over when monitors are chosen, because nothing is to be expected of them. They are watched like
-//! everybody else, by the next `k` who are not passed over.
+//! all others, by the next `k` who are not passed over.
 
 use crate::table::Slot;
 use alloc::collections::BTreeSet;
@@ -15,7 +15,7 @@ use core::ops::Bound::{Excluded, Unbounded};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ring {
     places: BTreeSet<(u64, Slot)>,
-    /// Those that watch nobody.
+    /// Those that watch no member.
     passed_over: BTreeSet<Slot>,
     /// Counts changes, so that users of the ring notice one cheaply.
     epoch: u64,

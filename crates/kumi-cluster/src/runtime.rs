@@ -1,4 +1,4 @@
-//! The membership of one node: a state machine that is told what arrived and what time it is, and says what to do.
+//! The membership of one node: a state machine that takes what arrived and the time, and returns what to do.
 //!
 //! Order of calls: [`MembershipRuntime::new`], then [`MembershipRuntime::start_member`] or
 //! [`MembershipRuntime::start_client`], and from then on [`MembershipRuntime::handle_message`] for whatever arrives and
@@ -49,7 +49,7 @@ use watch::Watches;
 
 pub use outcome::{Footprint, MembershipMetrics, MembershipRuntimeOutcome};
 
-/// The most messages that wait for a poll. More than that, and nobody is polling.
+/// The most messages that wait for a poll. With more than that, the driver does not poll.
 const MAX_OUTBOX: usize = 16_384;
 /// The most events that wait for a poll.
 const MAX_EVENTS: usize = 65_536;
@@ -65,7 +65,7 @@ const MAX_SEEDS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MembershipRuntimeState {
-    /// It neither listens nor speaks.
+    /// It neither receives nor sends.
     Stopped,
     /// It is, or wants to be, a member.
     Member,
@@ -273,7 +273,7 @@ impl MembershipRuntime {
         self.state
     }
 
-    /// Who this node is at the moment; the uid changes when it has to come back as somebody new.
+    /// Who this node is at the moment; the uid changes when it has to begin a new life.
     pub fn identity(&self) -> NodeIdentity {
         self.own.identity.clone()
     }
@@ -461,7 +461,7 @@ impl MembershipRuntime {
     }
 
     /// Every call starts here: the clock moves, lateness shifts the deadlines, and a node that was cut off for too long
-    /// becomes somebody new before it says or hears a word.
+    /// takes a new uid before it sends or receives anything.
     fn advance(&mut self, raw: TimerInstant) -> Now {
         let due = self.due();
         let (now, late) = self.clock.advance(raw, due);
@@ -495,7 +495,7 @@ impl MembershipRuntime {
         } = self;
         let blocked = || {
             let entries = quarantine.snapshot(now.raw);
-            // The detector blocks one life; whoever has come back as another is not kept out.
+            // The detector blocks one life; a later life of the same authority is not kept out.
             let is_blocked = |entry: &QuarantineEntry| {
                 let current = table.record(&entry.authority).map(|record| record.uid);
                 entry

@@ -46,7 +46,7 @@ impl NodeStatus {
         !self.is_terminal()
     }
 
-    /// Whether this life is over for good.
+    /// Whether this life is over. It never becomes active again.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Dead | Self::Removed)
     }
@@ -54,7 +54,7 @@ impl NodeStatus {
     /// Whether one life of a node may go from `self` to `to`.
     ///
     /// Steps that gossip may skip are allowed (a node can hear of Leaving without having heard of Up), going back is
-    /// not, and neither is suspecting somebody who has not arrived.
+    /// not, and neither is suspecting a member that has not arrived.
     ///
     /// ```
     /// use kumi_cluster::NodeStatus::{Dead, Joining, Suspect, Up};

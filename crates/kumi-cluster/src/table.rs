@@ -4,8 +4,8 @@
 //! tombstone is collected, is the runtime's business.
 //!
 //! - `version` counts local changes. It is a position in this table's own log and means nothing to another node except
-//!   as a bookmark; whoever holds a bookmark that does not fit gets a snapshot.
-//! - Equality of two tables is told by digests over the active records, one per bucket, so that two nodes that differ
+//!   as a bookmark; a holder of a bookmark that does not fit gets a snapshot.
+//! - Equality of two tables is seen from digests over the active records, one per bucket, so that two nodes that differ
 //!   in a few records exchange a few buckets. Terminal records are not in the digest, because every node collects its
 //!   tombstones at its own time.
 
@@ -38,10 +38,10 @@ pub(crate) struct Entry {
     digest: u64,
     /// The position among the active slots.
     active_index: u32,
-    /// A terminal record about somebody who was never active here. It refuses stale gossip, but is not passed on:
+    /// A terminal record about a member that was never active here. It refuses stale gossip, but is not passed on:
     /// otherwise tombstones would wander from those who still have them to those who collected them, for ever.
     pub(crate) quiet: bool,
-    /// This life was over before anything was told of it here, so nothing more is told of it either.
+    /// This life was over before it was known here, so it has no events.
     pub(crate) untold: bool,
     /// When something from this very uid last arrived, on the driver's clock.
     pub(crate) heard_at: Option<TimerInstant>,
@@ -135,7 +135,7 @@ impl MembershipTable {
         self.by_authority.len()
     }
 
-    /// Whether nobody is known.
+    /// Whether no member is known.
     pub fn is_empty(&self) -> bool {
         self.by_authority.is_empty()
     }
@@ -156,7 +156,7 @@ impl MembershipTable {
         self.entry(slot).map(|entry| &entry.record)
     }
 
-    /// Merges what somebody says into what is known.
+    /// Merges what a member says into what is known.
     pub fn apply(&mut self, record: &MemberRecord) -> Result<Applied, MembershipError> {
         let Some(slot) = self.slot_of(&record.authority) else {
             self.insert(record.clone())?;
@@ -279,7 +279,7 @@ impl MembershipTable {
         true
     }
 
-    /// Drops a record. Whoever has not seen its last change has to be shown everything.
+    /// Drops a record. A holder of a bookmark before its last change needs a snapshot.
     pub(crate) fn collect(&mut self, slot: Slot) -> Option<Authority> {
         let entry = self.entries.get_mut(slot.index())?.take()?;
         self.log.remove(&entry.version);
@@ -290,7 +290,7 @@ impl MembershipTable {
         Some(entry.record.authority)
     }
 
-    /// Drops everybody but the tombstones, and says who and from where that was.
+    /// Drops every member but the tombstones, and says who and from where that was.
     pub(crate) fn forget_active(&mut self) -> Vec<(Slot, Authority)> {
         let dropped = self.active.clone().into_iter();
         let dropped = dropped.filter_map(|slot| Some((slot, self.collect(slot)?)));
@@ -345,7 +345,7 @@ impl MembershipTable {
         *sum = sum.wrapping_sub(entry.digest).wrapping_add(digest);
         entry.digest = digest;
 
-        // Somebody who has not arrived neither watches nor is watched.
+        // A member that has not arrived neither watches nor is watched.
         let on_ring = active && entry.record.status != NodeStatus::Joining;
         self.ring.set(entry.place, slot, on_ring);
         if entry.record.status != NodeStatus::Suspect {

@@ -1,4 +1,4 @@
-//! Points in time as the core sees them: a number that only whoever drives the core can make.
+//! Points in time as the core sees them: a number that only the core's driver makes.
 //!
 //! The origin is the driver's choice and may differ from node to node; instants of two nodes are never compared. There
 //! is deliberately no `now()`.

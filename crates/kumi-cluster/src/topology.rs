@@ -1,7 +1,7 @@
 //! Which changes become one event: the window that opens at the first change and closes a fixed time later.
 //!
 //! The event is the difference to the set told last, so a join and a leave inside one window cancel out, and a change
-//! that was undone is not told at all. Metadata that was written anew is a difference too, with nobody joined or gone.
+//! that was undone is not told at all. Metadata that was written anew is a difference too, with no member joined or gone.
 //! Replaying the events gives the snapshot.
 
 use crate::event::ClusterEvent;

@@ -1,4 +1,4 @@
-//! What the core asks to be sent, and the contract of whoever sends it.
+//! What the core asks to be sent, and the contract of a transport.
 //!
 //! The core never sends anything again because a transport failed: whatever matters is repeated by gossip, heartbeats
 //! and retries of their own.
@@ -41,7 +41,7 @@ pub enum MessageKind {
     PushPull,
     /// Joining and its answers.
     Join,
-    /// Telling somebody what is known about it.
+    /// Telling a member what is known about it.
     Verdict,
 }
 
@@ -72,7 +72,7 @@ pub struct GossipOutbound {
     pub kind: MessageKind,
 }
 
-/// Whoever carries messages between nodes.
+/// Carries messages between nodes.
 pub trait GossipTransport {
     /// Takes a message, or says why not. It is not offered again.
     fn send(&mut self, outbound: GossipOutbound) -> Result<(), GossipTransportError>;

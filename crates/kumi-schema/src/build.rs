@@ -116,7 +116,7 @@ impl Config {
     }
 }
 
-/// A line for cargo. Nobody else reads it, so that nobody is there is no failure.
+/// A line for cargo. Where there is no reader, that is no failure.
 fn say_dependency(file: &str) {
     let _ = writeln!(std::io::stdout(), "cargo:rerun-if-changed={file}");
 }

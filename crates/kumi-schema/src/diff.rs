@@ -106,7 +106,7 @@ struct Comparison<'s> {
     old: &'s Protocol,
     new: &'s Protocol,
     changes: Vec<Change>,
-    /// Pairs of messages and enums that were compared; each is told once, where it was met first.
+    /// Pairs of messages and enums that were compared; each is reported once, where it was met first.
     seen: BTreeSet<(String, String)>,
 }
 

@@ -30,7 +30,7 @@
 //! );
 //! ```
 //!
-//! The crate opens files only where it is told to, and starts nothing. It knows nothing of the network: the code it
+//! The crate opens only the files that it is given, and starts nothing. It knows nothing of the network: the code it
 //! writes names the runtime's crate, whose path is a parameter.
 
 pub mod build;

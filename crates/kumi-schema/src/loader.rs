@@ -26,7 +26,7 @@ impl LoadError {
 
 /// Gives texts for names.
 pub trait Loader {
-    /// The text of a file. Texts above [`MAX_FILE_BYTES`] are refused by whoever asks, so it need not return them whole.
+    /// The text of a file. Texts above [`MAX_FILE_BYTES`] are refused by the caller, so it need not return them whole.
     fn load(&self, name: &str) -> Result<String, LoadError>;
 
     /// The name under which `import` in the file `from` is loaded: a path relative to that file, unless a loader
@@ -105,7 +105,7 @@ impl Loader for FileLoader {
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .filter(|name| name.ends_with(".kdl"))
             .collect();
-        // The order of a folder is anybody's guess, and an error should read the same twice.
+        // The order of a folder is not defined, and an error should read the same twice.
         names.sort();
         names
     }

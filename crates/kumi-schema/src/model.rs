@@ -67,7 +67,7 @@ pub struct Protocol {
     index: Index,
 }
 
-/// Where types stand in their lists, by name. Schemas have thousands of them, and everybody asks by name.
+/// Where types stand in their lists, by name. Schemas have thousands of them, and they are looked up by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Index {
     messages: BTreeMap<String, usize>,
@@ -390,9 +390,9 @@ pub struct Typedef {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Side {
-    /// Whoever connected.
+    /// The side that connected.
     Client,
-    /// Whoever was connected to.
+    /// The side that accepted the connection.
     Server,
     /// Both.
     Either,
@@ -408,7 +408,7 @@ impl Side {
         }
     }
 
-    /// Who hears what this side says.
+    /// The side that receives what this one sends.
     pub fn opposite(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -434,7 +434,7 @@ impl Side {
 pub enum Lifetime {
     /// For a few exchanges; gone with its connection.
     Transient,
-    /// As long as anybody needs it; opened again after a reconnect.
+    /// As long as it is used; opened again after a reconnect.
     Persistent,
 }
 
@@ -557,7 +557,7 @@ pub struct Request {
     pub message: String,
     /// The message that answers; none when the answer is empty.
     pub returns: Option<String>,
-    /// Whether it may be sent again when nobody knows if it was executed.
+    /// Whether it may be sent again when it is not known whether it was executed.
     pub idempotent: bool,
     /// For readers.
     pub description: Option<String>,

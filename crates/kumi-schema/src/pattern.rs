@@ -3,7 +3,7 @@
 //! Only what both have is let through: classes, groups, alternatives, anchors and repetitions. Flags, look-around,
 //! back-references, named groups and POSIX classes are refused, because one of the two lacks them or reads them
 //! differently; so are repetitions of nothing, of anchors and of repetitions, and `\B`, for which a character outside
-//! the basic plane has an inside. `.` and `\s` mean ASCII's line feed and spaces, as in Rust; JavaScript is told so by
+//! the basic plane has an inside. `.` and `\s` mean ASCII's line feed and spaces, as in Rust; JavaScript gets that from
 //! [`for_javascript`]. What remains takes time in proportion to the text in Rust; JavaScript makes no such promise.
 
 /// Why a pattern cannot be used, or nothing.

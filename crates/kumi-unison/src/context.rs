@@ -1,6 +1,6 @@
 //! What belongs to one connection: who the server is, which channels are open, what is counted and what is limited.
 //!
-//! Each part has a lock of its own, held for a few instructions: registering a channel never waits for somebody who
+//! Each part has a lock of its own, held for a few instructions: registering a channel never waits for a task that
 //! reads the identity.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::wire::{
     is_short,
 };
 
-/// Messages shorter than this wait for nobody.
+/// Messages shorter than this do not wait for room.
 pub(crate) const SHORT_MESSAGE: usize = 16 * 1024;
 
 /// The longest event, unfolded, that a datagram may hold.
@@ -39,7 +39,7 @@ pub struct ConnectionLimits {
     /// merely not reading it would let what is unread use up the connection's window, and nothing would get through. A
     /// peer that is this runtime waits before it sends so much.
     pub max_partial_bytes: usize,
-    /// Bytes of whole messages, unfolded: requests that wait or run, and events that nobody took, over all channels. A
+    /// Bytes of whole messages, unfolded: requests that wait or run, and events that were not taken, over all channels. A
     /// request beyond it is refused as busy, an event ends its stream.
     pub max_held_bytes: usize,
     /// How long a stream may stay open without its first whole message.
@@ -378,7 +378,7 @@ impl ConnectionContext {
             engine.receive_datagram(event);
             return Some(());
         }
-        // The header says whom it is for and how long it gets. Who sends what nobody wants pays for unfolding it, not we.
+        // The header says whom it is for and how long it gets. A datagram without a receiver is dropped before it is decompressed.
         let header = PacketHeader::parse(packet.first_chunk::<HEADER_LEN>()?).ok()?;
         if header.payload_len as usize > MAX_DATAGRAM_PAYLOAD {
             return None;

@@ -65,7 +65,7 @@ pub enum NetworkError {
         /// The names that exist.
         available: Vec<String>,
     },
-    /// The first message on a stream named no channel, and nobody serves such messages. Nothing was executed.
+    /// The first message on a stream named no channel, and there is no handler for such messages. Nothing was executed.
     #[error("messages must be sent on a channel")]
     ChannelRequired,
     /// As many requests run as may. This one was not executed.
@@ -203,7 +203,7 @@ impl NetworkError {
         )
     }
 
-    /// Whether a channel that ends so is over for good, for what the peer sent or by its policy, and the peer is to hear
+    /// Whether a channel that ends so is not opened again, for what the peer sent or by its policy, and the peer is to get
     /// it.
     pub(crate) fn is_for_good(&self) -> bool {
         matches!(
@@ -217,7 +217,7 @@ impl NetworkError {
         )
     }
 
-    /// Why a channel is closed, as its peer is told.
+    /// Why a channel is closed, as it is sent to its peer.
     pub(crate) fn to_last_words(&self) -> RemoteError {
         match self {
             Self::Codec(text) => RemoteError::new(codes::MALFORMED, text),

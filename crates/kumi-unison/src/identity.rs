@@ -191,7 +191,7 @@ pub struct ServerIdentity {
     pub version: String,
     /// The namespace it serves.
     pub namespace: String,
-    /// The version of Unison it speaks.
+    /// The version of Unison that it implements.
     #[serde(default)]
     pub protocol_version: u8,
     /// What can be opened, sorted by name.

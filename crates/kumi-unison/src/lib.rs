@@ -3,7 +3,7 @@
 //! A server registers channels by name in a [`ChannelRegistry`]. A client opens one and gets a [`UnisonChannel`]: both
 //! sides may ask ([`UnisonChannel::request`]), answer ([`UnisonChannel::serve`]), and tell
 //! ([`UnisonChannel::send_event`], [`UnisonChannel::recv`]), all on one stream. Every call ends once, by its deadline;
-//! events have credit, so a slow consumer holds up nobody. [`NetworkError`] says for each failure whether the request
+//! events have credit, so a slow consumer does not hold up others. [`NetworkError`] says for each failure whether the request
 //! may have been executed.
 //!
 //! ```

@@ -1,7 +1,7 @@
 //! Counters of what happened on a connection's channels.
 //!
 //! They only count up, without order between them: a snapshot taken while calls run may have counted a request and not
-//! yet its frame. Whoever wants rates takes two snapshots.
+//! yet its frame. Rates are the difference of two snapshots.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,7 +48,7 @@ counters! {
     requests_answered,
     /// Requests of ours that ended without one: deadline, loss, closing.
     requests_failed,
-    /// Requests of ours that were given up by whoever asked.
+    /// Requests of ours whose callers gave up.
     requests_cancelled,
     /// Answers that came after their request had been given up.
     late_answers,
@@ -68,7 +68,7 @@ counters! {
     events_waited,
     /// Events that came.
     events_received,
-    /// Events that came and were thrown away because nobody listens.
+    /// Events that came and were thrown away because nothing receives them.
     events_discarded,
     /// Datagrams that could not be read, or were for no channel.
     datagrams_dropped,

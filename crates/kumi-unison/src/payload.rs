@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::error::NetworkError;
 use crate::wire::ContentType;
 
-/// How deep typed payloads may nest. Eight megabytes of nested boxes would overflow the stack of whoever checks them.
+/// How deep typed payloads may nest. Eight megabytes of nested boxes would overflow the stack of the check.
 const MAX_TYPED_DEPTH: usize = 128;
 
 /// Bytes and how to read them.
@@ -143,7 +143,7 @@ where
             ArchiveValidator::with_max_depth(archive, depth),
             SharedValidator::new(),
         );
-        // rkyv's own words name addresses of this process, which are nobody else's business.
+        // rkyv's text has addresses of this process, which stay here.
         let invalid = |error: Rancor| {
             tracing::debug!(%error, "a typed payload is not valid");
             NetworkError::Codec("the typed payload is not a valid archive of its type".to_owned())

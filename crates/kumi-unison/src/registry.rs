@@ -1,4 +1,4 @@
-//! What a server offers: channels by name, the handler of legacy messages, and who is told when that changes.
+//! What a server offers: channels by name, the handler of legacy messages, and the subscribers to changes.
 //!
 //! A registry knows no transport. It is handed the two halves of every stream that comes in and does the rest: reads
 //! the first message, routes it, acknowledges or refuses, runs the handler.
@@ -406,7 +406,7 @@ impl ChannelRegistry {
                 );
                 let code = reset_code(&error);
                 recv.stop(code);
-                // One that speaks the older form would not understand why.
+                // A peer with the older form cannot read the reason.
                 if is_legacy || !error.is_for_good() {
                     send.reset(code);
                 } else {
@@ -600,7 +600,7 @@ impl ChannelRegistry {
         identity
     }
 
-    /// Told to whoever listens; that nobody does is fine.
+    /// Sent to the subscribers; there may be none.
     fn tell(&self, update: ChannelUpdate) {
         let _ = self.inner.updates.send(update);
     }

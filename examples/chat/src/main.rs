@@ -18,9 +18,7 @@ use std::io::BufRead;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use chat::{
-    ChatChannels, ChatConnectionBuilder, Enter, Line, RoomClient, RoomEventStreams, Say,
-};
+use chat::{ChatChannels, ChatConnectionBuilder, Enter, Line, RoomClient, RoomEventStreams, Say};
 use kumi_unison::{ClientTls, ProtocolClient, ServerTls, StreamItem};
 
 /// Somebody in the room.

@@ -33,7 +33,7 @@ const BAD_LOSS: f64 = 0.8;
 /// What was seen of a cluster that joined, was left alone for a while, and lost nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// From the first start until everybody knew everybody; NaN when it never came to that.
+    /// From the first start until all nodes knew all nodes; NaN when it never came to that.
     pub(crate) joined_seconds: f64,
     pub(crate) join_cpu_seconds: f64,
     /// Per node, in the calm while, with what headers add.
@@ -42,7 +42,7 @@ pub(crate) struct Seen {
     pub(crate) calm_cpu_seconds: f64,
     /// Of the process in which all nodes live.
     pub(crate) resident_bytes: f64,
-    /// From a crash until everybody knew.
+    /// From a crash until all others knew.
     pub(crate) crash_seconds: f64,
 }
 

@@ -81,7 +81,7 @@ impl Cluster {
         Ok(self.world.now_us() - begin_us)
     }
 
-    /// Whether everybody holds everybody to be up.
+    /// Whether all nodes hold all nodes to be up.
     fn agrees(&mut self) -> bool {
         let mut hash = None;
         let agree = self.world.hosts().iter().all(|host| {
@@ -117,7 +117,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Crashes nodes one after another; the longest time until everybody held one to be dead.
+    /// Crashes nodes one after another; the longest time until all others held one to be dead.
     pub(crate) fn crashes(&mut self, count: usize) -> Result<f64> {
         let mut slowest_us = 0;
         let mut gone = vec![false; self.nodes];
@@ -181,7 +181,7 @@ impl Cluster {
             .collect()
     }
 
-    /// One node in a hundred is not heard for 20 s, is well for 20 s, hears nothing for 20 s, and is well again; then the
+    /// One node in a hundred cannot send for 20 s, is well for 20 s, cannot receive for 20 s, and is well again; then the
     /// same without being well in between.
     ///
     /// Deaths of others, and how long each took to be held to be up by all others once it was heard again.
@@ -236,7 +236,7 @@ impl Cluster {
                 !back
             });
         }
-        // Whoever is not back by now counts as having taken the whole time.
+        // A node that is not back by now counts as having taken the whole time.
         let turn = TURN_US as f64 / 1e6;
         seconds.extend(waiting.iter().map(|_| turn));
         self.world.run_until(heard_us + TURN_US);

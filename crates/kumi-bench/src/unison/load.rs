@@ -83,7 +83,7 @@ impl ServerThread {
         let cpus = sides.server.clone();
         let thread = thread::spawn(move || {
             pin(&cpus)?;
-            // Nobody waits for it any more when the starter has failed.
+            // The receiver is gone when the starter has failed.
             let _ = told.send(rustix::thread::gettid());
             runtime()?.block_on(server(ready, stopped))
         });

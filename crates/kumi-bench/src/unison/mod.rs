@@ -255,7 +255,7 @@ fn judge(all: &[Results], beside_bulk: &bulk::Results) -> Result<Vec<Verdict>> {
                 (size > 64).then_some(Bound::AtLeast(0.9))
             };
             for name in [OURS, OUR_STREAMS] {
-                // A stream for each small call is there for comparison; nobody should want it.
+                // A stream for each small call is there for comparison only.
                 let judged = name == OURS || size > 64;
                 if let (Some(bound), Some(ours), true) = (bound, rate(name), judged) {
                     verdicts.push(Verdict::new(

@@ -219,7 +219,9 @@ impl<'a> Reader<'a> {
         let accusations = match flags & HAS_ACCUSERS {
             0 => Accusations::NONE,
             _ if status != NodeStatus::Suspect => {
-                return Err(EnvelopeError::BadField("accusers of nobody suspect"));
+                return Err(EnvelopeError::BadField(
+                    "accusers of a member that is not suspect",
+                ));
             }
             _ => self.accusations()?,
         };

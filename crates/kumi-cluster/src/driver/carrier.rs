@@ -156,7 +156,7 @@ impl Carrier {
         }
     }
 
-    /// Closes what nobody used for a while.
+    /// Closes links that were not used for a while.
     pub(super) fn sweep(&self) {
         let unused = self.links().unused(UNUSED, Instant::now());
         self.counters.idle_closed.add(unused.len() as u64);
@@ -168,7 +168,7 @@ impl Carrier {
         self.links().have_unsent(since)
     }
 
-    /// How many connections there are, those in the making included.
+    /// How many connections there are, those that are being made included.
     pub(super) fn connections(&self) -> usize {
         self.links().len()
     }

@@ -55,7 +55,7 @@ counters! {
     impostors,
     /// Connections that were closed to make room for others.
     evicted,
-    /// Connections that were closed because nobody used them.
+    /// Connections that were closed because they were not used.
     idle_closed,
     /// Watchers that were too slow and missed events.
     watchers_lagged,

@@ -10,7 +10,7 @@ use std::string::String;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
-    /// Somebody else has the address, or it is not this machine's. The operator picks another.
+    /// Another program has the address, or it is not this machine's. The operator picks another.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address that was asked for.

@@ -33,7 +33,7 @@ impl InboundQueue {
         (Self { messages, room }, arrived)
     }
 
-    /// Waits for room. False when nobody takes messages any more.
+    /// Waits for room. False once the node has stopped.
     pub(super) async fn push(&self, from: &Authority, bytes: Bytes) -> bool {
         let Ok(room) = self.room.clone().acquire_many_owned(size(&bytes)).await else {
             return false;

@@ -50,13 +50,13 @@ pub(super) const HELLO_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) struct Hello {
     authority: String,
     uid: u64,
-    /// Told so that a node with a wrong name learns why nobody answers it. Who is refused is the core's decision, from
+    /// Sent so that a node with a wrong name learns why it gets no answer. Whether a peer is refused is the core's decision, from
     /// the name in every envelope.
     #[serde(default)]
     cluster: String,
 }
 
-/// Whoever is at the other end, by its own word.
+/// The peer at the other end, as it introduced itself.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) identity: NodeIdentity,
@@ -99,7 +99,7 @@ impl Hello {
     }
 }
 
-/// The sending side of a link, in the making or made. Its other half is [`Pump`].
+/// The sending side of a link, connected or being connected. Its other half is [`Pump`].
 #[derive(Debug)]
 pub(super) struct Link {
     id: u64,
@@ -288,7 +288,7 @@ impl Pump {
             touched();
             if message.method == ENVELOPE {
                 self.counters.received.increment();
-                // The node has stopped when nobody takes it any more.
+                // The queue is closed once the node has stopped.
                 if !self.inbound.push(&peer.authority, message.payload).await {
                     return Err(NetworkError::Closed);
                 }

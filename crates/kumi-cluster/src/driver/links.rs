@@ -1,9 +1,9 @@
 //! Which connections exist and what they are called: a table with a limit, and nothing that waits.
 //!
 //! A link is found by what the peer calls itself. Until that is known it is found by what was dialled; but a seed may be
-//! a DNS name, and whoever writes to it once more wants to find somebody else behind it. Two nodes
+//! a DNS name, and a later message to it should find another node behind it. Two nodes
 //! that dial each other at the same time have two links; both are read, the newer one is written to, and the other
-//! goes when nobody has used it for a while. Closing one of them at once would need an agreement on which, and a link
+//! is closed when it was not used for a while. Closing one of them at once would need an agreement on which, and a link
 //! whose other end is gone must not win.
 
 use super::link::Link;
@@ -51,7 +51,7 @@ struct Failure {
 /// What there is on the way to a peer.
 #[derive(Debug)]
 pub(super) enum Way {
-    /// A link, or one in the making.
+    /// A link, or one that is being made.
     Link(Arc<Link>),
     /// Nothing, and it is worth trying.
     None,
@@ -141,7 +141,7 @@ impl Links {
         Some(entry.link)
     }
 
-    /// Links to a life that is over; whoever lives there now has to be reached anew.
+    /// Links to a life that is over; the process there now has to be dialled anew.
     #[must_use]
     pub(super) fn of_ended(&mut self, authority: &Authority, uid: NodeUid) -> Vec<Arc<Link>> {
         let ended = |entry: &&Entry| {
@@ -157,7 +157,7 @@ impl Links {
         ids.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
-    /// Links that nobody has used for this long.
+    /// Links that were not used for this long.
     #[must_use]
     pub(super) fn unused(&mut self, since: Duration, now: Instant) -> Vec<Arc<Link>> {
         let unused = |entry: &&Entry| now.saturating_duration_since(entry.used_at) >= since;
@@ -314,11 +314,11 @@ mod tests {
         let now = Instant::now();
         let (id, _) = insert(&mut links, "seed.example:1", now);
         for failed in ["seed.example:1", "b:1"] {
-            links.failed(&name(failed), "nobody answers".into(), now);
+            links.failed(&name(failed), "no answer".into(), now);
         }
         links.wrong(&name("c:1"), "another cluster".into(), now);
         links.settle(id, &name("a:1"));
-        let expected = [("b:1", "nobody answers"), ("c:1", "another cluster")];
+        let expected = [("b:1", "no answer"), ("c:1", "another cluster")];
         let expected = expected.map(|(peer, reason)| (name(peer), String::from(reason)));
         assert_eq!(links.failures(), expected);
         assert!(matches!(links.way_to(&name("c:1"), now), Way::None));
@@ -331,7 +331,7 @@ mod tests {
         let peer = name("a:1");
         let mut waits = Vec::new();
         for _ in 0..6 {
-            links.failed(&peer, "nobody".into(), now);
+            links.failed(&peer, "no answer".into(), now);
             assert!(matches!(links.way_to(&peer, now), Way::TooSoon));
             let started = now;
             while matches!(links.way_to(&peer, now), Way::TooSoon) {
@@ -341,7 +341,7 @@ mod tests {
         }
         assert_eq!(waits, [100, 200, 400, 800, 1000, 1000]);
         for number in 0..MAX_FAILURES * 2 {
-            links.failed(&name(&format!("n{number}:1")), "nobody".into(), now);
+            links.failed(&name(&format!("n{number}:1")), "no answer".into(), now);
         }
         assert_eq!(links.failures.len(), MAX_FAILURES);
     }

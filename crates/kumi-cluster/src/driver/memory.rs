@@ -53,7 +53,7 @@ impl core::fmt::Debug for Nodes {
 }
 
 impl MemoryNetwork {
-    /// A network with nobody on it.
+    /// A network without nodes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -117,7 +117,7 @@ impl MemoryNetwork {
             false => nodes.registries.get(to),
         };
         let Some(registry) = reachable else {
-            return Err(NetworkError::Connect("nobody is there".into()));
+            return Err(NetworkError::Connect("no node has that address".into()));
         };
         let line = Arc::new(MemoryLine {
             client: MemoryClient::connect(registry),

@@ -8,8 +8,7 @@
 //!        └─ Admin ── cluster.admin (JSON requests and events, for operators)
 //! ```
 //!
-//! What the driver refuses to do: decide anything about members. It has clocks, sockets, queues and limits, and the
-//! core has everything else.
+//! The driver decides nothing about members. It has clocks, sockets, queues and limits, and the core has everything else.
 
 mod admin;
 mod carrier;

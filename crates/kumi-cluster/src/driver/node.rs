@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 /// Messages handed to the core in one turn; the rest waits for the next one.
 const TURN_MESSAGES: usize = 256;
 
-/// How often connections that nobody uses are looked for.
+/// How often unused connections are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often a node that is not in yet looks whether the names of its seeds lead to itself by now.
@@ -56,7 +56,7 @@ const LAST_PACKETS: Duration = Duration::from_millis(50);
 /// How much longer than its grace a leaving node is waited for.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a node is told at its start.
+/// The options that a node starts with.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeOptions {
@@ -72,7 +72,7 @@ pub struct NodeOptions {
     pub metadata: MemberMetadata,
     /// Watches the cluster without being a member of it.
     pub observer: bool,
-    /// Offers the `cluster.admin` channel to whoever can connect.
+    /// Offers the `cluster.admin` channel to peers that can connect.
     pub admin: bool,
 }
 
@@ -297,7 +297,7 @@ impl ClusterNode {
         self.parts.transport.traffic()
     }
 
-    /// Connections to and from other nodes, those in the making included. Never above [`MAX_LINKS`](crate::MAX_LINKS).
+    /// Connections to and from other nodes, those that are being made included. Never above [`MAX_LINKS`](crate::MAX_LINKS).
     pub fn connections(&self) -> usize {
         self.parts.carrier.connections()
     }
@@ -357,7 +357,7 @@ impl ClusterNode {
         let asked = self.parts.leave();
         if asked.is_ok() {
             let limit = self.parts.leave_grace + LEAVE_PATIENCE;
-            // A node that is told to stop while it leaves is stopped: the others find out in their own way.
+            // A node that is stopped while it leaves stops: the others detect its end.
             let _ = tokio::time::timeout(limit, self.ended()).await;
         }
         let parts = self.parts.clone();
@@ -423,7 +423,7 @@ impl Parts {
 
     pub(super) fn leave(&self) -> Result<(), MembershipError> {
         if self.shared.state() == MembershipRuntimeState::Client {
-            // Nobody has to be told about one who only watched.
+            // An observer is known to no other node.
             self.stop.cancel();
             return Ok(());
         }
@@ -434,8 +434,8 @@ impl Parts {
     }
 }
 
-/// Says that the engine has ended, however it did. After a panic nobody else would: the port would answer for ever, from
-/// a core that nobody turns.
+/// Marks the engine as ended, however it ended. Without it, after a panic, the port would go on answering from a core
+/// that is not polled any more.
 struct Ending(Arc<Parts>);
 
 impl Drop for Ending {
@@ -600,7 +600,7 @@ async fn find_itself(parts: Arc<Parts>, seeds: Vec<Authority>) {
             if !is_out(runtime) {
                 return Ok(());
             }
-            // Nobody knows this life yet, so it may as well begin once more, with the seeds as they are now.
+            // No other node knows this life yet, so it begins once more, with the seeds as they are now.
             runtime.stop()?;
             runtime.start_member(&known, now)
         });

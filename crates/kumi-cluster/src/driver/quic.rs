@@ -1,7 +1,7 @@
 //! QUIC as nodes use it: who is trusted, the listening side, and connections that are not kept up.
 //!
-//! Unison can reconnect by itself. A link must not: who is gone is the core's to find out, and whoever wants to talk to
-//! a peer again dials again.
+//! Unison can reconnect by itself. A link must not: the core finds out which peers are gone, and the next message to
+//! a peer dials again.
 
 use super::error::DriverError;
 use crate::Authority;
@@ -59,7 +59,7 @@ impl Security {
         })
     }
 
-    /// Mutual TLS from PEM files: this node's chain and key, and the authorities that sign everybody's.
+    /// Mutual TLS from PEM files: this node's chain and key, and the authorities that sign the certificates of all nodes.
     ///
     /// A certificate says which node may show it. The host that the node advertises is among its subject alternative
     /// names as a DNS name or an IP address, and the URI `kumi://host:port` with it; `kumi://host` allows every port of
@@ -192,7 +192,7 @@ impl QuicListener {
         let (tls, options) = (security.client.clone(), client_options());
         let connecting = match security.by_name {
             true => handle.connect_at(host, address, tls, options).await,
-            // With a key nobody asks for names, and one may be no name of DNS at all.
+            // With a key names are not checked, and one may be no DNS name at all.
             false => handle.connect(&address.to_string(), tls, options).await,
         };
         Ok(QuicConnection(connecting?))

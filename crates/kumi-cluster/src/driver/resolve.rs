@@ -114,7 +114,7 @@ pub(super) async fn known_seeds(
             None => [Some(seed), None],
             Some(_) if !others => [Some(own), None],
             Some(mine) => {
-                // Nodes that listen on IPv6 are not the first after addresses of IPv4 on which nobody does.
+                // Nodes that listen on IPv6 are not the first after addresses of IPv4 on which none does.
                 let mut rivals = found.iter().filter(|it| it.is_ipv4() == mine.is_ipv4());
                 match rivals.next() == Some(mine) {
                     true => [Some(own), Some(seed)],
@@ -132,7 +132,7 @@ pub(super) async fn known_seeds(
 }
 
 /// The addresses of a name in the order in which they are tried, without this node's own and those of the members that
-/// it knows: whoever is asked by a name is sought, and a cluster that fell into parts finds together by this.
+/// it knows: a name is asked to find other nodes, and a cluster that fell into parts comes together by this.
 ///
 /// The order is random, so that a name for many seeds spreads the load, and an address that does not answer is not
 /// always in the way. Only nodes that the name leads to as well begin with the lowest, at their first attempt: that

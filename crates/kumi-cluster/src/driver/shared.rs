@@ -1,7 +1,7 @@
 //! The core behind a lock, for several owners.
 //!
 //! The lock is held for one call into the core and never while an event is handed out: events go into a queue under
-//! the lock, and whoever comes out of it first publishes them, in order, without it. A watcher may therefore call back
+//! the lock, and the first task that leaves it publishes them, in order, without it. A watcher may therefore call back
 //! into the core without fear of a deadlock.
 
 use super::counters::Counters;
@@ -47,9 +47,9 @@ pub struct MembershipRuntimeShared {
 struct Inner {
     runtime: MembershipRuntime,
     core: ClusterCore,
-    /// Events that nobody has published yet. Emptied by whoever leaves the lock, so it holds one turn's at most.
+    /// Events that are not published yet. The task that leaves the lock empties it, so it holds one turn's at most.
     pending: VecDeque<ClusterEvent>,
-    /// Whether somebody is publishing at the moment; the order is that one's business then.
+    /// Whether a task is publishing at the moment. It publishes in order what is added meanwhile.
     publishing: bool,
     /// Lives that were told to be active and not to be gone since. It changes only together with `departures`.
     lives: BTreeSet<NodeIdentity>,
@@ -97,7 +97,7 @@ impl MembershipRuntimeShared {
         }
     }
 
-    /// Calls into the core. Keep it short: everybody else waits.
+    /// Calls into the core. Keep it short: all other callers wait.
     pub fn with<R>(&self, call: impl FnOnce(&mut MembershipRuntime) -> R) -> R {
         call(&mut self.lock().runtime)
     }
@@ -218,7 +218,7 @@ impl Inner {
             } = event
                 && to.is_active()
             {
-                // A node that starts anew before anybody knew it takes another uid without a word.
+                // A node that starts anew before any member knew it takes another uid without a word.
                 self.lives.retain(|life| life.authority != *authority);
                 self.lives.insert(NodeIdentity {
                     authority: authority.clone(),

@@ -81,7 +81,7 @@ impl Transport {
                 let _ = quic.listener.set(opened);
                 match advertise {
                     Some(authority) => match authority.as_str().parse::<SocketAddr>() {
-                        // Nobody reaches anybody there, whether it was said or not.
+                        // No node can be reached at an unspecified address.
                         Ok(address) if address.ip().is_unspecified() => {
                             Err(DriverError::AdvertiseNeeded { address })
                         }
@@ -134,7 +134,7 @@ impl Transport {
     }
 
     /// Connects to a peer and prepares the connection. A name with several addresses is tried address by address, and
-    /// a first attempt to reach it may begin elsewhere than later ones. `None` means that the name leads to nobody but
+    /// a first attempt to reach it may begin elsewhere than later ones. `None` means that the name leads only to
     /// members that are known.
     pub(super) async fn dial<T, F>(
         &self,

@@ -1,7 +1,7 @@
 //! The runtime's own sense of time, and how far it trusts itself.
 //!
 //! Deadlines are kept in a time that stands still while this node did: when a deadline is found to have passed long ago,
-//! the node was stopped or its clock jumped, and all deadlines move by that lateness. Nobody is suspected for a silence
+//! the node was stopped or its clock jumped, and all deadlines move by that lateness. No member is suspected for a silence
 //! in which this node itself was deaf.
 
 use crate::time::{TimerInstant, micros};

@@ -42,7 +42,7 @@ impl MembershipRuntime {
         }
         self.timers.push = None;
         if self.own.status == NodeStatus::Joining {
-            // Nobody listens to it yet. What there is to tell waits until it is Up, which is news and wakes this timer.
+            // No member accepts its news yet. They wait until it is Up, which is news and wakes this timer.
             return;
         }
         self.push(self.config.fanout, now);
@@ -149,7 +149,7 @@ impl MembershipRuntime {
         self.authorities(&chosen)
     }
 
-    /// Now and then: compare with a random member, and knock at the door of somebody who is gone.
+    /// Now and then: compare with a random member, and knock at the door of a member that is gone.
     pub(super) fn poll_push_pull(&mut self, now: Now) {
         if self.timers.push_pull.is_none_or(|at| now.own < at) {
             return;
@@ -175,7 +175,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// When all news are told, the next comparison comes soon: it finds whoever a rumour has missed.
+    /// When all news are sent, the next comparison comes soon: it finds members that a rumour has missed.
     fn compare_after_news(&mut self, now: Now) {
         let Some(next) = self.timers.push_pull else {
             return;
@@ -186,7 +186,7 @@ impl MembershipRuntime {
         self.timers.push_pull = Some(next.min((now.own + soon).max(earliest)));
     }
 
-    /// An address at which nobody is active: every other time a seed, for that is where somebody should be, and
+    /// An address without an active member: every other time a seed, where one should be, and
     /// otherwise any of those who are gone, from the table or the address book.
     pub(super) fn lost_address(&mut self) -> Option<Authority> {
         let own = &self.own.identity.authority;
@@ -217,7 +217,7 @@ impl MembershipRuntime {
         record.is_some_and(|record| record.status.is_active())
     }
 
-    /// A peer's view of the ring differs: compare with it, but not with everybody at once.
+    /// A peer's view of the ring differs: compare with it, but not with every member at once.
     pub(super) fn compare_soon(&mut self, authority: &Authority, now: Now) {
         let member = self.state == MembershipRuntimeState::Member && self.config.gossip_enabled;
         if member && now.own.saturating_since(self.compared_at) >= COMPARE_AGAIN {
@@ -349,9 +349,9 @@ impl MembershipRuntime {
         self.send(peer, message, Delivery::Reliable);
     }
 
-    /// A client asks somebody for what is new since its bookmark there.
+    /// A client asks a member for what is new since its bookmark there.
     pub(super) fn observe(&mut self, now: Now) {
-        /// Every so many times somebody is asked who is not in sight, or a client that was shown a part of the cluster
+        /// Every so many times a member is asked who is not in sight, or a client that was shown a part of the cluster
         /// would never see the rest.
         const LOOK_AROUND: usize = 4;
         let peer = match self.random_peers(1, None).pop() {
@@ -448,9 +448,9 @@ impl MembershipRuntime {
         }
     }
 
-    /// Whoever is not in sight of the peer that a client asked is not in its own sight either. That is not the end of a
+    /// A member that the asked peer does not see is not seen by the client either. That is not the end of a
     /// life, so no tombstone is left: they may be seen again, and what others would leave out as known is asked for
-    /// again. Nobody is told that they went from one status to another; they have left the topology.
+    /// again. There is no status event for it; the members have left the topology.
     fn lose_sight(&mut self, slots: &[Slot], now: Now) {
         if slots.is_empty() {
             return;

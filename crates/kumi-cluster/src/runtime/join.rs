@@ -1,4 +1,4 @@
-//! This node's own way through the cluster: arriving, answering suspicion, leaving, and coming back as somebody new.
+//! This node's own way through the cluster: arriving, answering suspicion, leaving, and coming back under a new uid.
 
 use super::clock::Now;
 use super::gossip::fitting;
@@ -26,7 +26,8 @@ const ROUNDS_BEFORE_ALONE: u32 = 3;
 const FIRST_SEED_ROUNDS: u32 = 1;
 /// The wait between two rounds grows up to so many times the configured one.
 const MAX_BACKOFF: u32 = 8;
-/// Whoever is kept out asks again after this. It is told when the order is lifted or changed, but that may get lost.
+/// A quarantined node retries its join after this interval. It is notified when the order is lifted or changed, but that
+/// message may get lost.
 const QUARANTINED_RETRY: Duration = Duration::from_secs(5);
 
 /// A node on its way in.
@@ -133,7 +134,7 @@ impl MembershipRuntime {
         MemberRecord {
             authority: own.identity.authority.clone(),
             uid: own.identity.uid,
-            // Whoever goes on with a uid that others know in a higher incarnation has not gone back to Joining in theirs.
+            // A node that continues a uid which others know in a higher incarnation does not go back to Joining there.
             incarnation: match own.status {
                 NodeStatus::Joining => 1,
                 _ => own.incarnation,
@@ -177,7 +178,7 @@ impl MembershipRuntime {
             return;
         }
         if !self.config.gossip_enabled {
-            // Nobody is asked: who belongs to a static cluster was said by the caller.
+            // No peer is asked: the caller has named the members of a static cluster.
             self.become_up(now);
             return;
         }
@@ -188,7 +189,7 @@ impl MembershipRuntime {
         let patience = match position {
             Some(0) => FIRST_SEED_ROUNDS,
             Some(_) => ROUNDS_BEFORE_ALONE,
-            // The first of its cluster knows nobody but those it met; when they are gone, it begins once more.
+            // The first of its cluster knows only the members it met; when they are gone, it begins once more.
             None if self.other_seeds().next().is_none() => ROUNDS_BEFORE_ALONE,
             // Whom others ask is a seed, too. Nodes that name each other, and not themselves, would wait for ever; of
             // those the lowest begins, so that the others find one cluster and not several.
@@ -215,7 +216,7 @@ impl MembershipRuntime {
                 break;
             }
         }
-        // Somebody who was a member before also knows others than the seeds.
+        // A node that was a member before also knows others than the seeds.
         for peer in self.random_peers(1, None) {
             self.send(
                 &peer,
@@ -225,7 +226,7 @@ impl MembershipRuntime {
                 Delivery::Reliable,
             );
         }
-        // Nobody it knows of is active, or nobody answers: it knocks where somebody was.
+        // No member that it knows is active, or none answers: it tries an address where a member was.
         let alone = joining.rounds > 0 || self.other_seeds().next().is_none();
         if let Some(lost) = self.lost_address().filter(|_| alone) {
             let record = self.own_record();
@@ -372,7 +373,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Somebody says something about this very authority; whether it changed anything.
+    /// A member says something about this very authority; whether it changed anything.
     pub(super) fn hear_about_self(&mut self, record: &MemberRecord, now: Now) -> bool {
         let own = &mut self.own;
         if record.uid > own.identity.uid {
@@ -404,7 +405,7 @@ impl MembershipRuntime {
                 self.downed(DownReason::Dead, now);
                 return true;
             }
-            // Somebody who may says that this node is to leave.
+            // A provider of another member sends this node away.
             NodeStatus::Leaving => {
                 own.incarnation = own.incarnation.max(record.incarnation);
                 self.begin_leave(now);
@@ -431,7 +432,7 @@ impl MembershipRuntime {
     /// Gives this node's metadata a stamp above one that was used; whether this life had one left.
     pub(super) fn stamp_metadata(&mut self, used: u64, now: Now) -> bool {
         let Some(next) = used.checked_add(1) else {
-            // Somebody made the number up; but another life starts counting anew.
+            // A member made the number up; but another life starts counting anew.
             self.downed(DownReason::Dead, now);
             return false;
         };
@@ -439,7 +440,7 @@ impl MembershipRuntime {
         true
     }
 
-    /// Speaks up: this node is alive, in an incarnation above the one that is talked about.
+    /// Refutes a suspicion: this node is alive, in an incarnation above the suspected one.
     pub(super) fn refute(&mut self, incarnation: u64, now: Now) -> bool {
         let member = self.state == MembershipRuntimeState::Member;
         let present = matches!(self.own.status, NodeStatus::Up | NodeStatus::Joining);
@@ -447,7 +448,7 @@ impl MembershipRuntime {
             return false;
         }
         let Some(next) = incarnation.checked_add(1) else {
-            // Somebody made the number up; no incarnation is left, but there are other uids.
+            // A member made the number up; no incarnation is left, but there are other uids.
             self.downed(DownReason::Dead, now);
             return true;
         };
@@ -484,7 +485,7 @@ impl MembershipRuntime {
         self.downed(DownReason::Quarantined, now);
     }
 
-    /// The others have given this life up. Its table is as good as it was, so a node that hears others goes on with it.
+    /// The others have given this life up. Its table is as good as it was, so a node that receives messages of others goes on with it.
     fn downed(&mut self, reason: DownReason, now: Now) {
         self.downed_below(reason, None, now);
     }
@@ -499,7 +500,7 @@ impl MembershipRuntime {
         self.watches.clear();
         self.detector = PhiFailureDetector::new(self.config.phi());
         self.publish_self(now);
-        // In a static cluster nobody has to be asked.
+        // In a static cluster no peer has to be asked.
         let in_touch =
             !self.config.gossip_enabled || !self.hears_nobody(now) && self.table.active_len() > 1;
         let was_joining = self.joining.is_some();
@@ -508,7 +509,7 @@ impl MembershipRuntime {
             self.become_up(now);
             return;
         }
-        // Whoever was a member is not the later start: a later life that it meets has taken its place.
+        // A node that was a member is not the later start: a later life has taken its place.
         let raised = self.joining.is_none_or(|joining| joining.raised);
         self.joining = Some(Joining {
             raised,
@@ -517,8 +518,8 @@ impl MembershipRuntime {
         self.timers.join = Some(now.own);
     }
 
-    /// A node that heard nobody for half the life of a tombstone may have been forgotten, and may hold others to be
-    /// alive whose tombstones are gone. It starts afresh, as somebody new, and knocks at the doors it knew.
+    /// A node that received nothing for half the life of a tombstone may have been forgotten, and may hold others to be
+    /// alive whose tombstones are gone. It starts afresh, under a new uid, and knocks at the doors it knew.
     pub(super) fn renew_if_isolated(&mut self, now: Now) {
         let applies = self.state == MembershipRuntimeState::Member
             && self.config.gossip_enabled
@@ -531,7 +532,7 @@ impl MembershipRuntime {
         }
         self.heard_at = now;
         self.metrics.isolations += 1;
-        // What waits to be sent was said by somebody who is no longer there.
+        // What waits to be sent was said by a member that is no longer there.
         self.pending.gossip_outbound.clear();
         if !self.begin_next_life(DownReason::Isolated, None, now) {
             return;
@@ -545,7 +546,7 @@ impl MembershipRuntime {
     /// whether there is a next one.
     fn begin_next_life(&mut self, reason: DownReason, floor: Option<NodeUid>, now: Now) -> bool {
         let identity = self.own.identity.clone();
-        // A claim that nobody has proved stops no node, whatever its configuration.
+        // A claim without proof stops no node, whatever its configuration.
         let goes_on = self.config.rejoin_when_downed || reason == DownReason::Claimed;
         if goes_on {
             self.own.identity.uid = self.next_uid(floor, now);
@@ -605,7 +606,7 @@ impl MembershipRuntime {
         [own, above].into_iter().flatten().fold(clock, NodeUid::max)
     }
 
-    /// Leaves the cluster: Leaving is told at once, Removed after the grace, and then this node is stopped.
+    /// Leaves the cluster: sends Leaving at once and Removed after the grace, and then stops.
     pub fn leave(&mut self, now: TimerInstant) -> Result<(), MembershipError> {
         self.require_member()?;
         let now = self.advance(now);
@@ -630,7 +631,7 @@ impl MembershipRuntime {
         }
         self.own.status = NodeStatus::Removed;
         self.publish_self(now);
-        // Nobody will remind the others later, so a few more are told than by an ordinary push.
+        // This node does not repeat it later, so it goes to a few more peers than an ordinary push.
         self.push(self.config.fanout * 3, now);
         self.fall_silent();
     }

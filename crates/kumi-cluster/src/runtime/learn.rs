@@ -94,7 +94,7 @@ impl MembershipRuntime {
                     authority: record.authority.clone(),
                     uid,
                 };
-                // Nobody was told of a life that was over before it was known here, so nobody is told of its end.
+                // A life that was over before it was known here had no event, so its end has none.
                 if !untold {
                     self.ended_life(&old, from, now);
                 }
@@ -108,7 +108,7 @@ impl MembershipRuntime {
         true
     }
 
-    /// What an active member says about itself is part of what is told about the cluster.
+    /// The metadata of an active member is part of the topology.
     fn metadata_changed(&mut self, slot: Slot, stamp_before: u64, now: Now) {
         let record = self.table.entry(slot).map(|entry| &entry.record);
         if record.is_some_and(|record| {
@@ -147,7 +147,7 @@ impl MembershipRuntime {
             return;
         }
         if entry.untold {
-            // It was over before it was known here; that it went on from Dead to Removed is nobody's news.
+            // It was over before it was known here; its step from Dead to Removed is no event.
             self.schedule(slot, to, now);
             return;
         }
@@ -194,7 +194,7 @@ impl MembershipRuntime {
     fn died(&mut self, identity: NodeIdentity, now: Now) {
         let NodeIdentity { authority, uid } = &identity;
         let ttl = self.config.quarantine_ttl;
-        // Where an operator's order is the reason, it is told already, and the monitors had no part in it.
+        // Where an operator's order is the reason, its event is out already, and the monitors had no part in it.
         let ordered = self.quarantine.ordered(authority, now.raw).is_some();
         let reason = QuarantineReason::Unreachable;
         if !ordered
@@ -312,7 +312,7 @@ impl MembershipRuntime {
     /// Ends the current life of an authority.
     fn put_down(&mut self, authority: &Authority, now: Now) {
         if *authority == self.own.identity.authority {
-            // Whoever is on its way in has no life that could end by it: it waits.
+            // A node that is joining has no life that could end by it: it waits.
             let member = self.state == MembershipRuntimeState::Member;
             if member && self.own.status != NodeStatus::Joining {
                 self.quarantined(now);
@@ -374,7 +374,7 @@ impl MembershipRuntime {
                 self.apply(&record, now);
             }
             NodeStatus::Dead => self.remove_dead(slot, now),
-            // Nobody but this node remembers which lives of it are over.
+            // Only this node remembers which lives of it are over.
             NodeStatus::Removed if self.named.contains(&record.authority) => {
                 self.schedule(slot, NodeStatus::Removed, now);
             }
@@ -383,7 +383,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Somebody announced itself and never arrived. A node that is cut off itself does not judge, and neither does one
+    /// A member announced itself and never arrived. A node that is cut off itself does not judge, and neither does one
     /// that heard the joiner lately.
     fn join_timed_out(&mut self, slot: Slot, now: Now) {
         let Some(entry) = self.table.entry(slot) else {
@@ -442,7 +442,7 @@ impl MembershipRuntime {
             && self.table.slot_of(authority).is_none()
     }
 
-    /// Somebody holds a life to be active whose tombstone is gone here, as after a partition that was longer than it is
+    /// A member holds a life to be active whose tombstone is gone here, as after a partition that was longer than it is
     /// kept. The tombstone comes back, and is passed on, until they have heard.
     pub(super) fn recall(&mut self, identity: NodeIdentity, now: Now) {
         let authority = identity.authority.clone();

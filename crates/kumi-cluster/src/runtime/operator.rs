@@ -19,7 +19,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Nobody repeats what a node says last, so it says it to so many times as many peers as other news.
+/// The last message of a node is not repeated, so it goes to so many times as many peers as other news.
 const FAREWELL_FANOUTS: usize = 3;
 
 impl MembershipRuntime {
@@ -103,7 +103,7 @@ impl MembershipRuntime {
         Ok(())
     }
 
-    /// Sends a member away, and hands out what has gathered; it is told, and leaves. For this node itself it is
+    /// Sends a member away, and hands out what has gathered; the member receives it, and leaves. For this node itself it is
     /// [`Self::leave`].
     pub fn handle_leave(
         &mut self,
@@ -140,7 +140,7 @@ impl MembershipRuntime {
         Ok(self.gathered())
     }
 
-    /// A provider saw a sign of life of a member; what has gathered is handed out. It counts for whoever watches that
+    /// A provider saw a sign of life of a member; what has gathered is handed out. It counts for the monitors of that
     /// member, and as a proof that this node is not cut off.
     pub fn handle_heartbeat(
         &mut self,
@@ -182,7 +182,7 @@ impl MembershipRuntime {
         Ok(self.gathered())
     }
 
-    /// Somebody vouches that this authority spoke, in whichever life it is known.
+    /// A provider reports a sign of life of this authority, in whichever life it is known.
     fn seen_alive(&mut self, authority: &Authority, sign: Sign, now: Now) {
         if *authority == self.own.identity.authority {
             return;
@@ -262,7 +262,7 @@ impl MembershipRuntime {
             });
         }
         if *authority != self.own.identity.authority {
-            // Whoever is kept out is nobody's peer, so no rumour would reach it.
+            // A quarantined node is no peer of others, so no rumour would reach it.
             let order = self.quarantine.rumor(authority, now.raw);
             self.tell_orders(authority, order.into_iter().collect());
         }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 #[must_use = "nothing in it is handed out again"]
 #[non_exhaustive]
 pub struct MembershipRuntimeOutcome {
-    /// Quarantines imposed, released, or met by somebody who wanted to join.
+    /// Quarantines imposed, released, or met by a member that wanted to join.
     pub quarantine_events: Vec<ClusterEvent>,
     /// Changes of members and of this node itself.
     pub member_events: Vec<ClusterEvent>,
@@ -62,7 +62,7 @@ pub struct MembershipMetrics {
     pub received: u64,
     /// Messages refused.
     pub refused: u64,
-    /// Times this node began to accuse somebody.
+    /// Times this node began to accuse a member.
     pub accusations: u64,
     /// Times it took that back because it heard the accused.
     pub withdrawals: u64,
@@ -78,7 +78,7 @@ pub struct MembershipMetrics {
     pub gaps: u64,
     /// Windows of the topology that closed without a difference.
     pub cancelled_windows: u64,
-    /// Times it took a new uid because it had heard nobody for too long.
+    /// Times it took a new uid because it had received nothing for too long.
     pub isolations: u64,
     /// Times it took a new uid because it was given up.
     pub rebirths: u64,

@@ -1,6 +1,6 @@
 //! What arrives, message by message.
 //!
-//! Who speaks is looked at before what is said: a life that is over is told so, an earlier life is told about the later
+//! The sender is looked at before the message: a life that is over gets a verdict, an earlier life gets the record of the later
 //! one, and a stranger is asked to compare tables.
 
 use super::clock::Now;
@@ -22,10 +22,10 @@ const MAX_CONFLICTS: usize = 64;
 const CONFLICT_TIMES: u32 = 3;
 /// After so many heartbeat intervals without another word of the earlier life, it was only a late one.
 const CONFLICT_PAUSE_BEATS: u32 = 20;
-/// Every so many heartbeats a monitor that is none says so.
+/// A node that is not the sender's monitor answers one in so many heartbeats.
 const NOT_MY_MONITOR_EVERY: u64 = 4;
 
-/// What is known about whoever speaks.
+/// What is known about the sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
     /// A member in this very life.
@@ -154,7 +154,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Somebody acts on an order. Whoever knows that there is a later one says so, or it would act on it for ever.
+    /// A peer acts on an order. If a later one is known here, the peer gets that one.
     fn hear_order(&mut self, peer: &Authority, rumor: &QuarantineRumor, now: Now) {
         if self.quarantine.version_of(&rumor.authority) > rumor.version {
             let later = self.quarantine.rumor(&rumor.authority, now.raw);
@@ -179,7 +179,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Tells whoever speaks what is known about it.
+    /// Sends to a sender what is known about it.
     fn tell_verdict(&mut self, slot: Slot, sender: &NodeIdentity, now: Now) {
         let watching = self.state == MembershipRuntimeState::Client;
         let Some(entry) = self.table.entry(slot).filter(|_| !watching) else {
@@ -268,7 +268,7 @@ impl MembershipRuntime {
         } else if self.config.gossip_enabled && !self.watches_next(slot) {
             self.not_my_monitor(sender, sequence);
         }
-        // The subject lifts a suspicion, nobody else: but it has to know of it.
+        // Only the subject lifts a suspicion, so it has to know of it.
         let suspected = self
             .table
             .entry(slot)

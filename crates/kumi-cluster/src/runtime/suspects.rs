@@ -1,12 +1,12 @@
 //! Suspects that stay suspects: who has been accused for long and does not answer is no monitor to reckon with.
 //!
-//! When most of a cluster dies at once, the dead are monitors of the dead: nobody accuses those whose monitors are all
+//! When most of a cluster dies at once, the dead are monitors of the dead: no member accuses those whose monitors are all
 //! gone, no quorum stands for those with a few left, and the heartbeats of the living go to the dead. So a suspicion
 //! that has stood for `suspect_timeout` at one incarnation takes its subject out of the choice of monitors, though not
 //! out of those who are watched: the living become the monitors of further dead, round by round, and of each other.
 //!
-//! The doubt is whose fault the silence is. A node that does not hear refutations would hold everybody to be a suspect,
-//! and convict alone once it reckons with nobody else. Therefore time alone does not do: after it, a comparison with a
+//! The doubt is whose fault the silence is. A node that does not hear refutations would hold every member to be a suspect,
+//! and convict alone once it counts no other monitor. Therefore time alone does not do: after it, a comparison with a
 //! member that is Up has to come to its end. It would have brought the refutation.
 
 use super::clock::Now;
@@ -19,7 +19,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// How often a node compares at most while it waits for an end of suspicions, or hears nobody.
+/// How often a node compares at most while it waits for an end of suspicions, or receives nothing.
 const COMPARE_IN_TROUBLE: Duration = Duration::from_secs(2);
 /// With how many it compares then, of those it heard lately and of all.
 const COMPARED_IN_TROUBLE: usize = 2;
@@ -49,7 +49,7 @@ impl Suspects {
 }
 
 impl MembershipRuntime {
-    /// Somebody became a suspect just now.
+    /// A member became a suspect just now.
     pub(super) fn note_suspect(&mut self, slot: Slot, now: Now) {
         let Some(record) = self.table.entry(slot).map(|entry| &entry.record) else {
             return;

@@ -1,11 +1,11 @@
 //! Watching others: from silence to suspicion to a verdict.
 //!
 //! A subject whose silence is suspicious is asked directly, then through three others, and only then accused. An accuser
-//! that hears the subject again takes its accusation back and tells the subject, which refutes the suspicion itself.
+//! that receives from the subject again takes its accusation back and tells the subject, which refutes the suspicion itself.
 //!
 //! A verdict takes a quorum of standing accusers for the whole of `suspect_timeout`, and is spoken only by one of them
-//! that still hears nothing. Monitors that are suspects themselves are left out of the count, but only if two accusers
-//! stand against them: otherwise a node that is deaf, and therefore suspects everybody it watches, could discount all
+//! that still receives nothing. Monitors that are suspects themselves are left out of the count, but only if two accusers
+//! stand against them: otherwise a node that is deaf, and therefore suspects every member it watches, could discount all
 //! other monitors and convict alone.
 
 use super::clock::Now;
@@ -30,7 +30,7 @@ const INDIRECT_PROBES: usize = 3;
 const MAX_RELAYS: usize = 256;
 /// How many standing accusers it takes to leave a suspect out of the monitors that count.
 const ACCUSERS_TO_DISCOUNT: usize = 2;
-/// After so many heartbeat intervals without a word from anybody, a node doubts itself rather than the others.
+/// After so many heartbeat intervals without a word from any member, a node doubts itself rather than the others.
 const DEAF_AFTER_BEATS: u32 = 4;
 
 /// How far the inquiry into one subject has come.
@@ -72,7 +72,7 @@ struct Watch {
     quorum_since: Option<TimerInstant>,
 }
 
-/// A probe made for somebody else.
+/// A probe made for another member.
 #[derive(Clone, Debug)]
 struct Relay {
     origin: Authority,
@@ -80,7 +80,7 @@ struct Relay {
     until: TimerInstant,
 }
 
-/// Everybody this node watches.
+/// Every member this node watches.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     of: BTreeMap<Slot, Watch>,
@@ -108,7 +108,7 @@ impl Watches {
         self.relays.len()
     }
 
-    /// The life in this slot is another one, or gone; whoever is to be watched is found again from the ring.
+    /// The life in this slot is another one, or gone; the members to watch are found again from the ring.
     pub(super) fn forget(&mut self, slot: Slot) {
         if self.of.remove(&slot).is_some() {
             self.epoch = None;
@@ -143,7 +143,7 @@ impl MembershipRuntime {
         self.table.ring().after(entry.place, slot, self.watchers())
     }
 
-    /// By how many each is watched. Without gossip nobody tells about the others' suspicions: everybody watches all.
+    /// By how many each is watched. Without gossip suspicions of others are not known: every member watches all.
     fn watchers(&self) -> usize {
         if self.config.gossip_enabled {
             self.config.monitors
@@ -152,7 +152,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Nothing came from anybody for a while, so this node is the one that is cut off.
+    /// Nothing came from any member for a while, so this node is the one that is cut off.
     pub(super) fn hears_nobody(&self, now: Now) -> bool {
         let deaf_after = self.config.heartbeat_interval * DEAF_AFTER_BEATS;
         now.own.saturating_since(self.heard_at.own) > deaf_after
@@ -393,7 +393,7 @@ impl MembershipRuntime {
                 .is_multiple_of(2);
             let answered = record.status == NodeStatus::Suspect && unspoken;
             if record.status == NodeStatus::Up || answered {
-                // It has refuted what we said, and still we hear nothing: the inquiry starts over. That somebody else
+                // It has refuted what we said, and still we hear nothing: the inquiry starts over. That another member
                 // has accused it since in its new incarnation is their word, not ours.
                 self.rest(slot, now);
                 continue;
@@ -425,7 +425,7 @@ impl MembershipRuntime {
             return false;
         }
         if !self.config.gossip_enabled {
-            // Nobody tells about anybody else: this node's own ears have to do.
+            // Members do not report others: what this node receives itself decides.
             return true;
         }
         let monitors = self.monitor_slots(slot);
@@ -454,7 +454,7 @@ impl MembershipRuntime {
         let verdict = ended(&entry.record, NodeStatus::Dead);
         self.metrics.convictions += 1;
         self.apply(&verdict, now);
-        // It may hear us though we do not hear it; then it can come back as somebody new.
+        // It may hear us though we do not hear it; then it can come back under a new uid.
         let authority = verdict.authority.clone();
         self.send(
             &authority,
@@ -530,7 +530,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// An answer to a probe, direct or through somebody.
+    /// An answer to a probe, direct or through a member.
     ///
     /// The incarnation is the answerer's own word: what is known here may be about an earlier life.
     pub(super) fn probe_answered(
@@ -559,7 +559,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Probes somebody for somebody else.
+    /// Probes a member on behalf of another.
     pub(super) fn relay_probe(
         &mut self,
         origin: &Authority,

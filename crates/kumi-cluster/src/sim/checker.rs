@@ -152,7 +152,7 @@ impl Checker {
         let ordered = blocked.iter().filter(|entry| entry.uid.is_none());
         let ordered: Vec<Authority> = ordered.map(|entry| entry.authority.clone()).collect();
         self.orders(at_us, place, &ordered);
-        // A node that is kept out goes on holding itself to be on its way in; what counts is that nobody else does.
+        // A node that is kept out goes on holding itself to be on its way in; what counts is that no other node does.
         blocked.retain(|entry| entry.authority != runtime.identity().authority);
         if !blocked.is_empty() {
             self.quarantined(at_us, place, &blocked, &runtime.snapshot().members);
@@ -176,13 +176,13 @@ impl Checker {
     }
 
     fn note_own(&mut self, subject: usize, runtime: &MembershipRuntime) {
-        // Who only watches is no subject of anybody.
+        // An observer is no subject.
         if runtime.state() != MembershipRuntimeState::Member || self.contested[subject] {
             return;
         }
         let uid = runtime.identity().uid;
         if self.truth.running(subject) != Some(uid) {
-            // A joiner whose clock runs behind goes above the uid it is told, without further ado.
+            // A joiner whose clock runs behind goes above the uid it receives.
             self.truth.began(subject, uid);
         }
         self.truth.reached(subject, uid, runtime.incarnation());
@@ -191,7 +191,7 @@ impl Checker {
     fn known(&mut self, at_us: u64, place: usize, authority: &Authority) -> Option<usize> {
         let subject = subject_of(authority).filter(|&subject| subject < self.subjects);
         if subject.is_none() {
-            let detail = format!("nobody is called {authority}");
+            let detail = format!("no node has the name {authority}");
             self.broken(at_us, place, Promise::EventsTellEverything, detail);
         }
         subject
@@ -385,7 +385,7 @@ impl Checker {
             return;
         };
         let quiet = at_us.saturating_sub(view.changed_us) > window_us + slack_us;
-        // Nobody is told of an empty cluster before there was another one: an observer begins with it.
+        // There is no event for an empty cluster before another one: an observer begins with it.
         let empty = crate::topology::members_hash(&[]);
         let told = view.topology.map_or(empty, |(_, hash)| hash);
         if quiet && told != hash {
@@ -585,7 +585,7 @@ impl Checker {
         }
     }
 
-    /// An observer that is shown a cluster without somebody forgets that it was there, without an event about it. When it
+    /// An observer that is shown a cluster without a member forgets that it was there, without an event about it. When it
     /// sees it again, it starts from nothing.
     fn lost_sight(&mut self, at_us: u64, place: usize, runtime: &MembershipRuntime) {
         let Some(view) = self.views[place].as_mut() else {

@@ -32,7 +32,7 @@ coverage! {
     refused_messages,
     /// Sweeps over all nodes.
     sweeps,
-    /// Somebody became known.
+    /// A member became known.
     joins,
     /// A member became Suspect.
     suspicions,
@@ -56,7 +56,7 @@ coverage! {
     isolations,
     /// A node found out that an operator had quarantined it.
     quarantined_self,
-    /// Somebody was quarantined, or was refused because it is.
+    /// A member was quarantined, or was refused because it is.
     quarantines,
     /// A quarantine ended.
     releases,
@@ -74,7 +74,7 @@ coverage! {
     convictions,
     /// Accusations that were taken back.
     withdrawals,
-    /// A node heard somebody it had accused, and told it.
+    /// A node heard a member it had accused, and told it.
     reachable,
     /// Steps that were not allowed were recorded and survived.
     refused_steps,
@@ -82,7 +82,7 @@ coverage! {
     topologies,
     /// Topology windows that closed without a difference.
     cancelled_windows,
-    /// An observer lost sight of somebody.
+    /// An observer lost sight of a member.
     lost_sights,
     /// Deaths that were checked against the truth.
     judged_deaths,

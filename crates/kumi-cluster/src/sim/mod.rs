@@ -1,7 +1,7 @@
 //! A deterministic simulator: many nodes, one network that misbehaves on order, virtual time.
 //!
 //! It is for tests and measurements, behind the feature `simulation`, and needs `std`. Every message is encoded by its
-//! sender and decoded by its receiver, and a run is a function of its seed. It refuses to know anything about how the
+//! sender and decoded by its receiver, and a run is a function of its seed. It knows nothing about how the
 //! core works: it calls what a driver calls.
 
 mod checker;

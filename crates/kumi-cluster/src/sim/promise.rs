@@ -40,7 +40,7 @@ pub enum Promise {
     EventsTellEverything,
     /// A running node with working links is never Dead.
     NoFalseDeath,
-    /// Whoever is quarantined is not active.
+    /// A quarantined authority is not active.
     QuarantinedStayOut,
     /// One topology event per window.
     OneTopologyPerWindow,

@@ -1,7 +1,7 @@
 //! Virtual time: a heap of what happens next.
 //!
 //! Two things of one instant happen in the order in which they were put in, so that a run depends on nothing but its
-//! seed. Nothing is ever taken out again: whoever no longer wants an event ignores it when it comes.
+//! seed. Nothing is ever taken out again: an event that is no longer wanted is ignored when it comes.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

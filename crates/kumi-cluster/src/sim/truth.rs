@@ -1,7 +1,7 @@
 //! What really is the case, which no node knows: who runs, and who had a bad time lately.
 //!
 //! It decides when a death sentence was deserved. A life that ran, was not stopped for long, and whose links worked for
-//! a while may not be given up by anybody, as long as only few others had a bad time: a quorum of monitors that are
+//! a while may not be given up by any member, as long as only few others had a bad time: a quorum of monitors that are
 //! deaf themselves is beyond what can be promised.
 
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ pub struct Truth {
     subjects: Vec<Subject>,
     /// How long a disturbance excuses a death after it has ended.
     memory_us: u64,
-    /// How many others may be disturbed while everybody else is still safe.
+    /// How many others may be disturbed while all others are still safe.
     tolerance: usize,
-    /// Until when nothing is promised to anybody; `u64::MAX` while it lasts.
+    /// Until when nothing is promised to any member; `u64::MAX` while it lasts.
     upheaval_until_us: u64,
     /// Lives that were given up for a reason. Others may learn of it whenever they like.
     condemned: BTreeSet<(usize, NodeUid)>,
@@ -69,7 +69,7 @@ impl Truth {
         *known = (*known).max((uid, incarnation));
     }
 
-    /// Whether somebody else may believe in this incarnation of that life: only the subject raises it.
+    /// Whether another member may believe in this incarnation of that life: only the subject raises it.
     pub fn has_reached(&self, subject: usize, uid: NodeUid, incarnation: u64) -> bool {
         let Some(known) = self.subjects.get(subject) else {
             return false;
@@ -93,7 +93,7 @@ impl Truth {
         }
     }
 
-    /// Something begins that affects everybody, as a partition does.
+    /// Something begins that affects every member, as a partition does.
     pub fn upheaval(&mut self) {
         self.upheaval_until_us = u64::MAX;
     }
@@ -103,7 +103,7 @@ impl Truth {
         self.upheaval_until_us = at_us;
     }
 
-    /// Whether anybody may give this life up now. A yes is remembered.
+    /// Whether any member may give this life up now. A yes is remembered.
     pub fn deserves_death(&mut self, subject: usize, uid: NodeUid, at_us: u64) -> bool {
         let deserved = self.running(subject) != Some(uid)
             || self.condemned.contains(&(subject, uid))
@@ -130,7 +130,7 @@ impl Truth {
     }
 }
 
-/// How many bad monitors everybody survives: half of a quorum, and one in any case.
+/// How many bad monitors every member survives: half of a quorum, and one in any case.
 fn tolerance(monitors: usize) -> usize {
     let quorum = match monitors {
         9.. => (monitors * 7).div_ceil(9),
@@ -213,7 +213,7 @@ mod tests {
         );
         assert!(
             !truth.has_reached(3, NodeUid::from_raw(8), 1),
-            "nobody started that one"
+            "that one was not started"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! How somebody outside looks on: called at every step with what it changed, never able to change anything.
+//! A view from outside: called at every step with what it changed, never able to change anything.
 
 use crate::{EnvelopeError, MembershipRuntime, MembershipRuntimeOutcome, TimerInstant};
 

@@ -110,7 +110,7 @@ impl<W: Watch> World<W> {
         world
     }
 
-    /// Another machine under the authority of the first one: somebody has copied its configuration.
+    /// Another machine under the authority of the first one: its configuration was copied.
     pub fn add_twin(&mut self, host: usize) -> usize {
         let (authority, subject) = (self.hosts[host].authority.clone(), self.hosts[host].subject);
         self.add_host(authority, subject)
@@ -147,12 +147,12 @@ impl<W: Watch> World<W> {
         &mut self.network
     }
 
-    /// Whoever watches.
+    /// The watch.
     pub fn watch(&mut self) -> &mut W {
         &mut self.watch
     }
 
-    /// The machines and whoever watches them, for a sweep.
+    /// The machines and the watch, for a sweep.
     pub fn sweep(&mut self) -> (&[Host], &mut W) {
         (&self.hosts, &mut self.watch)
     }

@@ -37,7 +37,7 @@ impl Checker<'_> {
     ) {
         let (base, inherited) = protocol.resolve(ty);
         self.pattern(constraints, at);
-        // What a type that nobody declared allows is anybody's guess, and its name is reported already.
+        // What an undeclared type allows is not known, and its name is reported already.
         if let Type::Named(name) = base
             && protocol.message(name).is_none()
             && protocol.enumeration(name).is_none()

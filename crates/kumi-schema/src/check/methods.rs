@@ -43,7 +43,7 @@ impl Checker<'_> {
                     seen.insert(name, Some(at));
                     continue;
                 };
-                // Both languages may stumble over the same name; it is told once.
+                // Both languages may have the same problem with a name; it is reported once.
                 if !reported.insert((at.0.start, at.0.end)) {
                     continue;
                 }

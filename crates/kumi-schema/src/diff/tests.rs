@@ -256,7 +256,7 @@ fn changes_of_enums() {
     );
 }
 
-/// It changes the hash, so it is told, but whatever travels as JSON stays the same.
+/// It changes the hash, so it is reported, but whatever travels as JSON stays the same.
 #[test]
 fn a_new_name_for_the_same_message_is_safe() {
     let renamed = compare(&BASE.replace("User", "Person"));
@@ -278,7 +278,7 @@ fn a_new_name_for_the_same_message_is_safe() {
     );
 }
 
-/// Two schemas without a change between them have the same hash: nothing is off that nobody was told of.
+/// Two schemas without a change between them have the same hash: every difference is reported.
 #[test]
 fn whatever_changes_a_hash_is_told() {
     let old = Schema::parse("old.kdl", BASE).unwrap();

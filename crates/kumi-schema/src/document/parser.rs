@@ -34,7 +34,7 @@ struct Parser<'a, 't> {
     cursor: Cursor<'t>,
     sources: &'a Sources,
     errors: &'a mut Diagnostics,
-    /// Set when reading on makes no sense: the nesting is absurd, or there are more errors than anybody reads.
+    /// Set when reading on makes no sense: the nesting is absurd, or there are too many errors.
     stopped: bool,
 }
 
@@ -373,7 +373,7 @@ impl<'t> Parser<'_, 't> {
         }
         let first = self.scalar()?;
         let after_first = self.cursor.at;
-        // What stands between is read again by whoever comes next, unless this is a property.
+        // What stands between is read again by the next step, unless this is a property.
         let errors = self.errors.len();
         let mut between = Vec::new();
         self.node_space(&mut between);

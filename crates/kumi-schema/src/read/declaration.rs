@@ -80,7 +80,7 @@ impl Reader {
                     let text = self.text_node(child);
                     self.set_once(child, &mut protocol.description, text);
                 }
-                // Read elsewhere, or, in an imported protocol, nobody's business.
+                // Read elsewhere, or, in an imported protocol, not used.
                 "namespace" | "description" | "import" | "channel" | "service" => {}
                 _ => self.unknown_node(child, "a protocol", IN_PROTOCOL),
             }

@@ -40,7 +40,7 @@ const OF_FIELD: &[&str] = &[
 ];
 
 impl Reader {
-    /// The fields of a node's block, which may also hold a description, and nodes that somebody else reads.
+    /// The fields of a node's block, which may also hold a description, and nodes that are read elsewhere.
     pub(super) fn fields(
         &mut self,
         node: &Node,

@@ -77,7 +77,7 @@ impl Reader {
         self.error_with(span, message, |diagnostic| diagnostic.help(help));
     }
 
-    /// Notes an error; `more` adds to it, and is not called when nobody would see it.
+    /// Notes an error; `more` adds to it, and is not called when the error is not kept.
     fn error_with(
         &mut self,
         span: Span,

@@ -1,5 +1,5 @@
-//! What a channel is called and how it is opened, and the handles of both sides: `{Channel}Client` for whoever opened
-//! it, `{Channel}Peer` for whoever answers.
+//! What a channel is called and how it is opened, and the handles of both sides: `{Channel}Client` for the side that
+//! opened it, `{Channel}Peer` for the side that answers.
 
 use super::{Code, bytes, text};
 use crate::hash::channel_hash;
@@ -107,7 +107,7 @@ impl Code<'_> {
         ));
         self.line(format_args!("{FOREIGN_NAMES}"));
         self.line(format_args!("impl {name} {{"));
-        self.doc(&["A handle on an open channel, which speaks JSON."]);
+        self.doc(&["A handle on an open channel, whose messages are JSON."]);
         self.line(format_args!(
             "pub fn from_channel(channel: {rt}::UnisonChannel) -> Self {{ \
              Self {{ channel: {rt}::TypedChannel::new(channel) }} }}"
@@ -198,8 +198,8 @@ impl Code<'_> {
         let plain = format!("Every `{}`, from now on.", event.name);
         self.doc(&[
             event.description.as_deref().unwrap_or(&plain),
-            "While the stream lives, these events come to it and to nobody else. Events of other names wait for \
-             somebody to take them; `event_streams` takes all of them at once.",
+            "While the stream lives, these events come to it alone. Events of other names wait until they are \
+             taken; `event_streams` takes all of them at once.",
         ]);
         self.line(format_args!(
             "pub fn {}_events(&self) -> {rt}::EventStream<{}> {{ self.channel.events({}) }}",

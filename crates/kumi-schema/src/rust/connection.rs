@@ -8,10 +8,10 @@
 //! | client | none | `RequestChannel<Q, A>` |
 //! | server | none | `RespondChannel<Q, A>` |
 //! | either | none | `PeerChannel<Q, A>` |
-//! | nobody | from the client | `SendChannel<E>` |
-//! | nobody | from the server | `ReceiveChannel<E>` |
-//! | nobody | both ways | `BidirectionalChannel<Out, In>` |
-//! | somebody | some | `ServiceChannel` of one of the first three and one of the last three |
+//! | neither side | from the client | `SendChannel<E>` |
+//! | neither side | from the server | `ReceiveChannel<E>` |
+//! | neither side | both ways | `BidirectionalChannel<Out, In>` |
+//! | a side | some | `ServiceChannel` of one of the first three and one of the last three |
 //!
 //! Several requests, or several events of one side, become an enum of their own.
 

@@ -20,7 +20,7 @@ use syn::Item;
 
 pub use same::is_same_rust;
 
-/// Where the runtime is, unless somebody says otherwise.
+/// Where the runtime is by default.
 const DEFAULT_RUNTIME: &str = "::kumi_unison";
 
 /// How Rust code is to look.
@@ -86,8 +86,8 @@ impl Schema {
     }
 }
 
-/// A binary that uses a part of a protocol is not to be warned about the rest, nor about items of a module that nobody
-/// else sees. An inner attribute would say it once,
+/// A binary that uses a part of a protocol is not to be warned about the rest, nor about items of a private
+/// module. An inner attribute would say it once,
 /// but `include!` refuses those.
 fn allow_unused(item: &mut Item) {
     let attributes = match item {

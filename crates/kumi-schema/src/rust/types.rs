@@ -2,7 +2,7 @@
 //!
 //! A field that is neither required nor has a default is an `Option`; one with a default has its plain type and is
 //! always written. A closed enum refuses values it does not list; an open one keeps them in its variant `Unknown`.
-//! Fields that nobody knows are ignored, so that a newer peer may add some.
+//! Unknown fields are ignored, so that a newer peer may add some.
 
 use super::{Code, text};
 use crate::check::{Circles, edges};

@@ -131,7 +131,7 @@ fn write_own(out: &mut Writer, used: bool) {
         return;
     }
     out.blank();
-    out.doc(Some("A field as it would be sent: `constructor` and the like are no fields unless somebody put them there."));
+    out.doc(Some("A field as it would be sent: `constructor` and the like are no fields unless the object has them itself."));
     out.line("function own(of: object, name: string): unknown {");
     out.line("const found = Object.getOwnPropertyDescriptor(of, name);");
     out.line(
@@ -200,7 +200,7 @@ fn write_check(out: &mut Writer, protocol: &Protocol, patterns: &Patterns, messa
     let name = type_identifier(&message.name);
     out.blank();
     out.doc(Some(&format!(
-        "Throws {} unless a value is what the schema says, whoever made it.",
+        "Throws {} unless a value is what the schema says.",
         error_name(protocol)
     )));
     // The last two are for messages within messages.

@@ -82,7 +82,7 @@ pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
 
 fn write_interfaces(out: &mut Writer, own: &str) {
     out.blank();
-    out.doc(Some("What a channel is, for whoever opens it."));
+    out.doc(Some("What a channel is, for the code that opens it."));
     out.line(&format!("export interface {own}ChannelSpec {{"));
     out.line("readonly name: string;");
     out.line("readonly version: string;");
@@ -123,7 +123,7 @@ fn write_interfaces(out: &mut Writer, own: &str) {
     ));
     out.line("sendEvent(method: string, payload: unknown): Promise<void>;");
     out.doc(Some(
-        "Hears events of one name until the returned function is called.",
+        "Receives events of one name until the returned function is called.",
     ));
     out.line("onEvent(method: string, listener: (payload: unknown) => void): () => void;");
     out.doc(Some(
@@ -133,7 +133,7 @@ fn write_interfaces(out: &mut Writer, own: &str) {
         "onRequest(method: string, handler: (payload: unknown) => Promise<unknown>): () => void;",
     );
     out.doc(Some(
-        "Calls back once the channel has ended for good, at once if it has already: without a reason if somebody \
+        "Calls back once the channel has ended and is not opened again, at once if it has already: without a reason if one side \
          closed it, with one if it was lost. A channel that is opened again has not ended. Not called any more after \
          the returned function was.",
     ));
@@ -286,7 +286,7 @@ fn write_listen(out: &mut Writer, event: &Event, own: &str) {
     let name = pascal_case(&event.name);
     out.blank();
     let described = format!(
-        "Hears {} until the returned function is called.",
+        "Receives {} until the returned function is called.",
         event.name
     );
     out.doc(event.description.as_deref().or(Some(&described)));
@@ -314,13 +314,13 @@ fn write_listen(out: &mut Writer, event: &Event, own: &str) {
     out.line("}");
 }
 
-/// One class for all streams. It listens from its first moment, and whoever waits for an event is answered in the end.
+/// One class for all streams. It receives from its first moment, and a waiting `next` is answered in the end.
 fn write_event_stream(out: &mut Writer, own: &str) {
     out.blank();
     out.doc(Some(&format!(
         "Events of one name, for `for await`. It ends when the channel is closed and fails when the channel is lost, \
          after the events that came before. It also fails when {MAX_WAITING_EVENTS} events wait for a consumer that \
-         does not come. Whoever leaves early calls `return`, as `for await` does."
+         does not come. A reader that leaves early calls `return`, as `for await` does."
     )));
     let result = "IteratorResult<T, undefined>";
     out.line(&format!(
@@ -368,7 +368,7 @@ fn write_event_stream(out: &mut Writer, own: &str) {
     out.line("}");
     out.blank();
     out.doc(Some(
-        "Ends the stream. Whoever waits for an event hears that there is none.",
+        "Ends the stream. A waiting `next` learns that there is no event.",
     ));
     out.line(&format!("return(): Promise<{result}> {{"));
     out.line("this.waiting.length = 0;");

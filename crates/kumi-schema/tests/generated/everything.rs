@@ -2060,7 +2060,7 @@ pub struct MainClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl MainClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2144,14 +2144,14 @@ impl MainClient {
 
     /// Somebody said something.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn posted_events(&self) -> ::kumi_unison::EventStream<Posted> {
         self.channel.events("Posted")
     }
 
     /// Every `Optionals`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn optionals_events(&self) -> ::kumi_unison::EventStream<Optionals> {
         self.channel.events("Optionals")
     }
@@ -2193,7 +2193,7 @@ pub struct MainPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl MainPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2524,7 +2524,7 @@ pub struct CallbacksClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl CallbacksClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2612,7 +2612,7 @@ pub struct CallbacksPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl CallbacksPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2824,7 +2824,7 @@ pub struct PeersClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl PeersClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2874,7 +2874,7 @@ impl PeersClient {
 
     /// Every `Wave`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn wave_events(&self) -> ::kumi_unison::EventStream<Wave> {
         self.channel.events("Wave")
     }
@@ -2938,7 +2938,7 @@ pub struct PeersPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl PeersPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3197,7 +3197,7 @@ pub struct TicksClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl TicksClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3229,7 +3229,7 @@ impl TicksClient {
 
     /// Every `Tick`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn tick_events(&self) -> ::kumi_unison::EventStream<Tick> {
         self.channel.events("Tick")
     }
@@ -3268,7 +3268,7 @@ pub struct TicksPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl TicksPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3460,7 +3460,7 @@ pub struct UploadClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl UploadClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3523,7 +3523,7 @@ pub struct UploadPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl UploadPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3713,7 +3713,7 @@ pub struct OldQueryClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OldQueryClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3774,7 +3774,7 @@ pub struct OldQueryPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OldQueryPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3977,7 +3977,7 @@ pub struct OldTalkClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OldTalkClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4019,7 +4019,7 @@ impl OldTalkClient {
 
     /// Every `Heard`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn heard_events(&self) -> ::kumi_unison::EventStream<Heard> {
         self.channel.events("Heard")
     }
@@ -4058,7 +4058,7 @@ pub struct OldTalkPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OldTalkPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4268,7 +4268,7 @@ pub struct OldBothClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OldBothClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4320,14 +4320,14 @@ impl OldBothClient {
 
     /// Every `Left`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn left_events(&self) -> ::kumi_unison::EventStream<Left> {
         self.channel.events("Left")
     }
 
     /// Every `Right`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn right_events(&self) -> ::kumi_unison::EventStream<Right> {
         self.channel.events("Right")
     }
@@ -4367,7 +4367,7 @@ pub struct OldBothPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OldBothPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4603,7 +4603,7 @@ pub struct UserServiceClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl UserServiceClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4674,7 +4674,7 @@ pub struct UserServicePeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl UserServicePeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),

@@ -1709,7 +1709,7 @@ pub struct DeleteClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl DeleteClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -1777,14 +1777,14 @@ impl DeleteClient {
 
     /// Every `S`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn s_events(&self) -> ::kumi_unison::EventStream<S> {
         self.channel.events("S")
     }
 
     /// Every `Drop`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn drop_events(&self) -> ::kumi_unison::EventStream<Drop> {
         self.channel.events("Drop")
     }
@@ -1860,7 +1860,7 @@ pub struct DeletePeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl DeletePeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2176,7 +2176,7 @@ pub struct NewClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl NewClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2232,7 +2232,7 @@ impl NewClient {
 
     /// Every `Yield`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn yield_events(&self) -> ::kumi_unison::EventStream<Yield> {
         self.channel.events("Yield")
     }
@@ -2271,7 +2271,7 @@ pub struct NewPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl NewPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2520,7 +2520,7 @@ pub struct OpenedClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OpenedClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2552,7 +2552,7 @@ impl OpenedClient {
 
     /// Every `Fn`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn fn_events(&self) -> ::kumi_unison::EventStream<Fn> {
         self.channel.events("Fn")
     }
@@ -2591,7 +2591,7 @@ pub struct OpenedPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OpenedPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2773,7 +2773,7 @@ pub struct ErrorClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl ErrorClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2836,7 +2836,7 @@ pub struct ErrorPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl ErrorPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3016,7 +3016,7 @@ pub struct ImportClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl ImportClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3094,7 +3094,7 @@ pub struct ImportPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl ImportPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3284,7 +3284,7 @@ pub struct StaticClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl StaticClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3347,7 +3347,7 @@ pub struct StaticPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl StaticPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3533,7 +3533,7 @@ pub struct Channel0Client {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl Channel0Client {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3575,7 +3575,7 @@ impl Channel0Client {
 
     /// Every `Json`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn json_events(&self) -> ::kumi_unison::EventStream<Json> {
         self.channel.events("Json")
     }
@@ -3614,7 +3614,7 @@ pub struct Channel0Peer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl Channel0Peer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3814,7 +3814,7 @@ pub struct OddClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OddClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3917,7 +3917,7 @@ pub struct OddPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OddPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),

@@ -2678,7 +2678,7 @@ pub struct ABCClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl ABCClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -2772,21 +2772,21 @@ impl ABCClient {
 
     /// Every `Mutually`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn mutually_events(&self) -> ::kumi_unison::EventStream<Mutually> {
         self.channel.events("Mutually")
     }
 
     /// Every `Demanding`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn demanding_events(&self) -> ::kumi_unison::EventStream<Demanding> {
         self.channel.events("Demanding")
     }
 
     /// Every `Initial`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn initial_events(&self) -> ::kumi_unison::EventStream<Initial> {
         self.channel.events("Initial")
     }
@@ -2829,7 +2829,7 @@ pub struct ABCPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl ABCPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3182,7 +3182,7 @@ pub struct QuietClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl QuietClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3214,7 +3214,7 @@ impl QuietClient {
 
     /// Every `Nothing`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn nothing_events(&self) -> ::kumi_unison::EventStream<Nothing> {
         self.channel.events("Nothing")
     }
@@ -3253,7 +3253,7 @@ pub struct QuietPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl QuietPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3439,7 +3439,7 @@ pub struct LoudClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl LoudClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3491,14 +3491,14 @@ impl LoudClient {
 
     /// Every `int`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn int_events(&self) -> ::kumi_unison::EventStream<Int> {
         self.channel.events("int")
     }
 
     /// Every `map`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn map_events(&self) -> ::kumi_unison::EventStream<Map> {
         self.channel.events("map")
     }
@@ -3538,7 +3538,7 @@ pub struct LoudPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl LoudPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3770,7 +3770,7 @@ pub struct MixedClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl MixedClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -3822,21 +3822,21 @@ impl MixedClient {
 
     /// Every `Delta`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn delta_events(&self) -> ::kumi_unison::EventStream<Delta> {
         self.channel.events("Delta")
     }
 
     /// Every `Alpha`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn alpha_events(&self) -> ::kumi_unison::EventStream<Alpha> {
         self.channel.events("Alpha")
     }
 
     /// Every `Beta`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn beta_events(&self) -> ::kumi_unison::EventStream<Beta> {
         self.channel.events("Beta")
     }
@@ -3902,7 +3902,7 @@ pub struct MixedPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl MixedPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4172,7 +4172,7 @@ pub struct OneWayClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OneWayClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4214,7 +4214,7 @@ impl OneWayClient {
 
     /// Every `Alpha`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn alpha_events(&self) -> ::kumi_unison::EventStream<Alpha> {
         self.channel.events("Alpha")
     }
@@ -4253,7 +4253,7 @@ pub struct OneWayPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OneWayPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4455,7 +4455,7 @@ pub struct PairClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl PairClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4533,7 +4533,7 @@ pub struct PairPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl PairPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4733,7 +4733,7 @@ pub struct OldServiceClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OldServiceClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -4814,7 +4814,7 @@ pub struct OldServicePeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl OldServicePeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),

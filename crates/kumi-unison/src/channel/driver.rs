@@ -205,7 +205,7 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
     }
 }
 
-/// What there is to write; meanwhile, deadlines are kept. When the peer has ended its half nobody reads any more, so it
+/// What there is to write; meanwhile, deadlines are kept. When the peer has ended its half, no reader is left, so it
 /// is here that it is noticed if the peer does not want the answers, or is gone.
 fn poll_output(
     engine: &Engine,
@@ -259,7 +259,7 @@ fn poll_over(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Context<'
     }
 }
 
-/// Ends a stream whose channel has ended. A peer that is to blame for it, or that a policy closed the channel to, is told
+/// Ends a stream whose channel has ended. A peer that is to blame for it, or that a policy closed the channel to, gets the reason,
 /// why, if it reads at all and nothing else is half written; to any other a reset says enough.
 async fn end_stream<S: TransportSend>(engine: &Engine, send: &mut S, is_broken_off: bool) {
     let mut chunks = Vec::new();

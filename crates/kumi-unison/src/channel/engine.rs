@@ -81,12 +81,12 @@ impl Gate {
         }
     }
 
-    /// Whether nobody stands in line.
+    /// Whether the line is empty.
     fn is_free(&self) -> bool {
         self.line.available_permits() == self.first
     }
 
-    /// Tries again each time there may be room, until it succeeds or fails for good.
+    /// Tries again each time there may be room, until it succeeds or fails with an error.
     async fn wait(
         &self,
         mut attempt: impl FnMut() -> Result<(), Refused>,
@@ -451,7 +451,7 @@ impl Engine {
         loop {
             match tokio::time::timeout(self.options.event_patience, &mut waiting).await {
                 Ok(sent) => return sent,
-                // Nobody can read what cannot be sent.
+                // Without a connection the peer cannot read.
                 Err(_) if self.is_lost() => {}
                 Err(_) => {
                     tracing::info!(
@@ -504,7 +504,7 @@ impl Engine {
         self.lock().token(generation, id)
     }
 
-    /// The writer took output: whoever waits for room may try again.
+    /// The writer took output: callers that wait for room may try again.
     pub(super) fn output_taken(&self) {
         let now = now();
         self.step_here(|core, effects| core.output_taken(now, effects));

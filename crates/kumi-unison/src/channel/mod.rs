@@ -50,7 +50,7 @@ pub use transport::{CLOSED_CODE, DatagramLink, RESET_CODE, TransportRecv, Transp
 /// A channel: requests in both directions, and events, on one stream.
 ///
 /// Clones are the same channel; when the last is dropped, it closes. Every method takes `&self`, and any number of
-/// calls may be under way at a time. Dropping a future of `request` or `call` cancels the call: the peer is told, and
+/// calls may be under way at a time. Dropping a future of `request` or `call` cancels the call: the peer gets a CANCEL, and
 /// the entry is gone. Dropping one of `recv` loses no event. Dropping one of `send_event` means the event was not sent.
 #[derive(Debug, Clone)]
 pub struct UnisonChannel {
@@ -368,7 +368,7 @@ impl UnisonChannel {
     }
 
     /// The next event that no [`events`](Self::events) stream takes. After a reconnection the first is a note of the
-    /// runtime, see [`ProtocolMessage::is_resumed`]. Events that nobody takes hold the window; see
+    /// runtime, see [`ProtocolMessage::is_resumed`]. Events that are not taken hold the window; see
     /// [`discard_events`](Self::discard_events).
     ///
     /// # Errors
@@ -418,7 +418,7 @@ impl UnisonChannel {
         Ok(())
     }
 
-    /// Ends the channel for good with this error, for a transport that gave up.
+    /// Ends the channel with this error, without another connection, for a transport that gave up.
     pub fn fail(&self, error: NetworkError) {
         self.engine().end(error, false);
     }
@@ -513,7 +513,7 @@ impl UnisonChannel {
     }
 }
 
-/// Somebody who waits for an event, and leaves nothing behind.
+/// A waiting `recv`. Dropping it removes its waker.
 struct Receiving<'a> {
     engine: &'a Engine,
     waiting: Option<u64>,

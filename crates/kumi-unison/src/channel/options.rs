@@ -32,7 +32,7 @@ const DEFAULT_OUTPUT_LIMIT: usize = 1024 * 1024;
 /// Requests with a payload of this length and more take a stream of their own, where the channel has an opener.
 pub const OWN_STREAM_BYTES: usize = 256 * 1024;
 
-/// Opens a stream for one call, so that a large or slow one holds up nobody.
+/// Opens a stream for one call, so that a large or slow one does not hold up the others.
 pub trait StreamOpener: Send + Sync + 'static {
     /// A channel of this name on a new stream, without waiting for the acknowledgement.
     fn open_stream(
@@ -152,7 +152,7 @@ impl ChannelOptions {
         self
     }
 
-    /// How long an event waits for a peer that does not read, where the policy is to wait. After that the peer is told, and
+    /// How long an event waits for a peer that does not read, where the policy is to wait. After that the peer gets the reason, and
     /// the channel closes. Time without a connection does not count. Default: 30 s.
     pub fn event_patience(mut self, patience: Duration) -> Self {
         self.event_patience = patience;
@@ -160,7 +160,7 @@ impl ChannelOptions {
     }
 
     /// Whether messages of 2 KiB and more that we send on this channel are compressed. The length of a compressed message
-    /// depends on its content: where one message holds a secret together with text that somebody else chooses, that
+    /// depends on its content: where one message holds a secret together with text that another party chooses, that
     /// length, which an observer of the network sees, can give the secret away piece by piece. Switch compression off for
     /// such a channel, on the side that sends such messages. Default: on.
     pub fn compression(mut self, compression: bool) -> Self {

@@ -15,7 +15,7 @@ use crate::wire::{
     WireError,
 };
 
-/// Names a stream to whoever logs or lists it.
+/// Names a stream in logs and lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamHandle {
     /// The transport's number for it.

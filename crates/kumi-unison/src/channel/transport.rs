@@ -15,11 +15,11 @@ use crate::error::{NetworkError, TransportError};
 /// The code a stream is reset with when the peer broke the protocol, or in place of an orderly end.
 pub const RESET_CODE: u32 = 1;
 
-/// The code a stream is reset with when the channel on it is over for good, by its policy or for what the peer sent: one
+/// The code a stream is reset with when the channel on it ends and is not opened again, by its policy or for what the peer sent: one
 /// that would otherwise be reopened is not.
 pub const CLOSED_CODE: u32 = 2;
 
-/// How long a peer that is told why its stream ends may take to make room for that.
+/// How long a peer may take to make room for the reason why its stream ends.
 pub(crate) const LAST_WORDS_TIME: Duration = Duration::from_secs(1);
 
 /// What a stream that ends with an error is reset with.

@@ -238,7 +238,7 @@ impl Core {
             (Err(error), None) => self.push_error(now, id, "", error),
         };
         if let Err(error) = pushed {
-            // Whoever asked must hear something: an answer that does not fit becomes an error that does.
+            // The caller gets a reply in any case: an answer that does not fit becomes an error that does.
             let short = RemoteError::answer_too_large(error);
             let pushed = self.push_error(now, id, "", &short);
             debug_assert!(pushed.is_ok(), "a short error fits a packet");

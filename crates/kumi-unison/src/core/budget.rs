@@ -189,7 +189,7 @@ impl Charge {
     }
 }
 
-/// Bytes that are charged for as long as anybody has them.
+/// Bytes that are charged until the last reference to them is dropped.
 struct Charged {
     bytes: Bytes,
     _charge: Charge,

@@ -12,7 +12,7 @@ use crate::wire::{
     ProtocolMessage,
 };
 
-/// A request that was sent, until whoever asked has taken its result or gone away.
+/// A request that was sent, until its caller has taken the result or is gone.
 pub(super) struct Call {
     state: State,
     deadline: Instant,
@@ -64,7 +64,7 @@ pub(crate) struct NewCall<'a> {
 impl NewCall<'_> {
     /// The request as it leaves, with what remains of its time.
     pub(crate) fn outgoing(&self, now: Instant) -> Outgoing<'_> {
-        // Rounded up: the handler should not be told that nobody waits while somebody still does.
+        // Rounded up: the handler's deadline must not pass before the caller's.
         let remaining = self.deadline.saturating_duration_since(now).as_micros();
         let deadline_ms = u32::try_from(remaining.div_ceil(1_000)).unwrap_or(u32::MAX);
         let deadline_ms = deadline_ms.max(1);
@@ -163,7 +163,7 @@ impl Core {
         }
     }
 
-    /// Whoever asked has gone away. If no result is in, the peer is told; the id goes into a set that the writer
+    /// The caller is gone. If no result is in, the peer gets a CANCEL; the id goes into a set that the writer
     /// drains, because a destructor cannot wait.
     pub(crate) fn abandon_call(&mut self, id: u64, effects: &mut Effects) {
         if let Some(Call {

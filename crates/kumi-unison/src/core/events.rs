@@ -18,7 +18,7 @@ use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType, P
 #[non_exhaustive]
 pub enum EventPolicy {
     /// The sender waits, but not for ever: a peer that does not read for 30 s
-    /// ([`ChannelOptions::event_patience`](crate::ChannelOptions::event_patience)) is told, and the channel closes.
+    /// ([`ChannelOptions::event_patience`](crate::ChannelOptions::event_patience)) gets the reason, and the channel closes.
     #[default]
     Wait,
     /// It is kept, up to a window's worth, and the oldest kept one is dropped and counted.
@@ -108,7 +108,7 @@ impl Credits {
 }
 
 impl Core {
-    /// Whether an event of this length would be queued or kept now, so that preparing it is not in vain.
+    /// Whether an event of this length would be queued or kept now, so that it is prepared only when it can be used.
     pub(crate) fn wants_event(&self, len: usize) -> bool {
         let is_open = matches!(self.phase, Phase::Open | Phase::Opening { .. });
         self.settings.policy == EventPolicy::DropOldest

@@ -1,7 +1,7 @@
 //! The events that came and were not taken yet, and the credit owed for those that were.
 //!
 //! Credit goes back when a quarter of the window was consumed, not event by event: what is held back can then never
-//! keep the largest event waiting, which costs half a window. Events wait in lanes: one for each name that somebody
+//! keep the largest event waiting, which costs half a window. Events wait in lanes: one for each name that a receiver
 //! asked for, and one for all others.
 
 use std::collections::VecDeque;
@@ -131,7 +131,7 @@ impl Inbox {
         held
     }
 
-    /// Everybody who listens learns that events may have been missed.
+    /// Every receiver gets the note that events may have been missed.
     pub(super) fn resumed(&mut self, wakers: &mut Vec<Waker>) {
         let note = ProtocolMessage::event(methods::RESUMED, ContentType::Bytes, Bytes::new());
         let queues = self.named.iter_mut().map(|named| &mut named.queue);
@@ -361,7 +361,7 @@ impl Core {
         Lane::Named(lane)
     }
 
-    /// A lane's name goes back to whoever else wants it; what waits in it too.
+    /// A lane's name is free again; the events in it go back to `recv`.
     pub(crate) fn remove_lane(&mut self, lane: Lane, effects: &mut Effects) {
         let inbox = &mut self.inbox;
         let Lane::Named(lane) = lane else { return };

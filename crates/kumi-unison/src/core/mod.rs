@@ -1,6 +1,6 @@
 //! One channel's rules, without tasks, clock or socket.
 //!
-//! [`Core`] is told what happened (a request is wanted, a message came, time passed, the stream broke) and answers with
+//! [`Core`] gets what happened (a request is wanted, a message came, time passed, the stream broke) and answers with
 //! bytes to write, calls to run and wakers to wake. Its user holds it in a lock, never across an await, and calls:
 //!
 //! 1. [`Core::opener`] or [`Core::acceptor`], once;
@@ -402,7 +402,7 @@ impl Core {
         }
         let flush = flush && self.phase != Phase::Lost;
         if flush {
-            // Nobody waits for them any more, and the peer's handlers should know.
+            // Their callers are gone, and the peer's handlers should know.
             let waiting = self.calls.iter().filter(|(_, call)| call.is_waiting());
             self.cancels.extend(waiting.map(|(id, _)| *id));
         }
@@ -671,7 +671,7 @@ impl Core {
         base_ns + now.saturating_duration_since(base).as_nanos() as u64
     }
 
-    /// Whether `deadline` is now the earliest, so that whoever keeps the time must hear of it.
+    /// Whether `deadline` is now the earliest, so that the task that keeps the time must be woken.
     fn note_deadline(&mut self, deadline: Instant) -> bool {
         let is_earliest = self.next_deadline.is_none_or(|next| deadline < next);
         if is_earliest {

@@ -111,7 +111,7 @@ pub(crate) enum SchemaFit {
 pub(crate) fn fit(ours: Option<&SchemaId>, theirs: Option<&SchemaId>) -> SchemaFit {
     match (ours, theirs) {
         (None, None) => SchemaFit::Same,
-        // Whoever raised the major version means something else by the same messages.
+        // With another major version the same messages mean something else.
         (Some(ours), Some(theirs)) if ours.major() != theirs.major() => SchemaFit::Different,
         (Some(ours), Some(theirs)) if ours.hash == theirs.hash => SchemaFit::Same,
         _ => SchemaFit::Compatible,
@@ -202,7 +202,7 @@ impl Core {
     ) -> Result<(), NetworkError> {
         let Phase::Opening { id, resuming, .. } = self.phase else {
             return Err(NetworkError::Violation(
-                "an acknowledgement that nobody waits for".to_owned(),
+                "an acknowledgement that was not expected".to_owned(),
             ));
         };
         if message.id != id {
@@ -238,7 +238,7 @@ impl Core {
             self.inbox.resumed(&mut effects.wakers);
         }
         self.send_backlog(now, effects);
-        // What was taken while the opening was under way was not owed to anybody until now.
+        // What was taken while the opening was under way was not owed to the peer until now.
         self.return_credit(effects);
         Ok(())
     }

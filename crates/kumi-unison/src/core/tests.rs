@@ -218,7 +218,7 @@ fn what_a_peer_must_not_do_is_an_error() {
     let cases: [(&str, PacketType, ProtocolMessage); 9] = [
         ("an answer to no request", PacketType::Data, response(99)),
         (
-            "an acknowledgement nobody waits for",
+            "an acknowledgement that was not expected",
             PacketType::Handshake,
             response(1),
         ),
@@ -504,7 +504,7 @@ fn a_reattached_channel_says_so_and_ignores_answers_of_before() {
     assert_eq!(
         lab.near.output(now).0,
         Step::Wait,
-        "nobody waits for that answer"
+        "no call waits for that answer"
     );
     assert!(
         inject(&mut lab.near, now, PacketType::Data, &event).is_err(),

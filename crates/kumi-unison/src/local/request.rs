@@ -71,20 +71,20 @@ impl<Q, A> RespondChannel<Q, A> {
         (respond, request)
     }
 
-    /// The next question; `None` when nobody can ask any more. Dropping the future loses none.
+    /// The next question; `None` when all asking halves are gone. Dropping the future loses none.
     pub async fn recv(&mut self) -> Option<IncomingQuestion<Q, A>> {
         let (question, answer) = self.rx.recv().await?;
         Some(IncomingQuestion { question, answer })
     }
 
-    /// Answers every question, one after the other, until nobody can ask any more.
+    /// Answers every question, one after the other, until all asking halves are gone.
     pub async fn serve<F, Fut>(&mut self, mut answer: F)
     where
         F: FnMut(Q) -> Fut,
         Fut: Future<Output = A>,
     {
         while let Some((question, tx)) = self.rx.recv().await {
-            // Whoever asked may have gone away meanwhile.
+            // The caller may be gone by now.
             let _ = tx.send(answer(question).await);
         }
     }
@@ -100,12 +100,12 @@ impl<Q, A> Stream for RespondChannel<Q, A> {
 }
 
 impl<Q, A> IncomingQuestion<Q, A> {
-    /// Answers. False when whoever asked has gone away.
+    /// Answers. False when the caller is gone.
     pub fn answer(self, answer: A) -> bool {
         self.answer.send(answer).is_ok()
     }
 
-    /// Resolves when whoever asked has gone away.
+    /// Resolves when the caller is gone.
     pub async fn cancelled(&mut self) {
         self.answer.closed().await;
     }

@@ -2,7 +2,7 @@
 //!
 //! A handshake costs the server a signature and some memory, a packet that starts one costs a sender with a forged
 //! address nothing. So only so many handshakes run at a time, and under pressure the second half of that room is for
-//! clients that have answered a retry, which somebody with a forged address never sees.
+//! clients that have answered a retry, which a sender with a forged address never sees.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use super::server::Listener;
 use super::{CloseCode, connection};
 use crate::text::Shown;
 
-/// Runs until the endpoint stops, or drains and has nobody left.
+/// Runs until the endpoint stops, or drains and has no connection left.
 pub(super) async fn run(listener: Arc<Listener>) {
     let mut connections = JoinSet::new();
     loop {
@@ -28,17 +28,17 @@ pub(super) async fn run(listener: Arc<Listener>) {
             Some(_) = connections.join_next() => {}
         }
     }
-    // Each connection hears it and ends; those that already drained are gone.
+    // Each connection sees it and ends; those that already drained are gone.
     listener.stop.cancel();
     while connections.join_next().await.is_some() {}
     listener.close(CloseCode::Done, b"stopped").await;
     tracing::info!("stopped listening");
 }
 
-/// Resolves once there is nobody left to wait for.
-async fn drained(listener: &Listener, nobody: bool) {
+/// Resolves while draining, once no connection is left.
+async fn drained(listener: &Listener, is_empty: bool) {
     listener.drain.cancelled().await;
-    if !nobody {
+    if !is_empty {
         std::future::pending().await
     }
 }

@@ -94,7 +94,7 @@ impl ProtocolClient {
 
     /// Connects to `host:port` (or `[address]:port`) and returns when the server has introduced itself.
     ///
-    /// The first connection is tried once, so that a wrong address or certificate is told and not retried. From then
+    /// The first connection is tried once, so that a wrong address or certificate is an error and not retried. From then
     /// on a task on the current tokio runtime keeps it up. Dropping the future leaves nothing behind.
     pub async fn connect_with(
         address: &str,
@@ -104,7 +104,7 @@ impl ProtocolClient {
         ProtocolClient::connect_from(address.parse()?, tls, options, None).await
     }
 
-    /// Connects from a socket somebody else owns, if one is given with its family.
+    /// Connects from a socket of another owner, if one is given with its family.
     pub(super) async fn connect_from(
         target: Target,
         tls: ClientTls,

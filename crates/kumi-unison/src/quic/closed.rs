@@ -23,7 +23,7 @@ async fn says_closed(address: SocketAddr) -> bool {
         let socket = UdpSocket::bind(any_local(address)).await?;
         socket.connect(address).await?;
         socket.send(&[]).await?;
-        // Whatever is received does not matter: somebody is there.
+        // Any datagram in return shows that the port is open.
         socket.recv(&mut [0; 1]).await
     };
     let is_refusal = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;

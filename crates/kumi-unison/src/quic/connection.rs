@@ -3,7 +3,7 @@
 //! One task owns all tasks of the connection's streams. When the connection ends they hear it through their streams and
 //! are given a moment to end by themselves, since a handler may be in the midst of something; then they are aborted.
 //! Requests that run are not aborted: their tokens have fired, and they decide. Until the last is done the connection
-//! counts as one of the server's, so that nobody gets to run more by connecting again and again. Only a server that stops
+//! counts as one of the server's, so that a client cannot run more by connecting again and again. Only a server that stops
 //! waits no longer than that moment for them.
 
 use std::sync::Arc;

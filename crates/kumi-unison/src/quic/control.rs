@@ -59,7 +59,7 @@ async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), 
             update = updates.recv() => match update {
                 Ok(update) => send_event(&mut stream, PacketType::Control, UPDATE, &update).await?,
                 Err(broadcast::error::RecvError::Lagged(_)) => {
-                    // Too many to tell one by one: the client is told everything anew.
+                    // Too many to send one by one: the client gets the whole identity again.
                     let (identity, fresh) = listener.registry.subscribe();
                     updates = fresh;
                     send_event(&mut stream, PacketType::Handshake, IDENTITY, &identity).await?;
@@ -79,7 +79,7 @@ async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), 
     }
 }
 
-/// What a client hears on its control stream.
+/// What a client receives on its control stream.
 pub(super) enum Heard {
     Identity(ServerIdentity),
     Update(ChannelUpdate),

@@ -103,7 +103,7 @@ impl Dialer {
         }
     }
 
-    /// Uses a socket that belongs to somebody else for all addresses of its family.
+    /// Uses a socket of another owner for all addresses of its family.
     pub(super) fn with_endpoint(self, endpoint: Endpoint, is_ipv6: bool) -> Dialer {
         let socket = Socket {
             is_ipv6,
@@ -120,8 +120,8 @@ impl Dialer {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects to the first of the server's addresses that answers, and hears who it is. A name often has an address
-    /// on which nobody listens, and QUIC does not hear of that, so the next is tried a moment later beside the first.
+    /// Connects to the first of the server's addresses that answers, and receives its identity. A name often has an
+    /// address on which nothing listens, so the next is tried a moment later beside the first.
     pub(super) async fn dial(&self) -> Result<(Link, ClientControl), NetworkError> {
         let within = self.options.connect_timeout;
         let in_time = |future| async move {
@@ -279,7 +279,7 @@ impl Dialer {
     }
 }
 
-/// Closes a connection that nobody came to own.
+/// Closes a connection that got no owner.
 struct CloseOnDrop(Option<Connection>);
 
 impl CloseOnDrop {

@@ -34,7 +34,7 @@ use quinn::VarInt;
 /// How a connection ends, as the number the peer sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseCode {
-    /// Nobody needs it any more.
+    /// It is not needed any more.
     Done = 0,
     /// The server is going away; it finished what it had begun.
     Draining = 1,

@@ -119,7 +119,7 @@ impl ProtocolServer {
         self.registry.set_status(name, status)
     }
 
-    /// What a client that connects now is told.
+    /// The identity that a client which connects now receives.
     pub fn build_identity(&self) -> ServerIdentity {
         self.registry.build_identity()
     }

@@ -22,7 +22,7 @@ use super::link::Link;
 use crate::channel::Keeper;
 use crate::{NetworkError, ServerIdentity};
 
-/// A stream that lasted this long was not in vain.
+/// A stream that lasted this long counts as a success.
 const SETTLED: Duration = Duration::from_secs(5);
 /// How long is waited between two streams where the policy has no answer any more.
 const LAST_WAIT: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(super) enum State {
     Down {
         identity: ServerIdentity,
     },
-    /// For good.
+    /// There will be no other connection.
     Ended {
         identity: ServerIdentity,
     },
@@ -87,7 +87,7 @@ pub(super) async fn run(
             }
         }
     }
-    // Each hears that there will be no other connection.
+    // Each channel learns that there will be no other connection.
     shared.keepers.close();
     shared.keepers.wait().await;
     shared.dialer.close().await;
@@ -136,7 +136,7 @@ async fn attend(
             Ok(Heard::Update(update)) => {
                 link.context
                     .update_identity(|identity| identity.apply(&update));
-                // Nobody may be listening.
+                // There may be no subscriber.
                 let _ = shared.updates.send(update);
             }
             Ok(Heard::Pong(number)) => {
@@ -166,7 +166,7 @@ async fn attend(
 /// Subscribers hear one by one what a new identity says all at once.
 fn tell_changes(shared: &Shared, before: &ServerIdentity, after: &ServerIdentity) {
     for update in before.changes_to(after) {
-        // Nobody may be listening.
+        // There may be no subscriber.
         let _ = shared.updates.send(update);
     }
 }

@@ -19,7 +19,7 @@ use crate::{DatagramLink, NetworkError, TransportError, TransportRecv, Transport
 
 /// From this many bytes on a write gives way.
 const BULK_BYTES: usize = 32 * 1024;
-/// A large write lets as many later ones pass as it has of these, so that a message of megabytes delays nobody for long.
+/// A large write lets as many later ones pass as it has of these, so that a message of megabytes delays others for a short time only.
 const TURN_BYTES: usize = 64 * 1024;
 /// How many chunks one read takes, after a first one that shows what kind of stream it is.
 const READ_CHUNKS: usize = 32;

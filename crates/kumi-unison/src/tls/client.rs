@@ -58,7 +58,7 @@ impl ClientTls {
         ClientTls::with(Trust::Believed(belief))?.with_credentials(credentials)
     }
 
-    /// Believes anybody, on this machine only: connecting to an address that is not loopback is refused with
+    /// Believes every peer, on this machine only: connecting to an address that is not loopback is refused with
     /// [`TlsError::NotLoopback`] before anything is sent.
     pub fn danger_skip_verification_on_loopback() -> Result<ClientTls, TlsError> {
         ClientTls::with(Trust::Believed(Belief::Anything))
@@ -141,7 +141,7 @@ impl fmt::Debug for ClientTls {
         let trust = match &self.trust {
             Trust::Believed(Belief::Pinned(_)) => "pinned",
             Trust::Believed(Belief::Key(_)) => "cluster key",
-            Trust::Believed(Belief::Anything | Belief::First) => "anybody on loopback",
+            Trust::Believed(Belief::Anything | Belief::First) => "every peer on loopback",
             Trust::FirstUse(_) => "first use",
             Trust::Authorities(_) => "authorities",
         };

@@ -1,8 +1,8 @@
 //! A secret every member of a cluster knows, as TLS sees it.
 //!
 //! From the secret both sides derive the same Ed25519 key, and with it the same certificate. A handshake proves that
-//! the peer holds the private key, and each side accepts that one public key and no other: whoever knows the secret
-//! is in, nobody else is, and no certificate has to be handed around. Members cannot be told apart by it, and a member
+//! the peer holds the private key, and each side accepts that one public key and no other: the
+//! holders of the secret are members, and no certificate has to be handed around. It does not tell members apart, and a member
 //! cannot be put out without giving all others a new secret; where that matters, a CA is the better choice.
 //!
 //! ```text
@@ -28,7 +28,7 @@ use super::{Credentials, TlsError, key_file};
 const SALT: &[u8] = b"kumi unison/1 cluster";
 const SEED_LABEL: &[u8] = b"kumi unison/1 cluster: ed25519 seed";
 const SERIAL_LABEL: &[u8] = b"kumi unison/1 cluster: certificate id";
-/// The name in the certificate. Nobody resolves it.
+/// The name in the certificate. It is never resolved.
 const NAME: &str = "unison.cluster";
 /// What precedes a seed in a PKCS#8 document of version 1 (RFC 8410): a sequence, the version, the algorithm, and
 /// the headers of two nested octet strings.

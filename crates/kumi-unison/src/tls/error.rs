@@ -29,7 +29,7 @@ pub enum TlsError {
     /// Certificates and keys were read but cannot be used together, or not for this.
     #[error("these certificates and keys cannot be used")]
     Unusable(#[from] rustls::Error),
-    /// The client roots cannot be used to verify anybody.
+    /// The client roots cannot be used to verify clients.
     #[error("these client roots cannot be used")]
     ClientRoots(#[from] rustls::server::VerifierBuilderError),
     /// A certificate could not be made, usually because a name in it is not a name.
@@ -38,7 +38,7 @@ pub enum TlsError {
     /// The crypto provider has no suite QUIC can start with: a fault of the build.
     #[error("the crypto provider lacks the suite QUIC starts with")]
     NoInitialSuite,
-    /// A cluster secret is too short to be guessed by nobody.
+    /// A cluster secret is so short that it could be guessed.
     #[error("a cluster secret needs at least {at_least} bytes, this one has {length}")]
     WeakClusterSecret {
         /// How long the secret was.
@@ -87,7 +87,7 @@ pub enum TlsError {
         /// The name as given.
         name: String,
     },
-    /// The peer's certificate is not one of those pinned. Whoever answered is not who was meant, or was given a new
+    /// The peer's certificate is not one of those pinned. The peer is another one than was meant, or has a new
     /// certificate; nothing was sent to it.
     #[error("{peer} showed the certificate {presented}, which is not the pinned one")]
     NotPinned {
@@ -133,7 +133,7 @@ pub enum TlsError {
         #[source]
         source: io::Error,
     },
-    /// The trust store's file could have been written by somebody else, so nothing in it can be believed.
+    /// The trust store's file could have been written by another user, so nothing in it can be believed.
     #[error("others may write the trust store {}: its mode is {mode:o}, it has to be 600", path.display())]
     StorePermissions {
         /// The store's file.

@@ -1,12 +1,12 @@
 //! Who a peer is: certificates, pins and keys for QUIC's TLS 1.3.
 //!
 //! A [`ServerTls`] or a [`ClientTls`] is one whole decision about trust, made by a constructor whose name says what it
-//! is. There is no default, and none that trusts everybody: the single constructor that verifies nothing
+//! is. There is no default, and none that trusts every peer: the single constructor that verifies nothing
 //! ([`ClientTls::danger_skip_verification_on_loopback`]) is refused for every address that is not this machine's own.
 //!
 //! The cryptography is `ring`'s, handed to rustls explicitly, so no process-wide default is read or set. Sessions are
 //! never resumed and nothing is sent before the handshake is complete: each connection verifies its peer anew, and an
-//! early request can not be replayed by somebody who recorded it.
+//! early request that was recorded cannot be replayed.
 
 mod client;
 mod cluster;
@@ -34,8 +34,8 @@ pub(crate) use self::server::ResetSecret;
 pub use self::server::ServerTls;
 pub use self::trust_store::TrustStore;
 
-/// The one provider of cryptography. Built where it is needed, so that whoever embeds this crate keeps the choice of
-/// a process default to themselves.
+/// The one provider of cryptography. Built where it is needed, so that a program that embeds this crate
+/// chooses its process default itself.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

@@ -37,17 +37,17 @@ pub(crate) struct ResetSecret(pub(crate) [u8; 64]);
 /// Who may connect.
 #[derive(Clone, Debug)]
 enum Clients {
-    Anybody,
+    Every,
     Verified(Arc<dyn ClientCertVerifier>),
 }
 
 impl ServerTls {
-    /// Makes a certificate for these names now, and shows it for as long as this lives. Anybody may connect.
+    /// Makes a certificate for these names now, and shows it for as long as this lives. Every client may connect.
     pub fn development(names: &[&str]) -> Result<ServerTls, TlsError> {
         ServerTls::with(Credentials::development(names)?)
     }
 
-    /// Shows the certificate of these PEM files. Anybody may connect.
+    /// Shows the certificate of these PEM files. Every client may connect.
     pub fn from_pem_files(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -55,11 +55,11 @@ impl ServerTls {
         ServerTls::with(Credentials::from_pem_files(chain, key)?)
     }
 
-    /// Shows these credentials. Anybody may connect. Refused when key and certificate do not belong together.
+    /// Shows these credentials. Every client may connect. Fails when the key is not the certificate's.
     pub fn with(credentials: Credentials) -> Result<ServerTls, TlsError> {
         let tls = ServerTls {
             credentials,
-            clients: Clients::Anybody,
+            clients: Clients::Every,
         };
         tls.quic_config()?;
         Ok(tls)
@@ -108,7 +108,7 @@ impl ServerTls {
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?;
         let builder = match &self.clients {
-            Clients::Anybody => builder.with_no_client_auth(),
+            Clients::Every => builder.with_no_client_auth(),
             Clients::Verified(verifier) => builder.with_client_cert_verifier(verifier.clone()),
         };
         let Credentials { chain, key, .. } = &self.credentials;

@@ -1,6 +1,6 @@
 //! The verifiers that are not about certificate authorities.
 //!
-//! All of them check the handshake's signature with the certificate's key, so a certificate somebody merely copied
+//! All of them check the handshake's signature with the certificate's key, so a certificate that was merely copied
 //! proves nothing. They differ in which certificate they believe. Names and dates in it are not looked at: who pins a
 //! certificate has already said whose it is.
 
@@ -31,7 +31,7 @@ pub(super) enum Belief {
     Anything,
 }
 
-/// What a peer showed and whether it was believed, for whoever has to say why a handshake failed, or to record it.
+/// What a peer showed and whether it was believed, to report why a handshake failed, or to record it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown(Arc<Mutex<Option<(Fingerprint, bool)>>>);
 

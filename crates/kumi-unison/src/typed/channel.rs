@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A channel, the format it speaks, and the options of its calls.
+/// A channel, the format of its messages, and the options of its calls.
 #[derive(Clone, Debug)]
 pub struct TypedChannel {
     channel: UnisonChannel,
@@ -19,7 +19,7 @@ pub struct TypedChannel {
 }
 
 impl TypedChannel {
-    /// A channel that speaks JSON.
+    /// A channel whose messages are JSON.
     pub fn new(channel: UnisonChannel) -> Self {
         Self {
             channel,

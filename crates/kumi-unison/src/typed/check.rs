@@ -5,7 +5,7 @@ use regex_lite::Regex;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// A message breaks a constraint of its schema. Whoever made it is at fault; it was not sent, or not handled.
+/// A message breaks a constraint of its schema. Its sender is at fault; it was not sent, or not handled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", Shown(path))]
 #[non_exhaustive]

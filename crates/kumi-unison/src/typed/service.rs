@@ -54,7 +54,7 @@ impl<P: fmt::Debug> fmt::Debug for Call<P> {
 /// Reads a request, hands it to an implementation, and writes its answer in the request's own format.
 ///
 /// # Errors
-/// What the implementation says. A request that cannot be read or breaks the schema never reaches it: the caller hears
+/// What the implementation says. A request that cannot be read or breaks the schema never reaches it: the caller gets
 /// [`RemoteError::invalid`], with the field's path.
 pub async fn answer<Q, A, P, F, Fut>(
     request: IncomingRequest,

@@ -41,7 +41,7 @@ const SMALL_CHUNK: usize = 1024;
 pub struct Packet {
     /// The header as it came.
     pub header: PacketHeader,
-    /// The payload before compression: metadata, if the flag says so, then the archive.
+    /// The payload before compression: metadata, if the flag is set, then the archive.
     pub body: Bytes,
 }
 
@@ -165,7 +165,7 @@ impl FrameReader {
         self.complete(header, want).map(Some)
     }
 
-    /// Whether a frame has begun and is not complete. Whoever drives the reader bounds how long this lasts.
+    /// Whether a frame has begun and is not complete. The reader's driver bounds how long this lasts.
     pub fn is_partial(&self) -> bool {
         self.head_len > 0 || self.chunk_bytes > 0
     }

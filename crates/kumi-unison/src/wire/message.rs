@@ -48,7 +48,7 @@ pub enum MessageType {
     Response,
     /// Wants no answer.
     Event,
-    /// The answer of a handler that failed, or of whoever could not run one.
+    /// The answer of a handler that failed, or of the runtime if it could not run one.
     Error,
 }
 
@@ -238,7 +238,7 @@ impl ProtocolMessage {
         Self::decode_owned(header, body.clone())
     }
 
-    /// As [`decode`](Self::decode), of a body that nobody else needs.
+    /// As [`decode`](Self::decode), of a body that is not needed afterwards.
     pub(crate) fn decode_owned(
         header: &PacketHeader,
         mut body: Bytes,

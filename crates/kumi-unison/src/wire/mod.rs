@@ -33,7 +33,7 @@ pub const MAX_MESSAGE_SIZE: usize = 8 * 1024 * 1024;
 /// The version in a header's first byte.
 pub const PROTOCOL_VERSION: u8 = 1;
 
-/// The protocol's name in the TLS handshake. The legacy form speaks the same name.
+/// The protocol's name in the TLS handshake. The legacy form has the same name.
 pub const ALPN: &[u8] = b"unison/1";
 
 /// Bytes of the length prefix.

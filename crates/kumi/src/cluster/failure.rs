@@ -18,7 +18,7 @@ Exit codes:
   4  the key file or the certificates cannot be used
   5  the node refused
   7  no node of this cluster answers at that address
-  8  no such member, or nobody of that name is quarantined
+  8  no such member, or none of that name is quarantined
 
 Environment:
   KUMI_CLUSTER_KEY_FILE  the key file, where --key-file names none, unless it is empty
@@ -36,7 +36,7 @@ pub(super) enum Failure {
     Start(DriverError),
     /// The node that was asked did not do it.
     Admin(AdminError),
-    /// The node ended although nobody asked it to.
+    /// The node ended without being asked to.
     Ended(String),
     /// Whatever else the system came up with.
     Other(anyhow::Error),

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a node listens, and where one is looked for, as long as nobody says otherwise.
+/// Where a node listens, and where one is looked for, unless an option names another address.
 pub(super) const DEFAULT_NODE: &str = "127.0.0.1:7400";
 
 /// The longest role, key or value; all of them together have 512.
@@ -28,7 +28,7 @@ pub(crate) struct ClusterOptions {
 pub(super) enum ClusterTask {
     /// Run a node until ctrl-c, then leave the cluster
     ///
-    /// The node joins whoever answers among its seeds; without seeds it is the first of a new cluster. It prints what
+    /// The node joins the first of its seeds that answers; without seeds it is the first of a new cluster. It prints what
     /// happens: on a terminal as lines for people, otherwise as JSON lines like those of 'watch', and beside them
     /// "started" (the first), "waiting" (a seed does not let it in, and why), "reloaded" and "reload_failed". Ctrl-c,
     /// SIGTERM and SIGHUP make it leave, so that the others know at once; a second one stops it on the spot. SIGUSR1
@@ -58,7 +58,7 @@ pub(super) enum ClusterTask {
     /// Keep a member out for a while, or let it in again
     ///
     /// The member is put down at once, and no life of it is let in until the time is over or the quarantine is lifted.
-    /// Every node hears of it.
+    /// Every node learns of it.
     #[command(after_long_help = format!("{QUARANTINE_EXAMPLES}\n\n{EXIT_CODES}"))]
     Quarantine(QuarantineOptions),
     /// Change what a running node says about itself
@@ -69,7 +69,7 @@ pub(super) enum ClusterTask {
     Metadata(MetadataTask),
     /// Make a key file for a cluster
     ///
-    /// 32 random bytes as hexadecimal digits, readable by nobody else (mode 600). Every node and operator of the
+    /// 32 random bytes as hexadecimal digits, readable by its owner alone (mode 600). Every node and operator of the
     /// cluster needs a copy; who has it is in. An existing file is never overwritten.
     #[command(after_long_help = format!("{KEYGEN_EXAMPLES}\n\n{EXIT_CODES}"))]
     Keygen(KeygenOptions),
@@ -133,7 +133,7 @@ pub(super) struct TrustOptions {
     /// The certificate's private key, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(super) tls_key: Option<PathBuf>,
-    /// The authorities that sign everybody's certificates, PEM
+    /// The authorities that sign the certificates of all nodes, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(super) tls_ca: Option<PathBuf>,
 }
@@ -264,7 +264,7 @@ pub(super) struct KeygenOptions {
 pub(super) fn authority(text: &str) -> Result<Authority, Failure> {
     let parts = text.rsplit_once(':');
     let port = parts.map(|(_, port)| port.parse::<u16>());
-    // Of an IPv6 address without brackets nobody knows where it ends; with them, std knows what it may hold.
+    // Where an IPv6 address without brackets ends is not known; with them, std knows what it may hold.
     let is_name = |host: &str| !host.is_empty() && !host.contains([':', '[', ']', '/', '@']);
     let has_host = parts.is_some_and(|(host, _)| is_name(host))
         || (text.starts_with('[') && text.parse::<SocketAddr>().is_ok());
@@ -306,7 +306,7 @@ fn pair(text: &str) -> Result<(String, String), &'static str> {
     }
 }
 
-/// How long somebody is kept out; for ever is not on offer.
+/// How long a member is kept out; there is a limit.
 fn quarantine_time(text: &str) -> Result<Duration, &'static str> {
     match duration(text)? {
         time if time > MAX_QUARANTINE => Err("at most 8760h, which is a year"),

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// How long a node that agreed to leave may take before nobody waits for it any more.
+/// How long a node that agreed to leave may take before the command gives up.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the process of a node that has left may take to end, and how often it is looked whether it has.
@@ -63,7 +63,7 @@ pub(super) async fn metadata(options: &MetadataTask) -> Result<(), Failure> {
 pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failure> {
     let name = &options.authority;
     let is_name = match options.lift {
-        // Whatever somebody managed to order can be lifted.
+        // Every order that a node took can be lifted.
         true => Authority::new(name).is_ok(),
         false => authority(name).is_ok(),
     };

@@ -1,8 +1,8 @@
-//! A thread that prints what happens, so that nothing else waits for whoever reads it.
+//! A thread that prints what happens, so that nothing else waits for the reader.
 //!
-//! A full pipe, or ctrl-s on a terminal, stops whoever writes. A node must not be stopped by that: its heartbeats would
+//! A full pipe, or ctrl-s on a terminal, stops the writer. A node must not be stopped by that: its heartbeats would
 //! end, and the others would give it up. Lines wait in a queue instead; what finds no room is dropped, and how much
-//! that was is told as soon as there is room again.
+//! that was is printed as soon as there is room again.
 
 use super::events;
 use super::failure::Failure;
@@ -117,7 +117,7 @@ impl<'a> Printer<'a> {
 
     fn queue(&self, line: String) -> bool {
         let queued = self.lines.try_send(line + "\n");
-        // When nobody prints any more, nothing is missed by anybody.
+        // Without a printer nothing is counted as missed.
         !matches!(queued, Err(TrySendError::Full(_)))
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     use std::sync::mpsc::Sender;
     use std::sync::{Arc, Mutex};
 
-    /// Somebody who reads nothing until it is told to, as a terminal after ctrl-s.
+    /// A reader that reads nothing until it may, as a terminal after ctrl-s.
     struct Slow {
         go_on: Receiver<()>,
         read: Arc<Mutex<String>>,
@@ -165,7 +165,7 @@ mod tests {
         let (slow, go_on, read) = Slow::new();
         let printer = Printer::writing(&terminal, slow, |_| panic!("it can be written to"));
         let printer = printer.unwrap();
-        // Nobody reads, and all of this returns.
+        // Nothing is read, and all of this returns.
         for number in 0..3 * QUEUED_LINES {
             printer.say(number.to_string());
         }

@@ -22,7 +22,7 @@ const SAME_SIGNAL: Duration = Duration::from_millis(300);
 /// How often a node that is not in yet looks at why.
 const TROUBLE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long connections may take to say goodbye once everybody knows that the node has left.
+/// How long connections may take to close once the other nodes know that the node has left.
 const LAST_PACKETS: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
     };
     let printer = Printer::start(&terminal, |error| match error.kind() {
         ErrorKind::BrokenPipe => {
-            terminal::note("nobody reads standard output any more; the node goes on without it");
+            terminal::note("standard output has no reader any more; the node goes on without it");
         }
         _ => terminal::note(format_args!(
             "cannot write to standard output ({error}); the node goes on, lines may be missing"
@@ -167,8 +167,8 @@ enum End {
 }
 
 async fn leave(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
-    // All is told once the node has left. What is not over soon after that are connections to those who did not
-    // answer; they would be over in a second, and nobody misses anything without them.
+    // All events are printed once the node has left. Connections that are not closed soon after that lead to peers that
+    // did not answer.
     let all_told = async {
         told.all().await?;
         tokio::time::sleep(LAST_PACKETS).await;
@@ -279,7 +279,7 @@ fn show_troubles(
     Ok(())
 }
 
-/// What is told by a node that could not leave as it was asked to.
+/// The message of a node that could not leave as it was asked to.
 fn unleft_text(error: &DriverError) -> String {
     match error {
         DriverError::Failed => error.to_string(),
@@ -287,7 +287,7 @@ fn unleft_text(error: &DriverError) -> String {
     }
 }
 
-/// What is told last by a node that stops although nobody asked it to.
+/// The last message of a node that stops without being asked to.
 fn ended_text(identity: &NodeIdentity, reason: &str) -> String {
     let authority = &identity.authority;
     match reason {
@@ -298,7 +298,7 @@ fn ended_text(identity: &NodeIdentity, reason: &str) -> String {
     }
 }
 
-/// Whether this is the topology of a node that has joined nobody yet. It is in no cluster, not in one of its own.
+/// Whether this is the topology of a node that has not joined yet. It is in no cluster, not in one of its own.
 fn is_of_one_outside(event: &ClusterEvent) -> bool {
     let ClusterEvent::TopologyUpdated { members, .. } = event else {
         return false;

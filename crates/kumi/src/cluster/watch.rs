@@ -15,7 +15,7 @@ pub(super) async fn run(options: &WatchOptions) -> Result<(), Failure> {
     let client = connect(&options.ask).await?;
     let mut watch = client.watch().await?;
     let (report, mut gone) = oneshot::channel();
-    // The connection is kept up whether somebody reads or not.
+    // The connection is kept up whether the output is read or not.
     let printer = Printer::start(&terminal, |error| {
         let _ = report.send(error);
     })?;

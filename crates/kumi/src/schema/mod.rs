@@ -54,7 +54,7 @@ fn check(files: &[PathBuf], quiet: bool) -> Result<(), Failure> {
                 ))?;
             }
             Ok(_) => {}
-            // Every file is looked at; the last failure is told by whoever called.
+            // Every file is looked at; the caller reports the last failure.
             Err(failure) => {
                 if let Some(Failure::Schema(_) | Failure::Other(_)) = &failed
                     && let Some(text) = failed.as_ref().and_then(Failure::text)
@@ -204,7 +204,7 @@ fn stdin() -> Result<String, Failure> {
     bounded(io::stdin()).map_err(|error| Failure::io("reading", Path::new("standard input"), error))
 }
 
-/// Writes a file through another beside it, so that nobody ever reads half of one.
+/// Writes a file through another beside it, so that a reader never sees half of one.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if fs::read(path).is_ok_and(|current| current == text.as_bytes()) {
         return Ok(());

@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// Nobody answers there, or not with this cluster's key. Nothing was asked.
+    /// No node answers there, or not with this cluster's key. Nothing was asked.
     #[error("cannot reach a node at {node}")]
     Unreachable {
         /// The address that was tried.

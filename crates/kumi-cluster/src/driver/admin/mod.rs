@@ -1,6 +1,6 @@
 //! `cluster.admin`: what operators ask a node, as JSON over a Unison channel.
 //!
-//! Whoever can open the channel has proved to belong to the cluster (its key, or a certificate that its authorities
+//! A peer that can open the channel has proved to be part of the cluster (its key, or a certificate that its authorities
 //! signed), and may do everything here. There is no second password: a node that must not be administered over the
 //! network is started without the channel.
 //!

@@ -93,8 +93,8 @@ impl Admin {
         let (stop, watchers) = (self.stop.clone(), self.watchers.clone());
         async move {
             stop.cancelled().await;
-            let nobody = watchers.acquire_many(MAX_WATCHERS);
-            let _ = tokio::time::timeout(LAST_EVENTS, nobody).await;
+            let all_gone = watchers.acquire_many(MAX_WATCHERS);
+            let _ = tokio::time::timeout(LAST_EVENTS, all_gone).await;
         }
     }
 
@@ -109,7 +109,8 @@ impl Admin {
                 let order: QuarantineOrder = request.payload().to_json()?;
                 let authority = authority(&order.authority)?;
                 if !has_port(&authority) {
-                    let text = std::format!("{authority} is not host:port, so nobody can be there");
+                    let text =
+                        std::format!("{authority} is not host:port, so no node can be there");
                     return Err(RemoteError::new(codes::REFUSED, text));
                 }
                 let ttl = Duration::from_millis(order.for_ms);
@@ -153,7 +154,7 @@ impl Admin {
     }
 }
 
-/// Sends events until the watcher goes or the node ends. A slow watcher slows nobody: it misses events and is told.
+/// Sends events until the watcher goes or the node ends. A slow watcher does not slow others: it misses events and gets their number.
 async fn tell(channel: UnisonChannel, mut subscription: ClusterWatch, seat: OwnedSemaphorePermit) {
     let mut words = AdminEvents::new(subscription.first());
     'telling: loop {

@@ -24,7 +24,7 @@ pub struct ClusterView {
     pub uid: String,
     /// The hash of the active members, in hexadecimal digits: equal on nodes that agree.
     pub hash: String,
-    /// Everybody that is known, those who died or left a short while ago included, sorted by authority.
+    /// Every member that is known, those who died or left a short while ago included, sorted by authority.
     pub members: Vec<MemberRow>,
     /// Who is kept out.
     pub quarantines: Vec<QuarantineRow>,
@@ -68,7 +68,7 @@ impl MemberRow {
     }
 }
 
-/// Somebody who is kept out.
+/// A member that is kept out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -149,7 +149,7 @@ pub enum AdminEvent {
         /// Its services, by name.
         services: Vec<(String, String)>,
     },
-    /// Somebody is kept out, or was refused because it is.
+    /// A member is kept out, or was refused because it is.
     Quarantined {
         /// Who.
         authority: String,
@@ -158,7 +158,7 @@ pub enum AdminEvent {
         /// Why.
         reason: String,
     },
-    /// Somebody may come back.
+    /// A member may come back.
     Released {
         /// Who.
         authority: String,

@@ -79,7 +79,8 @@ impl View {
         for gone in event.left.iter().chain(event.dead) {
             let subject =
                 subject_of(&gone.authority).filter(|&subject| subject < self.replay.len());
-            let subject = subject.ok_or_else(|| format!("nobody is called {}", gone.authority))?;
+            let subject =
+                subject.ok_or_else(|| format!("no node has the name {}", gone.authority))?;
             if self.replay[subject].take() != Some(gone.uid) {
                 return Err(format!("{gone} went without having been there"));
             }
@@ -87,7 +88,8 @@ impl View {
         }
         for new in event.joined {
             let subject = subject_of(&new.authority).filter(|&subject| subject < self.replay.len());
-            let subject = subject.ok_or_else(|| format!("nobody is called {}", new.authority))?;
+            let subject =
+                subject.ok_or_else(|| format!("no node has the name {}", new.authority))?;
             if let Some(before) = self.replay[subject].replace(new.uid) {
                 return Err(format!("{new} came while #{before} was there"));
             }

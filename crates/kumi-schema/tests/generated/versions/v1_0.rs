@@ -186,7 +186,7 @@ pub struct PricesClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl PricesClient {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),
@@ -228,7 +228,7 @@ impl PricesClient {
 
     /// Every `Changed`, from now on.
     ///
-    /// While the stream lives, these events come to it and to nobody else. Events of other names wait for somebody to take them; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
     pub fn changed_events(&self) -> ::kumi_unison::EventStream<Changed> {
         self.channel.events("Changed")
     }
@@ -267,7 +267,7 @@ pub struct PricesPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl PricesPeer {
-    /// A handle on an open channel, which speaks JSON.
+    /// A handle on an open channel, whose messages are JSON.
     pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
         Self {
             channel: ::kumi_unison::TypedChannel::new(channel),

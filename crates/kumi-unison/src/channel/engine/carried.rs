@@ -1,7 +1,7 @@
 //! What carries a channel: a stream of a connection, beside it streams for one call each, and datagrams.
 //!
 //! A persistent channel gets another carrier after a loss. Numbers of streams mean something on one connection only, so
-//! whoever names one has to name both.
+//! a reference to a stream names its connection too.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -185,7 +185,7 @@ impl Engine {
             });
         }
         match link.send(self.datagram(method, payload)?) {
-            // The channel hears of the loss by its stream.
+            // The channel learns of the loss by its stream.
             Err(NetworkError::ConnectionLost { .. }) => Ok(()),
             Ok(()) => {
                 self.context.metrics().events_sent.increment();

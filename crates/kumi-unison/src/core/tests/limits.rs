@@ -126,7 +126,7 @@ fn discarded_datagrams_return_no_credit() {
     assert_eq!(
         side.output(Instant::now()).0,
         Step::Wait,
-        "nobody paid for them"
+        "they were not charged"
     );
 }
 
