@@ -245,6 +245,11 @@ async fn a_queued_call_that_fails_fast_ends_when_the_connection_is_lost() {
     hold.release();
     let _wire = reattach(&channel, &registry);
     for call in patient {
-        call.await.unwrap().unwrap();
+        // Before the acknowledgement more are sent than run at a time; those are refused.
+        let ended = call.await.unwrap();
+        assert!(
+            matches!(ended, Ok(_) | Err(NetworkError::Busy)),
+            "{ended:?}"
+        );
     }
 }

@@ -145,6 +145,8 @@ async fn run(front: UdpSocket, shared: Arc<Shared>, seed: u64) {
                 continue;
             }
             received = front.recv_from(&mut from_client) => match received {
+                // A client asks from another socket whether the port is closed.
+                Ok((0, _)) => continue,
                 Ok((length, from)) => {
                     client = Some(from);
                     (true, &from_client[..length])
