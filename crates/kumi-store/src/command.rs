@@ -40,6 +40,11 @@ pub(crate) mod flag {
     /// Not shown: decides how the requests behind it are decoded, so they are not decoded ahead.
     pub(crate) const CHANGES_INPUT: u32 = 1 << 21;
 
+    /// Not shown: takes the same time whatever the data, as FAST commands do, though Redis does not call it fast.
+    pub(crate) const CONSTANT_TIME: u32 = 1 << 24;
+    /// Commands that may share a reading of the clock.
+    pub(crate) const BRIEF: u32 = FAST | CONSTANT_TIME;
+
     /// The command is answered while a hash slot is imported.
     pub(crate) const ASKING: u32 = 1 << 22;
     /// It has keys, but a request may have none.

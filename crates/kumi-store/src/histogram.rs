@@ -23,13 +23,14 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    pub(crate) fn record(&mut self, duration_ns: u64) {
+    /// Counts calls of one duration.
+    pub(crate) fn record(&mut self, calls: u64, duration_ns: u64) {
         let slot = slot_of(duration_ns.clamp(1, LONGEST_NS));
         if slot >= self.counts.len() {
             self.counts.resize(slot + 1, 0);
         }
-        self.counts[slot] += 1;
-        self.total += 1;
+        self.counts[slot] += calls;
+        self.total += calls;
     }
 
     /// Recorded calls.
@@ -117,9 +118,9 @@ mod tests {
     fn percentiles_are_the_ends_of_slots() {
         let mut histogram = Histogram::default();
         for _ in 0..99 {
-            histogram.record(4_000);
+            histogram.record(1, 4_000);
         }
-        histogram.record(20_000);
+        histogram.record(1, 20_000);
         assert_eq!(histogram.at_percentile(50.0), 4_015);
         assert_eq!(histogram.at_percentile(99.0), 4_015);
         assert_eq!(histogram.at_percentile(99.9), 20_095);
@@ -131,7 +132,7 @@ mod tests {
     fn doublings_count_everything_below_them() {
         let mut histogram = Histogram::default();
         for us in [1, 3, 3, 12, 50_000] {
-            histogram.record(us * 1000);
+            histogram.record(1, us * 1000);
         }
         let expected = [(1, 1), (4, 3), (16, 4), (67_633, 5)];
         assert_eq!(histogram.doublings(), expected);
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn a_very_long_call_needs_no_more_slots() {
         let mut histogram = Histogram::default();
-        histogram.record(u64::MAX);
+        histogram.record(1, u64::MAX);
         assert!(histogram.counts.len() < 4096);
         assert_eq!(histogram.total(), 1);
         assert_eq!(histogram.doublings().len(), 1);

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommandStats {
     pub(crate) calls: u64,
-    pub(crate) usec: u64,
+    /// The time of all calls. Most take less than a microsecond, so it is summed in nanoseconds.
+    total_ns: u64,
     /// Refused before it ran.
     pub(crate) rejected: u64,
     /// Ran and answered an error.
@@ -19,12 +20,18 @@ pub(crate) struct CommandStats {
 }
 
 impl CommandStats {
-    pub(crate) fn record(&mut self, duration_ns: u64, track_latency: bool) {
-        self.calls += 1;
-        self.usec += duration_ns / 1000;
+    /// Counts calls that took `each_ns` each.
+    pub(crate) fn record(&mut self, calls: u64, each_ns: u64, track_latency: bool) {
+        self.calls += calls;
+        self.total_ns += calls * each_ns;
         if track_latency {
-            self.histogram.record(duration_ns);
+            self.histogram.record(calls, each_ns);
         }
+    }
+
+    /// The time of all calls in microseconds.
+    pub(crate) fn usec(&self) -> u64 {
+        self.total_ns / 1000
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "set",
         arity: -3,
-        flags: flag::WRITE | flag::DENYOOM,
+        flags: flag::WRITE | flag::DENYOOM | flag::CONSTANT_TIME,
         keys: &[
             KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE | key::VARIABLE_FLAGS)
                 .with_notes("reads the old value only when GET is given"),
@@ -146,7 +146,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "setex",
         arity: 4,
-        flags: flag::WRITE | flag::DENYOOM,
+        flags: flag::WRITE | flag::DENYOOM | flag::CONSTANT_TIME,
         keys: OVERWRITE,
         since: "2.0.0",
         summary: "Stores a string that expires after some seconds.",
@@ -158,7 +158,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "psetex",
         arity: 4,
-        flags: flag::WRITE | flag::DENYOOM,
+        flags: flag::WRITE | flag::DENYOOM | flag::CONSTANT_TIME,
         keys: OVERWRITE,
         since: "2.6.0",
         summary: "Stores a string that expires after some milliseconds.",

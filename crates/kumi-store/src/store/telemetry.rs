@@ -1,10 +1,11 @@
 //! What the store knows of its own work: counters, slow commands, latency samples.
 //!
 //! The time of commands is taken with as few readings of the clock as the answer needs. A reading
-//! costs as much as a third of a GET. So the clock is read after every command that is not FAST,
-//! and once for a group of FAST ones of a run, whose time is shared out evenly. The system's coarse
-//! clock, which is nearly free, shows when one of a group took long: then the precise clock
-//! is read at once, and the time belongs to the command that just ran. A low
+//! costs as much as a third of a GET. So the precise clock is read after every command whose time
+//! depends on the data, and once for a group of others (FAST, and the forms of SET) of a run, whose
+//! time is shared out evenly. The system's coarse clock is read after each of these. It is nearly
+//! free, and shows when one of a group took long: then the precise clock is read at once, and the
+//! time belongs to the command that just ran. A low
 //! `slowlog-log-slower-than`, the latency monitor and MONITOR clients need exact times: then the
 //! clock is read after every command.
 
@@ -17,7 +18,7 @@ use crate::slowlog::{self, SlowEntry, SlowLog};
 use crate::stats::Stats;
 use kumi_resp::Args;
 
-/// FAST commands that share one reading of the clock.
+/// Commands of constant time that share one reading of the clock.
 const GROUP: usize = 16;
 /// A limit of the slow log below this needs exact times. It is well above the period of the
 /// system's coarse clock, 4 ms at most.
@@ -65,7 +66,7 @@ impl Telemetry {
     /// Whether a command of a run may leave the reading of the clock to a later one.
     #[inline]
     pub(super) fn shares_reading(&self, flags: u32) -> bool {
-        flags & flag::FAST != 0
+        flags & flag::BRIEF != 0
             && self.unmeasured.len() < GROUP
             && self.slow_ns >= COARSE_LIMIT_NS
             && self.latency.threshold_ms == 0
@@ -106,17 +107,25 @@ impl Telemetry {
     }
 
     fn record_unmeasured(&mut self, share_ns: u64) {
-        let mut commands = std::mem::take(&mut self.unmeasured);
-        for id in commands.drain(..) {
-            self.record_call(id, share_ns, false);
+        let Self {
+            stats,
+            unmeasured,
+            track_latency,
+            ..
+        } = self;
+        // A pipeline repeats itself: most groups are of one command.
+        for same in unmeasured.chunk_by(|one, next| one == next) {
+            let calls = same.len() as u64;
+            stats.commands[usize::from(same[0].0)].record(calls, share_ns, *track_latency);
+            stats.total_commands += calls;
         }
-        self.unmeasured = commands;
+        unmeasured.clear();
     }
 
     /// Counts a command that ran.
     pub(crate) fn record_call(&mut self, id: CommandId, duration_ns: u64, failed: bool) {
         let stats = &mut self.stats.commands[usize::from(id.0)];
-        stats.record(duration_ns, self.track_latency);
+        stats.record(1, duration_ns, self.track_latency);
         stats.failed += u64::from(failed);
         self.stats.total_commands += 1;
     }
@@ -157,5 +166,44 @@ impl Telemetry {
             addr,
             name,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brief_commands_have_their_time_in_full() {
+        let mut telemetry = Telemetry::new(2, String::new(), Now::default());
+        let (get, set) = (CommandId(0), CommandId(1));
+        for id in [get, get, set, get] {
+            telemetry.leave_unmeasured(id);
+        }
+        let last_ns = telemetry.share_out(3500);
+        telemetry.record_call(get, last_ns, false);
+        let [gets, sets] = &telemetry.stats.commands[..] else {
+            panic!("two commands")
+        };
+        assert_eq!((gets.calls, gets.usec()), (4, 2));
+        assert_eq!((sets.calls, sets.usec()), (1, 0));
+        assert_eq!(telemetry.stats.total_commands, 5);
+        assert!(!telemetry.has_unmeasured());
+    }
+
+    #[test]
+    fn a_long_group_is_the_time_of_its_last_command() {
+        let mut telemetry = Telemetry::new(2, String::new(), Now::default());
+        telemetry.leave_unmeasured(CommandId(0));
+        assert_eq!(telemetry.share_out(20_000_000), 20_000_000);
+        assert_eq!(telemetry.stats.commands[0].usec(), 0);
+    }
+
+    #[test]
+    fn only_brief_commands_share_a_reading() {
+        let telemetry = Telemetry::new(0, String::new(), Now::default());
+        assert!(telemetry.shares_reading(flag::READONLY | flag::FAST));
+        assert!(telemetry.shares_reading(flag::WRITE | flag::CONSTANT_TIME));
+        assert!(!telemetry.shares_reading(flag::WRITE | flag::DENYOOM));
     }
 }

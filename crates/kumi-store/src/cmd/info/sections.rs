@@ -429,7 +429,7 @@ impl<'a> Page<'a> {
         let commands = self.store.index.iter().zip(&stats.commands);
         let command_us: u64 = commands
             .filter(|((_, indexed), _)| indexed.row.name != "exec")
-            .map(|(_, command)| command.usec)
+            .map(|(_, command)| command.usec())
             .sum();
         let denied = stats.denied;
         self.field(
@@ -505,12 +505,16 @@ impl<'a> Page<'a> {
             let mean = if stats.calls == 0 {
                 0.0
             } else {
-                stats.usec as f64 / stats.calls as f64
+                stats.usec() as f64 / stats.calls as f64
             };
             let _ = write!(
                 self.text,
                 "cmdstat_{}:calls={},usec={},usec_per_call={mean:.2},rejected_calls={},failed_calls={}\r\n",
-                indexed.full_name, stats.calls, stats.usec, stats.rejected, stats.failed
+                indexed.full_name,
+                stats.calls,
+                stats.usec(),
+                stats.rejected,
+                stats.failed
             );
         }
     }
