@@ -177,8 +177,11 @@ impl Store {
     fn invalidate_everything(&mut self, outputs: &mut Outputs, running: SessionKey) {
         let sessions = self.clients.sessions.iter();
         let tracking = sessions.filter(|session| session.tracking.is_some());
-        let keys: Vec<SessionKey> = tracking.map(|session| session.key).collect();
-        for key in keys {
+        // In the order of their ids, as in Redis: several sessions may redirect to one.
+        let mut keys: Vec<(u64, SessionKey)> =
+            tracking.map(|session| (session.id, session.key)).collect();
+        keys.sort_unstable_by_key(|(id, _)| *id);
+        for (_, key) in keys {
             if key == running {
                 self.invalidations.pending.push((key, None));
             } else {

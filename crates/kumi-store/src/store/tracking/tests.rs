@@ -216,6 +216,26 @@ fn resp2_gets_invalidations_through_a_subscriber() {
 }
 
 #[test]
+fn a_flush_reaches_a_common_receiver_in_the_order_of_the_trackers_ids() {
+    let mut lab = Lab::new();
+    let receiver = lab.connect();
+    lab.run_as(receiver, "HELLO 3");
+    let id = id_of(&mut lab, receiver);
+    // The first tracker gets the place in the table of sessions that another one has left, and a higher id.
+    let (free, older) = (lab.connect(), lab.connect());
+    lab.store.disconnect(free);
+    let newer = lab.connect();
+    lab.run_as(newer, "HELLO 3");
+    for client in [older, newer] {
+        lab.run_as(client, &format!("CLIENT TRACKING ON REDIRECT {id}"));
+    }
+    lab.run("FLUSHALL");
+    // The null is written in the tracker's own protocol.
+    let in_resp2 = EVERYTHING.replace("_\r\n", "$-1\r\n");
+    assert_eq!(lab.received(receiver), [&in_resp2, EVERYTHING].concat());
+}
+
+#[test]
 fn a_redirection_to_a_client_that_is_gone_is_reported() {
     let mut lab = Lab::new();
     let listener = lab.connect();
