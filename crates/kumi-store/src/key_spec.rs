@@ -174,6 +174,15 @@ impl KeySpec {
         }
     }
 
+    /// The position of the only key, if the spec names one by its index.
+    #[inline]
+    pub(crate) fn only_position(&self) -> Option<usize> {
+        match (self.begin, self.find) {
+            (Begin::Index(index), Find::Range { last: 0, .. }) => usize::try_from(index).ok(),
+            _ => None,
+        }
+    }
+
     /// The positions of the keys in a request. None if the request contradicts the spec: a number
     /// of keys that is no number or larger than the request.
     pub(crate) fn positions(&self, args: Args<'_>) -> Option<impl Iterator<Item = usize>> {

@@ -42,8 +42,11 @@ impl User {
     /// # Errors
     /// What is missing according to the selector that allows most.
     pub(crate) fn check(&self, id: CommandId, row: &Command, args: Args<'_>) -> Result<(), Denied> {
-        let mut nearest = Denied::Command;
-        for selector in self.all_selectors() {
+        let mut nearest = match self.root.check(id, row, args) {
+            Ok(()) => return Ok(()),
+            Err(denied) => denied,
+        };
+        for selector in &self.selectors {
             match selector.check(id, row, args) {
                 Ok(()) => return Ok(()),
                 Err(denied) => nearest = nearest.max(denied),
@@ -101,6 +104,14 @@ impl Selector {
             if flags & (key::INSERT | key::DELETE | key::UPDATE) != 0 {
                 wanted |= WRITE;
             }
+            // The common case, without the search for positions.
+            if let Some(position) = spec.only_position() {
+                let name = args.get(position).unwrap_or_default();
+                if position < args.len() && !self.allows_key(name, wanted) {
+                    return Err(Denied::Key(position));
+                }
+                continue;
+            }
             // A request that contradicts its spec fails before it touches a key.
             let positions = spec.positions(args).into_iter().flatten();
             for position in positions {
@@ -135,9 +146,9 @@ impl Selector {
     }
 
     fn allows_key(&self, name: &[u8], wanted: u8) -> bool {
-        self.keys.iter().any(|known| {
-            known.access & wanted == wanted && glob::matches(&known.pattern, name, false)
-        })
+        self.keys
+            .iter()
+            .any(|known| known.access & wanted == wanted && known.matches(name))
     }
 
     fn check_channels(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {

@@ -178,10 +178,7 @@ impl Selector {
             .find(|known| *known.pattern == *pattern)
         {
             Some(known) => known.access |= access,
-            None => self.keys.push(KeyPattern {
-                access,
-                pattern: pattern.into(),
-            }),
+            None => self.keys.push(KeyPattern::new(access, pattern)),
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A user: its state, its passwords and its selectors, and their description as rules.
 
 use crate::command::{CommandId, CommandIndex};
+use crate::glob;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +16,23 @@ pub(crate) struct KeyPattern {
     /// [`READ`], [`WRITE`] or both.
     pub(crate) access: u8,
     pub(crate) pattern: Box<[u8]>,
+    /// Bytes at the beginning of the pattern that stand for themselves.
+    literal: usize,
+}
+
+impl KeyPattern {
+    pub(super) fn new(access: u8, pattern: &[u8]) -> Self {
+        Self {
+            access,
+            pattern: pattern.into(),
+            literal: glob::literal_prefix(pattern),
+        }
+    }
+
+    #[inline]
+    pub(super) fn matches(&self, name: &[u8]) -> bool {
+        glob::matches_from(&self.pattern, self.literal, name)
+    }
 }
 
 /// One set of permissions. A request is allowed if any selector of its user allows all of it.
