@@ -5,6 +5,7 @@ use crate::core::{Progress, TaskId};
 use crate::error::QueueError;
 use crate::queue::{Claim, Queue};
 use crate::task::TaskError;
+use crate::worker::Stopping;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,7 +24,7 @@ struct Inner<S> {
     claim: Claim,
     state: Arc<S>,
     queue: Arc<dyn Queue>,
-    cancelled: CancellationToken,
+    stop: Arc<Stopping>,
     /// Read when the first step is asked for.
     steps: OnceCell<Mutex<BTreeMap<String, Bytes>>>,
 }
@@ -41,14 +42,14 @@ impl<S> Context<S> {
         claim: Claim,
         state: Arc<S>,
         queue: Arc<dyn Queue>,
-        cancelled: CancellationToken,
+        stop: Arc<Stopping>,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 claim,
                 state,
                 queue,
-                cancelled,
+                stop,
                 steps: OnceCell::new(),
             }),
         }
@@ -88,7 +89,7 @@ impl<S> Context<S> {
     /// that ignores it is dropped after a grace.
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
-        &self.inner.cancelled
+        self.inner.stop.token()
     }
 
     /// Stores how far the run is; `get_status` shows it.

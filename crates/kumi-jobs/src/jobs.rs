@@ -10,7 +10,7 @@ use crate::error::{QueueError, ResultError};
 use crate::memory::InMemoryQueue;
 use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued, Schedule};
 use crate::redis::RedisQueue;
-use crate::task::Task;
+use crate::task::{Options, Task};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -82,13 +82,14 @@ impl Jobs {
         &self,
         tasks: impl IntoIterator<Item = T>,
     ) -> Result<Vec<Handle<T::Output>>, QueueError> {
+        let (task_type, options) = (Arc::from(T::TYPE), T::options());
         let mut handles = Vec::new();
         let mut tasks = tasks.into_iter().peekable();
         while tasks.peek().is_some() {
             let batch: Vec<NewTask> = tasks
                 .by_ref()
                 .take(ENQUEUE_LIMIT)
-                .map(|task| encode(&task))
+                .map(|task| encode_as(&task, &task_type, &options))
                 .collect::<Result<_, _>>()?;
             let made = self.queue.enqueue(batch).await?;
             made.iter().for_each(|made| tell(*made, T::TYPE));
@@ -250,11 +251,19 @@ impl Jobs {
 const PAGE: usize = 200;
 
 fn encode<T: Task>(task: &T) -> Result<NewTask, QueueError> {
+    encode_as(task, &Arc::from(T::TYPE), &T::options())
+}
+
+/// As `encode`, with the type and the options that several tasks share.
+fn encode_as<T: Task>(
+    task: &T,
+    task_type: &Arc<str>,
+    options: &Options,
+) -> Result<NewTask, QueueError> {
     let payload = serde_json::to_vec(task).map_err(|error| {
         QueueError::Invalid(format!("the {} cannot be encoded: {error}", T::TYPE))
     })?;
-    let options = T::options();
-    let mut new = NewTask::new(TaskEnvelope::json(T::TYPE, payload));
+    let mut new = NewTask::new(TaskEnvelope::json(task_type.clone(), payload));
     new.max_attempts = options.max_attempts;
     new.priority = options.priority;
     new.trace = TRACE.try_with(Clone::clone).ok().flatten();

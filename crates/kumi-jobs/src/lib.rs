@@ -62,3 +62,8 @@ pub use registry::{DuplicateType, Execution, Registry, TaskHandler};
 pub use task::{Options, Task, TaskError};
 pub use tokio_util::sync::CancellationToken;
 pub use worker::{LEASE, RENEWAL, Worker, WorkerError};
+
+/// The Rust of the user's guide, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/jobs.md")]
+mod guide {}

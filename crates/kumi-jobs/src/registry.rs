@@ -18,7 +18,7 @@ pub trait TaskHandler<S>: Send + Sync + 'static {
     /// The type that it handles.
     fn task_type(&self) -> &str;
 
-    /// How its tasks are run.
+    /// How its tasks are run. Asked once, when the handler is registered.
     fn options(&self) -> Options {
         Options::new()
     }
@@ -34,7 +34,13 @@ pub struct DuplicateType(pub String);
 
 /// All handlers of a worker.
 pub struct Registry<S> {
-    handlers: BTreeMap<Arc<str>, Arc<dyn TaskHandler<S>>>,
+    handlers: BTreeMap<Arc<str>, Registered<S>>,
+}
+
+/// A handler, and the options it gave when it was registered.
+pub(crate) struct Registered<S> {
+    pub(crate) handler: Arc<dyn TaskHandler<S>>,
+    pub(crate) options: Arc<Options>,
 }
 
 impl<S> Default for Registry<S> {
@@ -61,13 +67,21 @@ impl<S: Send + Sync + 'static> Registry<S> {
         if self.handlers.contains_key(&task_type) {
             return Err(DuplicateType(task_type.to_string()));
         }
-        self.handlers.insert(task_type, Arc::new(handler));
+        let registered = Registered {
+            options: Arc::new(handler.options()),
+            handler: Arc::new(handler),
+        };
+        self.handlers.insert(task_type, registered);
         Ok(())
     }
 
     /// The handler of a type.
     #[must_use]
     pub fn resolve(&self, task_type: &str) -> Option<&Arc<dyn TaskHandler<S>>> {
+        Some(&self.registered(task_type)?.handler)
+    }
+
+    pub(crate) fn registered(&self, task_type: &str) -> Option<&Registered<S>> {
         self.handlers.get(task_type)
     }
 

@@ -22,6 +22,10 @@ impl ParseIdError {
     }
 }
 
+/// Digits of an id's short text; its alphabet sorts like the ids in every locale.
+const SHORT_LEN: usize = 26;
+const SHORT_DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
 /// The id of a task: a UUIDv7, so ids sort by the millisecond in which they were made. Its text is 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(u128);
@@ -47,6 +51,26 @@ impl TaskId {
         Self(uuid.as_u128())
     }
 
+    /// The short text that queues use inside: 26 digits of base 32, in the alphabet and order of a ULID, in small letters.
+    pub(crate) fn short(self) -> String {
+        let digit = |place: u32| char::from(SHORT_DIGITS[(self.0 >> (5 * place)) as usize & 31]);
+        (0..SHORT_LEN as u32).rev().map(digit).collect()
+    }
+
+    /// Reads what [`TaskId::short`] writes.
+    fn from_short(text: &str) -> Option<Self> {
+        let mut bits: u128 = 0;
+        for (place, byte) in text.bytes().enumerate() {
+            let digit = SHORT_DIGITS.iter().position(|digit| *digit == byte)?;
+            // The first of 26 digits holds three of 128 bits.
+            if place == 0 && digit > 7 {
+                return None;
+            }
+            bits = bits << 5 | digit as u128;
+        }
+        Some(Self(bits))
+    }
+
     /// The id as a UUID.
     #[must_use]
     pub fn uuid(self) -> Uuid {
@@ -69,12 +93,13 @@ impl fmt::Debug for TaskId {
 impl FromStr for TaskId {
     type Err = ParseIdError;
 
-    /// Reads 32 hex digits, with or without a UUID's hyphens.
+    /// Reads 32 hex digits, with or without a UUID's hyphens, or the 26 digits that a queue's keys hold.
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        match Uuid::try_parse(text) {
-            Ok(uuid) => Ok(Self(uuid.as_u128())),
-            Err(_) => Err(ParseIdError::new(text, "a task id (32 hex digits)")),
-        }
+        let id = match text.len() {
+            SHORT_LEN => Self::from_short(text),
+            _ => Uuid::try_parse(text).ok().map(|uuid| Self(uuid.as_u128())),
+        };
+        id.ok_or_else(|| ParseIdError::new(text, "a task id (32 hex digits)"))
     }
 }
 
@@ -243,6 +268,26 @@ impl Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_texts_are_read_back_and_sort_like_ids() {
+        let mut last = String::new();
+        for bits in [0, 1, 31, 32, u128::from(u64::MAX), u128::MAX / 3, u128::MAX] {
+            let id = TaskId(bits);
+            let text = id.short();
+            assert_eq!(text.parse(), Ok(id));
+            assert!(last < text, "{last} {text}");
+            last = text;
+        }
+        let too_large = "8".to_owned() + &"0".repeat(25);
+        for wrong in [
+            &*too_large,
+            "0000000000000000000000000i",
+            "0000000000000000000000000A",
+        ] {
+            assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn ids_sort_by_time_and_survive_their_text() {

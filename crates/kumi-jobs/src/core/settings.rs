@@ -11,6 +11,9 @@ pub const MAX_GIVEN_BACK: u32 = 100;
 /// Tasks that one call moves between lines, claims or finishes.
 pub const TURN_LIMIT: usize = 200;
 
+/// Tasks that one turn reports, gives back, moves into line and claims together. It bounds how long a turn's script runs.
+pub(crate) const TURN_BUDGET: usize = 2 * TURN_LIMIT;
+
 /// Tasks in one enqueue.
 pub const ENQUEUE_LIMIT: usize = 500;
 

@@ -22,6 +22,11 @@ pub(super) fn text(value: impl ToString) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
+/// An id as keys and scripts have it.
+pub(super) fn id_text(id: TaskId) -> Vec<u8> {
+    id.short().into_bytes()
+}
+
 fn ms(duration: Duration) -> Vec<u8> {
     text(duration.as_millis())
 }
@@ -51,7 +56,7 @@ pub(super) fn task_args(task: &NewTask, args: &mut Args) {
         None => (none(), none()),
     };
     args.extend([
-        text(task.id),
+        id_text(task.id),
         task.envelope.task_type.as_bytes().to_vec(),
         task.envelope.payload.to_vec(),
         media,
@@ -91,7 +96,7 @@ pub(super) fn turn_args(reports: &[Finish], ask: &Ask, settings: &Settings) -> A
         args.push(text(room.room));
     }
     for report in reports {
-        args.push(text(report.id));
+        args.push(id_text(report.id));
         args.push(text(report.token));
         args.extend(outcome_args(&report.outcome, settings));
     }
@@ -345,7 +350,10 @@ pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
         }
     }
     let (payload, error, result, progress) = (part(), part(), part(), part());
-    let state = state(fields.get("s").and_then(|state| state.chars().next()))?;
+    let letter = fields
+        .get("s")
+        .map_or(Some('q'), |state| state.chars().next());
+    let state = state(letter)?;
     let number = |name: &str, default: u64| match fields.get(name) {
         None => Ok(default),
         Some(text) => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// The version of the format of keys and records.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// The set of all queue names of a server.
 const QUEUES: &str = "kumi:jobs:queues";
@@ -123,10 +123,10 @@ async fn check_version(link: &Link, prefix: &str) -> Result<(), QueueError> {
     let mut get = cmd("GET");
     get.arg(&key);
     let version = codec::integer(&link.call(&get, Repeat::Yes).await?)?;
-    match version <= VERSION {
+    match version == VERSION {
         true => Ok(()),
         false => Err(QueueError::Config(format!(
-            "the queue has format {version}; this version of kumi knows formats up to {VERSION}"
+            "the queue has format {version}; this version of kumi knows format {VERSION}"
         ))),
     }
 }

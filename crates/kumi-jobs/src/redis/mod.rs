@@ -341,7 +341,7 @@ impl Queue for RedisQueue {
     fn progress<'a>(&'a self, claim: &'a Claim, progress: Progress) -> Reply<'a, bool> {
         Box::pin(async move {
             let args = [
-                text(claim.id),
+                codec::id_text(claim.id),
                 text(claim.token),
                 codec::progress_text(&progress),
             ];
@@ -354,7 +354,7 @@ impl Queue for RedisQueue {
             let settings = &self.shared.settings;
             check::step(name, &value, settings)?;
             let args = [
-                text(claim.id),
+                codec::id_text(claim.id),
                 text(claim.token),
                 name.into(),
                 value.to_vec(),
@@ -379,7 +379,7 @@ impl Queue for RedisQueue {
     fn steps(&self, id: TaskId) -> Reply<'_, BTreeMap<String, Bytes>> {
         Box::pin(async move {
             let mut command = ::redis::cmd("HGETALL");
-            command.arg(self.shared.key(&format!("steps:{id}")));
+            command.arg(self.shared.key(&format!("steps:{}", id.short())));
             let steps = codec::pairs(self.shared.link.call(&command, Repeat::Yes).await?)?;
             steps
                 .into_iter()
@@ -390,14 +390,16 @@ impl Queue for RedisQueue {
 
     fn cancel(&self, id: TaskId) -> Reply<'_, Cancel> {
         Box::pin(async move {
-            let mut args = vec![text(id)];
+            let mut args = vec![codec::id_text(id)];
             args.extend(codec::retention(&self.shared.settings));
             codec::cancel(self.shared.run(&script::CANCEL, args, Repeat::Yes).await?)
         })
     }
 
     fn get_status(&self, id: TaskId) -> Reply<'_, Option<TaskRecord>> {
-        Box::pin(async move { codec::record(self.shared.admin("status", [text(id)]).await?) })
+        Box::pin(
+            async move { codec::record(self.shared.admin("status", [codec::id_text(id)]).await?) },
+        )
     }
 
     fn counts_by_state(&self) -> Reply<'_, Counts> {
@@ -443,7 +445,10 @@ impl Queue for RedisQueue {
         Box::pin(async move {
             let mut replies = Vec::with_capacity(ids.len());
             for batch in ids.chunks(TURN_LIMIT) {
-                let reply = self.shared.admin("requeue", batch.iter().map(text)).await?;
+                let reply = self
+                    .shared
+                    .admin("requeue", batch.iter().copied().map(codec::id_text))
+                    .await?;
                 for value in codec::array(reply)? {
                     replies.push(codec::requeued(value)?);
                 }
@@ -456,7 +461,10 @@ impl Queue for RedisQueue {
         Box::pin(async move {
             let mut count = 0;
             for batch in ids.chunks(PURGE_BATCH) {
-                let purged = self.shared.admin("purge", batch.iter().map(text)).await?;
+                let purged = self
+                    .shared
+                    .admin("purge", batch.iter().copied().map(codec::id_text))
+                    .await?;
                 count += usize::try_from(codec::integer(&purged)?).unwrap_or(0);
             }
             Ok(count)

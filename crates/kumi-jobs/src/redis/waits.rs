@@ -151,7 +151,9 @@ pub(super) async fn done(shared: &Arc<Shared>, id: TaskId) -> Result<(), QueueEr
                 .clone()
         };
         // Registered here before it is registered there, so that being told is not missed.
-        let watched = shared.admin("watch", [text(id), text(name)]).await?;
+        let watched = shared
+            .admin("watch", [codec::id_text(id), text(name)])
+            .await?;
         if codec::integer(&watched)? != 2 {
             return Ok(());
         }

@@ -4,12 +4,14 @@ use crate::context::Context;
 use crate::core::{Owner, TaskId, Token};
 use crate::jobs::TRACE;
 use crate::queue::{Claim, Finish, Outcome, Queue};
-use crate::registry::TaskHandler;
+use crate::registry::{Registered, TaskHandler};
 use crate::task::{Options, TaskError};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -36,51 +38,83 @@ pub(super) struct Running {
     abort: AbortHandle,
 }
 
+/// How a run is told to stop. Most runs never ask, so the token is made when it is first needed.
 #[derive(Default)]
-struct Stopping {
-    token: CancellationToken,
+pub(crate) struct Stopping {
+    token: OnceLock<CancellationToken>,
     /// The first reason counts.
     reason: OnceLock<Stop>,
 }
 
-impl Running {
-    /// Starts a handler. Its report arrives in `reports`, unless the task is aborted.
-    pub(super) fn start<S: Send + Sync + 'static>(
+impl Stopping {
+    pub(crate) fn token(&self) -> &CancellationToken {
+        self.token.get_or_init(CancellationToken::new)
+    }
+}
+
+/// A run that is about to begin.
+pub(super) struct Beginning {
+    token: Token,
+    attempt: u32,
+    task_type: Arc<str>,
+    stop: Arc<Stopping>,
+    run: BoxFuture<'static, Finish>,
+}
+
+impl Beginning {
+    pub(super) fn new<S: Send + Sync + 'static>(
         claim: Claim,
-        handler: &Arc<dyn TaskHandler<S>>,
+        registered: &Registered<S>,
         state: &Arc<S>,
         queue: &Arc<dyn Queue>,
-        reports: &mpsc::UnboundedSender<Finish>,
     ) -> Self {
         let stop = Arc::new(Stopping::default());
         let (token, attempt) = (claim.token, claim.attempt);
         let task_type = claim.envelope.task_type.clone();
-        let run = execute(
-            claim,
-            handler.clone(),
-            state.clone(),
-            queue.clone(),
-            stop.clone(),
-        );
-        let reports = reports.clone();
-        let task = tokio::spawn(async move {
-            // The worker that reads it may be gone; then it has given the task back.
-            let _ = reports.send(run.await);
-        });
+        let options = registered.options.clone();
+        let context = Context::new(claim, state.clone(), queue.clone(), stop.clone());
+        let run = execute(context, registered.handler.clone(), options, stop.clone());
         Self {
             token,
             attempt,
             task_type,
             stop,
-            abort: task.abort_handle(),
+            run: Box::pin(run),
         }
     }
 
+    /// Polls the run once. A run that is not done has to be started, which polls it again.
+    pub(super) fn poll_once(&mut self) -> Option<Finish> {
+        let mut context = std::task::Context::from_waker(Waker::noop());
+        match self.run.as_mut().poll(&mut context) {
+            Poll::Ready(report) => Some(report),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Goes on in a task of its own. The report arrives in `reports`, unless the run is aborted.
+    pub(super) fn start(self, reports: &mpsc::UnboundedSender<Finish>) -> Running {
+        let (run, reports) = (self.run, reports.clone());
+        let task = tokio::spawn(async move {
+            // The worker that reads it may be gone; then it has given the task back.
+            let _ = reports.send(run.await);
+        });
+        Running {
+            token: self.token,
+            attempt: self.attempt,
+            task_type: self.task_type,
+            stop: self.stop,
+            abort: task.abort_handle(),
+        }
+    }
+}
+
+impl Running {
     /// Tells the handler to stop.
     pub(super) fn stop(&self, reason: Stop) {
         // A second reason changes nothing.
         let _ = self.stop.reason.set(reason);
-        self.stop.token.cancel();
+        self.stop.token().cancel();
     }
 
     /// The report on a run that was aborted.
@@ -109,24 +143,23 @@ pub(super) fn longest_grace<'a>(options: impl Iterator<Item = &'a Options>) -> D
 }
 
 async fn execute<S: Send + Sync + 'static>(
-    claim: Claim,
+    context: Context<S>,
     handler: Arc<dyn TaskHandler<S>>,
-    state: Arc<S>,
-    queue: Arc<dyn Queue>,
+    options: Arc<Options>,
     stop: Arc<Stopping>,
 ) -> Finish {
+    let claim = context.claim();
     let (id, attempt) = (claim.id, claim.attempt);
-    let task_type = claim.envelope.task_type.clone();
     let trace = claim.trace.clone();
-    let options = handler.options();
-    let span = tracing::info_span!("task", task_id = %id, task_type = &*task_type, attempt, trace = trace.as_deref());
+    let span = tracing::info_span!("task", task_id = %id, task_type = &*claim.envelope.task_type, attempt, trace = trace.as_deref());
     tracing::info!(parent: &span, task_id = %id, attempt, "Started");
-    let context = Context::new(claim.clone(), state, queue, stop.token.clone());
+    let mut report = Finish::new(claim, Outcome::GivenBack);
     let payload = claim.envelope.payload.clone();
     let work = async move { handler.execute(payload, context).await };
     let work = AssertUnwindSafe(work).catch_unwind().instrument(span);
     let ended = TRACE.scope(trace, bounded(work, &options, &stop)).await;
-    Finish::new(&claim, outcome(ended, &options, attempt, stop.reason.get()))
+    report.outcome = outcome(ended, &options, attempt, stop.reason.get());
+    report
 }
 
 /// How a handler's future ended.
@@ -152,7 +185,7 @@ async fn bounded<T>(
         }
     };
     let stopped = async {
-        stop.token.cancelled().await;
+        stop.token().cancelled().await;
         tokio::time::sleep(options.cancel_grace).await;
     };
     tokio::select! {
@@ -163,7 +196,7 @@ async fn bounded<T>(
         },
         limit = limit => {
             // What the handler left running elsewhere sees it too.
-            stop.token.cancel();
+            stop.token().cancel();
             Ended::TimeLimit(limit)
         }
         () = stopped => Ended::Stopped,

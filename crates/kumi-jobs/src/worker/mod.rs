@@ -5,6 +5,8 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use execute::Stopping;
+
 use crate::context::Context;
 use crate::core::Owner;
 use crate::error::QueueError;

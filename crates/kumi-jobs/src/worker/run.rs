@@ -5,7 +5,7 @@
 //! whether the call was carried out: reports are sent again, and the queue is asked what this worker holds, so that claims
 //! whose reply was lost are started too.
 
-use super::execute::{self, Running, Stop};
+use super::execute::{self, Beginning, Running, Stop};
 use super::{RENEWAL, WorkerError, WorkerSettings};
 use crate::core::{TURN_LIMIT, TaskId, Timestamp, Token};
 use crate::error::QueueError;
@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -25,6 +26,9 @@ const WAIT: Duration = Duration::from_secs(5);
 /// The pauses after failed calls grow from the first to the second.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_secs(2);
+
+/// Handlers are polled by the worker itself for this long after a turn; what is left gets tasks of its own.
+const INLINE: Duration = Duration::from_millis(1);
 
 /// How long a worker that ends tries to report.
 const LAST_REPORTS: Duration = Duration::from_secs(5);
@@ -53,6 +57,9 @@ pub(super) struct Run<S> {
     unsure: bool,
     stopping: bool,
     failures: u32,
+    /// Handlers are polled once where they are claimed. On a runtime of one thread nothing would run beside them anyway,
+    /// and a handler that does not wait needs no task of its own.
+    inline: bool,
 }
 
 /// The reply to the one call in flight.
@@ -93,6 +100,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             unsure: false,
             stopping: false,
             failures: 0,
+            inline: Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
         }
     }
 
@@ -148,6 +156,8 @@ impl<S: Send + Sync + 'static> Run<S> {
                         Ok(due) => {
                             self.failures = 0;
                             if due.is_some() { next_due = due; }
+                            // A queue that replies at once would keep this loop from ever waiting.
+                            if self.inline { tokio::task::yield_now().await; }
                         }
                         Err(error) => {
                             not_before = Instant::now() + self.pause();
@@ -289,37 +299,44 @@ impl<S: Send + Sync + 'static> Run<S> {
         for ((report, attempt), finished) in self.reports.drain(..sent).zip(&turn.finished) {
             execute::tell(report.id, &report.outcome, attempt, *finished);
         }
+        let inline_until = std::time::Instant::now() + INLINE;
         for claim in turn.claims {
-            self.start(claim);
+            let inline = self.inline && std::time::Instant::now() < inline_until;
+            self.start(claim, inline);
         }
         self.hungry |= turn.more;
         let until = |due: Timestamp| due.since(turn.now).max(Duration::from_millis(1));
         Some(turn.next_due.map_or(WAIT, until))
     }
 
-    fn start(&mut self, claim: Claim) {
-        let Some(handler) = self.registry.resolve(&claim.envelope.task_type) else {
+    fn start(&mut self, claim: Claim, inline: bool) {
+        let Some(registered) = self.registry.registered(&claim.envelope.task_type) else {
             // The queue answered with a type that was not asked for.
             let attempt = claim.attempt;
             self.reports
                 .push((Finish::new(&claim, Outcome::GivenBack), attempt));
             return;
         };
-        let id = claim.id;
-        let task_type = claim.envelope.task_type.clone();
-        *self.running_of.entry(task_type).or_default() += 1;
-        let running = Running::start(
-            claim,
-            handler,
-            &self.state,
-            &self.queue,
-            &self.reports_sender,
-        );
-        if let Some(old) = self.running.insert(id, running) {
+        let (id, attempt) = (claim.id, claim.attempt);
+        let mut beginning = Beginning::new(claim, registered, &self.state, &self.queue);
+        if !self.running.is_empty()
+            && let Some(old) = self.running.remove(&id)
+        {
             // Its lease ended meanwhile, and the task came back to this worker. The old run's report will be refused.
             old.stop(Stop::LeaseLost);
             self.forget(&old.task_type);
         }
+        if inline && let Some(report) = beginning.poll_once() {
+            self.reports.push((report, attempt));
+            self.hungry = true;
+            return;
+        }
+        let running = beginning.start(&self.reports_sender);
+        *self
+            .running_of
+            .entry(running.task_type.clone())
+            .or_default() += 1;
+        self.running.insert(id, running);
     }
 
     fn forget(&mut self, task_type: &str) {
@@ -340,7 +357,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             .iter()
             .any(|(report, _)| report.id == claim.id && runs(report.token));
         if !is_running && !is_reported {
-            self.start(claim);
+            self.start(claim, false);
         }
     }
 
@@ -421,15 +438,11 @@ impl<S: Send + Sync + 'static> Run<S> {
         self.running
             .values()
             .for_each(|running| running.stop(Stop::Shutdown));
-        let options: Vec<_> = self
-            .types
-            .iter()
-            .filter_map(|task_type| self.registry.resolve(task_type))
-            .map(|handler| handler.options())
-            .collect();
+        let registered = self.types.iter();
+        let registered = registered.filter_map(|task_type| self.registry.registered(task_type));
+        let grace = execute::longest_grace(registered.map(|registered| &*registered.options));
         // A run that can be dropped reports by itself once the grace is over. One that blocks its thread cannot.
-        let deadline =
-            Instant::now() + execute::longest_grace(options.iter()) + Duration::from_millis(500);
+        let deadline = Instant::now() + grace + Duration::from_millis(500);
         while !self.running.is_empty() {
             tokio::select! {
                 report = self.reports_receiver.recv() => {
@@ -497,7 +510,7 @@ impl<S> Drop for Run<S> {
             running.abort();
             reports.push(running.given_back(id, &self.settings.owner));
         }
-        if let (false, Ok(runtime)) = (reports.is_empty(), tokio::runtime::Handle::try_current()) {
+        if let (false, Ok(runtime)) = (reports.is_empty(), Handle::try_current()) {
             let queue = self.queue.clone();
             runtime.spawn(async move {
                 while !reports.is_empty() {

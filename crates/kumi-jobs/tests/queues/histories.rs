@@ -39,7 +39,8 @@ impl Pair {
     async fn new(seed: u64, port: u16) -> Self {
         let (redis_time, model_time) = (Virtual::new(Some(port)), Virtual::new(None));
         let settings = Settings {
-            keep_succeeded: 20,
+            // Every third history keeps no succeeded task.
+            keep_succeeded: if seed.is_multiple_of(3) { 0 } else { 20 },
             keep_dead: 10,
             ..Settings::default()
         };

@@ -27,9 +27,9 @@ impl Machine {
                 .collect()
         };
         let by_type = self
-            .counts
+            .kinds
             .iter()
-            .map(|(task_type, counts)| (task_type.clone(), nonzero(counts)))
+            .map(|kind| (kind.task_type.clone(), nonzero(&kind.counts)))
             .filter(|(_, counts)| !counts.is_empty());
         let served = self
             .served
@@ -141,12 +141,13 @@ impl Machine {
         purged
     }
 
-    /// Drops what was kept long enough, or is too much. At most one turn's worth of each.
+    /// Drops what was kept long enough, or is too much. At most one turn's worth of all together.
     pub(super) fn trim(&mut self, now: Timestamp) {
         let old = now
             .as_ms()
             .saturating_sub(self.settings.keep_succeeded_for.as_millis() as u64);
-        for _ in 0..TURN_LIMIT {
+        let mut left = TURN_LIMIT;
+        while left > 0 {
             let Some(id) = self.succeeded.front().copied() else {
                 break;
             };
@@ -155,8 +156,9 @@ impl Machine {
             }
             self.succeeded.pop_front();
             self.forget(id, now);
+            left -= 1;
         }
-        for _ in 0..TURN_LIMIT {
+        while left > 0 {
             let Some(id) = self.cancelled.front().copied() else {
                 break;
             };
@@ -165,8 +167,9 @@ impl Machine {
             }
             self.cancelled.pop_front();
             self.forget(id, now);
+            left -= 1;
         }
-        for _ in 0..TURN_LIMIT {
+        while left > 0 {
             let Some((died_at, id)) = self.dead.first().copied() else {
                 break;
             };
@@ -177,6 +180,7 @@ impl Machine {
             }
             self.dead.pop_first();
             self.forget(id, now);
+            left -= 1;
         }
     }
 

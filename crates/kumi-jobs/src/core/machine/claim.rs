@@ -5,8 +5,8 @@
 
 use super::super::id::{TaskId, Timestamp, Token};
 use super::super::record::TaskState;
-use super::super::settings::TURN_LIMIT;
-use super::{Holder, Machine, Record};
+use super::super::settings::{TURN_BUDGET, TURN_LIMIT};
+use super::{Holder, Machine};
 use crate::error::QueueError;
 use crate::queue::{Ask, Claim, Finish, Room, Turn};
 use std::collections::BTreeSet;
@@ -23,9 +23,10 @@ impl Machine {
         ask: &Ask,
     ) -> Result<Turn, QueueError> {
         self.check_owner(&ask.owner)?;
+        let mut budget = TURN_BUDGET.saturating_sub(reports.len());
         let finished = self.finish(now, reports);
-        self.reap_one(now);
-        let more_due = self.promote(now);
+        self.reap_one(now, &mut budget);
+        let more_due = self.promote(now, &mut budget);
         self.trim(now);
         for room in &ask.types {
             match self.served.get_mut(&room.task_type) {
@@ -35,7 +36,7 @@ impl Machine {
         }
         let claims = match self.paused {
             true => Vec::new(),
-            false => self.claim(now, ask),
+            false => self.claim(now, ask, budget),
         };
         self.renew(now, &ask.owner, ask.lease);
         let left = !self.paused && self.leaves_some(ask, &claims);
@@ -49,80 +50,75 @@ impl Machine {
         })
     }
 
-    fn claim(&mut self, now: Timestamp, ask: &Ask) -> Vec<Claim> {
-        let plan = self.plan(ask);
+    fn claim(&mut self, now: Timestamp, ask: &Ask, budget: usize) -> Vec<Claim> {
+        let plan = self.plan(ask, budget);
+        let kind_ids = ask
+            .types
+            .iter()
+            .map(|room| self.kind_ids.get(&room.task_type));
+        let kind_ids: Vec<Option<u32>> = kind_ids.map(|index| index.copied()).collect();
         let mut claims = Vec::with_capacity(plan.len());
         for (level, index) in plan {
-            let lanes = self.lanes.get_mut(&ask.types[index].task_type);
-            let Some(id) = lanes.and_then(|lanes| lanes[level].pop_front()) else {
+            let kind = kind_ids[index].and_then(|index| self.kinds.get_mut(index as usize));
+            let Some(id) = kind.and_then(|kind| kind.lanes[level].pop_front()) else {
                 continue;
             };
-            // An id that was cancelled in line, or lined up twice by a repeated enqueue after a purge, is skipped.
-            let is_queued = |record: &Record| record.state == TaskState::Queued;
-            if self
-                .records
-                .get(&id)
-                .is_some_and(|record| is_queued(record))
-            {
-                claims.extend(self.claim_one(now, ask, id));
-            }
+            claims.extend(self.claim_one(now, ask, id));
+        }
+        if !claims.is_empty() {
+            let holder = self.owners.entry(ask.owner.clone());
+            let holder = holder.or_insert_with(|| Holder {
+                lease_end: now.after(ask.lease),
+                renewed_at: now,
+                running: BTreeSet::new(),
+            });
+            holder.running.extend(claims.iter().map(|claim| claim.id));
         }
         claims
     }
 
+    /// Claims a task from a line. An id that was cancelled in line, or lined up twice by a repeated enqueue after a purge,
+    /// is skipped.
     fn claim_one(&mut self, now: Timestamp, ask: &Ask, id: TaskId) -> Option<Claim> {
+        let record = self.records.get_mut(&id)?;
+        if record.state != TaskState::Queued {
+            return None;
+        }
         self.claimed += 1;
-        let token = Token {
+        record.attempts += 1;
+        record.runs += 1;
+        record.token = Some(Token {
             count: self.claimed,
             nonce: ask.nonce,
-        };
-        {
-            let record = self.records.get_mut(&id)?;
-            record.attempts += 1;
-            record.runs += 1;
-            record.token = Some(token);
-            record.owner = Some(ask.owner.clone());
-        }
-        self.set_state(id, now, TaskState::Running);
-        let holder = self.owners.entry(ask.owner.clone());
-        let holder = holder.or_insert_with(|| Holder {
-            lease_end: now.after(ask.lease),
-            renewed_at: now,
-            running: BTreeSet::new(),
         });
-        holder.running.insert(id);
-        self.claim_of(id)
+        record.owner = Some(ask.owner.clone());
+        record.set_state(
+            now,
+            TaskState::Running,
+            &mut self.kinds,
+            self.listening.then_some(&mut self.effects.moved),
+        );
+        record.claim()
     }
 
     /// The claim on a running task.
     pub(super) fn claim_of(&self, id: TaskId) -> Option<Claim> {
-        let record = self.records.get(&id)?;
-        Some(Claim {
-            id,
-            envelope: record.envelope.clone(),
-            token: record.token?,
-            owner: record.owner.clone()?,
-            attempt: record.attempts,
-            runs: record.runs,
-            max_attempts: record.max_attempts,
-            created_at: record.created_at,
-            trace: record.rare.as_ref().and_then(|rare| rare.trace.clone()),
-        })
+        self.records.get(&id)?.claim()
     }
 
-    /// From which lines to take, by priority and index of the asked type.
-    fn plan(&self, ask: &Ask) -> Vec<(usize, usize)> {
+    /// From which lines to take, by priority and index of the asked type; at most as many as the budget.
+    fn plan(&self, ask: &Ask, budget: usize) -> Vec<(usize, usize)> {
         let mut rooms: Vec<usize> = ask.types.iter().map(|room| self.room(room)).collect();
         let mut lengths: Vec<[usize; 4]> = ask
             .types
             .iter()
             .map(|room| {
-                let lanes = self.lanes.get(&room.task_type);
-                lanes.map_or([0; 4], |lanes| lanes.each_ref().map(|lane| lane.len()))
+                let kind = self.kind(&room.task_type);
+                kind.map_or([0; 4], |kind| kind.lanes.each_ref().map(|lane| lane.len()))
             })
             .collect();
         let (mut next, mut plan) = ([0; 4], Vec::new());
-        for step in 1..=ask.max.min(TURN_LIMIT) {
+        for step in 1..=ask.max.min(TURN_LIMIT).min(budget) {
             let slot = SLOTS[((self.claimed + step as u64) % 15) as usize];
             let picked = std::iter::once(slot).chain(0..4).find_map(|level| {
                 let count = ask.types.len();

@@ -38,16 +38,13 @@ impl Machine {
             return Enqueued::Duplicate(holder);
         }
         let delay = task.delay;
-        let mut record = Record::new(task, now);
+        let kind = self.kind_of(&task.envelope.task_type);
+        let mut record = Record::new(task, kind, now);
         // One copy of a type's name for all its records.
-        match self.counts.get_key_value(&record.envelope.task_type) {
-            Some((task_type, _)) => record.envelope.task_type = task_type.clone(),
-            None => drop(
-                self.counts
-                    .insert(record.envelope.task_type.clone(), [0; 8]),
-            ),
+        let task_type = &self.kinds[kind as usize].task_type;
+        if !Arc::ptr_eq(task_type, &record.envelope.task_type) {
+            record.envelope.task_type = task_type.clone();
         }
-        let task_type = record.envelope.task_type.clone();
         record.next_run_at = now.after(delay);
         let next_run_at = record.next_run_at;
         self.records.insert(id, Box::new(record));
@@ -70,13 +67,12 @@ impl Machine {
         if let Some(record) = self.records.get_mut(&id) {
             record.state = state;
         }
-        if let Some(counts) = self.counts.get_mut(&task_type) {
-            counts[state as usize] += 1;
-        }
+        let kind = &mut self.kinds[kind as usize];
+        kind.counts[state as usize] += 1;
         if self.listening {
             self.effects.moved.push(TaskEvent {
                 id,
-                task_type,
+                task_type: kind.task_type.clone(),
                 from: None,
                 to: state,
                 attempts: 0,
@@ -109,8 +105,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Moves what is due into line and frees unique keys whose window ended. True if more is due than one turn moves.
-    pub(super) fn promote(&mut self, now: Timestamp) -> bool {
+    /// Moves what is due into line, within the budget, and frees unique keys whose window ended. True if more is due.
+    pub(super) fn promote(&mut self, now: Timestamp, budget: &mut usize) -> bool {
         for _ in 0..TURN_LIMIT {
             match self.windows.first() {
                 Some((end, _)) if *end <= now => {
@@ -121,20 +117,22 @@ impl Machine {
                 _ => break,
             }
         }
-        for _ in 0..TURN_LIMIT {
+        for _ in 0..TURN_LIMIT.min(*budget) {
             match self.scheduled.first() {
                 Some((due, _)) if *due <= now => {
                     if let Some((_, id)) = self.scheduled.pop_first() {
+                        *budget -= 1;
                         self.admit(id, now);
                     }
                 }
                 _ => break,
             }
         }
-        for _ in 0..TURN_LIMIT {
+        for _ in 0..TURN_LIMIT.min(*budget) {
             match self.retry.first() {
                 Some((due, _)) if *due <= now => {
                     if let Some((_, id)) = self.retry.pop_first() {
+                        *budget -= 1;
                         self.admit(id, now);
                     }
                 }

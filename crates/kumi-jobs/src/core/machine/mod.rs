@@ -18,7 +18,7 @@ use super::record::{
     NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
 use super::settings::Settings;
-use crate::queue::{Schedule, Signal, TaskEvent};
+use crate::queue::{Claim, Schedule, Signal, TaskEvent};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -30,7 +30,9 @@ type Lanes = [VecDeque<TaskId>; 4];
 pub(crate) struct Machine {
     settings: Settings,
     records: HashMap<TaskId, Box<Record>, BuildHasherDefault<IdHasher>>,
-    lanes: HashMap<Arc<str>, Lanes>,
+    /// All types that a task was enqueued of. A record names its own by index.
+    kinds: Vec<Kind>,
+    kind_ids: HashMap<Arc<str>, u32>,
     /// Scheduled tasks by their time.
     scheduled: BTreeSet<(Timestamp, TaskId)>,
     /// RetryScheduled tasks by their time.
@@ -52,7 +54,6 @@ pub(crate) struct Machine {
     windows: BTreeSet<(Timestamp, Arc<str>)>,
     steps: HashMap<TaskId, BTreeMap<String, Bytes>>,
     limits: BTreeMap<Arc<str>, u32>,
-    counts: HashMap<Arc<str>, [u64; 8]>,
     /// When a worker last asked for a type.
     served: HashMap<Arc<str>, Timestamp>,
     schedules: BTreeMap<String, Schedule>,
@@ -79,8 +80,18 @@ pub(crate) struct Effects {
     pub(crate) signals: Vec<(Owner, Signal)>,
 }
 
+/// A type of tasks.
+struct Kind {
+    task_type: Arc<str>,
+    lanes: Lanes,
+    /// Tasks by state.
+    counts: [u64; 8],
+}
+
 struct Record {
     id: TaskId,
+    /// The index of its type.
+    kind: u32,
     envelope: TaskEnvelope,
     state: TaskState,
     priority: Priority,
@@ -123,7 +134,8 @@ impl Machine {
         Self {
             settings,
             records: HashMap::default(),
-            lanes: HashMap::new(),
+            kinds: Vec::new(),
+            kind_ids: HashMap::new(),
             scheduled: BTreeSet::new(),
             retry: BTreeSet::new(),
             dead: BTreeSet::new(),
@@ -136,7 +148,6 @@ impl Machine {
             windows: BTreeSet::new(),
             steps: HashMap::new(),
             limits: BTreeMap::new(),
-            counts: HashMap::new(),
             served: HashMap::new(),
             schedules: BTreeMap::new(),
             claimed: 0,
@@ -158,29 +169,9 @@ impl Machine {
 
     /// Moves a record to a state: counts and events, not lines.
     fn set_state(&mut self, id: TaskId, now: Timestamp, to: TaskState) {
-        let Some(record) = self.records.get_mut(&id) else {
-            return;
-        };
-        let from = record.state;
-        record.state = to;
-        record.updated_at = now;
-        let task_type = &record.envelope.task_type;
-        match self.counts.get_mut(task_type) {
-            Some(counts) => {
-                counts[from as usize] -= 1;
-                counts[to as usize] += 1;
-            }
-            None => debug_assert!(false, "a type is counted from its first enqueue"),
-        }
-        if self.listening {
-            self.effects.moved.push(TaskEvent {
-                id,
-                task_type: task_type.clone(),
-                from: Some(from),
-                to,
-                attempts: record.attempts,
-                at: now,
-            });
+        if let Some(record) = self.records.get_mut(&id) {
+            let moved = self.listening.then_some(&mut self.effects.moved);
+            record.set_state(now, to, &mut self.kinds, moved);
         }
     }
 
@@ -189,17 +180,10 @@ impl Machine {
         let Some(record) = self.records.get(&id) else {
             return;
         };
-        let level = record.priority.level();
-        let lanes = match self.lanes.get_mut(&record.envelope.task_type) {
-            Some(lanes) => lanes,
-            None => self
-                .lanes
-                .entry(record.envelope.task_type.clone())
-                .or_default(),
-        };
+        let lane = &mut self.kinds[record.kind as usize].lanes[record.priority.level()];
         match at_head {
-            true => lanes[level].push_front(id),
-            false => lanes[level].push_back(id),
+            true => lane.push_front(id),
+            false => lane.push_back(id),
         }
         self.effects.wake = true;
     }
@@ -271,7 +255,9 @@ impl Machine {
                 .and_then(|rare| rare.serial.as_ref())
                 .is_some_and(|serial| serial.hold_on_dead);
         if to != TaskState::Dead {
-            self.steps.remove(&id);
+            if !self.steps.is_empty() {
+                self.steps.remove(&id);
+            }
             if let Some(rare) = &mut record.rare {
                 rare.progress = None;
             }
@@ -290,7 +276,7 @@ impl Machine {
             TaskState::Cancelled => self.cancelled.push_back(id),
             _ => drop(self.dead.insert((now, id))),
         }
-        if self.watched.remove(&id) {
+        if !self.watched.is_empty() && self.watched.remove(&id) {
             self.effects.done.push(id);
         }
     }
@@ -315,28 +301,47 @@ impl Machine {
     /// Removes a terminal task's record. The lists by state are the caller's.
     fn forget(&mut self, id: TaskId, now: Timestamp) {
         self.leave_serial(id, now);
-        self.steps.remove(&id);
-        if let Some(record) = self.records.remove(&id)
-            && let Some(counts) = self.counts.get_mut(&record.envelope.task_type)
-        {
-            counts[record.state as usize] -= 1;
+        if !self.steps.is_empty() {
+            self.steps.remove(&id);
+        }
+        if let Some(record) = self.records.remove(&id) {
+            self.kinds[record.kind as usize].counts[record.state as usize] -= 1;
         }
     }
 
+    fn kind(&self, task_type: &str) -> Option<&Kind> {
+        let index = self.kind_ids.get(task_type)?;
+        self.kinds.get(*index as usize)
+    }
+
+    /// The index of a type, which is new or known.
+    fn kind_of(&mut self, task_type: &Arc<str>) -> u32 {
+        if let Some(index) = self.kind_ids.get(task_type) {
+            return *index;
+        }
+        let index = u32::try_from(self.kinds.len()).expect("types are fewer than tasks in memory");
+        self.kind_ids.insert(task_type.clone(), index);
+        self.kinds.push(Kind {
+            task_type: task_type.clone(),
+            lanes: Lanes::default(),
+            counts: [0; 8],
+        });
+        index
+    }
+
     fn is_empty_lane(&self, task_type: &str) -> bool {
-        self.lanes
-            .get(task_type)
-            .is_none_or(|lanes| lanes.iter().all(VecDeque::is_empty))
+        self.kind(task_type)
+            .is_none_or(|kind| kind.lanes.iter().all(VecDeque::is_empty))
     }
 
     fn running_of(&self, task_type: &str) -> u64 {
-        let counts = self.counts.get(task_type);
-        counts.map_or(0, |counts| counts[TaskState::Running as usize])
+        self.kind(task_type)
+            .map_or(0, |kind| kind.counts[TaskState::Running as usize])
     }
 }
 
 impl Record {
-    fn new(task: NewTask, now: Timestamp) -> Self {
+    fn new(task: NewTask, kind: u32, now: Timestamp) -> Self {
         let is_rare = task.serial.is_some() || task.unique.is_some() || task.trace.is_some();
         let rare = is_rare.then(|| {
             Box::new(Rare {
@@ -348,6 +353,7 @@ impl Record {
         });
         Self {
             id: task.id,
+            kind,
             envelope: task.envelope,
             state: TaskState::Queued,
             priority: task.priority,
@@ -364,6 +370,46 @@ impl Record {
             owner: None,
             rare,
         }
+    }
+
+    /// Counts a move, and reports it if somebody listens.
+    fn set_state(
+        &mut self,
+        now: Timestamp,
+        to: TaskState,
+        kinds: &mut [Kind],
+        moved: Option<&mut Vec<TaskEvent>>,
+    ) {
+        let from = std::mem::replace(&mut self.state, to);
+        self.updated_at = now;
+        let counts = &mut kinds[self.kind as usize].counts;
+        counts[from as usize] -= 1;
+        counts[to as usize] += 1;
+        if let Some(moved) = moved {
+            moved.push(TaskEvent {
+                id: self.id,
+                task_type: self.envelope.task_type.clone(),
+                from: Some(from),
+                to,
+                attempts: self.attempts,
+                at: now,
+            });
+        }
+    }
+
+    /// The claim on a running task.
+    fn claim(&self) -> Option<Claim> {
+        Some(Claim {
+            id: self.id,
+            envelope: self.envelope.clone(),
+            token: self.token?,
+            owner: self.owner.clone()?,
+            attempt: self.attempts,
+            runs: self.runs,
+            max_attempts: self.max_attempts,
+            created_at: self.created_at,
+            trace: self.rare.as_ref().and_then(|rare| rare.trace.clone()),
+        })
     }
 
     fn rare(&mut self) -> &mut Rare {

@@ -3,7 +3,7 @@
 use super::super::id::{Owner, TaskId, Timestamp};
 use super::super::record::TaskState;
 use super::super::retry::reap_delay;
-use super::super::settings::TURN_LIMIT;
+use super::super::settings::{TURN_BUDGET, TURN_LIMIT};
 use super::Machine;
 use super::finish::Next;
 use crate::error::QueueError;
@@ -54,15 +54,16 @@ impl Machine {
         Ok(claims.collect())
     }
 
-    /// Gives back what the owner whose lease ended first held. At most one turn's worth.
-    pub(super) fn reap_one(&mut self, now: Timestamp) -> usize {
+    /// Gives back what the owner whose lease ended first held. At most one turn's worth, and within the budget.
+    pub(super) fn reap_one(&mut self, now: Timestamp, budget: &mut usize) -> usize {
+        let most = TURN_LIMIT.min(*budget);
         let ended = self
             .owners
             .iter()
             .filter(|(_, holder)| holder.lease_end <= now)
             .min_by_key(|(owner, holder)| (holder.lease_end, (*owner).clone()))
             .map(|(owner, holder)| {
-                let ids: Vec<TaskId> = holder.running.iter().copied().take(TURN_LIMIT).collect();
+                let ids: Vec<TaskId> = holder.running.iter().copied().take(most).collect();
                 (owner.clone(), ids)
             });
         let Some((owner, ids)) = ended else {
@@ -72,14 +73,16 @@ impl Machine {
             let error = format!("the lease of worker {owner} ended");
             self.lose(*id, now, error, false);
         }
+        *budget -= ids.len();
         ids.len()
     }
 
     /// Everything that time brings, for a queue without workers.
     pub(crate) fn reap(&mut self, now: Timestamp) -> usize {
-        let reaped = self.reap_one(now);
+        let mut budget = TURN_BUDGET;
+        let reaped = self.reap_one(now, &mut budget);
         let waiting = self.scheduled.len() + self.retry.len();
-        self.promote(now);
+        self.promote(now, &mut budget);
         let promoted = waiting - (self.scheduled.len() + self.retry.len());
         self.trim(now);
         reaped + promoted

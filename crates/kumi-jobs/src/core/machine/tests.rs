@@ -17,8 +17,8 @@ impl Machine {
             }
             state == Some(expected)
         };
-        for lanes in self.lanes.values() {
-            for lane in lanes {
+        for kind in &self.kinds {
+            for lane in &kind.lanes {
                 for id in lane {
                     put(id, TaskState::Queued);
                 }
@@ -75,9 +75,9 @@ impl Machine {
             assert!(record.attempts <= record.max_attempts && record.attempts <= record.runs);
             assert_eq!(record.owner.is_some(), record.state == TaskState::Running);
         }
-        for (task_type, counted) in &self.counts {
-            let found = counts.get(&**task_type).copied().unwrap_or_default();
-            assert_eq!(*counted, found, "{task_type}");
+        for kind in &self.kinds {
+            let found = counts.get(&*kind.task_type).copied().unwrap_or_default();
+            assert_eq!(kind.counts, found, "{}", kind.task_type);
         }
     }
 

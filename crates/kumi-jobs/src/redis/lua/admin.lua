@@ -87,7 +87,8 @@ function operations.list()
   for n = 1, #reply[2], 2 do
     local id = reply[2][n]
     local seen = call('HMGET', RECORD .. id, 's', 'y')
-    if seen[1] and (ARGV[5] == '' or string.find(ARGV[5], seen[1], 1, true)) and
+    local state = seen[1] or 'q'
+    if seen[2] and (ARGV[5] == '' or string.find(ARGV[5], state, 1, true)) and
       (ARGV[6] == '' or ARGV[6] == seen[2]) then
       found[#found + 1] = record(id)
     end
@@ -145,6 +146,7 @@ function operations.pause()
     return 1
   end
   call('DEL', P .. 'paused')
+  paused = false
   for _, field in ipairs(call('HKEYS', P .. 'counts')) do
     if string.sub(field, 1, 2) == 'q:' then wakes[string.sub(field, 3)] = 'ready' end
   end

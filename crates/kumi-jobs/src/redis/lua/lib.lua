@@ -13,8 +13,12 @@ else
 end
 local NOW = string.format('%d', now)
 local TURN, SOON = 200, 5000
+-- Tasks that this script may still report, give back, move into line and claim; and those that it may still forget
+-- because they were kept long enough. Together they bound how long the script runs.
+local budget, trims = 2 * TURN, TURN
 local DIGITS = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
-local listening = call('EXISTS', P .. 'listening') == 1
+local flags = call('MGET', P .. 'listening', P .. 'paused', P .. 'tokens')
+local listening, paused, claims_so_far = flags[1] and true or false, flags[2] and true or false, flags[3]
 -- Gathered writes: count changes by type, ids to append to lines, ids that owners no longer run, types to wake, ids and
 -- results of tasks that succeeded, ids to forget.
 local counts, lines, left, wakes, succeeded, results, gone = {}, {}, {}, {}, {}, {}, {}
@@ -24,6 +28,7 @@ local function load(id)
   if #flat == 0 then return nil end
   local r = { id = id }
   for i = 1, #flat, 2 do r[flat[i]] = flat[i + 1] end
+  if not r.s then r.s = 'q' end
   return r
 end
 
@@ -269,16 +274,12 @@ local function flush_gone()
   gone = {}
 end
 
+-- The length of the list of succeeded tasks, where it is known.
+local kept
 local function flush_succeeded()
-  if #succeeded > 0 then call('RPUSH', P .. 'succeeded', unpack(succeeded)) end
+  if #succeeded > 0 then kept = call('RPUSH', P .. 'succeeded', unpack(succeeded)) end
   if #results > 0 then call('HSET', P .. 'result', unpack(results)) end
   succeeded, results = {}, {}
-end
-
-local paused
-local function is_paused()
-  if paused == nil then paused = call('EXISTS', P .. 'paused') == 1 end
-  return paused
 end
 
 local function is_ready(kind)
@@ -299,7 +300,7 @@ local function flush_wakes()
   for kind, why in pairs(wakes) do
     local key = P .. 'wake:' .. kind
     if why and call('LLEN', key) == 0 then
-      if why == 'due' or (not is_paused() and is_ready(kind) and under_limit(kind)) then
+      if why == 'due' or (not paused and is_ready(kind) and under_limit(kind)) then
         call('RPUSH', key, '1')
       end
     end
@@ -327,37 +328,39 @@ local function drop_done(id, state)
   gone[#gone + 1] = id
 end
 
-local function trim_list(name, state, keep, keep_ms)
-  local key, old, budget = P .. name, now - keep_ms, TURN
-  local length = call('LLEN', key)
+local function trim_list(name, state, keep, keep_ms, length)
+  local key, old = P .. name, now - keep_ms
+  length = length or call('LLEN', key)
   if length == 0 then return end
-  local excess = math.min(length - keep, TURN)
+  local excess = math.min(length - keep, trims)
   if excess > 0 then
     for _, id in ipairs(call('LPOP', key, excess)) do drop_done(id, state) end
-    budget = TURN - excess
+    trims = trims - excess
   end
-  for _ = 1, budget do
+  while trims > 0 do
     local id = call('LINDEX', key, 0)
     if not id then return end
     local updated = call('HGET', RECORD .. id, 'u')
     if updated and tonumber(updated) > old then return end
     call('LPOP', key)
     drop_done(id, state)
+    trims = trims - 1
   end
 end
 
 local function trim(keep, keep_ms, keep_dead, keep_dead_ms)
   flush_succeeded()
-  trim_list('succeeded', 's', keep, keep_ms)
+  trim_list('succeeded', 's', keep, keep_ms, kept)
+  if call('EXISTS', P .. 'cancelled', P .. 'dead') == 0 then return end
   trim_list('cancelled', 'c', keep, keep_ms)
   local excess
-  for _ = 1, TURN do
+  while trims > 0 do
     local oldest = call('ZRANGE', P .. 'dead', '0', '0', 'WITHSCORES')
     if not oldest[1] then return end
     excess = excess or call('ZCARD', P .. 'dead') - keep_dead
     if excess <= 0 and oldest[2] + keep_dead_ms > now then return end
     call('ZREM', P .. 'dead', oldest[1])
-    excess = excess - 1
+    excess, trims = excess - 1, trims - 1
     local r = load(oldest[1])
     if r then forget(r) end
   end
@@ -370,11 +373,12 @@ local function reap_one()
   local owner = call('ZRANGE', P .. 'owners', '0', '0')[1]
   local ids = call('HKEYS', P .. 'run:' .. owner)
   table.sort(ids)
-  local count = math.min(#ids, TURN)
+  local count = math.min(#ids, TURN, budget)
   for i = 1, count do
     local r = load(ids[i])
     if r then lose(r, 'the lease of worker ' .. owner .. ' ended', false) end
   end
+  budget = budget - count
   flush_left()
   if count == #ids then end_lease(owner) end
   return count
@@ -382,18 +386,25 @@ end
 
 local function promote_from(set)
   local due = head(set)
-  if not due or due > now then return 0 end
-  local ids = call('ZRANGEBYSCORE', P .. set, '-inf', NOW, 'LIMIT', '0', TURN)
+  local most = math.min(TURN, budget)
+  if not due or due > now or most == 0 then return 0 end
+  local ids = call('ZRANGEBYSCORE', P .. set, '-inf', NOW, 'LIMIT', '0', most)
   call('ZREM', P .. set, unpack(ids))
   heads[set] = nil
   for _, id in ipairs(ids) do
     local r = load(id)
     if r then admit(r) end
   end
+  budget = budget - #ids
   return #ids
 end
 
 local function promote()
+  -- One call where nothing waits for its time.
+  if call('EXISTS', P .. 'windows', P .. 'scheduled', P .. 'retry') == 0 then
+    heads.scheduled, heads.retry = false, false
+    return 0
+  end
   local keys = call('ZRANGEBYSCORE', P .. 'windows', '-inf', NOW, 'LIMIT', '0', TURN)
   if #keys > 0 then
     call('HDEL', P .. 'unique', unpack(keys))
@@ -423,7 +434,7 @@ local function enqueue(at)
     if taken ~= true then return 'D' .. taken end
   end
   local r = { id = id, y = kind, p = level }
-  local fields = { 's', '', 'y', kind, 'c', NOW }
+  local fields = { 'y', kind, 'c', NOW }
   local function add(field, value)
     fields[#fields + 1] = field
     fields[#fields + 1] = value
@@ -439,7 +450,7 @@ local function enqueue(at)
     to = join_serial(r)
     if to == 'q' then line_up(r) end
   end
-  fields[2] = to
+  if to ~= 'q' then add('s', to) end
   if max ~= '5' then add('m', max) end
   if level ~= '1' then add('p', level) end
   if serial ~= '' then add('q', serial) end

@@ -113,6 +113,7 @@ for kind, count in pairs(successes) do
   if keep > 0 then bump('s', kind, count) end
   if not wakes[kind] then wakes[kind] = 'ready' end
 end
+budget = budget - reports
 flush_left()
 -- A lease over nothing must not stand before another that ended.
 local ends = head('owners')
@@ -127,10 +128,15 @@ flush_lines()
 local asked, names = {}, { P .. 'served' }
 for n = 1, kinds do
   local kind = { name = ARGV[10 + 2 * n], room = tonumber(ARGV[11 + 2 * n]), keys = {}, lengths = {}, takes = {} }
+  local keys, lengths = kind.keys, kind.lengths
   for level = 0, 3 do
-    local key = P .. 'ready:' .. level .. ':' .. kind.name
-    kind.keys[level], kind.lengths[level], kind.takes[level] = key, call('LLEN', key), 0
+    keys[level], lengths[level], kind.takes[level] = P .. 'ready:' .. DIGITS[level] .. ':' .. kind.name, 0, 0
   end
+  -- Most types have tasks of the normal priority only.
+  if call('EXISTS', keys[0], keys[2], keys[3]) > 0 then
+    for _, level in ipairs({ 0, 2, 3 }) do lengths[level] = call('LLEN', keys[level]) end
+  end
+  lengths[1] = call('LLEN', keys[1])
   kind.limit = call('HGET', P .. 'limits', kind.name)
   if kind.limit then kind.room = math.min(kind.room, math.max(0, kind.limit - running_of(kind.name))) end
   asked[n] = kind
@@ -141,7 +147,7 @@ if kinds > 0 then call('ZADD', unpack(names)) end
 
 -- From which lines to take: the claim counter walks over the priorities, and types take turns within one.
 local SLOTS = { 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0 }
-local counter = number(call('GET', P .. 'tokens'), 0)
+local counter = number(claims_so_far, 0)
 local kind_of, level_of, turn_of = {}, {}, { [0] = 0, 0, 0, 0 }
 local function pick(level)
   for offset = 0, kinds - 1 do
@@ -150,8 +156,8 @@ local function pick(level)
     if kind.room > 0 and kind.lengths[level] > 0 then return index end
   end
 end
-if not is_paused() then
-  for step = 1, math.min(max, TURN) do
+if not paused then
+  for step = 1, math.min(max, TURN, budget) do
     local level = SLOTS[(counter + step) % 15 + 1]
     local index = pick(level)
     if not index then
@@ -242,12 +248,12 @@ for _, kind in ipairs(asked) do
   local length = kind.lengths[0] + kind.lengths[1] + kind.lengths[2] + kind.lengths[3]
   if wakes[kind.name] ~= 'due' then
     local is_free = not kind.limit or running_of(kind.name) < tonumber(kind.limit)
-    local is_left = length > 0 and not is_paused() and is_free
+    local is_left = length > 0 and not paused and is_free
     local key = P .. 'wake:' .. kind.name
     if is_left and call('LLEN', key) == 0 then call('RPUSH', key, '1') end
     wakes[kind.name] = false
   end
-  if not is_paused() and length > 0 and #claims < max and kind.room > 0 then more = true end
+  if not paused and length > 0 and #claims < max and kind.room > 0 then more = true end
 end
 flush()
-return { now, next_due() or -1, more and 1 or 0, is_paused() and 1 or 0, finished, claims }
+return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, finished, claims }
