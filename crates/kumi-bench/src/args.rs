@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Types(TypesArgs),
     /// Print which functions of kumi-server take the CPU time of a workload (needs Linux's perf)
     Profile(ProfileArgs),
+    /// Measure scripts, functions, ACL checks and queues on kumi-server beside redis-server and valkey-server
+    Scripts(ScriptsArgs),
     /// Measure MUF calls, on kumi-server, redis-server and valkey-server, beside NATS request/reply
     Muf(MufArgs),
     /// Measure Unison beside raw quinn, tonic, tarpc and club-unison
@@ -279,6 +281,73 @@ impl fmt::Display for Family {
     }
 }
 
+/// What `scripts` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ScriptsArgs {
+    /// Fewer and shorter runs: a rough picture in about a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Measure only these parts; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    pub(crate) only: Vec<ScriptsPart>,
+
+    /// Interleaved runs per figure, of which the median counts [default: 5, or 3 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<NonZeroUsize>,
+
+    /// How long one run of redis-benchmark should last [default: 0.6, or 0.2 with --quick]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<f64>,
+
+    /// Pipeline depths of the scripts and of the ACL checks
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16], value_name = "DEPTH")]
+    pub(crate) pipelines: Vec<usize>,
+
+    /// Jobs of one run of a queue [default: 8000 of BullMQ and 40000 of kumi-jobs, fewer with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    pub(crate) servers: ServerArgs,
+
+    /// The redis-benchmark that drives scripts and ACL checks
+    #[arg(long, default_value = "redis-benchmark", value_name = "PATH")]
+    pub(crate) redis_benchmark: PathBuf,
+
+    /// The node that runs BullMQ
+    #[arg(long, default_value = "node", value_name = "PATH")]
+    pub(crate) node: PathBuf,
+
+    /// Leave out BullMQ and the interpreters of mlua, which are installed and built on first use
+    #[arg(long)]
+    pub(crate) no_peers: bool,
+
+    /// Do not pin servers and clients to different cores
+    #[arg(long)]
+    pub(crate) no_pin: bool,
+}
+
+impl ScriptsArgs {
+    /// Whether a part was asked for; without `--only`, every part was.
+    pub(crate) fn wants(&self, part: ScriptsPart) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// One independent part of the measurements of scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScriptsPart {
+    /// Server CPU of EVALSHA and FCALL
+    Scripts,
+    /// Server CPU of GET and SET with ten users and pattern rules
+    Acl,
+    /// BullMQ and kumi-jobs on each server
+    Queues,
+    /// CPU time of Lua programs in each interpreter
+    Interpreter,
+}
+
 /// What `profile` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
@@ -470,6 +539,8 @@ pub(crate) enum JobsPart {
     Enqueue,
     /// How soon an idle worker starts a task, and what it sends meanwhile
     Idle,
+    /// How long the longest script holds the server
+    Scripts,
     /// Bytes per queued task, and the queue in memory
     Memory,
 }

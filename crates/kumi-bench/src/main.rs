@@ -15,6 +15,7 @@ mod muf;
 mod procfs;
 mod progress;
 mod report;
+mod scripts;
 mod stats;
 mod store;
 mod types;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Eviction(args) => eviction::run(&args),
         Command::Types(args) => types::run(&args),
+        Command::Scripts(args) => scripts::run(&args),
         Command::Muf(args) => muf::run(&args),
         Command::Unison(args) => unison::run(&args),
         Command::Cluster(args) => cluster::run(&args),

@@ -36,6 +36,37 @@ fn processes_in(directory: &Path) -> Vec<String> {
 }
 
 #[test]
+fn a_small_run_of_scripts_prints_its_figures() {
+    let temporary = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_kumi-bench"))
+        .arg("scripts")
+        .args(["--kumi-server", "redis-server", "--runs", "1"])
+        .args(["--valkey-server", "/nowhere/valkey-server", "--no-peers"])
+        .args(["--seconds", "0.05", "--pipelines", "16", "--jobs", "200"])
+        .env("TMPDIR", temporary.path())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for name in [
+        "scripts.get.p16.cpu_us",
+        "scripts.fcall.p16.cpu_us",
+        "scripts.limiter.p16.cpu_us",
+        "scripts.loop.p16.cpu_us",
+        "acl.get.p16.cpu_us",
+        "acl.set.p16.cpu_us",
+        "queues.kumi-jobs.server_us",
+        "lua.patterns.cpu_us",
+        "lua.json.cpu_us",
+    ] {
+        let start = format!("figure name={name} server=kumi value=");
+        assert!(text.contains(&start), "{start} is missing in:\n{text}");
+    }
+    assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
+}
+
+#[test]
 fn a_small_run_prints_a_line_per_figure_and_leaves_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let args = "--only workloads,memory --keys 2000 --runs 1 --seconds 0.1 --pipelines 16";

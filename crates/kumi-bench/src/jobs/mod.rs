@@ -8,6 +8,7 @@
 pub(crate) mod client;
 mod memory;
 mod monitor;
+pub(crate) mod on_servers;
 pub(crate) mod ours;
 mod parties;
 mod trial;
@@ -31,6 +32,10 @@ const CONCURRENCY: [usize; 2] = [10, 100];
 
 /// Tasks of a run that counts commands, in which the server is slower.
 const COUNTED_TASKS: usize = 5_000;
+
+/// Tasks of a run that times scripts, and a concurrency at which every turn is as large as it may be.
+const SCRIPT_TASKS: usize = 20_000;
+const LARGEST_CONCURRENCY: usize = 1_000;
 
 /// How long an idle worker is watched: a multiple of the longest wait of all.
 const IDLE: Duration = Duration::from_secs(30);
@@ -100,6 +105,9 @@ pub(crate) fn run(args: &JobsArgs) -> Result<()> {
     }
     if args.wants(JobsPart::Idle) {
         bench.idle(&mut report)?;
+    }
+    if args.wants(JobsPart::Scripts) {
+        bench.scripts(&mut report)?;
     }
     if args.wants(JobsPart::Memory) {
         bench.queued_bytes(&mut report)?;
@@ -282,6 +290,31 @@ impl Bench {
         counted[0].aim(Some(Goal::AtMost(0.5)));
         rows.extend(counted);
         report.section("An idle worker", rows);
+        Ok(())
+    }
+
+    /// How long the longest script holds the server, with batches as large as they get.
+    fn scripts(&self, report: &mut Report) -> Result<()> {
+        let ours = &self.parties[0];
+        let mut longest_ms = Vec::new();
+        let mut task = self.progress.task("scripts", self.runs);
+        for number in 0..self.runs {
+            task.begin(&format!("run {}", number + 1));
+            let trial = Trial::start(&self.stage, &self.redis, Disk::None)?;
+            trial.time_scripts()?;
+            trial.fill(ours, self.tasks.min(SCRIPT_TASKS))?;
+            let tasks = self.tasks.min(SCRIPT_TASKS);
+            trial.measure(ours, "drain", tasks, LARGEST_CONCURRENCY)?;
+            longest_ms.push(trial.longest_script_us()? / 1000.0);
+            task.end();
+        }
+        let row = Row::new("jobs.script_ms", "longest script", "ms");
+        let mut row = row.goal(Some(Goal::AtMost(5.0)));
+        row.add(OURS, Sample::new(longest_ms).context("no run was made")?);
+        report.section(
+            "Enqueues of 500 tasks, turns of 200 reports and 200 claims",
+            vec![row],
+        );
         Ok(())
     }
 

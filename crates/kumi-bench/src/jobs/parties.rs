@@ -157,7 +157,7 @@ fn rust_program(progress: &Progress, report: &mut Report) -> Result<(PathBuf, Ve
 
 /// Installs BullMQ into the bench's cache directory, in the versions of the lock file. `npm ci` would be stricter, but
 /// wants entries for the native parts of every platform.
-fn bullmq(node: &Path, progress: &Progress) -> Result<Party> {
+pub(super) fn bullmq(node: &Path, progress: &Progress) -> Result<Party> {
     let node = on_path(node).with_context(|| format!("{} was not found", node.display()))?;
     let directory = cache_directory()
         .context("there is no home directory")?

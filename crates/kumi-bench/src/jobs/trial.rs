@@ -17,6 +17,13 @@ use crate::wire::{self, Connection};
 /// Words of a failed client's errors that are shown.
 const COMPLAINT_WORDS: usize = 40;
 
+/// Looks for the longest script in the slow log.
+const LONGEST: &[u8] = b"local longest = 0 \
+    for _, entry in ipairs(redis.call('SLOWLOG', 'GET', -1)) do \
+      if string.upper(entry[4][1]) == 'EVALSHA' and entry[3] > longest then longest = entry[3] end \
+    end \
+    return longest";
+
 /// How the server writes to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disk {
@@ -148,6 +155,27 @@ impl<'a> Trial<'a> {
     pub(super) fn fill(&self, party: &Party, count: usize) -> Result<()> {
         self.measure(party, "enqueue-bulk", count, 1)?;
         Ok(())
+    }
+
+    /// Lets the server remember how long each script takes.
+    pub(super) fn time_scripts(&self) -> Result<()> {
+        let mut connection = Connection::open(self.server.address())?;
+        for (name, value) in [
+            ("slowlog-max-len", "100000"),
+            ("slowlog-log-slower-than", "0"),
+        ] {
+            connection.command(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()])?;
+        }
+        Ok(())
+    }
+
+    /// The longest script since [`Trial::time_scripts`], in microseconds.
+    pub(super) fn longest_script_us(&self) -> Result<f64> {
+        let mut connection = Connection::open(self.server.address())?;
+        let reply = connection.command(&[b"EVAL", LONGEST, b"0"])?;
+        let text = String::from_utf8_lossy(&reply);
+        let number = text.trim_start_matches(':').parse();
+        number.with_context(|| format!("the longest script is {text}"))
     }
 
     /// Bytes that the server's data takes.

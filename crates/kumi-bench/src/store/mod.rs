@@ -1,6 +1,6 @@
 //! `kumi-bench store`: the store beside redis-server, and valkey-server where one can be had.
 
-mod driver;
+pub(crate) mod driver;
 pub(crate) mod echo;
 pub(crate) mod engine;
 mod growth;
@@ -11,7 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod profile;
 pub(crate) mod servers;
 pub(crate) mod valkey;
-mod workloads;
+pub(crate) mod workloads;
 
 use std::fs;
 use std::path::PathBuf;
