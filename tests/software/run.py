@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Real software, unmodified, on kumi-server and on redis-server: tests/software/run.py [NAME ...]
 
-Installs pinned packages from package-lock.json and the requirements files into a folder under target/, runs each program
-against both servers, and fails if a program fails or the two servers make it print different lines. Needs node, npm,
-python3 with venv, redis-server, and a built kumi-server: target/debug/kumi-server, or what KUMI_SERVER names.
+Installs pinned packages from package-lock.json, Cargo.lock and the requirements files into a folder under target/, runs
+each program against both servers, and fails if a program fails or the two servers make it print different lines. Needs
+node, npm, cargo, python3 with venv, redis-server, and a built kumi-server: target/debug/kumi-server, or what KUMI_SERVER
+names.
 """
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -23,7 +25,7 @@ KUMI_SERVER = pathlib.Path(os.environ.get("KUMI_SERVER", TARGET / "debug" / "kum
 # How long one program may take on one server, in seconds.
 LIMIT_S = 90
 
-# Name, the folder, the file, and the environment it runs in.
+# Name, the folder, the file (of Rust: the program's argument), and the environment it runs in.
 PROGRAMS = [
     ("BullMQ", "node", "bullmq.mjs", "node"),
     ("ioredis", "node", "ioredis.mjs", "node"),
@@ -40,6 +42,10 @@ PROGRAMS = [
     ("Huey", "python", "huey_app.py", "python"),
     ("django-redis", "python", "django_cache.py", "python"),
     ("arq", "python", "arq_app.py", "arq"),
+    ("redis-rs", "rust", "redis", "rust"),
+    ("fred", "rust", "fred", "rust"),
+    ("bb8", "rust", "bb8", "rust"),
+    ("deadpool", "rust", "deadpool", "rust"),
 ]
 
 
@@ -72,7 +78,17 @@ def build_venv(requirements):
     return build
 
 
+def build_rust(folder):
+    """Cargo decides itself what has to be built again, so this folder is not named after its sources."""
+    command = ["cargo", "build", "--quiet", "--locked", "--target-dir", str(folder)]
+    subprocess.run(command, cwd=HERE / "rust", check=True)
+    return folder
+
+
+@functools.cache
 def environment(name):
+    if name == "rust":
+        return build_rust(CACHE / "rust")
     if name == "node":
         sources = [HERE / "node" / "package.json", HERE / "node" / "package-lock.json"]
         return install("node", sources, build_node)
@@ -88,6 +104,8 @@ def prepare(program, folder, work):
         for source in (HERE / "node").glob("*.mjs"):
             shutil.copy(source, folder)
         return ["node", str(folder / file)], str(folder)
+    if language == "rust":
+        return [str(folder / "debug" / "kumi-software"), file], str(work)
     return [str(folder / "venv" / "bin" / "python"), str(HERE / "python" / file)], str(work)
 
 
