@@ -12,7 +12,7 @@ use crate::store::workloads::preload;
 use crate::wire::Connection;
 
 /// The column of the server without rules.
-const WITHOUT: &str = "no rules";
+const WITHOUT: &str = "no-rules";
 /// By which factor rules may raise the CPU time of a command.
 const ALLOWED: f64 = 1.05;
 const TRIAL: usize = 20_000;
