@@ -185,9 +185,13 @@ impl EvictionArgs {
     }
 }
 
-/// What `types` takes.
+/// What `types` takes. `types/plan.rs` turns it into the numbers of a run.
 #[derive(Debug, Args)]
 pub(crate) struct TypesArgs {
+    /// Fewer and smaller values, fewer and shorter runs: a rough picture in a few minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+
     /// Measure only these parts; several may be given, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     pub(crate) only: Vec<TypesPart>,
@@ -200,29 +204,30 @@ pub(crate) struct TypesArgs {
     #[arg(long, value_delimiter = ',', value_name = "WORD")]
     pub(crate) rows: Vec<String>,
 
-    /// Interleaved runs per row, of which the median counts
-    #[arg(long, default_value = "5", value_name = "N")]
-    pub(crate) runs: NonZeroUsize,
+    /// Interleaved runs per command, of which the median counts [default: 3]
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<NonZeroUsize>,
 
-    /// Requests of one run at a pipeline above 1; a quarter of them at pipeline 1
-    #[arg(long, default_value = "400000", value_name = "N")]
-    pub(crate) requests: NonZeroUsize,
+    /// Requests of one run at a pipeline above 1; a quarter of them at pipeline 1 [default: 200000, or 100000 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) requests: Option<NonZeroUsize>,
 
     /// Pipeline depths of the commands
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16], value_name = "DEPTH")]
     pub(crate) pipelines: Vec<usize>,
 
     /// Small values of the commands and of the memory rows; also the entries of a stream
-    #[arg(long, default_value = "1000000", value_name = "N")]
-    pub(crate) keys: NonZeroUsize,
+    /// [default: 1000000, or 200000 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) keys: Option<NonZeroUsize>,
 
-    /// Elements of the large values that the commands use
-    #[arg(long, default_value = "1000000", value_name = "N")]
-    pub(crate) elements: NonZeroUsize,
+    /// Elements of the large values that the commands use [default: 1000000]
+    #[arg(long, value_name = "N")]
+    pub(crate) elements: Option<NonZeroUsize>,
 
-    /// Members of the one large collection of a memory row
-    #[arg(long, default_value = "5000000", value_name = "N")]
-    pub(crate) members: NonZeroUsize,
+    /// Members of the one large collection of a memory row [default: 5000000, or 1000000 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) members: Option<NonZeroUsize>,
 
     #[command(flatten)]
     pub(crate) servers: ServerArgs,

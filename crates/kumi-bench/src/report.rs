@@ -194,10 +194,40 @@ impl Report {
     pub(crate) fn figures(&self) -> String {
         let mut out = String::new();
         for row in self.sections.iter().flat_map(|section| &section.rows) {
-            for (server, sample) in &row.cells {
-                push_line(&mut out, &figure(row, server, sample, self.reference));
+            out.push_str(&self.figures_of(row));
+        }
+        out
+    }
+
+    /// The figure lines of one row, for a run that prints them as they come.
+    pub(crate) fn figures_of(&self, row: &Row) -> String {
+        let mut out = String::new();
+        for (server, sample) in &row.cells {
+            push_line(&mut out, &figure(row, server, sample, self.reference));
+        }
+        out
+    }
+
+    /// How many goals were met, and a line for each that was missed.
+    pub(crate) fn goals(&self) -> String {
+        let rows = self.sections.iter().flat_map(|section| &section.rows);
+        let judged = rows.filter_map(|row| Some((row, row.verdict(self.reference)?)));
+        let (mut all, mut missed) = (0, Vec::new());
+        for (row, (goal, met)) in judged {
+            all += 1;
+            if !met {
+                let ratio = row.ratio(OURS, self.reference).map(number);
+                let ratio =
+                    ratio.map_or(String::new(), |it| format!(" ({it} of {})", self.reference));
+                missed.push(format!("missed {}: {goal}{ratio}", row.name));
             }
         }
+        let mut out = String::new();
+        push_line(
+            &mut out,
+            &format!("goals: {} of {all} met", all - missed.len()),
+        );
+        missed.iter().for_each(|line| push_line(&mut out, line));
         out
     }
 }
@@ -348,6 +378,19 @@ mod tests {
                  ratio_vs_redis=0.500 goal=ratio<=0.667 met=yes",
                 "figure name=store.get.p16.cpu_us server=redis value=1.800 unit=us min=1.800 max=1.800 runs=1",
             ]
+        );
+    }
+
+    #[test]
+    fn missed_goals_are_named() {
+        let mut report = Report::default();
+        report.section(
+            "title",
+            vec![row(Goal::RatioAtMost(0.5)), row(Goal::RatioAtMost(0.4))],
+        );
+        assert_eq!(
+            report.goals(),
+            "goals: 1 of 2 met\nmissed store.get.p16.cpu_us: ratio<=0.400 (0.500 of redis)\n"
         );
     }
 

@@ -5,11 +5,13 @@
 
 use anyhow::{Context, Result};
 
-use crate::args::{Family, TypesArgs};
-use crate::progress::{Progress, Task};
+use crate::args::Family;
+use crate::progress::Task;
 use crate::report::{Goal, Report, Row};
-use crate::store::servers::{Contender, Server, Stage};
+use crate::store::servers::Server;
+use crate::types::Setting;
 use crate::types::client::{CONNECTIONS, Client, Usage};
+use crate::types::plan::Plan;
 use crate::types::requests::{Op, Requests, SMALL_ELEMENTS, Size, reader_key};
 use crate::types::sample;
 use crate::types::values::{self, LARGE, Shape, key};
@@ -118,16 +120,12 @@ impl Workload<'_> {
     }
 }
 
-/// Measures the commands that were asked for, type by type.
-pub(super) fn measure(
-    stage: &Stage,
-    args: &TypesArgs,
-    contenders: &[Contender],
-    progress: &Progress,
-    report: &mut Report,
-) -> Result<()> {
+/// Measures the commands that were asked for, type by type. A type that fails leaves the others their figures.
+pub(super) fn measure(setting: &Setting<'_>, report: &mut Report) -> Result<()> {
+    let plan = &setting.plan;
     let mut rows = Vec::new();
     let mut waited: f64 = 0.0;
+    let mut failed = Ok(());
     for family in [
         Family::List,
         Family::Hash,
@@ -135,39 +133,14 @@ pub(super) fn measure(
         Family::Zset,
         Family::Stream,
     ] {
-        let workloads = workloads(args, family);
-        if workloads.is_empty() {
-            continue;
-        }
-        let steps = contenders.len() * (1 + workloads.len() * args.runs.get());
-        let mut task = progress.task("commands", steps);
-        let keys = match family {
-            Family::Stream => args.keys.get().div_ceil(FEWER_STREAMS),
-            _ => args.keys.get(),
-        };
-        let elements = args.elements.get();
-        let mut parties = Vec::new();
-        for contender in contenders {
-            task.begin(&format!(
-                "loading values of type {family} into {}",
-                contender.name()
-            ));
-            let server = contender.start(stage, &[])?;
-            load(&server, family, keys, elements)
-                .with_context(|| format!("cannot load values into {}", server.name()))?;
-            let client = Client::open(&server)?;
-            let requests = Requests::new(keys, elements);
-            parties.push(Party {
-                server,
-                client,
-                requests,
-            });
-            task.end();
-        }
-        for workload in workloads {
-            let (row, most) = turns(&workload, args, &mut parties, &mut task)?;
+        let outcome = measure_family(setting, family, |row, most| {
             waited = waited.max(most);
+            setting.show(&row, report);
             rows.push(row);
+        });
+        if let Err(error) = outcome {
+            setting.progress.line(&format!("{family}: {error:#}"));
+            failed = Err(error.context(format!("some commands of type {family}")));
         }
     }
     if waited > DISTURBED_PERCENT {
@@ -177,26 +150,69 @@ pub(super) fn measure(
     }
     let title = format!(
         "Commands: server CPU, {CONNECTIONS} connections, {} small values, {} elements in large ones, median of {}",
-        args.keys, args.elements, args.runs
+        plan.keys, plan.elements, plan.runs
     );
     report.section(title, rows);
+    failed
+}
+
+/// Measures the commands of one type. `done` gets each row, and the most that a server waited for its core.
+fn measure_family(
+    setting: &Setting<'_>,
+    family: Family,
+    mut done: impl FnMut(Row, f64),
+) -> Result<()> {
+    let (plan, contenders) = (&setting.plan, setting.contenders);
+    let workloads = workloads(setting, family);
+    if workloads.is_empty() {
+        return Ok(());
+    }
+    let steps = contenders.len() * (1 + workloads.len() * plan.runs);
+    let mut task = setting.progress.task("commands", steps);
+    let keys = match family {
+        Family::Stream => plan.keys.div_ceil(FEWER_STREAMS),
+        _ => plan.keys,
+    };
+    let elements = plan.elements;
+    let mut parties = Vec::new();
+    for contender in contenders {
+        task.begin(&format!(
+            "loading values of type {family} into {}",
+            contender.name()
+        ));
+        let server = contender.start(setting.stage, &[])?;
+        load(&server, family, keys, elements)
+            .with_context(|| format!("cannot load values into {}", server.name()))?;
+        let client = Client::open(&server)?;
+        let requests = Requests::new(keys, elements);
+        parties.push(Party {
+            server,
+            client,
+            requests,
+        });
+        task.end();
+    }
+    for workload in workloads {
+        let (row, most) = turns(&workload, plan, &mut parties, &mut task)?;
+        done(row, most);
+    }
     Ok(())
 }
 
-fn workloads(args: &TypesArgs, family: Family) -> Vec<Workload<'static>> {
+fn workloads(setting: &Setting<'_>, family: Family) -> Vec<Workload<'static>> {
     let mut workloads = Vec::new();
     for command in COMMANDS.iter().filter(|command| command.family == family) {
         for size in [Size::Small, Size::Large] {
             if size == Size::Large && command.large.is_none() {
                 continue;
             }
-            for &pipeline in &args.pipelines {
+            for &pipeline in &setting.plan.pipelines {
                 let workload = Workload {
                     command,
                     size,
                     pipeline: pipeline.max(1),
                 };
-                if args.wants_row(family, &workload.name()) {
+                if setting.args.wants_row(family, &workload.name()) {
                     workloads.push(workload);
                 }
             }
@@ -236,17 +252,14 @@ impl Party {
 /// The runs of one row, server after server. Also the most that a server waited for its core.
 fn turns(
     workload: &Workload<'_>,
-    args: &TypesArgs,
+    plan: &Plan,
     parties: &mut [Party],
     task: &mut Task,
 ) -> Result<(Row, f64)> {
-    let requests = match workload.pipeline {
-        1 => args.requests.get().div_ceil(4),
-        _ => args.requests.get(),
-    };
+    let requests = plan.requests_at(workload.pipeline);
     let mut usages: Vec<Vec<Usage>> = vec![Vec::new(); parties.len()];
     let count = parties.len();
-    for round in 0..args.runs.get() {
+    for round in 0..plan.runs {
         for turn in 0..count {
             let which = (round + turn) % count;
             let party = &mut parties[which];
@@ -255,7 +268,7 @@ fn turns(
                 workload.name(),
                 party.server.name(),
                 round + 1,
-                args.runs
+                plan.runs
             ));
             let usage = party
                 .run(workload, requests)

@@ -1,18 +1,20 @@
 //! Resident bytes of collections.
 //!
 //! A fresh server for each figure: its resident memory before, the collections, its resident memory after. Growth per
-//! key (or per element), everything included: tables, allocator slack, the names of the keys.
+//! key (or per element), everything included: tables, allocator slack, the names of the keys. Each figure is one
+//! run: the same commands give the same blocks. The rows by size leave out valkey-server, which no goal is about.
 
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
 
-use crate::args::{Family, TypesArgs, TypesPart};
-use crate::progress::Progress;
+use crate::args::{Family, TypesPart};
 use crate::report::{Goal, Report, Row};
+use crate::stats::Sample;
 use crate::store::memory::settled_bytes;
-use crate::store::servers::{Contender, Stage};
-use crate::types::sample;
+use crate::store::servers::{Contender, Stage, VALKEY};
+use crate::types::Setting;
+use crate::types::plan::Plan;
 use crate::types::values::{self, LARGE, Shape, key};
 use crate::wire;
 
@@ -22,6 +24,8 @@ const SIZES: [usize; 4] = [5, 129, 513, 1000];
 const LONG: [Option<usize>; 3] = [None, Some(100), Some(4096)];
 /// Elements of small values.
 const FIVE: usize = 5;
+/// An entry of a stream weighs as much as this many short elements, and is one command.
+const ENTRY_WEIGHT: usize = 4;
 
 /// One figure.
 struct Figure {
@@ -45,44 +49,49 @@ enum Load {
     One(Shape),
     /// A stream of so many entries, all of them pending or none.
     Stream { entries: usize, pending: bool },
+    /// Many streams of so many entries, with a group that has read one of them or without.
+    Streams {
+        entries: usize,
+        group: bool,
+        keys: usize,
+    },
 }
 
 /// Measures one part.
-pub(super) fn measure(
-    part: TypesPart,
-    stage: &Stage,
-    args: &TypesArgs,
-    contenders: &[Contender],
-    progress: &Progress,
-    report: &mut Report,
-) -> Result<()> {
+pub(super) fn measure(part: TypesPart, setting: &Setting<'_>, report: &mut Report) -> Result<()> {
+    let plan = &setting.plan;
     let (title, figures) = match part {
-        TypesPart::Small => ("Memory of small values", small(args.keys.get())),
-        TypesPart::Large => ("Memory of one large value", large(args)),
-        _ => ("Memory by number of elements", sizes(args.keys.get())),
+        TypesPart::Small => ("Memory of small values", small(plan.keys)),
+        TypesPart::Large => ("Memory of one large value", large(plan)),
+        _ => ("Memory by number of elements", sizes(plan.sized_elements)),
     };
     let figures: Vec<Figure> = figures
         .into_iter()
-        .filter(|figure| args.wants_row(figure.family, &figure.name))
+        .filter(|figure| setting.args.wants_row(figure.family, &figure.name))
         .collect();
-    let runs = args.runs.get().min(3);
-    let mut task = progress.task("memory", figures.len() * contenders.len() * runs);
+    let contenders: Vec<&Contender> = setting
+        .contenders
+        .iter()
+        .filter(|contender| part != TypesPart::Sizes || contender.name() != VALKEY)
+        .collect();
+    let mut task = setting
+        .progress
+        .task("memory", figures.len() * contenders.len());
     let mut rows = Vec::new();
     for figure in figures {
         let goal = Some(Goal::RatioAtMost(figure.at_most));
         let mut row = Row::new(&figure.name, &figure.label, figure.unit).goal(goal);
-        for contender in contenders {
-            let mut bytes = Vec::new();
-            for _ in 0..runs {
-                task.begin(&format!("{} in {}", figure.label, contender.name()));
-                let growth = growth(stage, contender, figure.load).with_context(|| {
-                    format!("cannot measure the memory of {}", contender.name())
-                })?;
-                bytes.push(growth as f64 / figure.count as f64);
-                task.end();
-            }
-            row.add(contender.name(), sample(bytes)?);
+        for contender in &contenders {
+            task.begin(&format!("{} in {}", figure.label, contender.name()));
+            let growth = growth(setting.stage, contender, figure.load)
+                .with_context(|| format!("cannot measure the memory of {}", contender.name()))?;
+            row.add(
+                contender.name(),
+                Sample::single(growth as f64 / figure.count as f64),
+            );
+            task.end();
         }
+        setting.show(&row, report);
         rows.push(row);
     }
     if !rows.is_empty() {
@@ -122,9 +131,8 @@ fn small(keys: usize) -> Vec<Figure> {
 }
 
 /// One large value, by element.
-fn large(args: &TypesArgs) -> Vec<Figure> {
-    let members = args.members.get();
-    let entries = args.keys.get();
+fn large(plan: &Plan) -> Vec<Figure> {
+    let (members, entries) = (plan.members, plan.keys);
     let one = |family| Load::One(Shape::short(family, members));
     let stream = |pending| Load::Stream { entries, pending };
     let rows = [
@@ -146,9 +154,9 @@ fn large(args: &TypesArgs) -> Vec<Figure> {
     rows.into_iter().map(figure).collect()
 }
 
-/// Values of several sizes, with and without a long element, by key. There are as many elements in all as in the small
-/// values.
-fn sizes(keys: usize) -> Vec<Figure> {
+/// Values of several sizes, with and without a long element, by key. All values of a row together have
+/// about `all_elements` short elements.
+fn sizes(all_elements: usize) -> Vec<Figure> {
     let mut figures = Vec::new();
     for family in [Family::List, Family::Hash, Family::Set, Family::Zset] {
         for elements in SIZES {
@@ -164,7 +172,7 @@ fn sizes(keys: usize) -> Vec<Figure> {
                 };
                 // A long element weighs as much as many short ones.
                 let weight = elements + long / 8;
-                let count = (keys * FIVE / weight).max(1);
+                let count = (all_elements / weight).max(1);
                 figures.push(Figure {
                     name: format!("types.memory.{family}.{elements}.long{long}"),
                     label,
@@ -175,6 +183,24 @@ fn sizes(keys: usize) -> Vec<Figure> {
                     count,
                 });
             }
+        }
+    }
+    for entries in SIZES {
+        for (group, name, label) in [(false, "plain", ""), (true, "group", " and a group")] {
+            let keys = (all_elements / (entries * ENTRY_WEIGHT)).max(1);
+            figures.push(Figure {
+                name: format!("types.memory.stream.{entries}.{name}"),
+                label: format!("stream of {entries}{label}"),
+                unit: "B/key",
+                family: Family::Stream,
+                at_most: 1.0,
+                load: Load::Streams {
+                    entries,
+                    group,
+                    keys,
+                },
+                count: keys,
+            });
         }
     }
     figures
@@ -210,6 +236,26 @@ fn fill(address: SocketAddr, load: Load) -> Result<()> {
             }
             wire::check_count(address, 1)
         }
+        Load::Streams {
+            entries,
+            group,
+            keys,
+        } => {
+            wire::load(address, keys * entries, |index, out| {
+                let key = key(Family::Stream, index / entries);
+                values::push_entry(out, &key, index % entries + 1);
+            })?;
+            if group {
+                wire::load(address, keys * 2, |index, out| {
+                    let key = key(Family::Stream, index / 2);
+                    match index % 2 {
+                        0 => values::push_group(out, &key),
+                        _ => values::push_read(out, &key, "1"),
+                    }
+                })?;
+            }
+            wire::check_count(address, keys)
+        }
     }
 }
 
@@ -224,6 +270,6 @@ mod tests {
         let figures = small(10).into_iter().chain(sizes(10));
         let names: Vec<String> = figures.map(|figure| figure.name).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-        assert_eq!(names.len(), 5 + 48);
+        assert_eq!(names.len(), 5 + 48 + 8);
     }
 }

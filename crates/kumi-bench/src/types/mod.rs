@@ -1,8 +1,12 @@
 //! `kumi-bench types`: lists, hashes, sets, sorted sets and streams beside redis-server and valkey-server.
+//!
+//! The lines of a row are printed as soon as it is measured, so that a run that is ended early leaves its figures; the
+//! tables follow at the end, and after them the goals that were missed.
 
 mod client;
 mod commands;
 mod memory;
+mod plan;
 mod requests;
 mod values;
 
@@ -11,10 +15,27 @@ use clap::ValueEnum;
 
 use crate::args::{TypesArgs, TypesPart};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, Row};
 use crate::stats::Sample;
-use crate::store::servers::{self, Stage};
+use crate::store::servers::{self, Contender, Stage};
 use crate::store::{describe, raise_open_files};
+use crate::types::plan::Plan;
+
+/// What the parts share: where servers run, which ones, and how much is measured.
+struct Setting<'a> {
+    stage: &'a Stage,
+    args: &'a TypesArgs,
+    plan: Plan,
+    contenders: &'a [Contender],
+    progress: &'a Progress,
+}
+
+impl Setting<'_> {
+    /// Prints the lines of a row that has just been measured.
+    fn show(&self, row: &Row, report: &Report) {
+        print!("{}", report.figures_of(row));
+    }
+}
 
 /// Measures what was asked for and prints the report. A part that fails leaves the others their figures.
 pub(crate) fn run(args: &TypesArgs) -> Result<()> {
@@ -24,17 +45,22 @@ pub(crate) fn run(args: &TypesArgs) -> Result<()> {
     raise_open_files();
     let stage = Stage::new(args.no_pin)?;
     describe(&stage, &contenders, &mut report);
+    let setting = Setting {
+        stage: &stage,
+        args,
+        plan: Plan::of(args),
+        contenders: &contenders,
+        progress: &progress,
+    };
     let mut failed = 0;
     for &part in TypesPart::value_variants() {
         if !args.wants(part) {
             continue;
         }
         let outcome = match part {
-            TypesPart::Commands => {
-                commands::measure(&stage, args, &contenders, &progress, &mut report)
-            }
+            TypesPart::Commands => commands::measure(&setting, &mut report),
             TypesPart::Small | TypesPart::Large | TypesPart::Sizes => {
-                memory::measure(part, &stage, args, &contenders, &progress, &mut report)
+                memory::measure(part, &setting, &mut report)
             }
         };
         if let Err(error) = outcome {
@@ -43,7 +69,7 @@ pub(crate) fn run(args: &TypesArgs) -> Result<()> {
             report.note(format!("{part:?} was not measured: {error:#}"));
         }
     }
-    print!("{}\n{}", report.tables(), report.figures());
+    print!("\n{}\n{}", report.tables(), report.goals());
     if failed > 0 {
         bail!("{failed} of the measurements failed");
     }

@@ -175,12 +175,16 @@ impl Requests {
     }
 
     fn push_rewind(&mut self, size: Size, out: &mut Vec<u8>) {
-        let index = self.rewound;
-        let (key, streams) = match size {
-            Size::Small => (key(Family::Stream, index), self.keys),
-            Size::Large => (reader_key(index), CONNECTIONS),
+        let streams = match size {
+            Size::Small => self.keys,
+            Size::Large => CONNECTIONS,
         };
-        self.rewound = (index + 1) % streams;
+        let index = self.rewound % streams;
+        let key = match size {
+            Size::Small => key(Family::Stream, index),
+            Size::Large => reader_key(index),
+        };
+        self.rewound = index + 1;
         self.read[index] = 0;
         words(out, &["XGROUP", "SETID", &key, values::GROUP, "0"]);
     }
@@ -225,6 +229,19 @@ mod tests {
         assert_eq!(
             text(&mut requests, Op::Xread, Size::Small),
             "XACK stream:000000000 group 1-1"
+        );
+    }
+
+    #[test]
+    fn large_streams_are_rewound_after_small_ones() {
+        let mut requests = Requests::new(1000, 1000);
+        for _ in 0..CONNECTIONS + 3 {
+            text(&mut requests, Op::Xrewind, Size::Small);
+        }
+        let key = reader_key((CONNECTIONS + 3) % CONNECTIONS);
+        assert_eq!(
+            text(&mut requests, Op::Xrewind, Size::Large),
+            format!("XGROUP SETID {key} group 0")
         );
     }
 
