@@ -51,7 +51,10 @@ mod store;
 mod support;
 #[cfg(test)]
 mod testing;
-#[allow(dead_code, reason = "the commands of these types come next")]
+#[allow(
+    dead_code,
+    reason = "some methods of the structures are for tests and fuzz targets alone"
+)]
 mod types;
 
 pub use config::Config;

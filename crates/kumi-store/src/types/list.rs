@@ -5,8 +5,9 @@
 //! on them: a quicklist becomes a listpack again when a removal leaves it one packed node of half the limit. A single
 //! packed node can be kept elsewhere as its bytes ([`List::small`]), so that a short list needs no allocation of its own.
 //!
-//! The sequence is a ring of nodes of 32 bytes with their counts: both ends in constant time, an index by walking over
-//! the counts from the nearer end.
+//! The sequence is a ring of nodes of 24 bytes with their counts: both ends in constant time, an index by walking over
+//! the counts from the nearer end. A node has its free room in front if elements were added or removed there
+//! (`packed/gapped.rs`), so that neither end of a long list moves the bytes of a node.
 //!
 //! - `view.rs`: reading; `insert.rs`: insertion in the middle, with splits and merges; `remove.rs`: removal
 
@@ -17,7 +18,7 @@ mod view;
 pub(crate) use insert::Side;
 pub(crate) use view::{ListRef, NodeRef};
 
-use super::packed::{Elem, PackedList};
+use super::packed::{Elem, GappedList, PackedList};
 use super::shared::Shared;
 use super::{Slices, assert_send};
 use std::collections::VecDeque;
@@ -27,6 +28,8 @@ use view::NodesRef;
 const ELEMENT_OVERHEAD: usize = 8;
 /// The largest node when the limit is a number of elements.
 const SAFE_BYTES: usize = 8192;
+/// What a packed node takes from the heap besides its elements.
+const NODE_BYTES: usize = Shared::<GappedList>::HEAP_BYTES;
 /// Bytes of a listpack without elements.
 const EMPTY_LISTPACK: usize = 7;
 
@@ -91,21 +94,40 @@ impl ListEncoding {
 }
 
 /// A list that owns its nodes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct List {
     encoding: ListEncoding,
     nodes: Nodes,
+}
+
+#[derive(Clone, Debug)]
+enum Nodes {
+    /// One packed node.
+    One(PackedList),
+    /// In a box, so that the list itself is small: most lists have one node.
+    Many(Box<Many>),
+}
+
+/// A sequence of nodes. None is empty.
+#[derive(Debug, Default)]
+struct Many {
+    nodes: VecDeque<Node>,
     /// All elements.
     len: usize,
     /// What the nodes have on the heap.
     node_bytes: usize,
 }
 
-/// The nodes. None is empty, except the only one of a list that is empty.
-#[derive(Clone, Debug)]
-enum Nodes {
-    One(PackedList),
-    Many(VecDeque<Node>),
+impl Clone for Many {
+    /// A copy shares the packed nodes.
+    fn clone(&self) -> Self {
+        let nodes = self.nodes.clone();
+        Many {
+            len: self.len,
+            node_bytes: nodes.iter().map(Node::heap_bytes).sum(),
+            nodes,
+        }
+    }
 }
 
 /// A node of several.
@@ -118,7 +140,7 @@ struct Node {
 #[derive(Clone, Debug)]
 enum Body {
     /// Copies of the list share it.
-    Packed(Shared<PackedList>),
+    Packed(Shared<GappedList>),
     /// One large element.
     Plain(Box<[u8]>),
 }
@@ -127,16 +149,20 @@ impl Node {
     fn packed(block: PackedList) -> Self {
         Node {
             count: block.len() as u32,
-            body: Body::Packed(Shared::new(block)),
+            body: Body::Packed(Shared::new(GappedList::new(block))),
+        }
+    }
+
+    fn plain(element: &[u8]) -> Self {
+        Node {
+            count: 1,
+            body: Body::Plain(element.into()),
         }
     }
 
     fn of(element: &[u8], limits: ListLimits) -> Self {
         if limits.is_plain(element) {
-            return Node {
-                count: 1,
-                body: Body::Plain(element.into()),
-            };
+            return Node::plain(element);
         }
         let mut block = PackedList::new();
         block.push_back(Elem::parse(element));
@@ -145,7 +171,7 @@ impl Node {
 
     fn heap_bytes(&self) -> usize {
         match &self.body {
-            Body::Packed(block) => Shared::<PackedList>::HEAP_BYTES + block.heap_bytes(),
+            Body::Packed(block) => NODE_BYTES + block.heap_bytes(),
             Body::Plain(bytes) => bytes.len(),
         }
     }
@@ -162,22 +188,6 @@ impl Node {
     }
 }
 
-impl Clone for List {
-    /// A copy shares the packed nodes of a list that has several.
-    fn clone(&self) -> Self {
-        let nodes = self.nodes.clone();
-        List {
-            encoding: self.encoding,
-            len: self.len,
-            node_bytes: match &nodes {
-                Nodes::One(block) => block.heap_bytes(),
-                Nodes::Many(nodes) => nodes.iter().map(Node::heap_bytes).sum(),
-            },
-            nodes,
-        }
-    }
-}
-
 impl Default for List {
     fn default() -> Self {
         Self::new()
@@ -190,19 +200,14 @@ impl List {
         List {
             encoding: ListEncoding::Listpack,
             nodes: Nodes::One(PackedList::new()),
-            len: 0,
-            node_bytes: 0,
         }
     }
 
     /// Takes over the bytes that [`List::small`] gave out.
     pub(crate) fn from_small(encoding: ListEncoding, bytes: Vec<u8>) -> Self {
-        let block = PackedList::from_bytes(bytes);
         List {
             encoding,
-            len: block.len(),
-            node_bytes: block.heap_bytes(),
-            nodes: Nodes::One(block),
+            nodes: Nodes::One(PackedList::from_bytes(bytes)),
         }
     }
 
@@ -225,24 +230,31 @@ impl List {
     pub(crate) fn view(&self) -> ListRef<'_> {
         let nodes = match &self.nodes {
             Nodes::One(block) => NodesRef::One(block.view()),
-            Nodes::Many(nodes) => NodesRef::Many(nodes),
+            Nodes::Many(many) => NodesRef::Many(&many.nodes),
         };
-        ListRef::new(self.encoding, nodes, self.len)
+        ListRef::new(self.encoding, nodes, self.len())
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        match &self.nodes {
+            Nodes::One(block) => block.len(),
+            Nodes::Many(many) => many.len,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// What the list takes from the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.nodes {
-            Nodes::One(_) => self.node_bytes,
-            Nodes::Many(nodes) => self.node_bytes + nodes.capacity() * size_of::<Node>(),
+            Nodes::One(block) => block.heap_bytes(),
+            Nodes::Many(many) => {
+                let ring = many.nodes.capacity() * size_of::<Node>();
+                size_of::<Many>() + ring + many.node_bytes
+            }
         }
     }
 
@@ -250,7 +262,7 @@ impl List {
     /// call it first.
     pub(crate) fn prepare(&mut self, elements: usize, bytes: usize, limits: ListLimits) {
         if self.encoding == ListEncoding::Listpack
-            && limits.exceeded(self.listpack_bytes() + bytes, self.len + elements)
+            && limits.exceeded(self.listpack_bytes() + bytes, self.len() + elements)
         {
             self.encoding = ListEncoding::Quicklist;
         }
@@ -272,7 +284,7 @@ impl List {
                 if removed {
                     (most_bytes, most) = (most_bytes / 2, most / 2);
                 }
-                if bytes <= most_bytes && self.len <= most {
+                if bytes <= most_bytes && block.len() <= most {
                     self.encoding = ListEncoding::Listpack;
                 }
             }
@@ -281,7 +293,6 @@ impl List {
 
     /// Adds an element at an end.
     pub(crate) fn push(&mut self, side: Side, element: &[u8], limits: ListLimits) {
-        self.len += 1;
         if let Nodes::One(block) = &mut self.nodes {
             let free = match self.encoding {
                 ListEncoding::Listpack => true,
@@ -292,47 +303,14 @@ impl List {
                 }
             };
             if free {
-                let before = block.heap_bytes();
-                push_to(block, side, element);
-                self.node_bytes = self.node_bytes - before + block.heap_bytes();
-                return;
+                let elem = Elem::parse(element);
+                return match side {
+                    Side::Front => block.push_front(elem),
+                    Side::Back => block.push_back(elem),
+                };
             }
         }
-        let nodes = self.many();
-        let end = match side {
-            Side::Front => nodes.front_mut(),
-            Side::Back => nodes.back_mut(),
-        };
-        match end {
-            Some(node) if node.takes(element, limits) => {
-                if let Body::Packed(block) = &mut node.body {
-                    let before = block.heap_bytes();
-                    push_to(block, side, element);
-                    node.count += 1;
-                    let after = block.heap_bytes();
-                    self.node_bytes = self.node_bytes - before + after;
-                }
-            }
-            full => {
-                let mut saved = 0;
-                if let Some(Node {
-                    body: Body::Packed(block),
-                    ..
-                }) = full
-                {
-                    saved = block.heap_bytes();
-                    block.shrink();
-                    saved -= block.heap_bytes();
-                }
-                let node = Node::of(element, limits);
-                let bytes = node.heap_bytes();
-                match side {
-                    Side::Front => nodes.push_front(node),
-                    Side::Back => nodes.push_back(node),
-                }
-                self.node_bytes = self.node_bytes + bytes - saved;
-            }
-        }
+        self.many().push(side, element, limits);
     }
 
     /// Adds a node that was serialised at the end.
@@ -341,63 +319,48 @@ impl List {
             return;
         }
         self.encoding = ListEncoding::Quicklist;
-        self.len += block.len();
-        self.node_bytes += block.heap_bytes();
         match &mut self.nodes {
-            Nodes::One(only) if only.is_empty() => {
-                self.node_bytes -= only.heap_bytes();
-                *only = block;
-            }
-            _ => {
-                self.node_bytes += Shared::<PackedList>::HEAP_BYTES;
-                self.many().push_back(Node::packed(block));
-            }
+            Nodes::One(only) if only.is_empty() => *only = block,
+            _ => self.many().add(Side::Back, Node::packed(block)),
         }
     }
 
     /// Adds an element that was serialised as a node of its own.
     pub(crate) fn push_plain_node(&mut self, element: &[u8]) {
         self.encoding = ListEncoding::Quicklist;
-        self.len += 1;
-        self.node_bytes += element.len();
-        self.many().push_back(Node {
-            count: 1,
-            body: Body::Plain(element.into()),
-        });
+        self.many().add(Side::Back, Node::plain(element));
     }
 
     /// The nodes as a sequence.
-    fn many(&mut self) -> &mut VecDeque<Node> {
+    fn many(&mut self) -> &mut Many {
         if let Nodes::One(block) = &mut self.nodes {
             let block = std::mem::take(block);
-            let mut nodes = VecDeque::new();
+            let mut many = Many::default();
             if !block.is_empty() {
-                self.node_bytes += Shared::<PackedList>::HEAP_BYTES;
-                nodes.push_back(Node::packed(block));
-            } else {
-                self.node_bytes -= block.heap_bytes();
+                // Most sequences begin with a second node.
+                many.nodes.reserve_exact(2);
+                many.add(Side::Back, Node::packed(block));
             }
-            self.nodes = Nodes::Many(nodes);
+            self.nodes = Nodes::Many(Box::new(many));
         }
         match &mut self.nodes {
-            Nodes::Many(nodes) => nodes,
+            Nodes::Many(many) => many,
             Nodes::One(_) => unreachable!("it was made a sequence above"),
         }
     }
 
     /// Makes a sequence of one packed node, or of none, a single node again.
     fn join_single(&mut self) {
-        if let Nodes::Many(nodes) = &mut self.nodes {
-            match nodes.pop_back() {
+        if let Nodes::Many(many) = &mut self.nodes {
+            match many.nodes.pop_back() {
                 None => self.nodes = Nodes::One(PackedList::new()),
                 Some(Node {
                     body: Body::Packed(block),
                     ..
-                }) if nodes.is_empty() => {
-                    self.node_bytes -= Shared::<PackedList>::HEAP_BYTES;
-                    self.nodes = Nodes::One(block.into_inner());
+                }) if many.nodes.is_empty() => {
+                    self.nodes = Nodes::One(block.into_inner().into_block());
                 }
-                Some(node) => nodes.push_back(node),
+                Some(node) => many.nodes.push_back(node),
             }
         }
     }
@@ -405,14 +368,14 @@ impl List {
     fn nodes_len(&self) -> usize {
         match &self.nodes {
             Nodes::One(_) => 1,
-            Nodes::Many(nodes) => nodes.len(),
+            Nodes::Many(many) => many.nodes.len(),
         }
     }
 
     fn node_count(&self, at: usize) -> usize {
         match &self.nodes {
             Nodes::One(block) => block.len(),
-            Nodes::Many(nodes) => nodes.get(at).map_or(0, |node| node.count as usize),
+            Nodes::Many(many) => many.nodes.get(at).map_or(0, |node| node.count as usize),
         }
     }
 
@@ -425,11 +388,75 @@ impl List {
     }
 }
 
-fn push_to(block: &mut PackedList, side: Side, element: &[u8]) {
-    let elem = Elem::parse(element);
-    match side {
-        Side::Front => block.push_front(elem),
-        Side::Back => block.push_back(elem),
+impl Many {
+    fn push(&mut self, side: Side, element: &[u8], limits: ListLimits) {
+        let end = match side {
+            Side::Front => self.nodes.front_mut(),
+            Side::Back => self.nodes.back_mut(),
+        };
+        let Some(node) = end else {
+            return self.add(side, Node::of(element, limits));
+        };
+        let takes = node.takes(element, limits);
+        let Body::Packed(block) = &mut node.body else {
+            return self.add(side, Node::of(element, limits));
+        };
+        let block = &mut **block;
+        let before = block.heap_bytes();
+        match side {
+            // A node that is full is rarely changed again.
+            _ if !takes => block.closed().shrink(),
+            Side::Front => block.push_front(Elem::parse(element)),
+            Side::Back => block.closed().push_back(Elem::parse(element)),
+        }
+        self.node_bytes = self.node_bytes - before + block.heap_bytes();
+        if takes {
+            node.count += 1;
+            self.len += 1;
+        } else {
+            self.add(side, Node::of(element, limits));
+        }
+    }
+
+    /// Adds a node at an end.
+    fn add(&mut self, side: Side, node: Node) {
+        match side {
+            Side::Front => self.insert(0, node),
+            Side::Back => self.insert(self.nodes.len(), node),
+        }
+    }
+
+    fn insert(&mut self, at: usize, node: Node) {
+        self.len += node.count as usize;
+        self.node_bytes += node.heap_bytes();
+        self.nodes.insert(at, node);
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Node> {
+        let node = self.nodes.remove(at)?;
+        self.len -= node.count as usize;
+        self.node_bytes -= node.heap_bytes();
+        // A ring that once was long and is short now gives its room back.
+        if self.nodes.capacity() > 64 && self.nodes.len() * 4 < self.nodes.capacity() {
+            self.nodes.shrink_to(self.nodes.len() * 2);
+        }
+        Some(node)
+    }
+
+    /// Changes a packed node, and keeps the sums. `None`, and nothing happens, if the node is a plain one.
+    fn edit<R>(&mut self, at: usize, change: impl FnOnce(&mut GappedList) -> R) -> Option<R> {
+        let node = self.nodes.get_mut(at)?;
+        let Body::Packed(block) = &mut node.body else {
+            return None;
+        };
+        let block = &mut **block;
+        let before = block.heap_bytes();
+        let result = change(block);
+        let count = block.view().len();
+        self.node_bytes = self.node_bytes - before + block.heap_bytes();
+        self.len = self.len - node.count as usize + count;
+        node.count = count as u32;
+        Some(result)
     }
 }
 
@@ -444,9 +471,9 @@ impl Slices for List {
                 *block = PackedList::new();
                 false
             }
-            Nodes::Many(nodes) => {
-                nodes.pop_back();
-                !nodes.is_empty()
+            Nodes::Many(many) => {
+                many.nodes.pop_back();
+                !many.nodes.is_empty()
             }
         }
     }

@@ -23,9 +23,11 @@ use self::elem::{back_len, decode, read_back, size, write_back};
 use crate::size_class::block_bytes;
 
 pub(crate) mod elem;
+mod gapped;
 pub(crate) mod listpack;
 
 pub(crate) use self::elem::Elem;
+pub(crate) use self::gapped::GappedList;
 
 /// The block of hashes, sets and sorted sets.
 pub(crate) type Packed = Block<false>;
@@ -318,6 +320,33 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
 
     pub(crate) fn push_front(&mut self, elem: Elem<'_>) {
         self.insert(self.view().start(), elem);
+    }
+
+    /// Adds elements at the end, with one growth for all of them.
+    pub(crate) fn push_all<'e>(&mut self, elems: impl Iterator<Item = Elem<'e>> + Clone) {
+        self.begin();
+        let (mut count, mut more) = (0, 0);
+        for elem in elems.clone() {
+            let size = elem.encode().size();
+            more += if TWO_WAY { size + back_len(size) } else { size };
+            count += 1;
+        }
+        self.grow(more);
+        for elem in elems {
+            let encoded = elem.encode();
+            let (size, at) = (encoded.size(), self.bytes.len());
+            let back = back_len(size);
+            encoded.append_to(&mut self.bytes);
+            if TWO_WAY && back == 1 {
+                self.bytes.push(size as u8);
+            } else if TWO_WAY {
+                self.bytes.resize(at + size + back, 0);
+                write_back(size, &mut self.bytes[at + size..]);
+            } else {
+                self.change_extra(back as isize - 1);
+            }
+        }
+        self.change_len(count);
     }
 
     /// Puts another element in the place of the one at a position. Nothing changes at the end.

@@ -3,9 +3,8 @@
 //! A full node is split where the element goes, and neighbours that fit into one node are merged afterwards: Redis's
 //! rules, step by step, because OBJECT ENCODING depends on how many nodes are left.
 
-use super::{Body, List, ListEncoding, ListLimits, Node, Nodes};
+use super::{Body, List, ListEncoding, ListLimits, Many, Node, Nodes};
 use crate::types::packed::{Elem, PackedList};
-use crate::types::shared::Shared;
 
 /// Bytes that two listpacks lose when they become one.
 const MERGED_BYTES: usize = 7;
@@ -26,79 +25,49 @@ impl List {
         element: &[u8],
         limits: ListLimits,
     ) -> bool {
-        if index >= self.len {
+        if index >= self.len() {
             return false;
         }
         let (at, offset) = self.view().locate(index);
-        if self.encoding == ListEncoding::Listpack {
-            self.insert_packed(at, offset, side, element);
-        } else {
-            self.insert_into_nodes(at, offset, side, element, limits);
+        let place = side.place(offset);
+        match &mut self.nodes {
+            Nodes::One(block) if self.encoding == ListEncoding::Listpack => {
+                if let Some(pos) = block.view().seek(place) {
+                    block.insert(pos, Elem::parse(element));
+                }
+            }
+            _ => self.insert_into_nodes(at, offset, side, element, limits),
         }
-        self.len += 1;
         true
     }
 
     /// Replaces the element with this index. `false` if there is no such index.
     pub(crate) fn set(&mut self, index: usize, element: &[u8], limits: ListLimits) -> bool {
-        if index >= self.len {
+        if index >= self.len() {
             return false;
         }
         let (at, offset) = self.view().locate(index);
-        if !limits.is_plain(element) || self.encoding == ListEncoding::Listpack {
-            let block = match &mut self.nodes {
-                Nodes::One(block) => Some(block),
-                Nodes::Many(nodes) => match &mut nodes[at].body {
-                    Body::Packed(block) => Some(&mut **block),
-                    Body::Plain(_) => None,
-                },
-            };
-            if let Some(block) = block {
-                let before = block.heap_bytes();
-                if let Some(pos) = block.view().seek(offset) {
-                    block.replace(pos, Elem::parse(element));
-                }
-                self.node_bytes = self.node_bytes - before + block.heap_bytes();
-                return true;
+        let replace = |block: &mut PackedList| {
+            if let Some(pos) = block.view().seek(offset) {
+                block.replace(pos, Elem::parse(element));
             }
-        } else if let Nodes::Many(nodes) = &mut self.nodes
-            && let Body::Plain(bytes) = &mut nodes[at].body
-        {
-            self.node_bytes = self.node_bytes - bytes.len() + element.len();
-            *bytes = element.into();
-            return true;
+        };
+        let plain = limits.is_plain(element);
+        let replaced = match &mut self.nodes {
+            Nodes::One(block) if !plain || self.encoding == ListEncoding::Listpack => {
+                replace(block);
+                true
+            }
+            Nodes::One(_) => false,
+            Nodes::Many(many) if plain => many.replace_plain(at, element),
+            Nodes::Many(many) => many.edit(at, |block| replace(block.closed())).is_some(),
+        };
+        if !replaced {
+            // A plain element takes the place of a packed one, or the other way round.
+            self.insert_into_nodes(at, offset, Side::Back, element, limits);
+            self.remove_range(index, 1);
         }
-        // A plain element takes the place of a packed one, or the other way round.
-        self.insert_into_nodes(at, offset, Side::Back, element, limits);
-        self.len += 1;
-        self.remove_range(index, 1);
         true
-    }
-
-    /// Inserts into a node that takes the element.
-    fn insert_packed(&mut self, at: usize, offset: usize, side: Side, element: &[u8]) {
-        let block = match &mut self.nodes {
-            Nodes::One(block) => block,
-            Nodes::Many(nodes) => match &mut nodes[at] {
-                Node {
-                    count,
-                    body: Body::Packed(block),
-                } => {
-                    *count += 1;
-                    &mut **block
-                }
-                Node { .. } => return,
-            },
-        };
-        let before = block.heap_bytes();
-        let place = match side {
-            Side::Front => offset,
-            Side::Back => offset + 1,
-        };
-        if let Some(pos) = block.view().seek(place) {
-            block.insert(pos, Elem::parse(element));
-        }
-        self.node_bytes = self.node_bytes - before + block.heap_bytes();
     }
 
     fn insert_into_nodes(
@@ -109,18 +78,18 @@ impl List {
         element: &[u8],
         limits: ListLimits,
     ) {
-        let nodes = self.many();
-        let count = nodes[at].count as usize;
+        let many = self.many();
+        let count = many.nodes[at].count as usize;
         let at_edge = match side {
             Side::Front => offset == 0,
             Side::Back => offset + 1 == count,
         };
-        if nodes[at].takes(element, limits) {
-            self.insert_packed(at, offset, side, element);
+        if many.nodes[at].takes(element, limits) {
+            many.insert_packed(at, side.place(offset), element);
             return;
         }
         if !at_edge {
-            self.split_and_insert(at, offset, side, element, limits);
+            many.split_and_insert(at, offset, side, element, limits);
             return;
         }
         // At an edge, the neighbour takes the element if it has room, or it becomes a node of its own.
@@ -129,24 +98,49 @@ impl List {
             Side::Back => Some(at + 1),
         };
         let neighbour = neighbour.filter(|&neighbour| {
-            nodes
-                .get(neighbour)
-                .is_some_and(|node| node.takes(element, limits))
+            let node = many.nodes.get(neighbour);
+            node.is_some_and(|node| node.takes(element, limits))
         });
         match (neighbour, side) {
             (Some(before), Side::Front) => {
-                let last = nodes[before].count as usize - 1;
-                self.insert_packed(before, last, Side::Back, element);
+                let count = many.nodes[before].count as usize;
+                many.insert_packed(before, count, element);
             }
-            (Some(behind), Side::Back) => self.insert_packed(behind, 0, Side::Front, element),
-            (None, _) => {
-                let place = match side {
-                    Side::Front => at,
-                    Side::Back => at + 1,
-                };
-                self.insert_node(place, Node::of(element, limits));
-            }
+            (Some(behind), Side::Back) => many.insert_packed(behind, 0, element),
+            (None, _) => many.insert(side.place(at), Node::of(element, limits)),
         }
+    }
+}
+
+impl Side {
+    /// The index of an element that is put on this side of the one with an index.
+    fn place(self, index: usize) -> usize {
+        match self {
+            Side::Front => index,
+            Side::Back => index + 1,
+        }
+    }
+}
+
+impl Many {
+    /// Inserts into a packed node.
+    fn insert_packed(&mut self, at: usize, offset: usize, element: &[u8]) {
+        self.edit(at, |block| {
+            let block = block.closed();
+            if let Some(pos) = block.view().seek(offset) {
+                block.insert(pos, Elem::parse(element));
+            }
+        });
+    }
+
+    /// Replaces the element of a plain node; `false` if the node is a packed one.
+    fn replace_plain(&mut self, at: usize, element: &[u8]) -> bool {
+        let Some(Body::Plain(bytes)) = self.nodes.get_mut(at).map(|node| &mut node.body) else {
+            return false;
+        };
+        self.node_bytes = self.node_bytes - bytes.len() + element.len();
+        *bytes = element.into();
+        true
     }
 
     /// Splits a full node where the element goes. The element joins the part that is split off, and what fits together
@@ -159,44 +153,31 @@ impl List {
         element: &[u8],
         limits: ListLimits,
     ) {
-        let place = match side {
-            Side::Front => offset,
-            Side::Back => offset + 1,
-        };
-        let nodes = self.many();
-        let Body::Packed(block) = &mut nodes[at].body else {
-            return;
-        };
-        let before = block.heap_bytes();
-        let Some(pos) = block.view().seek(place) else {
-            return;
-        };
-        let mut rest = block.split_off(pos);
-        let kept = block.len() as u32;
-        let after = block.heap_bytes();
-        if limits.is_plain(element) {
-            nodes[at].count = kept;
-            self.node_bytes = self.node_bytes - before + after;
-            self.insert_node(at + 1, Node::of(element, limits));
-            self.insert_node(at + 2, Node::packed(rest));
-            return;
-        }
-        // Redis keeps the half with the element's neighbour in place and merges around that one.
+        let plain = limits.is_plain(element);
         let elem = Elem::parse(element);
-        let center = match side {
-            Side::Front => {
-                block.push_back(elem);
-                at + 1
+        let rest = self.edit(at, |block| {
+            let block = block.closed();
+            let pos = block.view().seek(side.place(offset))?;
+            let mut rest = block.split_off(pos);
+            // Redis keeps the half with the element's neighbour in place and merges around that one.
+            match side {
+                _ if plain => {}
+                Side::Front => block.push_back(elem),
+                Side::Back => rest.push_front(elem),
             }
-            Side::Back => {
-                rest.push_front(elem);
-                at
-            }
+            Some(rest)
+        });
+        let Some(rest) = rest.flatten() else {
+            return;
         };
-        let (count, after) = (block.len() as u32, block.heap_bytes());
-        nodes[at].count = count;
-        self.node_bytes = self.node_bytes - before + after;
-        self.insert_node(at + 1, Node::packed(rest));
+        self.insert(at + 1, Node::packed(rest));
+        if plain {
+            return self.insert(at + 1, Node::plain(element));
+        }
+        let center = match side {
+            Side::Front => at + 1,
+            Side::Back => at,
+        };
         self.merge_around(center, limits);
     }
 
@@ -206,7 +187,7 @@ impl List {
         if center >= 2 && self.merge(center - 2, limits) {
             center -= 1;
         }
-        if center + 2 < self.nodes_len() {
+        if center + 2 < self.nodes.len() {
             self.merge(center + 1, limits);
         }
         if center >= 1 && self.merge(center - 1, limits) {
@@ -217,40 +198,25 @@ impl List {
 
     /// Merges a node with the one behind it, if both are packed and fit into one.
     fn merge(&mut self, at: usize, limits: ListLimits) -> bool {
-        let Nodes::Many(nodes) = &mut self.nodes else {
-            return false;
-        };
-        let (Some(left), Some(right)) = (nodes.get(at), nodes.get(at + 1)) else {
+        let (Some(left), Some(right)) = (self.nodes.get(at), self.nodes.get(at + 1)) else {
             return false;
         };
         let (Body::Packed(one), Body::Packed(other)) = (&left.body, &right.body) else {
             return false;
         };
         let bytes = one.view().listpack_bytes() + other.view().listpack_bytes() - MERGED_BYTES;
-        let count = left.count + right.count;
-        if limits.exceeded(bytes, count as usize) {
+        if limits.exceeded(bytes, (left.count + right.count) as usize) {
             return false;
         }
-        let Some(Node {
+        if let Some(Node {
             body: Body::Packed(right),
             ..
-        }) = nodes.remove(at + 1)
-        else {
-            return false;
-        };
-        if let Body::Packed(left) = &mut nodes[at].body {
-            let before = left.heap_bytes() + right.heap_bytes() + Shared::<PackedList>::HEAP_BYTES;
-            left.append(right.view(), right.view().start());
-            let after = left.heap_bytes();
-            nodes[at].count = count;
-            self.node_bytes = self.node_bytes - before + after;
+        }) = self.remove(at + 1)
+        {
+            let right = right.view();
+            self.edit(at, |left| left.closed().append(right, right.start()));
         }
         true
-    }
-
-    fn insert_node(&mut self, at: usize, node: Node) {
-        self.node_bytes += node.heap_bytes();
-        self.many().insert(at, node);
     }
 }
 
@@ -261,8 +227,6 @@ impl List {
         List {
             encoding: ListEncoding::Quicklist,
             nodes: Nodes::One(PackedList::new()),
-            len: 0,
-            node_bytes: 0,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Removal of elements. A node goes with its last element; nothing is merged, as in Redis.
 
-use super::{Body, List, Node, NodeRef, Nodes, Side};
+use super::{List, NodeRef, Nodes, Side};
 use crate::types::packed::{Elem, PackedList};
 
 impl List {
     /// Removes up to `count` elements from an index on, and returns how many there were.
     pub(crate) fn remove_range(&mut self, start: usize, count: usize) -> usize {
-        let count = count.min(self.len.saturating_sub(start));
+        let count = count.min(self.len().saturating_sub(start));
         if count == 0 {
             return 0;
         }
@@ -78,45 +78,27 @@ impl List {
 
     /// Removes elements of one node; returns whether the node went with them.
     fn remove_from_node(&mut self, at: usize, offset: usize, count: usize) -> bool {
-        self.len -= count;
-        if self.node_count(at) == count && self.nodes_len() > 1 {
-            self.drop_node(at);
-            return true;
-        }
-        let block = match &mut self.nodes {
-            Nodes::One(block) => block,
-            Nodes::Many(nodes) => match &mut nodes[at] {
-                Node {
-                    body: Body::Packed(block),
-                    count: counted,
-                } => {
-                    *counted -= count as u32;
-                    &mut **block
+        match &mut self.nodes {
+            Nodes::One(block) => {
+                if let Some(pos) = block.view().seek(offset) {
+                    block.remove_many(pos, count);
                 }
-                // The only element of the only node.
-                Node { .. } => {
+                false
+            }
+            Nodes::Many(many) => {
+                let whole = many
+                    .nodes
+                    .get(at)
+                    .is_some_and(|node| node.count as usize == count);
+                if !whole {
+                    many.edit(at, |block| block.remove(offset, count));
+                    return false;
+                }
+                many.remove(at);
+                if many.nodes.is_empty() {
                     self.nodes = Nodes::One(PackedList::new());
-                    self.node_bytes = 0;
-                    return true;
                 }
-            },
-        };
-        let before = block.heap_bytes();
-        if let Some(pos) = block.view().seek(offset) {
-            block.remove_many(pos, count);
-        }
-        self.node_bytes = self.node_bytes - before + block.heap_bytes();
-        false
-    }
-
-    fn drop_node(&mut self, at: usize) {
-        if let Nodes::Many(nodes) = &mut self.nodes
-            && let Some(node) = nodes.remove(at)
-        {
-            self.node_bytes -= node.heap_bytes();
-            // A ring that once was long and is short now gives its room back.
-            if nodes.capacity() > 64 && nodes.len() * 4 < nodes.capacity() {
-                nodes.shrink_to(nodes.len() * 2);
+                true
             }
         }
     }

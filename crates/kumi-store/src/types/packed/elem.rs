@@ -148,6 +148,13 @@ impl Encoded<'_> {
         payload.copy_from_slice(self.payload);
     }
 
+    /// Writes the element behind the bytes of a buffer.
+    #[inline]
+    pub(super) fn append_to(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.head[..self.head_len]);
+        to.extend_from_slice(self.payload);
+    }
+
     /// Whether this element is what the bytes begin with.
     #[inline]
     pub(super) fn starts(&self, bytes: &[u8]) -> bool {

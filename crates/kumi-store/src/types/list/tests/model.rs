@@ -34,16 +34,13 @@ fn check(list: &List, model: &[Vec<u8>], rng: &mut fastrand::Rng, context: &str)
         .collect();
     back.reverse();
     assert_eq!(back, model[..(index + 1).min(model.len())], "{context}");
-    let node_bytes: usize = match &list.nodes {
-        Nodes::One(block) => block.heap_bytes(),
-        Nodes::Many(nodes) => nodes.iter().map(Node::heap_bytes).sum(),
-    };
-    assert_eq!(list.node_bytes, node_bytes, "{context}");
-    if let Nodes::Many(nodes) = &list.nodes {
-        for node in nodes {
+    if let Nodes::Many(many) = &list.nodes {
+        let node_bytes: usize = many.nodes.iter().map(Node::heap_bytes).sum();
+        assert_eq!(many.node_bytes, node_bytes, "{context}");
+        for node in &many.nodes {
             assert!(node.count > 0, "{context}");
             if let Body::Packed(block) = &node.body {
-                assert_eq!(block.len(), node.count as usize, "{context}");
+                assert_eq!(block.view().len(), node.count as usize, "{context}");
             }
         }
     }
