@@ -11,6 +11,7 @@ pub(crate) mod pages;
 mod sample;
 pub(crate) mod set;
 mod shared;
+mod sorted;
 pub(crate) mod stream;
 pub(crate) mod table;
 #[cfg(test)]

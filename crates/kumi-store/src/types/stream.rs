@@ -1,4 +1,4 @@
-//! A stream: entries in packed nodes in an ordered map, consumer groups beside them.
+//! A stream: entries in packed nodes in the order of their ids (`nodes.rs`), consumer groups beside them.
 //!
 //! A node holds up to `stream-node-max-entries` entries or `stream-node-max-bytes` listpack bytes, in exactly Redis's
 //! layout (`node.rs`), because `~` trims whole nodes and the nodes are what DUMP writes. A deleted entry is only marked;
@@ -8,9 +8,11 @@
 
 mod deliver;
 mod group;
+mod groups;
 mod id;
 mod lag;
 mod node;
+mod nodes;
 mod radix;
 mod trim;
 
@@ -22,14 +24,12 @@ pub(crate) use trim::{Trim, TrimTo};
 
 use super::Slices;
 use crate::types::packed::PackedList;
-use crate::types::shared::Shared;
+use groups::Groups;
 use node::Node;
-use std::collections::BTreeMap;
+use nodes::Nodes;
 
 /// No entry may be larger than this, nor a node of several.
 const MAX_NODE_BYTES: usize = 1 << 30;
-/// What the ordered map takes per node, about: the key, the block and their share of a tree node.
-const MAP_BYTES_PER_NODE: usize = 64 + Shared::<PackedList>::HEAP_BYTES;
 
 /// When an entry begins a new node: `stream-node-max-bytes` and `stream-node-max-entries`, 0 for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +58,11 @@ pub(crate) enum AppendError {
 }
 
 /// A stream with its consumer groups.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stream {
-    /// By the id of the entry that a node began with. No node is without a live entry, except after a trim by id.
-    nodes: BTreeMap<StreamId, Shared<PackedList>>,
+    /// By the id of the entry that a node began with. No node is without a live entry, except after a trim by id. A
+    /// copy of the stream shares all but the last.
+    nodes: Nodes,
     /// Live entries.
     length: u64,
     /// The last id that was given out, or set.
@@ -72,28 +73,11 @@ pub(crate) struct Stream {
     max_deleted_id: StreamId,
     /// All entries that were ever added.
     entries_added: u64,
-    groups: BTreeMap<Box<[u8]>, Group>,
+    groups: Groups,
     /// What the nodes have on the heap.
     node_bytes: usize,
     /// What the groups take, their names included.
     group_bytes: usize,
-}
-
-impl Clone for Stream {
-    /// A copy shares the nodes.
-    fn clone(&self) -> Self {
-        Self {
-            node_bytes: self.node_bytes,
-            nodes: self.nodes.clone(),
-            length: self.length,
-            last_id: self.last_id,
-            first_id: self.first_id,
-            max_deleted_id: self.max_deleted_id,
-            entries_added: self.entries_added,
-            groups: self.groups.clone(),
-            group_bytes: self.group_bytes,
-        }
-    }
 }
 
 /// What a serialised stream says about itself besides its nodes and groups.
@@ -141,17 +125,17 @@ impl Stream {
 
     /// The id with which the first node begins, be that entry deleted or not.
     pub(crate) fn first_node_id(&self) -> Option<StreamId> {
-        self.nodes.first_key_value().map(|(&id, _)| id)
+        self.nodes.first().map(|(id, _)| id)
     }
 
     /// The nodes in order.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (StreamId, &PackedList)> {
-        self.nodes.iter().map(|(id, node)| (*id, &**node))
+        self.nodes.iter()
     }
 
     /// What the stream takes from the heap, about.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.node_bytes + self.nodes.len() * MAP_BYTES_PER_NODE + self.group_bytes
+        self.node_bytes + self.nodes.map_bytes() + self.group_bytes
     }
 
     /// The id XADD `*` gives at a time; `None` when there is no id above the last one.
@@ -185,24 +169,22 @@ impl Stream {
         if bytes > MAX_NODE_BYTES {
             return Err(AppendError::TooLarge);
         }
-        match self.nodes.last_entry() {
-            Some(mut last) if Node::new(*last.key(), last.get()).has_room(bytes, limits) => {
-                let master = *last.key();
-                let block = last.get_mut();
+        match self.nodes.last_mut() {
+            Some((master, block)) if node::has_room(block, bytes, limits) => {
                 let before = block.heap_bytes();
                 node::append(block, master, id, fields);
                 self.node_bytes = self.node_bytes - before + block.heap_bytes();
+                self.nodes.limit_tail();
             }
             last => {
-                if let Some(mut full) = last {
-                    let block = full.get_mut();
-                    self.node_bytes -= block.heap_bytes();
-                    block.shrink();
-                    self.node_bytes += block.heap_bytes();
+                if let Some((_, full)) = last {
+                    self.node_bytes -= full.heap_bytes();
+                    full.shrink();
+                    self.node_bytes += full.heap_bytes();
                 }
                 let block = node::begin(id, fields);
                 self.node_bytes += block.heap_bytes();
-                self.nodes.insert(id, Shared::new(block));
+                self.nodes.push(id, block);
             }
         }
         self.length += 1;
@@ -250,7 +232,7 @@ impl Stream {
     }
 
     fn delete_one(&mut self, id: StreamId) -> bool {
-        let Some((&master, block)) = self.nodes.range_mut(..=id).next_back() else {
+        let Some((master, block)) = self.nodes.holding_mut(id) else {
             return false;
         };
         let node = Node::new(master, block);
@@ -259,7 +241,7 @@ impl Stream {
         };
         if node.live() <= 1 {
             self.node_bytes -= block.heap_bytes();
-            self.nodes.remove(&master);
+            self.nodes.remove(master);
         } else {
             let before = block.heap_bytes();
             node::mark_deleted(block, &[entry]);
@@ -292,13 +274,12 @@ impl Stream {
 
     /// Adds a node that was serialised, after checking its structure.
     pub(crate) fn restore_node(&mut self, id: StreamId, node: PackedList) -> Result<(), NodeError> {
-        let live = node::check(&node)?;
-        if self.nodes.contains_key(&id) {
+        let (live, bytes) = (node::check(&node)?, node.heap_bytes());
+        if !self.nodes.insert(id, node) {
             return Err(NodeError::Duplicate);
         }
         self.length += live;
-        self.node_bytes += node.heap_bytes();
-        self.nodes.insert(id, Shared::new(node));
+        self.node_bytes += bytes;
         Ok(())
     }
 
@@ -325,13 +306,13 @@ impl Stream {
         last_id: StreamId,
         entries_read: Option<u64>,
     ) -> bool {
-        if self.groups.contains_key(name) {
-            return false;
-        }
         let group = Group::new(last_id, entries_read);
-        self.group_bytes += name.len() + group.heap_bytes();
-        self.groups.insert(name.into(), group);
-        true
+        let bytes = name.len() + group.heap_bytes();
+        let created = self.groups.insert(name, group);
+        if created {
+            self.group_bytes += bytes;
+        }
+        created
     }
 
     /// Removes a group and returns it, so that a large one can be dropped elsewhere.
@@ -353,28 +334,30 @@ impl Stream {
 
     /// The groups in the order of their names.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (&[u8], &Group)> {
-        self.groups.iter().map(|(name, group)| (&**name, group))
+        self.groups.iter()
     }
 
     pub(crate) fn group_count(&self) -> usize {
         self.groups.len()
     }
+
+    /// Two bytes of the last node that the next append reads or writes, for a prefetch.
+    pub(crate) fn tail_ends(&self) -> Option<(&u8, &u8)> {
+        self.nodes.tail_ends()
+    }
 }
 
 impl Slices for Stream {
     fn pieces(&self) -> usize {
-        let groups: usize = self.groups.values().map(Slices::pieces).sum();
+        let groups: usize = self.groups().map(|(_, group)| group.pieces()).sum();
         self.nodes.len() + groups
     }
 
     fn drop_piece(&mut self) -> bool {
-        if self.nodes.pop_first().is_none()
-            && let Some(mut group) = self.groups.first_entry()
-            && !group.get_mut().drop_piece()
-        {
-            group.remove();
+        if !self.nodes.pop_first() {
+            self.groups.drop_piece();
         }
-        !self.nodes.is_empty() || !self.groups.is_empty()
+        !self.nodes.is_empty() || self.groups.len() > 0
     }
 }
 

@@ -5,13 +5,13 @@
 
 use super::{Stream, StreamId};
 use crate::types::Slices;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::types::sorted::Sorted;
 use std::ops::{Deref, DerefMut, RangeInclusive};
 
-/// What a pending entry takes in the two ordered lists, about.
-const BYTES_PER_PENDING: usize = 72;
-/// What a consumer takes, about, besides its name (which is kept twice).
-const BYTES_PER_CONSUMER: usize = 112;
+/// What a pending entry takes in the two sorted maps: its id twice, and its state.
+const BYTES_PER_PENDING: usize = 2 * size_of::<StreamId>() + size_of::<Nack>();
+/// What a consumer takes besides its name: its slot and its place in the order.
+const BYTES_PER_CONSUMER: usize = size_of::<Option<Consumer>>() + size_of::<u32>();
 
 /// A consumer's slot in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Consumer {
     /// When it last got anything; -1 for never.
     pub(crate) active_time: i64,
     /// The ids of its pending entries.
-    pending: BTreeSet<StreamId>,
+    pending: Sorted<StreamId, ()>,
 }
 
 impl Consumer {
@@ -51,7 +51,7 @@ impl Consumer {
         let range = (range.start() <= range.end()).then_some(range);
         range
             .into_iter()
-            .flat_map(|range| self.pending.range(range).copied())
+            .flat_map(|range| self.pending.range(range).map(|(id, ())| id))
     }
 
     pub(crate) fn pending_count(&self) -> usize {
@@ -64,9 +64,11 @@ impl Consumer {
 pub(crate) struct Group {
     last_id: StreamId,
     entries_read: Option<u64>,
-    pending: BTreeMap<StreamId, Nack>,
-    names: BTreeMap<Box<[u8]>, u32>,
+    pending: Sorted<StreamId, Nack>,
     slots: Vec<Option<Consumer>>,
+    /// The slots in use, in the order of the consumers' names.
+    order: Vec<u32>,
+    /// The slots not in use.
     free: Vec<u32>,
     /// The bytes of all names.
     name_bytes: usize,
@@ -97,47 +99,62 @@ impl Group {
         self.entries_read = entries_read;
     }
 
+    /// What the group takes from the heap, its own size included.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.pending.len() * BYTES_PER_PENDING
+        size_of::<Self>()
+            + self.pending.len() * BYTES_PER_PENDING
             + self.slots.len() * BYTES_PER_CONSUMER
-            + self.name_bytes * 2
+            + self.name_bytes
     }
 
     pub(crate) fn find_consumer(&self, name: &[u8]) -> Option<ConsumerKey> {
-        self.names.get(name).map(|&slot| ConsumerKey(slot))
+        let at = self.find_name(name).ok()?;
+        self.order.get(at).map(|&slot| ConsumerKey(slot))
+    }
+
+    /// The place of a name in the order, or the one it would get.
+    fn find_name(&self, name: &[u8]) -> Result<usize, usize> {
+        self.order.binary_search_by(|&slot| {
+            let other = self.slots.get(slot as usize).and_then(Option::as_ref);
+            other.map_or(&[][..], |consumer| &consumer.name).cmp(name)
+        })
     }
 
     /// Creates a consumer; `None` if there is one of that name.
     pub(crate) fn create_consumer(&mut self, name: &[u8], now_ms: i64) -> Option<ConsumerKey> {
-        if self.names.contains_key(name) {
-            return None;
-        }
+        let at = self.find_name(name).err()?;
         let consumer = Consumer {
             name: name.into(),
             seen_time: now_ms,
             active_time: -1,
-            pending: BTreeSet::new(),
+            pending: Sorted::default(),
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
+                if self.slots.is_empty() {
+                    // Many groups have one consumer.
+                    self.slots.reserve_exact(1);
+                    self.order.reserve_exact(1);
+                }
                 self.slots.push(None);
                 self.slots.len() as u32 - 1
             }
         };
         self.slots[slot as usize] = Some(consumer);
-        self.names.insert(name.into(), slot);
+        self.order.insert(at, slot);
         self.name_bytes += name.len();
         Some(ConsumerKey(slot))
     }
 
     /// Removes a consumer with its pending entries, and returns how many it had; `None` if there is no such consumer.
     pub(crate) fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
-        let slot = self.names.remove(name)?;
+        let at = self.find_name(name).ok()?;
+        let slot = self.order.remove(at);
         let consumer = self.slots[slot as usize].take()?;
         self.free.push(slot);
         self.name_bytes -= name.len();
-        for id in &consumer.pending {
+        for (id, ()) in consumer.pending.iter() {
             self.pending.remove(id);
         }
         Some(consumer.pending.len())
@@ -154,13 +171,13 @@ impl Group {
 
     /// The consumers in the order of their names.
     pub(crate) fn consumers(&self) -> impl Iterator<Item = &Consumer> {
-        self.names
-            .values()
+        self.order
+            .iter()
             .filter_map(|&slot| self.consumer(ConsumerKey(slot)))
     }
 
     pub(crate) fn consumer_count(&self) -> usize {
-        self.names.len()
+        self.order.len()
     }
 
     pub(crate) fn pending_count(&self) -> usize {
@@ -169,14 +186,14 @@ impl Group {
 
     /// The first and the last pending entry.
     pub(crate) fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
-        let (&first, _) = self.pending.first_key_value()?;
-        let (&last, _) = self.pending.last_key_value()?;
+        let (first, _) = self.pending.first()?;
+        let (last, _) = self.pending.last()?;
         Some((first, last))
     }
 
     /// The state of a pending entry.
     pub(crate) fn nack(&self, id: StreamId) -> Option<&Nack> {
-        self.pending.get(&id)
+        self.pending.get(id)
     }
 
     /// The pending entries in a range, in order.
@@ -187,7 +204,7 @@ impl Group {
         let range = (range.start() <= range.end()).then_some(range);
         range
             .into_iter()
-            .flat_map(|range| self.pending.range(range).map(|(id, nack)| (*id, nack)))
+            .flat_map(|range| self.pending.range(range))
     }
 
     /// Makes an entry pending, or moves one that is to another consumer. `false`, and nothing happens, when there is
@@ -201,10 +218,10 @@ impl Group {
             && before.consumer != nack.consumer
             && let Some(owner) = self.consumer_mut(before.consumer)
         {
-            owner.pending.remove(&id);
+            owner.pending.remove(id);
         }
         if let Some(owner) = self.consumer_mut(nack.consumer) {
-            owner.pending.insert(id);
+            owner.pending.insert(id, ());
         }
         true
     }
@@ -221,7 +238,7 @@ impl Group {
 
     /// Counts another delivery of an entry that is pending, as XREADGROUP does for a consumer's history.
     pub(crate) fn redeliver(&mut self, id: StreamId, now_ms: i64) {
-        if let Some(nack) = self.pending.get_mut(&id) {
+        if let Some(nack) = self.pending.get_mut(id) {
             nack.delivery_time = now_ms;
             nack.delivery_count += 1;
         }
@@ -229,11 +246,11 @@ impl Group {
 
     /// Acknowledges an entry; returns whether it was pending.
     pub(crate) fn acknowledge(&mut self, id: StreamId) -> bool {
-        let Some(nack) = self.pending.remove(&id) else {
+        let Some(nack) = self.pending.remove(id) else {
             return false;
         };
         if let Some(owner) = self.consumer_mut(nack.consumer) {
-            owner.pending.remove(&id);
+            owner.pending.remove(id);
         }
         true
     }
@@ -279,19 +296,20 @@ impl Drop for GroupMut<'_> {
 
 impl Slices for Group {
     fn pieces(&self) -> usize {
-        self.pending.len() + self.slots.len()
+        let consumers = self.slots.iter().flatten();
+        let theirs: usize = consumers.map(|consumer| consumer.pending.pieces()).sum();
+        self.pending.pieces() + theirs + self.slots.len()
     }
 
     fn drop_piece(&mut self) -> bool {
-        if let Some((id, nack)) = self.pending.pop_first() {
-            if let Some(owner) = self.consumer_mut(nack.consumer) {
-                owner.pending.remove(&id);
-            }
-        } else {
-            self.slots.pop();
-            self.names.pop_first();
+        if self.pending.drop_piece() {
+            return true;
         }
-        !self.pending.is_empty() || !self.slots.is_empty()
+        let last = self.slots.last_mut().and_then(Option::as_mut);
+        if !last.is_some_and(|consumer| consumer.pending.drop_piece()) {
+            self.slots.pop();
+        }
+        !self.slots.is_empty()
     }
 }
 

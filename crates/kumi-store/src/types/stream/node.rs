@@ -8,11 +8,9 @@
 //!
 //! The last element of an entry lets a reader walk backwards. Flag 1: deleted. Flag 2: the fields are the master's.
 
+use super::nodes::{Nodes, Range};
 use super::{MAX_NODE_BYTES, NodeLimits, StreamId};
 use crate::types::packed::{Elem, PackedList, PackedListView};
-use crate::types::shared::Shared;
-use std::collections::BTreeMap;
-use std::collections::btree_map;
 
 const DELETED: i64 = 1;
 const SAME_FIELDS: i64 = 2;
@@ -93,23 +91,7 @@ impl<'a> Node<'a> {
 
     /// How many live entries the node says it has.
     pub(super) fn live(&self) -> u64 {
-        self.counter(0)
-    }
-
-    fn counter(&self, index: usize) -> u64 {
-        let element = self.view.get(index).and_then(Elem::int);
-        element.map_or(0, |count| count.max(0) as u64)
-    }
-
-    /// Whether an entry with so many bytes of fields and values still belongs here.
-    pub(super) fn has_room(&self, bytes: usize, limits: NodeLimits) -> bool {
-        let max_bytes = match limits.max_bytes {
-            0 => MAX_NODE_BYTES,
-            limit => limit.min(MAX_NODE_BYTES),
-        };
-        let entries = self.live() + self.counter(1);
-        self.view.listpack_bytes() + bytes < max_bytes
-            && (limits.max_entries == 0 || entries < limits.max_entries)
+        counters(self.view).0
     }
 
     /// The entry with this id, unless it was deleted.
@@ -248,7 +230,7 @@ impl<'a> Entry<'a> {
 /// The live entries of a range, in either direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Entries<'a> {
-    nodes: btree_map::Range<'a, StreamId, Shared<PackedList>>,
+    nodes: Range<'a>,
     /// The node being read, and where: the next entry begins, or ends, there.
     current: Option<(Node<'a>, Pos)>,
     start: StreamId,
@@ -257,17 +239,9 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn new(
-        nodes: &'a BTreeMap<StreamId, Shared<PackedList>>,
-        start: StreamId,
-        end: StreamId,
-        reverse: bool,
-    ) -> Self {
-        let before = nodes.range(..=start).next_back();
-        let from = before.map_or(start, |(&id, _)| id);
-        // A range that ends before it starts would panic.
+    pub(super) fn new(nodes: &'a Nodes, start: StreamId, end: StreamId, reverse: bool) -> Self {
         let mut entries = Self {
-            nodes: nodes.range(from..=end.max(from)),
+            nodes: nodes.holding(start, end),
             current: None,
             start,
             end,
@@ -287,7 +261,7 @@ impl<'a> Entries<'a> {
     }
 
     fn next_node(&mut self) -> Option<(Node<'a>, Pos)> {
-        let (&master, block) = match self.reverse {
+        let (master, block) = match self.reverse {
             true => self.nodes.next_back()?,
             false => self.nodes.next()?,
         };
@@ -337,17 +311,33 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
+/// How many live and how many deleted entries a node says it has.
+fn counters(view: PackedListView<'_>) -> (u64, u64) {
+    let mut elements = view.iter();
+    let mut counter = || {
+        let count = elements.next().and_then(Elem::int);
+        count.map_or(0, |count| count.max(0) as u64)
+    };
+    (counter(), counter())
+}
+
+/// Whether an entry with so many bytes of fields and values still belongs into a node.
+pub(super) fn has_room(block: &PackedList, bytes: usize, limits: NodeLimits) -> bool {
+    let max_bytes = match limits.max_bytes {
+        0 => MAX_NODE_BYTES,
+        limit => limit.min(MAX_NODE_BYTES),
+    };
+    let (live, deleted) = counters(block.view());
+    block.view().listpack_bytes() + bytes < max_bytes
+        && (limits.max_entries == 0 || live + deleted < limits.max_entries)
+}
+
 /// A node with one entry, whose fields become the master's.
 pub(super) fn begin(id: StreamId, fields: &[&[u8]]) -> PackedList {
     let mut block = PackedList::new();
-    let count = fields.len() as i64 / 2;
-    for number in [1, 0, count] {
-        block.push_back(Elem::Int(number));
-    }
-    for field in fields.iter().step_by(2) {
-        block.push_back(Elem::parse(field));
-    }
-    block.push_back(Elem::Int(0));
+    let counts = [1, 0, fields.len() as i64 / 2].map(Elem::Int);
+    let names = fields.iter().step_by(2).map(|field| Elem::parse(field));
+    block.push_all(counts.into_iter().chain(names).chain([Elem::Int(0)]));
     push_entry(&mut block, id, id, fields, SAME_FIELDS);
     block
 }
@@ -374,25 +364,18 @@ fn push_entry(
     fields: &[&[u8]],
     flags: i64,
 ) {
-    block.push_back(Elem::Int(flags));
-    block.push_back(Elem::Int(id.ms.wrapping_sub(master.ms) as i64));
-    block.push_back(Elem::Int(id.seq.wrapping_sub(master.seq) as i64));
-    let elements = match flags & SAME_FIELDS {
-        0 => {
-            block.push_back(Elem::Int(fields.len() as i64 / 2));
-            for text in fields {
-                block.push_back(Elem::parse(text));
-            }
-            ENTRY_HEAD + 1 + fields.len()
-        }
-        _ => {
-            for value in fields.iter().skip(1).step_by(2) {
-                block.push_back(Elem::parse(value));
-            }
-            ENTRY_HEAD + fields.len() / 2
-        }
+    let ms = id.ms.wrapping_sub(master.ms) as i64;
+    let seq = id.seq.wrapping_sub(master.seq) as i64;
+    let head = [flags, ms, seq].map(Elem::Int);
+    let (count, texts, step) = match flags & SAME_FIELDS {
+        0 => (Some(Elem::Int(fields.len() as i64 / 2)), fields, 1),
+        // The values alone.
+        _ => (None, fields.get(1..).unwrap_or_default(), 2),
     };
-    block.push_back(Elem::Int(elements as i64));
+    let texts = texts.iter().step_by(step).map(|text| Elem::parse(text));
+    let elements = ENTRY_HEAD + usize::from(count.is_some()) + texts.len();
+    let entry = head.into_iter().chain(count).chain(texts);
+    block.push_all(entry.chain([Elem::Int(elements as i64)]));
 }
 
 /// Marks live entries of a node as deleted.

@@ -4,14 +4,14 @@
 //! it share, be it one byte or many. All of that follows from the keys in their order. There is no such tree here, so
 //! the count takes time linear in the number of nodes of the stream.
 
-use super::{Stream, StreamId};
+use super::Stream;
 
 type Key = [u8; 16];
 
 impl Stream {
     /// `radix-tree-nodes` of XINFO.
     pub(crate) fn radix_tree_nodes(&self) -> u64 {
-        let keys: Vec<Key> = self.nodes.keys().copied().map(StreamId::to_bytes).collect();
+        let keys: Vec<Key> = self.nodes.iter().map(|(id, _)| id.to_bytes()).collect();
         match keys.is_empty() {
             // The root.
             true => 1,
@@ -46,7 +46,7 @@ fn subtree(keys: &[Key], depth: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::stream::NodeLimits;
+    use crate::types::stream::{NodeLimits, StreamId};
 
     #[test]
     fn nodes_are_counted_as_redis_counts_them() {

@@ -26,7 +26,7 @@ impl Stream {
     /// Removes entries from the front, and returns how many.
     pub(crate) fn trim(&mut self, trim: Trim) -> u64 {
         let mut deleted = 0;
-        while let Some((&master, block)) = self.nodes.first_key_value() {
+        while let Some((master, block)) = self.nodes.first() {
             if let TrimTo::MaxLen(max) = trim.to
                 && self.length <= max
             {
@@ -61,10 +61,10 @@ impl Stream {
 
     /// Marks the entries of the first node that have to go.
     fn trim_first_node(&mut self, to: TrimTo) -> u64 {
-        let Some(mut first) = self.nodes.first_entry() else {
+        let Some((master, block)) = self.nodes.first_mut() else {
             return 0;
         };
-        let node = Node::new(*first.key(), first.get());
+        let node = Node::new(master, block);
         let excess = match to {
             TrimTo::MaxLen(max) => self.length.saturating_sub(max),
             TrimTo::MinId(_) => u64::MAX,
@@ -78,7 +78,6 @@ impl Stream {
                 TrimTo::MinId(min) => place.id() < min,
             })
             .collect();
-        let block = first.get_mut();
         let before = block.heap_bytes();
         node::mark_deleted(block, &doomed);
         self.node_bytes = self.node_bytes - before + block.heap_bytes();
