@@ -1,4 +1,5 @@
-//! A leaf: up to 64 members in order, their scores and hashes in one array, their bytes in another.
+//! A leaf: up to 64 members in order. Scores, hashes and the members' bytes are arrays of their own, because a search
+//! by member reads hashes only and a search by score reads scores only: both touch fewer cache lines this way.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -11,7 +12,7 @@ use super::index::{Hash32, LeafId};
 pub(super) const LEAF_MAX: usize = 64;
 /// A leaf with more bytes of members than this is split if it has two.
 const LEAF_BYTES: usize = 32 * 1024;
-/// Items are allocated in steps of this many.
+/// Scores and tags are allocated in steps of this many.
 const STEP: usize = 16;
 
 /// No node.
@@ -36,8 +37,7 @@ impl Key<'_> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Item {
-    score: f64,
+struct Tag {
     hash: Hash32,
     /// Where the member ends in the leaf's bytes; it begins where the one before ends.
     end: u32,
@@ -45,7 +45,9 @@ struct Item {
 
 #[derive(Debug)]
 pub(super) struct Leaf {
-    items: Vec<Item>,
+    /// As many as tags, and with the same capacity.
+    scores: Vec<f64>,
+    tags: Vec<Tag>,
     bytes: Vec<u8>,
     /// The inner node above; none above the only leaf.
     pub(super) parent: u32,
@@ -56,7 +58,8 @@ pub(super) struct Leaf {
 impl Clone for Leaf {
     fn clone(&self) -> Self {
         Leaf {
-            items: clone_whole(&self.items),
+            scores: clone_whole(&self.scores),
+            tags: clone_whole(&self.tags),
             bytes: clone_whole(&self.bytes),
             ..*self
         }
@@ -66,7 +69,8 @@ impl Clone for Leaf {
 impl Leaf {
     pub(super) fn new() -> Self {
         Leaf {
-            items: Vec::new(),
+            scores: Vec::new(),
+            tags: Vec::new(),
             bytes: Vec::new(),
             parent: NONE,
             prev: NONE,
@@ -76,7 +80,7 @@ impl Leaf {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.items.len()
+        self.tags.len()
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -93,22 +97,22 @@ impl Leaf {
     #[inline]
     pub(super) fn heap_bytes(&self) -> usize {
         Shared::<Leaf>::HEAP_BYTES
-            + self.items.capacity() * size_of::<Item>()
+            + self.tags.capacity() * (size_of::<f64>() + size_of::<Tag>())
             + self.bytes.capacity().next_multiple_of(16)
     }
 
     #[inline]
     pub(super) fn member(&self, index: usize) -> &[u8] {
-        &self.bytes[self.start(index)..self.items[index].end as usize]
+        &self.bytes[self.start(index)..self.tags[index].end as usize]
     }
 
     #[inline]
     pub(super) fn score(&self, index: usize) -> f64 {
-        self.items[index].score
+        self.scores[index]
     }
 
     pub(super) fn hash(&self, index: usize) -> Hash32 {
-        self.items[index].hash
+        self.tags[index].hash
     }
 
     #[inline]
@@ -129,8 +133,8 @@ impl Leaf {
     /// The indexes of all members with this hash.
     #[inline]
     pub(super) fn with_hash(&self, hash: Hash32) -> impl Iterator<Item = usize> {
-        let items = self.items.iter().enumerate();
-        items.filter_map(move |(index, item)| (item.hash == hash).then_some(index))
+        let tags = self.tags.iter().enumerate();
+        tags.filter_map(move |(index, tag)| (tag.hash == hash).then_some(index))
     }
 
     /// How many keys lie before the place that `before` describes: it must hold for a first part of
@@ -156,38 +160,36 @@ impl Leaf {
         self.bytes.resize(end + len, 0);
         self.bytes.copy_within(start..end, start + len);
         self.bytes[start..start + len].copy_from_slice(key.member);
-        if self.items.len() == self.items.capacity() {
-            self.items.reserve_exact(STEP);
+        if self.tags.len() == self.tags.capacity() {
+            self.tags.reserve_exact(STEP);
+            self.scores.reserve_exact(STEP);
         }
-        for item in &mut self.items[index..] {
-            item.end += len as u32;
+        for tag in &mut self.tags[index..] {
+            tag.end += len as u32;
         }
-        let item = Item {
-            score: key.score,
-            hash,
-            end: (start + len) as u32,
-        };
-        self.items.insert(index, item);
+        let end = (start + len) as u32;
+        self.tags.insert(index, Tag { hash, end });
+        self.scores.insert(index, key.score);
     }
 
     /// Sets the score of a member that keeps its place.
     pub(super) fn set_score(&mut self, index: usize, score: f64) {
-        self.items[index].score = score;
+        self.scores[index] = score;
     }
 
     pub(super) fn remove(&mut self, range: Range<usize>) {
         let Some(last) = range.end.checked_sub(1).filter(|_| !range.is_empty()) else {
             return;
         };
-        let bytes = self.start(range.start)..self.items[last].end as usize;
-        for item in &mut self.items[range.end..] {
-            item.end -= bytes.len() as u32;
+        let bytes = self.start(range.start)..self.tags[last].end as usize;
+        for tag in &mut self.tags[range.end..] {
+            tag.end -= bytes.len() as u32;
         }
         self.bytes.drain(bytes);
-        self.items.drain(range);
-        if self.items.capacity() > self.items.len() + 4 * STEP {
-            self.items.shrink_to(self.items.len() + STEP);
-            self.bytes.shrink_to(self.bytes.len() + 64);
+        self.tags.drain(range.clone());
+        self.scores.drain(range);
+        if self.tags.capacity() > self.tags.len() + 4 * STEP {
+            self.shrink();
         }
     }
 
@@ -195,9 +197,15 @@ impl Leaf {
     pub(super) fn split_off(&mut self, index: usize) -> Leaf {
         let mut upper = Leaf::new();
         upper.take_from(self, index);
-        self.items.shrink_to(self.items.len() + STEP);
-        self.bytes.shrink_to(self.bytes.len() + 64);
+        self.shrink();
         upper
+    }
+
+    /// Gives back most of the capacity that is not used.
+    fn shrink(&mut self) {
+        self.tags.shrink_to(self.tags.len() + STEP);
+        self.scores.shrink_to(self.scores.len() + STEP);
+        self.bytes.shrink_to(self.bytes.len() + 64);
     }
 
     /// Moves the members of another leaf from an index on to the end of this one.
@@ -206,18 +214,20 @@ impl Leaf {
         let base = self.bytes.len();
         grow_bytes(&mut self.bytes, other.bytes.len() - start);
         self.bytes.extend_from_slice(&other.bytes[start..]);
-        self.items.reserve_exact(other.len() - index + STEP);
-        for item in other.items.drain(index..) {
-            let end = (item.end as usize - start + base) as u32;
-            self.items.push(Item { end, ..item });
+        self.tags.reserve_exact(other.len() - index + STEP);
+        self.scores.reserve_exact(other.len() - index + STEP);
+        for tag in other.tags.drain(index..) {
+            let end = (tag.end as usize - start + base) as u32;
+            self.tags.push(Tag { end, ..tag });
         }
+        self.scores.extend(other.scores.drain(index..));
         other.bytes.truncate(start);
     }
 
     #[inline]
     fn start(&self, index: usize) -> usize {
         match index.checked_sub(1) {
-            Some(before) => self.items[before].end as usize,
+            Some(before) => self.tags[before].end as usize,
             None => 0,
         }
     }

@@ -27,6 +27,8 @@ use super::leaf::{Key, LEAF_MAX, Leaf, NONE};
 
 /// Children of a full inner node.
 const INNER_MAX: usize = 64;
+/// A member of up to this many bytes moves to another leaf without an allocation.
+const SHORT_MEMBER: usize = 64;
 /// Leaves dropped at a time.
 const DROP_LEAVES: usize = 64;
 
@@ -348,10 +350,11 @@ impl Tree {
     /// Adds a member that is not in the set.
     pub(super) fn insert(&mut self, member: &[u8], score: f64) {
         let hash = self.hash(member);
-        self.insert_hashed(hash, Key { score, member });
+        self.insert_into_leaf(hash, Key { score, member }, None);
     }
 
-    fn insert_hashed(&mut self, hash: Hash32, key: Key<'_>) {
+    /// Puts a key into its leaf. `from` is the leaf that the index still has for it, if the key has moved.
+    fn insert_into_leaf(&mut self, hash: Hash32, key: Key<'_>, from: Option<LeafId>) {
         let mut before = |other: Key<'_>| other.order(key).is_le();
         let mut node = self.root;
         for _ in 0..self.height {
@@ -367,7 +370,11 @@ impl Tree {
         self.leaf_bytes = self.leaf_bytes + leaf.heap_bytes() - old;
         self.len += 1;
         let full = leaf.is_full();
-        self.index.insert(hash, node);
+        match from {
+            Some(from) if from == node => {}
+            Some(from) => self.index.relocate(hash, from, node),
+            None => self.index.insert(hash, node),
+        }
         if full {
             self.split_leaf(node, index);
         }
@@ -388,10 +395,20 @@ impl Tree {
         if after_left && before_right {
             return self.leaves[id].set_score(index, score);
         }
-        let (hash, member) = (leaf.hash(index), Box::<[u8]>::from(key.member));
-        self.remove_in_leaf(id, index..index + 1);
-        let member = &member;
-        self.insert_hashed(hash, Key { score, member });
+        let hash = leaf.hash(index);
+        let (mut short, long);
+        let member = if key.member.len() <= SHORT_MEMBER {
+            short = [0; SHORT_MEMBER];
+            let short = &mut short[..key.member.len()];
+            short.copy_from_slice(key.member);
+            &*short
+        } else {
+            long = Box::<[u8]>::from(key.member);
+            &*long
+        };
+        self.take_from_leaf(id, index..index + 1);
+        self.insert_into_leaf(hash, Key { score, member }, Some(id));
+        self.merge_if_sparse(id);
     }
 
     pub(super) fn remove(&mut self, place: Place) {
@@ -413,24 +430,33 @@ impl Tree {
     }
 
     fn remove_in_leaf(&mut self, id: LeafId, range: Range<usize>) {
-        let count = range.len();
-        let leaf = &mut self.leaves[id];
+        let leaf = &self.leaves[id];
         for index in range.clone() {
             self.index.remove(leaf.hash(index), id);
         }
+        self.take_from_leaf(id, range);
+        self.merge_if_sparse(id);
+    }
+
+    /// Removes members from a leaf and from the counts above it, and leaves the index as it is.
+    fn take_from_leaf(&mut self, id: LeafId, range: Range<usize>) {
+        let count = range.len();
+        let leaf = &mut self.leaves[id];
         let old = leaf.heap_bytes();
         leaf.remove(range);
         self.leaf_bytes = self.leaf_bytes + leaf.heap_bytes() - old;
         self.len -= count;
-        let (sparse, mut parent) = (leaf.len() < LEAF_MAX / 4, leaf.parent);
-        let mut node = id;
+        let (mut node, mut parent) = (id, leaf.parent);
         while parent != NONE {
             let inner = &mut self.inners[parent as usize];
             let place = inner.place_of(node);
             inner.counts[place] -= count as u32;
             (node, parent) = (parent, inner.parent);
         }
-        if sparse {
+    }
+
+    fn merge_if_sparse(&mut self, id: LeafId) {
+        if self.leaf(id).len() < LEAF_MAX / 4 {
             self.merge_leaf(id);
         }
     }
