@@ -106,6 +106,8 @@ pub enum Effect {
 struct Run {
     /// Requests that are decoded and not executed yet.
     plan: Vec<Planned>,
+    /// One of them is a stream command.
+    has_streams: bool,
     /// A run of requests is being executed.
     in_batch: bool,
     /// A long command is running and others are being served meanwhile.

@@ -13,7 +13,6 @@ use crate::types::zset::{Zset, ZsetEncoding, ZsetRef};
 /// The small form is bytes that lie in the entry, and four bits (the form) that say how to read
 /// them. A command that edits a small collection works on a copy in a scratch buffer, which is
 /// written back when the edit has changed something.
-#[allow(dead_code, reason = "the commands of collections come next")]
 pub(crate) trait Collection: Sized + 'static {
     const TYPE: Type;
     /// Whether a key whose collection is empty goes. Streams stay.

@@ -42,6 +42,8 @@ mod header;
 /// instead of copying the whole each time.
 pub(crate) const INLINE_MAX: usize = 1024;
 
+const CACHE_LINE: usize = 64;
+
 /// An owning pointer to a key and all that belongs to it. `Option<Entry>` is one word.
 pub(crate) struct Entry(NonNull<u8>);
 
@@ -93,9 +95,16 @@ impl Entry {
     /// Has the first two cache lines of the entry loaded: header, a short key and a short value.
     #[inline]
     pub(super) fn prefetch(&self) {
-        const CACHE_LINE: usize = 64;
         prefetch_address(self.0.as_ptr());
         prefetch_address(self.at(CACHE_LINE));
+    }
+
+    /// Has the boxed value loaded, if there is one. Reads the entry's header.
+    #[inline]
+    pub(super) fn prefetch_boxed(&self) {
+        if let Some(value) = self.boxed_pointer() {
+            prefetch_address(value.as_ptr().cast());
+        }
     }
 
     /// The key.
@@ -483,6 +492,15 @@ impl fmt::Debug for Entry {
 #[inline]
 pub(super) fn prefetch<T>(value: &T) {
     prefetch_address(ptr::from_ref(value).cast());
+}
+
+/// Has all cache lines of `value` loaded, without waiting for them.
+#[inline]
+pub(super) fn prefetch_whole<T>(value: &T) {
+    let address = ptr::from_ref(value).cast::<u8>();
+    for offset in (0..size_of::<T>()).step_by(CACHE_LINE) {
+        prefetch_address(address.wrapping_add(offset));
+    }
 }
 
 #[inline]

@@ -20,7 +20,6 @@ mod value;
 mod waiters;
 mod watch;
 
-#[allow(unused_imports, reason = "the commands of collections come next")]
 pub(crate) use self::{
     collection::Collection,
     door::{Edit, Edited, Missing},
@@ -41,6 +40,7 @@ use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
 use crate::propagation::Propagation;
 use crate::types::list::ListLimits;
+use crate::types::stream::Stream;
 use deadlines::Deadlines;
 use eviction::Pool;
 use hints::Hints;
@@ -338,8 +338,23 @@ impl Keyspace {
     /// Has the entries of all hinted keys loaded. Their buckets have been asked for before.
     pub(crate) fn prefetch_entries(&self, db: usize) {
         let table = &self.dbs[db].table;
-        for hash in self.hints.hashes() {
-            table.prefetch_entry(hash);
+        for entry in self.hints.hashes().filter_map(|it| table.candidate(it)) {
+            entry.prefetch();
+        }
+    }
+
+    /// Has the values of all hinted keys loaded as far as pointers lead to them: the box of each value, then the stream
+    /// behind it, then the ends of the stream's last node. A step for all keys at a time, so that the cache misses of a
+    /// step overlap.
+    pub(crate) fn prefetch_streams(&self, db: usize) {
+        let table = &self.dbs[db].table;
+        let entries = || self.hints.hashes().filter_map(|it| table.candidate(it));
+        entries().for_each(Entry::prefetch_boxed);
+        let streams = || entries().filter_map(|entry| <Box<Stream>>::of(entry.boxed()?));
+        streams().for_each(|stream| entry::prefetch_whole(&**stream));
+        for (first, last) in streams().filter_map(|stream| stream.tail_ends()) {
+            entry::prefetch(first);
+            entry::prefetch(last);
         }
     }
 

@@ -140,15 +140,14 @@ impl Segment {
         prefetch(&bucket.slots[SLOTS - 1]);
     }
 
-    /// Has the entry loaded that a search for this hash looks at first, if it is in its home bucket.
+    /// The entry that a search for this hash looks at first, if it is in its home bucket.
     #[inline]
-    pub(super) fn prefetch_entry(&self, hash: u64) {
+    pub(super) fn candidate(&self, hash: u64) -> Option<&Entry> {
         let bucket = &self.buckets[home(hash)];
         let matching = bucket.matching(tag(hash));
-        if matching != 0
-            && let Some(entry) = &bucket.slots[matching.trailing_zeros() as usize]
-        {
-            entry.prefetch();
+        match matching {
+            0 => None,
+            _ => bucket.slots[matching.trailing_zeros() as usize].as_ref(),
         }
     }
 

@@ -301,12 +301,11 @@ impl Table {
         }
     }
 
-    /// Has the entry loaded that a search for this hash would look at first.
+    /// The entry that a search for this hash would look at first, for a prefetch.
     #[inline]
-    pub(crate) fn prefetch_entry(&self, hash: u64) {
-        if let Some(segment) = self.owner(hash).and_then(|owner| self.segment(owner)) {
-            segment.prefetch_entry(hash);
-        }
+    pub(crate) fn candidate(&self, hash: u64) -> Option<&Entry> {
+        let owner = self.owner(hash)?;
+        self.segment(owner)?.candidate(hash)
     }
 
     /// The directory slot in which the segment of this hash sits.

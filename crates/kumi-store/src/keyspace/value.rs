@@ -173,7 +173,6 @@ pub(crate) enum StringRef<'a> {
 
 /// A look at what a key holds.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "the commands of streams come next")]
 pub(crate) enum ValueRef<'a> {
     String(StringRef<'a>),
     List(ListRef<'a>),

@@ -4,14 +4,14 @@
 //! ```text
 //! front:  decode a request -> Store::plan       finds the row, hashes the keys, prefetches buckets
 //!         ... as long as there are whole requests
-//! front:  Store::execute_batch                  prefetches entries, then executes in order
+//! front:  Store::execute_batch                  prefetches entries and streams, then executes in order
 //! ```
 //!
 //! The plan holds hints only: hashes, and the row a name stands for. Everything that a command can
 //! change for the ones behind it (database, protocol, reply mode, MULTI, closing, blocking) is read
 //! again for each command. A command that changes how the bytes behind it are decoded ends the run.
 
-use crate::command::{CommandId, CommandIndex, flag};
+use crate::command::{CommandId, CommandIndex, Group, flag};
 use crate::host::Host;
 use crate::output::Outputs;
 use crate::session::SessionKey;
@@ -54,6 +54,7 @@ impl Store {
         };
         let row = self.index.get(id).row;
         let db = session.db;
+        self.run.has_streams |= row.group == Group::Stream;
         for spec in row.keys {
             if self.keyspace.hints.len() >= MAX_HINTS {
                 break;
@@ -82,6 +83,9 @@ impl Store {
         debug_assert_eq!(plan.len(), batch.len(), "every request was planned");
         if let Some(session) = self.clients.sessions.get(key) {
             self.keyspace.prefetch_entries(session.db);
+            if std::mem::take(&mut self.run.has_streams) {
+                self.keyspace.prefetch_streams(session.db);
+            }
         }
         self.now = host.now();
         let outer = std::mem::replace(&mut self.run.in_batch, true);

@@ -12,7 +12,6 @@ use crate::error::CommandError;
 
 /// What an edit does with a key that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "the commands of collections come next")]
 pub(crate) enum Missing {
     /// Edits an empty collection, which is stored if it is not empty then.
     Create,
@@ -22,7 +21,6 @@ pub(crate) enum Missing {
 
 /// What an edit made of the collection, and what the command wants to know of it.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "the commands of collections come next")]
 pub(crate) enum Edit<R> {
     Changed(R),
     /// What changed is nothing that watchers or waiters look at: the consumer groups of a stream, or the encoding alone.
@@ -43,7 +41,6 @@ impl<R> Edit<R> {
 
 /// What became of the key.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "the commands of collections come next")]
 pub(crate) struct Edited<R> {
     pub(crate) result: R,
     /// The edit said that it changed something.
@@ -52,7 +49,6 @@ pub(crate) struct Edited<R> {
     pub(crate) removed: bool,
 }
 
-#[allow(dead_code, reason = "the commands of collections come next")]
 impl Keys<'_> {
     /// A string for reading.
     ///
