@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
 
-use crate::args::{Family, TypesPart};
 use crate::report::{Goal, Report, Row};
 use crate::stats::Sample;
 use crate::store::memory::settled_bytes;
 use crate::store::servers::{Contender, Stage, VALKEY};
 use crate::types::Setting;
+use crate::types::options::{Family, TypesPart};
 use crate::types::plan::Plan;
 use crate::types::values::{self, LARGE, Shape, key};
 use crate::wire;

@@ -6,6 +6,7 @@
 mod client;
 mod commands;
 mod memory;
+pub(crate) mod options;
 mod plan;
 mod requests;
 mod values;
@@ -13,12 +14,12 @@ mod values;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use crate::args::{TypesArgs, TypesPart};
 use crate::progress::Progress;
 use crate::report::{Report, Row};
 use crate::stats::Sample;
 use crate::store::servers::{self, Contender, Stage};
 use crate::store::{describe, raise_open_files};
+use crate::types::options::{TypesArgs, TypesPart};
 use crate::types::plan::Plan;
 
 /// What the parts share: where servers run, which ones, and how much is measured.

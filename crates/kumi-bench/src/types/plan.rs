@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use crate::args::TypesArgs;
+use crate::types::options::TypesArgs;
 
 /// Every number the measurements of types use.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::args::Family;
+use crate::types::options::Family;
 use crate::wire::{self, Connection};
 
 /// Elements one command adds to a large value.
