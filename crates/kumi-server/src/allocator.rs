@@ -6,6 +6,7 @@
 /// mimalloc keeps memory with the thread that allocated it. What the discard thread frees stays
 /// with the engine's thread until that allocates again, or collects. In a program with another
 /// allocator this finds nothing to do.
+#[cfg(feature = "mimalloc")]
 pub(crate) fn collect(force: bool) {
     #[expect(unsafe_code, reason = "a foreign function")]
     // SAFETY: it takes no pointer, may be called at any time from any thread, and touches only
@@ -14,6 +15,10 @@ pub(crate) fn collect(force: bool) {
         libmimalloc_sys::mi_collect(force);
     }
 }
+
+/// Other allocators return memory by themselves.
+#[cfg(not(feature = "mimalloc"))]
+pub(crate) fn collect(_force: bool) {}
 
 #[cfg(test)]
 mod tests {

@@ -36,7 +36,8 @@ mod tls;
 
 pub use aof::{Checked, Manifest, ManifestError, Part, check_aof, check_rdb};
 pub use config_file::{LoadConfigError, load_file};
-pub use embedded::{EmbedError, Embedded, embedded, embedded_with};
+pub use embedded::{Builder, EmbedError, Embedded, embedded, embedded_at, embedded_with};
+pub use kumi_store::Config;
 pub use listen::{Addresses, ListenError, Listeners};
 pub use log::LogControl;
 pub use program::{Program, ProgramError, prepare_process};

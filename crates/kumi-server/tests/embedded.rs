@@ -5,7 +5,9 @@
 mod common;
 
 use common::Client;
-use kumi_server::{Listeners, Shutdown, embedded, embedded_with, run};
+use kumi_server::{
+    EmbedError, Embedded, Listeners, Shutdown, embedded, embedded_at, embedded_with, run,
+};
 use kumi_store::Config;
 use kumi_store::config::Origin;
 use std::os::unix::fs::PermissionsExt;
@@ -61,4 +63,51 @@ fn a_stop_asked_for_before_the_start_holds() {
     let shutdown = Shutdown::new();
     shutdown.request();
     assert!(run(Config::new(), Listeners::none(), &shutdown).is_ok());
+}
+
+#[test]
+fn one_with_a_directory_has_its_data_back() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("not/there/yet");
+    let server = embedded_at(&dir).unwrap();
+    assert_eq!(Client::unix(server.path()).line("SET greeting hello"), "OK");
+    server.stop().unwrap();
+    let server = embedded_at(&dir).unwrap();
+    let mut client = Client::unix(server.path());
+    assert_eq!(client.line("GET greeting"), "hello");
+    assert_eq!(
+        client.line("CONFIG GET appendfsync"),
+        "appendfsync,everysec"
+    );
+    // A second server in the same directory would write over the first one's data.
+    let second = embedded_at(&dir);
+    assert!(matches!(second, Err(EmbedError::Server(_))), "{second:?}");
+    assert_eq!(client.line("GET greeting"), "hello");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = embedded_at(file.path().join("data")).unwrap_err();
+    assert!(
+        error.to_string().contains(&*file.path().to_string_lossy()),
+        "{error}"
+    );
+}
+
+#[test]
+fn directives_are_set_by_name_and_mistakes_are_reported_by_start() {
+    let server = Embedded::builder()
+        .set("maxmemory", "10mb")
+        .start()
+        .unwrap();
+    assert_eq!(
+        Client::unix(server.path()).line("CONFIG GET maxmemory"),
+        "maxmemory,10485760"
+    );
+    for (name, value) in [("maxmemori", "10mb"), ("maxmemory", "lots")] {
+        let error = Embedded::builder().set(name, value).start().unwrap_err();
+        assert!(matches!(error, EmbedError::Config(_)), "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
 }

@@ -10,8 +10,8 @@
 //! reachable from other machines.
 
 use super::settings::{
-    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Settings, ShutdownOptions,
-    Supervision, TlsAuthClients,
+    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Secret, Settings,
+    ShutdownOptions, Supervision, TlsAuthClients,
 };
 use super::special::{
     Special, announced_hostname, announced_node_name, any_text, append_directory, append_file,
@@ -207,7 +207,7 @@ pub const TABLE: &[Directive] = &[
     row("timeout", int(0, I32), "0", SET, Live(|s, v| s.timeout_s = v.number())),
     row("maxclients", int(1, U32), "10000", SET, Live(|s, v| s.maxclients = v.number())),
     row("protected-mode", BOOL, "yes", SET, Live(|s, v| s.protected_mode = v.is_yes())),
-    row("requirepass", TEXT, "", SET, Live(|s, v| s.requirepass = v.optional_bytes())).sensitive(),
+    row("requirepass", TEXT, "", SET, Live(|s, v| s.requirepass = v.optional_bytes().map(Secret))).sensitive(),
     row("socket-mark-id", int(0, U32), "0", FIXED, Inert("sockets are not marked")),
     row("bind-source-addr", TEXT, "", SET, Inert(REPLICATION)),
 

@@ -36,8 +36,8 @@ pub use file::{
 pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
 pub use settings::{
-    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Settings, ShutdownOptions,
-    Supervision, TlsAuthClients, TlsSettings,
+    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Secret, Settings,
+    ShutdownOptions, Supervision, TlsAuthClients, TlsSettings,
 };
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
 pub(crate) use value::parse_memory;
@@ -150,7 +150,7 @@ impl std::fmt::Display for InertWarning {
 /// assert_eq!(config.settings().maxmemory_bytes, 0);
 /// # Ok::<(), kumi_store::config::ConfigError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// One value per row of the table.
     values: Vec<Value>,
@@ -165,6 +165,25 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The directives that were given, without the values of those that may hold a secret and without the users.
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_map();
+        for (row, given) in TABLE.iter().zip(&self.given) {
+            if !given {
+                continue;
+            }
+            match self.text(row.name) {
+                Some(value) if !row.sensitive => {
+                    shown.entry(&row.name, &String::from_utf8_lossy(&value))
+                }
+                _ => shown.entry(&row.name, &"..."),
+            };
+        }
+        shown.finish()
     }
 }
 

@@ -4,6 +4,24 @@
 
 use super::{NotifyFlags, OutputLimits, Value};
 
+/// A value that `Debug` does not show.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub Vec<u8>);
+
+impl std::ops::Deref for Secret {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("...")
+    }
+}
+
 /// Typed values of all live directives. Zero means "no limit" or "never" unless a field says otherwise.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -27,7 +45,7 @@ pub struct Settings {
     /// Refuse clients from other machines while there is no password.
     pub protected_mode: bool,
     /// Password of the default user.
-    pub requirepass: Option<Vec<u8>>,
+    pub requirepass: Option<Secret>,
     /// How many databases SELECT reaches.
     pub databases: usize,
     /// Output buffer limits per class of client.

@@ -32,3 +32,13 @@ fn shown(config: &Config, name: &str) -> String {
         .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
         .unwrap_or_default()
 }
+
+#[test]
+fn debug_shows_what_was_given_and_no_secret() {
+    let mut config = Config::new();
+    let text = "maxmemory 10mb\nrequirepass sesame\nuser ann on >sesame ~* +@all\n";
+    load(&mut config, text).unwrap();
+    let shown = format!("{config:?} {:?}", config.settings());
+    assert!(!shown.contains("sesame"), "{shown}");
+    assert!(shown.contains("maxmemory"), "{shown}");
+}

@@ -319,7 +319,7 @@ proptest! {
         let line = parse_command_line(&args);
         let mut config = Config::new();
         config.load_text(&line.options, &Source::CommandLine, &mut |_| Ok(Vec::new())).unwrap();
-        prop_assert_eq!(config.settings().requirepass.clone().unwrap_or_default(), value);
+        prop_assert_eq!(config.settings().requirepass.as_deref().unwrap_or_default(), &value[..]);
         prop_assert_eq!(config.settings().port, 7);
     }
 }
