@@ -52,7 +52,7 @@ fn the_version_is_one_line() {
 fn the_short_help_fits_a_screen_and_the_long_one_tells_all() {
     let short = printed(&["-h"]);
     assert!(short.lines().count() <= 25, "{short}");
-    for word in ["up", "server", "completions", "--port", "--config"] {
+    for word in ["up", "server", "completions", "--port", "--redis-conf"] {
         assert!(short.contains(word), "no {word} in {short}");
     }
     let long = printed(&["--help"]);
@@ -132,20 +132,24 @@ fn a_configuration_that_cannot_be_followed_exits_with_4() {
     };
     let unknown = file("unknown.conf", "port 7000\n# fine\nprot 7001\n");
     fails(
-        &["up", "-c", &unknown],
+        &["up", "--redis-conf", &unknown],
         4,
         &[&unknown, "line 3", "prot 7001"],
     );
     let refused = file("refused.conf", "cluster-enabled yes\n");
     fails(
-        &["up", "-c", &refused],
+        &["up", "--redis-conf", &refused],
         4,
         &["line 1", "cluster-enabled yes"],
     );
     let including = file("including.conf", &format!("include {refused}\n"));
-    fails(&["up", "-c", &including], 4, &[&refused, "line 1"]);
     fails(
-        &["up", "-c", "/no/such.conf"],
+        &["up", "--redis-conf", &including],
+        4,
+        &[&refused, "line 1"],
+    );
+    fails(
+        &["up", "--redis-conf", "/no/such.conf"],
         4,
         &["/no/such.conf", "No such file"],
     );
@@ -285,7 +289,14 @@ fn options_win_over_the_file_and_the_file_over_defaults() {
     let path = home.path().join("node.conf");
     std::fs::write(&path, "timeout 5\nmaxmemory 1mb\ndatabases 4\n").expect("a writable directory");
     let path = path.to_str().expect("a plain path");
-    let node = Node::start(&["-c", path, "--set", "timeout=7", "-s", "maxmemory=2mb"]);
+    let node = Node::start(&[
+        "--redis-conf",
+        path,
+        "--set",
+        "timeout=7",
+        "--set",
+        "maxmemory=2mb",
+    ]);
     node.check(&[
         ("CONFIG GET timeout", "1) \"timeout\"\n2) \"7\""),
         ("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"2097152\""),

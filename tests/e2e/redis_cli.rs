@@ -248,7 +248,7 @@ fn a_rewritten_configuration_is_what_the_next_node_starts_with() {
     // The directory is part of the configuration, so it outlives the first node.
     let data = home.path().join("data");
     let options = [
-        "--config",
+        "--redis-conf",
         file,
         "--dir",
         data.to_str().expect("a plain path"),

@@ -284,3 +284,20 @@ fn every_move_can_be_watched() {
     end(&mut tail);
     assert_eq!(states, ["queued", "cancelled"]);
 }
+
+#[test]
+fn a_closed_port_is_named_at_once() {
+    // A privileged port that no program listens on.
+    let port = 1;
+    let url = format!("redis://ann:sesame@127.0.0.1:{port}");
+    let started = std::time::Instant::now();
+    let output = Command::new(env!("CARGO_BIN_EXE_kumi"))
+        .args(["jobs", "--url", &url, "counts"])
+        .output()
+        .expect("kumi runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains(&format!("127.0.0.1:{port}")), "{said}");
+    assert!(said.contains("--url") && !said.contains("sesame"), "{said}");
+    assert!(started.elapsed() < std::time::Duration::from_secs(10));
+}

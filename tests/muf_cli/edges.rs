@@ -117,6 +117,31 @@ fn why_a_server_cannot_be_reached_is_said_once() {
 }
 
 #[test]
+fn a_closed_port_is_named_at_once() {
+    // A privileged port that no program listens on.
+    let port = 1;
+    let url = format!("redis://ann:sesame@127.0.0.1:{port}");
+    let server = Server::redis();
+    let started = std::time::Instant::now();
+    for words in [
+        &["units"][..],
+        &["call", "web", "a.b"],
+        &["keep", "web", "x", "--get"],
+    ] {
+        let output = server.run(&[words, &["--url", &url]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(7), "{said}");
+        assert!(
+            said.contains(&format!("redis://127.0.0.1:{port}")),
+            "{said}"
+        );
+        assert!(said.contains("refused") && said.contains("--url"), "{said}");
+        assert!(!said.contains("sesame"), "{said}");
+    }
+    assert!(started.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
 fn a_unit_that_stopped_is_not_listed() {
     for server in Server::each() {
         let mut backend = server.serve(&["a.*", "--exec", "cat", "--unit", "back"]);
@@ -162,7 +187,8 @@ fn a_server_that_answers_is_not_called_unreachable() {
     for query in ["", "?pass=wrong", "?pass=secret&db=99"] {
         let url = format!("{}{query}", server.url());
         let words = ["units", "--url", &url];
-        server.fails(&words, 7, "does not let us in");
+        server.fails(&words, 7, "refused the connection");
+        server.fails(&words, 7, "redis://user:password@host:port/db");
     }
 }
 

@@ -227,7 +227,7 @@ fn watching_tells_of_requests_that_nobody_answers() {
     let request = watch.until("->");
     assert!(request.contains("web no.body"), "{request}");
     assert!(!request.contains('\x1b'), "no colour but on a terminal");
-    watch.until("unanswered nobody claimed it");
+    watch.until("unanswered no backend claimed it");
 }
 
 #[test]
@@ -304,6 +304,10 @@ fn units_lists_who_is_there() {
             .lines()
             .map(|line| serde_json::from_str(line).expect("JSON"))
             .collect();
+        for line in &lines {
+            let seen_ms = line["seen_ms_ago"].as_u64().expect("it was seen");
+            assert!(seen_ms < 15_000, "{line}");
+        }
         let brief = |line: &Value| json!([line["unit"], line["services"]]);
         assert_eq!(
             lines.iter().map(brief).collect::<Vec<_>>(),
@@ -314,6 +318,10 @@ fn units_lists_who_is_there() {
         assert_eq!(
             firsts.flatten().collect::<Vec<_>>(),
             ["UNIT", "catchall", "upper"]
+        );
+        assert!(
+            table.lines().skip(1).all(|line| line.ends_with(" ago")),
+            "{table}"
         );
     }
 }
@@ -336,5 +344,5 @@ fn a_call_that_nobody_serves_says_who_is_there() {
     let server = Server::redis();
     let _backend = server.serve(&["text.upper", "--exec", "cat", "--unit", "upper"]);
     let call = ["call", "web", "text.lower", "--ttl", "4s"];
-    server.fails(&call, 5, "there is upper (text.upper)");
+    server.fails(&call, 5, "these units run: upper (text.upper)");
 }

@@ -89,3 +89,50 @@ fn a_line_that_is_too_long_is_one_error() {
     assert_eq!(server.printed(&["call", "web", "p.q"]), "fine");
     assert_eq!(backend.stop(Signal::TERM), Some(0));
 }
+
+#[test]
+fn a_program_that_crashes_is_started_again() {
+    for server in Server::each() {
+        let tell = format!("redis-cli -s {}", server.socket().display());
+        // The first program crashes with a request in its hands; its successors answer with their number.
+        let script = format!(
+            r#"run=$({tell} INCR runs); read -r request; [ "$run" -gt 2 ] || exit 3
+            echo "{{\"id\":1,\"payload\":\"run $run\"}}"; cat >/dev/null"#
+        );
+        let mut backend = server.serve(&["p.*", "--pipe", &script]);
+        server.fails(&["call", "web", "p.q"], 4, "has ended");
+        let first = backend.until("started again in 0.1 s");
+        assert!(first.contains("exit status: 3"), "{first}");
+        server.fails(&["call", "web", "p.q"], 4, "has ended");
+        backend.until("started again in 0.2 s");
+        // This one is sent while no program runs, or to the next one: it waits, and is answered.
+        assert_eq!(server.printed(&["call", "web", "p.q"]), "run 3");
+        assert_eq!(backend.stop(Signal::TERM), Some(0));
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_run_ends_the_backend() {
+    let server = Server::redis();
+    let mut backend = server.serve(&["p.*", "--pipe", "/no/such/program"]);
+    backend.until("the program cannot be run");
+    assert_eq!(backend.ended(), Some(1));
+}
+
+#[test]
+fn a_backend_that_stops_while_its_program_is_down_answers_what_waits() {
+    let server = Server::redis();
+    let script = "read -r request; exit 3";
+    let mut backend = server.serve(&["p.*", "--pipe", script]);
+    for pause in ["0.1", "0.2", "0.4", "0.8", "1.6", "3.2"] {
+        server.fails(&["call", "web", "p.q"], 4, "has ended");
+        backend.until(&format!("started again in {pause} s"));
+    }
+    server.cli(&["SET", "MUF/web/REQ/p.q~waits", "x", "EX", "30"]);
+    server.until(&["EXISTS", "MUF/web/KEEP/p.q~waits.claim"], |there| {
+        there == "1"
+    });
+    assert_eq!(backend.stop(Signal::TERM), Some(0));
+    let error = server.cli(&["GET", "MUF/web/ERR/p.q~waits"]);
+    assert!(error.contains("has ended"), "{error}");
+}

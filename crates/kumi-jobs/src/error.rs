@@ -8,8 +8,14 @@ use crate::core::{Owner, TaskId, TaskState};
 pub enum QueueError {
     /// The server could not be reached or the connection broke. The call may or may not have been carried out; every
     /// call can be repeated.
-    #[error("the queue's server is not reachable")]
-    Io(#[source] ::redis::RedisError),
+    #[error("the queue's server at {address} cannot be reached")]
+    Io {
+        /// `host:port`, or the path of a Unix socket.
+        address: String,
+        /// What the system said.
+        #[source]
+        source: ::redis::RedisError,
+    },
     /// The server answered with an error. Nothing changed.
     #[error("the queue's server answered with an error")]
     Server(#[source] ::redis::RedisError),
@@ -51,6 +57,20 @@ pub enum QueueError {
         /// How many were asked for.
         wanted: usize,
     },
+}
+
+impl QueueError {
+    /// Whether the server wants credentials, other ones, or a user with more permissions.
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        match self {
+            Self::Server(error) => {
+                error.kind() == ::redis::ErrorKind::AuthenticationFailed
+                    || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Why there is no result to give out.

@@ -354,6 +354,18 @@ impl Events {
     }
 }
 
+/// The same as [`Events::recv`], for combinators.
+impl futures_util::Stream for Events {
+    type Item = Notice;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Notice>> {
+        self.0.poll_recv(cx)
+    }
+}
+
 /// A stored schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {

@@ -6,7 +6,7 @@ use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
-use crate::driver::{self, Certificates, Plan};
+use crate::driver::{self, Certificates, Plan, Trust};
 use crate::{Error, Muf};
 
 /// Collects what [`Muf::connect`] leaves at its default.
@@ -189,10 +189,12 @@ impl Builder {
     pub async fn connect(self) -> Result<Muf, Error> {
         let unit = UnitName::new(&self.unit)?;
         let info = self.connection_info()?;
+        let trust = Trust::new(info.addr(), &self.certificates);
+        let trust = trust.map_err(|source| self.unusable(source))?;
         let discovery = self.discovery.then(|| Info::of(&unit, &self.version));
         let plan = Plan {
             info,
-            certificates: self.certificates,
+            trust,
             unit: unit.clone(),
             settings: self.settings,
             connect_timeout: self.connect_timeout,
@@ -205,12 +207,19 @@ impl Builder {
         Ok(Muf::new(unit, wires, settings))
     }
 
+    fn unusable(&self, source: redis::RedisError) -> Error {
+        Error::Url {
+            url: without_password(&self.url),
+            source,
+        }
+    }
+
     fn connection_info(&self) -> Result<ConnectionInfo, Error> {
         let info = self
             .url
             .as_str()
             .into_connection_info()
-            .map_err(Error::Url)?;
+            .map_err(|source| self.unusable(source))?;
         let Some((user, password)) = &self.credentials else {
             return Ok(info);
         };

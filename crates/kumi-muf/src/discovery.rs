@@ -26,6 +26,9 @@ pub struct Info {
     /// Which process of that name this is, as it stands in its claims.
     #[serde(default)]
     pub instance: String,
+    /// How long the entry lives after each refresh, in milliseconds: three heartbeats. 0 if the unit does not tell.
+    #[serde(default)]
+    pub ttl_ms: u64,
 }
 
 impl Info {
@@ -39,6 +42,7 @@ impl Info {
             version: version.to_owned(),
             since,
             instance: String::new(),
+            ttl_ms: 0,
         }
     }
 

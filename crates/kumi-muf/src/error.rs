@@ -63,16 +63,33 @@ pub enum Error {
     /// whose answer may not be read may have run.
     #[error("the server refused: {}", shown(.0.as_bytes()))]
     Refused(String),
-    /// The URL is none, asks for what there is not, or comes with certificates that are none. The caller's fault;
-    /// nothing was opened.
-    #[error("the server's URL, or what was given with it, cannot be used")]
-    Url(#[source] redis::RedisError),
-    /// The server could not be reached, or did not let us in.
-    #[error("cannot connect")]
-    Connect(#[source] redis::RedisError),
+    /// The text is not a URL, names something that is not supported, or the certificates given with it cannot be read.
+    /// The caller's fault; nothing was opened.
+    #[error("the URL {url}, or a certificate given with it, cannot be used")]
+    Url {
+        /// The URL without user, password and query.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        source: redis::RedisError,
+    },
+    /// The server could not be reached, or did not accept the credentials.
+    #[error("cannot connect to {address}")]
+    Connect {
+        /// `host:port`, or the path of a Unix socket.
+        address: String,
+        /// What the system or the server said.
+        #[source]
+        source: redis::RedisError,
+    },
     /// The server did not answer in time while connecting.
-    #[error("no connection within {0:?}")]
-    ConnectTimeout(Duration),
+    #[error("no connection to {address} within {limit:?}")]
+    ConnectTimeout {
+        /// `host:port`, or the path of a Unix socket.
+        address: String,
+        /// How long it was waited for: `Builder::connect_timeout`.
+        limit: Duration,
+    },
     /// The server does not tell of changes, and we may not make it.
     #[error(
         "the server does not send all keyspace events that are needed, and CONFIG is not allowed: set \

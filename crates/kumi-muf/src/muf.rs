@@ -374,6 +374,31 @@ impl Muf {
         }
     }
 
+    /// How long ago each of these units refreshed its entry, in their order. None for a unit that is gone, or that does
+    /// not tell how long its entries live. Costs a command per unit, in one pipeline.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// let units = muf.units().await?;
+    /// for (info, seen) in units.iter().zip(muf.last_seen(&units).await?) {
+    ///     println!("{} was last seen {seen:?} ago", info.unit);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn last_seen(&self, units: &[Info]) -> Result<Vec<Option<Duration>>, Error> {
+        if units.is_empty() {
+            return Ok(Vec::new());
+        }
+        let entry = |info: &Info| Command::TimeToLive(key(&info.unit, Status::Keep, "_info"));
+        let replies = self.run(units.iter().map(entry).collect()).await?;
+        let ago = |(info, reply): (&Info, Reply)| {
+            let left_ms = u64::try_from(reply.number()).ok()?;
+            let ttl_ms = Some(info.ttl_ms).filter(|ttl_ms| *ttl_ms > 0)?;
+            Some(Duration::from_millis(ttl_ms.saturating_sub(left_ms)))
+        };
+        Ok(units.iter().zip(replies).map(ago).collect())
+    }
+
     async fn search_units(&self) -> Result<Vec<Info>, Error> {
         let keys = self.search("MUF/*/KEEP/_info").await?;
         let infos = keys.into_iter().filter_map(|text| {

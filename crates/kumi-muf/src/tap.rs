@@ -5,6 +5,9 @@
 //! and does not fill it. Kept values are not shown here; `watch_keep` is for those.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -13,6 +16,7 @@ use futures_util::future::join_all;
 use tokio::sync::mpsc;
 
 use crate::core::{Key, Status, key};
+use crate::request::BoxedFuture;
 use crate::{Error, Muf};
 
 /// The one subscription of a tap. No other part of a unit subscribes to this, so its pushes can be told apart.
@@ -73,13 +77,13 @@ impl KeyEvent {
     }
 }
 
-/// A stream of [`Traffic`]. Dropping it ends it.
+/// A [`Stream`] of [`Traffic`]. Dropping it ends the subscription.
 pub struct Tap {
-    pub(crate) muf: Muf,
-    pub(crate) events: mpsc::Receiver<Traffic>,
-    /// Received, and not read yet.
-    unread: Vec<Traffic>,
-    ready: VecDeque<Traffic>,
+    muf: Muf,
+    events: mpsc::Receiver<Traffic>,
+    /// Reads the values of events that were received.
+    reading: Option<BoxedFuture<Vec<Result<Traffic, Error>>>>,
+    ready: VecDeque<Result<Traffic, Error>>,
 }
 
 impl Tap {
@@ -87,58 +91,65 @@ impl Tap {
         Self {
             muf,
             events,
-            unread: Vec::new(),
+            reading: None,
             ready: VecDeque::new(),
         }
     }
 
-    /// The next thing to see; none when the unit was closed. Nothing is lost if the future is dropped.
+    /// The next event; none when the unit was closed. Nothing is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<Result<Traffic, Error>> {
-        if let Some(traffic) = self.ready.pop_front() {
-            return Some(Ok(traffic));
-        }
-        if self.unread.is_empty() && self.events.recv_many(&mut self.unread, BATCH_LIMIT).await == 0
-        {
-            return None;
-        }
-        // Side by side, so that they share a write: traffic may come faster than round trips.
-        let values = join_all(self.unread.iter().map(|traffic| self.read(traffic))).await;
-        for (mut traffic, value) in self.unread.drain(..).zip(values) {
-            match (&mut traffic, value) {
-                (Traffic::Key(event), Ok(value)) => {
-                    let limit_bytes = self.muf.payload_limit_bytes();
-                    event.is_cut = value.as_ref().is_some_and(|it| it.len() > limit_bytes);
-                    event.value = value.map(|it| it.slice(..it.len().min(limit_bytes)));
-                }
-                (_, Ok(_)) => {}
-                // What was seen is shown all the same: the server went away after it told us.
-                (_, Err(Error::Disconnected)) => {}
-                (_, Err(error)) => return Some(Err(error)),
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl Stream for Tap {
+    type Item = Result<Traffic, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(traffic) = self.ready.pop_front() {
+                return Poll::Ready(Some(traffic));
             }
-            self.ready.push_back(traffic);
+            if let Some(reading) = &mut self.reading {
+                let read = ready!(reading.as_mut().poll(cx));
+                self.reading = None;
+                self.ready = read.into();
+                continue;
+            }
+            let mut received = Vec::new();
+            if ready!(self.events.poll_recv_many(cx, &mut received, BATCH_LIMIT)) == 0 {
+                return Poll::Ready(None);
+            }
+            let muf = self.muf.clone();
+            // Side by side, so that they share a write: traffic may come faster than round trips.
+            let reads = received
+                .into_iter()
+                .map(move |traffic| read(muf.clone(), traffic));
+            self.reading = Some(Box::pin(join_all(reads)));
         }
-        self.ready.pop_front().map(Ok)
     }
+}
 
-    /// The same as a [`Stream`].
-    pub fn into_stream(self) -> impl Stream<Item = Result<Traffic, Error>> {
-        futures_util::stream::unfold(self, |mut tap| async {
-            let traffic = tap.next().await?;
-            Some((traffic, tap))
-        })
+/// Adds what the key holds to the event of a key that was set.
+async fn read(muf: Muf, traffic: Traffic) -> Result<Traffic, Error> {
+    let Traffic::Key(mut event) = traffic else {
+        return Ok(traffic);
+    };
+    if event.event != "set" {
+        return Ok(Traffic::Key(event));
     }
-
-    async fn read(&self, traffic: &Traffic) -> Result<Option<Bytes>, Error> {
-        let Traffic::Key(event) = traffic else {
-            return Ok(None);
-        };
-        if event.event != "set" {
-            return Ok(None);
+    let text = key(&event.unit, event.status, &event.id);
+    let limit_bytes = muf.payload_limit_bytes();
+    match muf.read_value(text, limit_bytes).await {
+        Ok(value) => {
+            event.is_cut = value.as_ref().is_some_and(|it| it.len() > limit_bytes);
+            event.value = value.map(|it| it.slice(..it.len().min(limit_bytes)));
         }
-        let text = key(&event.unit, event.status, &event.id);
-        let limit_bytes = self.muf.payload_limit_bytes();
-        self.muf.read_value(text, limit_bytes).await
+        // The event is shown without its value: the server went away after it sent the event.
+        Err(Error::Disconnected) => {}
+        Err(error) => return Err(error),
     }
+    Ok(Traffic::Key(event))
 }
 
 #[cfg(test)]

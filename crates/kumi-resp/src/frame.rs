@@ -128,10 +128,37 @@ pub fn decode_reply(
     let mut reader = Reader {
         buf,
         pos: 0,
-        limits,
+        limits: *limits,
     };
     match reader.frame(limits.max_depth) {
         Ok(frame) => Ok(Some((frame, reader.pos))),
+        Err(Stop::Incomplete) => Ok(None),
+        Err(Stop::Broken(error)) => Err(error),
+    }
+}
+
+/// Decodes the array of `N` strings at the start of `buf`, without copying them, and returns them with their length in
+/// bytes; `None` if it is incomplete. Anything else is an error. RESP2's pub/sub messages are such arrays.
+///
+/// ```
+/// use kumi_resp::{ReplyLimits, decode_strings};
+///
+/// let message = b"*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$2\r\nhi\r\n";
+/// let decoded = decode_strings(message, &ReplyLimits::default())?;
+/// assert_eq!(decoded, Some(([&b"message"[..], b"ch", b"hi"], message.len())));
+/// # Ok::<(), kumi_resp::ProtocolError>(())
+/// ```
+pub fn decode_strings<'a, const N: usize>(
+    buf: &'a [u8],
+    limits: &ReplyLimits,
+) -> Result<Option<([&'a [u8]; N], usize)>, ProtocolError> {
+    let mut reader = Reader {
+        buf,
+        pos: 0,
+        limits: *limits,
+    };
+    match reader.strings() {
+        Ok(strings) => Ok(Some((strings, reader.pos))),
         Err(Stop::Incomplete) => Ok(None),
         Err(Stop::Broken(error)) => Err(error),
     }
@@ -152,7 +179,7 @@ impl From<ProtocolError> for Stop {
 struct Reader<'a> {
     buf: &'a [u8],
     pos: usize,
-    limits: &'a ReplyLimits,
+    limits: ReplyLimits,
 }
 
 impl<'a> Reader<'a> {
@@ -196,6 +223,31 @@ impl<'a> Reader<'a> {
             }
             _ => Err(malformed()),
         }
+    }
+
+    /// Reads an array of exactly `N` strings.
+    fn strings<const N: usize>(&mut self) -> Result<[&'a [u8]; N], Stop> {
+        let count = self.header(b'*')?;
+        if length(count, self.limits.max_elements)? != N {
+            return Err(malformed());
+        }
+        let mut strings = [&b""[..]; N];
+        for string in &mut strings {
+            let count = self.header(b'$')?;
+            *string = self.payload(count)?;
+        }
+        Ok(strings)
+    }
+
+    /// What follows the first byte of a line, which has to be `kind`.
+    fn header(&mut self, kind: u8) -> Result<&'a [u8], Stop> {
+        match self.buf.get(self.pos) {
+            Some(&found) if found == kind => {}
+            Some(_) => return Err(malformed()),
+            None => return Err(Stop::Incomplete),
+        }
+        self.pos += 1;
+        self.line()
     }
 
     /// What is left of the line that a frame's first byte began.

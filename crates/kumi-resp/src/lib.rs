@@ -32,7 +32,7 @@ pub use args::{Args, ArgsBuilder, ArgsIter, OwnedArgs};
 pub use batch::Batch;
 pub use decode::{Decoder, Limits, Step};
 pub use error::ProtocolError;
-pub use frame::{Frame, ReplyLimits, decode_reply};
+pub use frame::{Frame, ReplyLimits, decode_reply, decode_strings};
 pub use large::LARGE_ARG_BYTES;
 pub use shared::SharedBytes;
 

@@ -10,7 +10,7 @@ Examples:
   kumi                            a node on 127.0.0.1:6379
   kumi up --port 7000             on another port
   kumi up --ephemeral             without keeping anything
-  kumi up --config redis.conf     with an existing configuration
+  kumi up --redis-conf redis.conf with an existing configuration
   kumi up --set maxmemory=1gb     with one directive changed
   kumi server --port 7000         exactly what kumi-server --port 7000 does";
 
@@ -98,10 +98,10 @@ pub(crate) struct UpOptions {
     /// Port of the store; 0 for none [default: 6379]
     #[arg(short, long, value_name = "N")]
     pub(crate) port: Option<u16>,
-    /// Address to listen on; may be repeated [default: 127.0.0.1 and ::1]
+    /// Address to listen on, IP or IP:PORT; may be repeated [default: 127.0.0.1 and ::1]
     ///
-    /// '*' is every IPv4 address of the machine. As long as no password is set, clients from other machines are
-    /// turned away, whatever the address.
+    /// A port given here is the same as --port: all addresses have one. '*' is every IPv4 address of the machine. As
+    /// long as no password is set, the server does not accept clients from other machines, whatever the address.
     #[arg(
         short,
         long,
@@ -114,10 +114,10 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "PATH", hide_short_help = true)]
     pub(crate) unixsocket: Option<PathBuf>,
     /// A configuration file in redis.conf syntax
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Set a directive, as a line of the file would; may be given several times
-    #[arg(short, long, value_name = "NAME=VALUE", value_parser = directive)]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) redis_conf: Option<PathBuf>,
+    /// Set a directive of redis.conf; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = directive)]
     pub(crate) set: Vec<Setting>,
     /// Keep the data in this directory [default: in $XDG_STATE_HOME/kumi]
     ///
@@ -208,10 +208,31 @@ mod tests {
 
     #[test]
     fn a_setting_may_hold_an_equals_sign_and_blanks() {
-        let cli = Cli::try_parse_from(["kumi", "--set", "requirepass=a=b", "-s", "save=900 1"]);
+        let cli = Cli::try_parse_from(["kumi", "--set", "requirepass=a=b", "--set", "save=900 1"]);
         let set = cli.unwrap().up.set;
         assert_eq!((&*set[0].name, &*set[0].value), ("requirepass", "a=b"));
         assert_eq!((&*set[1].name, &*set[1].value), ("save", "900 1"));
+    }
+
+    /// Lines of the help that are longer than a terminal's are paragraphs of their own: wrapped by the terminal, and not
+    /// by us before.
+    #[test]
+    fn help_is_not_wrapped_twice() {
+        const COLUMNS: usize = 80;
+        let root = Cli::command();
+        let mut commands = vec![&root];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let texts = [command.get_after_long_help(), command.get_long_about()];
+            for text in texts.into_iter().flatten().map(ToString::to_string) {
+                let lines: Vec<&str> = text.lines().collect();
+                for pair in lines.windows(2) {
+                    let wrapped = pair[0].chars().count() > COLUMNS
+                        && pair[1].starts_with(char::is_alphanumeric);
+                    assert!(!wrapped, "{}: {}", command.get_name(), pair[0]);
+                }
+            }
+        }
     }
 
     #[test]

@@ -9,11 +9,12 @@ use kumi_server::{Addresses, Program};
 use kumi_store::Config;
 use kumi_store::config::{ConfigError, Origin, Settings};
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What holds for a node as long as nobody says otherwise. Redis listens on every address of the machine; a node
-/// started by one word on somebody's laptop should not. And the banner says what the first lines of the log would.
+/// Directives of a node that neither the file nor an option sets. Redis listens on every address of the machine; a node
+/// started without options on a laptop should not. The banner replaces the first lines of the log.
 const DEFAULTS: [(&str, &str); 2] = [("bind", "127.0.0.1 -::1"), ("loglevel", "warning")];
 
 /// Runs a node until it is asked to stop.
@@ -22,11 +23,11 @@ pub(crate) fn run(options: &UpOptions) -> Result<(), Failure> {
     let settings = config.settings();
     if settings.port == 0 && settings.tls.port == 0 && settings.unixsocket.is_none() {
         return Err(Failure::usage(
-            "nobody could connect: give a --port or a --unixsocket",
+            "no client could connect: give a --port or a --unixsocket",
         ));
     }
     let kept = keep_data(options, &mut config)?;
-    let mut program = Program::prepare(config, options.config.as_deref())?;
+    let mut program = Program::prepare(config, options.redis_conf.as_deref())?;
     if kept.is_some() {
         program = program.with_files();
     }
@@ -93,7 +94,7 @@ fn keep_data(options: &UpOptions, config: &mut Config) -> Result<Option<Kept>, F
 /// The node's defaults, then the file, then the options.
 fn configuration(options: &UpOptions) -> Result<Config, Failure> {
     let mut config = Config::new();
-    if let Some(path) = &options.config {
+    if let Some(path) = &options.redis_conf {
         kumi_server::load_file(&mut config, path)?;
     }
     for (name, value) in DEFAULTS {
@@ -101,10 +102,11 @@ fn configuration(options: &UpOptions) -> Result<Config, Failure> {
             set(&mut config, name, value.as_bytes())?;
         }
     }
-    if !options.bind.is_empty() {
-        set(&mut config, "bind", options.bind.join(" ").as_bytes())?;
+    let (hosts, port) = addresses(options)?;
+    if !hosts.is_empty() {
+        set(&mut config, "bind", hosts.join(" ").as_bytes())?;
     }
-    if let Some(port) = options.port {
+    if let Some(port) = port {
         set(&mut config, "port", port.to_string().as_bytes())?;
     }
     if let Some(path) = &options.unixsocket {
@@ -119,6 +121,39 @@ fn configuration(options: &UpOptions) -> Result<Config, Failure> {
     Ok(config)
 }
 
+/// The addresses of `--bind` without their ports, and the one port of all of them and of `--port`.
+fn addresses(options: &UpOptions) -> Result<(Vec<String>, Option<u16>), Failure> {
+    let mut port = options.port;
+    let mut hosts = Vec::new();
+    for address in &options.bind {
+        let (host, other) = host_and_port(address);
+        hosts.push(host);
+        match (port, other) {
+            (Some(port), Some(other)) if port != other => {
+                return Err(Failure::usage(format!(
+                    "the store has one port, and both {port} and {other} are given: use one --port, or start two nodes"
+                )));
+            }
+            _ => port = port.or(other),
+        }
+    }
+    Ok((hosts, port))
+}
+
+/// `IP:PORT` and `[IPv6]:PORT` in two parts; anything else is an address for the directive `bind`.
+fn host_and_port(address: &str) -> (String, Option<u16>) {
+    if let Ok(socket) = address.parse::<SocketAddr>() {
+        return (socket.ip().to_string(), Some(socket.port()));
+    }
+    let port = address
+        .strip_prefix("*:")
+        .and_then(|port| port.parse().ok());
+    match port {
+        Some(port) => ("*".into(), Some(port)),
+        None => (address.to_owned(), None),
+    }
+}
+
 /// Has the store speak TLS on its port, with the node's own certificate.
 fn set_tls(config: &mut Config, options: &UpOptions) -> Result<(), Failure> {
     let port = config.settings().port;
@@ -129,11 +164,8 @@ fn set_tls(config: &mut Config, options: &UpOptions) -> Result<(), Failure> {
     let mut names = ["localhost", "127.0.0.1", "::1"]
         .map(str::to_owned)
         .to_vec();
-    let bound = options
-        .bind
-        .iter()
-        .filter(|name| !name.starts_with(['-', '*', ':']));
-    names.extend(bound.cloned());
+    let bound = options.bind.iter().map(|address| host_and_port(address).0);
+    names.extend(bound.filter(|name| !name.starts_with(['-', '*', ':'])));
     names.sort();
     names.dedup();
     let files = development_tls::files(&directory, &names)?;
@@ -192,6 +224,34 @@ mod tests {
         let config = configuration(&UpOptions::default()).unwrap();
         assert_eq!(config.settings().port, 6379);
         assert_eq!(config.text("bind").as_deref(), Some(&b"127.0.0.1 -::1"[..]));
+    }
+
+    #[test]
+    fn an_address_may_have_a_port_and_all_have_the_same() {
+        let check = |bind: &[&str], port, expected: Option<(&str, u16)>| {
+            let options = UpOptions {
+                bind: bind.iter().map(ToString::to_string).collect(),
+                port,
+                ..UpOptions::default()
+            };
+            let found = configuration(&options).map(|config| {
+                let bind = config.text("bind").unwrap_or_default();
+                (String::from_utf8(bind).unwrap(), config.settings().port)
+            });
+            let expected = expected.map(|(bind, port)| (bind.to_owned(), port));
+            assert_eq!(found.ok(), expected, "{bind:?} {port:?}");
+        };
+        check(&["127.0.0.1"], None, Some(("127.0.0.1", 6379)));
+        check(&["127.0.0.1:7000"], None, Some(("127.0.0.1", 7000)));
+        check(
+            &["[::1]:7000", "127.0.0.1"],
+            None,
+            Some(("::1 127.0.0.1", 7000)),
+        );
+        check(&["::1"], Some(7000), Some(("::1", 7000)));
+        check(&["*:7000"], Some(7000), Some(("*", 7000)));
+        check(&["127.0.0.1:7000"], Some(7001), None);
+        check(&["127.0.0.1:7000", "[::1]:7001"], None, None);
     }
 
     #[test]

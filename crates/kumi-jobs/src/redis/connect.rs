@@ -1,6 +1,6 @@
 //! From a URL to a queue: what the URL says, and what the server must be like.
 
-use super::link::{Link, Repeat, connection_info};
+use super::link::{Link, Repeat, connection_info, without_password};
 use super::{RedisQueue, Shared, codec};
 use crate::core::Settings;
 use crate::error::QueueError;
@@ -18,7 +18,7 @@ const QUEUES: &str = "kumi:jobs:queues";
 const DEFAULT_QUEUE: &str = "default";
 
 /// A queue on a Redis server or cluster, before it is connected.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RedisOptions {
     url: String,
     queue: String,
@@ -27,13 +27,28 @@ pub struct RedisOptions {
     clock: Option<Arc<AtomicU64>>,
 }
 
+/// Without the user and the password that may stand in the URL.
+impl std::fmt::Debug for RedisOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisOptions")
+            .field("url", &without_password(&self.url))
+            .field("queue", &self.queue)
+            .field("settings", &self.settings)
+            .field("replicas", &self.replicas)
+            .finish_non_exhaustive()
+    }
+}
+
 impl RedisOptions {
     /// Reads a URL such as `redis://localhost:6379/?queue=mail&replicas=1`. A node of a cluster is enough to find it.
     ///
     /// # Errors
     /// If the URL cannot be read, or the queue's name is not `[A-Za-z0-9_.-]{1,64}`.
     pub fn from_url(url: &str) -> Result<Self, QueueError> {
-        let bad = || QueueError::Config(format!("'{url}' is no Redis URL"));
+        let bad = || {
+            let url = without_password(url);
+            QueueError::Config(format!("'{url}' is not a Redis URL"))
+        };
         let mut parsed = ::redis::parse_redis_url(url).ok_or_else(bad)?;
         let mut options = Self {
             url: String::new(),
@@ -92,11 +107,13 @@ impl RedisOptions {
     /// Connects.
     ///
     /// # Errors
-    /// If no server answers, if the queue was written by a newer version, or if a primary would evict keys.
+    /// If no server listens at the address (known at once) or answers there (known after the time that calls are
+    /// repeated), if the queue was written by a newer version, or if a primary would evict keys.
     pub async fn connect(self) -> Result<RedisQueue, QueueError> {
         let info = connection_info(&self.url)?;
         let prefix = format!("kumi:jobs:{{{}}}:", self.queue);
         let link = Link::new(info.clone(), prefix.as_bytes());
+        link.reach().await?;
         check_eviction(&link).await?;
         check_version(&link, &prefix).await?;
         let queues = Link::new(info, QUEUES.as_bytes());
@@ -134,9 +151,9 @@ async fn check_version(link: &Link, prefix: &str) -> Result<(), QueueError> {
 /// A server that evicts keys loses tasks. `volatile-*` policies evict only keys that expire, of which a queue has none
 /// that matter.
 async fn check_eviction(link: &Link) -> Result<(), QueueError> {
-    // The first call waits for a server that is just starting.
+    // The first call waits for a server that is loading its data.
     link.call(&cmd("PING"), Repeat::Yes).await?;
-    let primaries = link.primaries().await.map_err(QueueError::Io)?;
+    let primaries = link.primaries().await?;
     for mut primary in primaries {
         let mut values = Vec::new();
         for name in ["maxmemory-policy", "maxmemory"] {
@@ -186,6 +203,21 @@ pub async fn queue_names(url: &str) -> Result<Vec<String>, QueueError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_secret_is_shown() {
+        for url in [
+            "redis://ann:sesame@h:1/2?queue=mail",
+            "http://ann:sesame@h",
+            "redis://ann:sesame@h/x",
+        ] {
+            let shown = match RedisOptions::from_url(url) {
+                Ok(options) => format!("{options:?}"),
+                Err(error) => format!("{error} {error:?}"),
+            };
+            assert!(!shown.contains("sesame"), "{shown}");
+        }
+    }
 
     #[test]
     fn urls_name_a_queue() {

@@ -80,6 +80,31 @@ impl Link {
         }
     }
 
+    /// Connects for the first time. Where nothing listens at the address of the URL that is an error at once, because it is
+    /// more likely a wrong address than a server that is about to start.
+    pub(super) async fn reach(&self) -> Result<(), QueueError> {
+        match self.connection().await {
+            Err(error) if error.is_connection_refusal() => Err(self.unreachable(error)),
+            // Calls repeat what passes, and report what does not.
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn unreachable(&self, source: RedisError) -> QueueError {
+        QueueError::Io {
+            address: self.address(),
+            source,
+        }
+    }
+
+    /// Where the server was last found, or looked for.
+    fn address(&self) -> String {
+        match &self.lock().primary {
+            Some((host, port)) => format!("{host}:{port}"),
+            None => self.info.addr().to_string(),
+        }
+    }
+
     /// Sends a command and follows redirections.
     pub(super) async fn call(&self, command: &Cmd, repeat: Repeat) -> Result<Value, QueueError> {
         let mut pipeline = Pipeline::new();
@@ -112,7 +137,7 @@ impl Link {
                 _ => repeat == Repeat::Yes,
             };
             if !may_repeat || Instant::now() >= deadline {
-                return Err(QueueError::Io(error));
+                return Err(self.unreachable(error));
             }
             if !matches!(verdict, Verdict::Moved(..)) {
                 sleep(PAUSE).await;
@@ -237,7 +262,12 @@ impl Link {
     }
 
     /// Addresses of all primaries, for checks that concern each of them.
-    pub(super) async fn primaries(&self) -> Result<Vec<MultiplexedConnection>, RedisError> {
+    pub(super) async fn primaries(&self) -> Result<Vec<MultiplexedConnection>, QueueError> {
+        let found = self.find_primaries().await;
+        found.map_err(|error| self.unreachable(error))
+    }
+
+    async fn find_primaries(&self) -> Result<Vec<MultiplexedConnection>, RedisError> {
         let mut connection = self.connection().await?;
         let slots: Result<Value, RedisError> = cmd("CLUSTER")
             .arg("SLOTS")
@@ -376,6 +406,15 @@ fn range_nodes(range: &Value, asked_host: &str) -> Vec<Node> {
 
 /// Reads a `redis://` URL.
 pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, QueueError> {
-    url.into_connection_info()
-        .map_err(|error| QueueError::Config(format!("'{url}' is no Redis URL: {error}")))
+    url.into_connection_info().map_err(|error| {
+        let url = without_password(url);
+        QueueError::Config(format!("'{url}' is not a Redis URL: {error}"))
+    })
+}
+
+/// A URL for messages: without what stands between `//` and the last `@`.
+pub(super) fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("//").unwrap_or(("", url));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}//{rest}")
 }

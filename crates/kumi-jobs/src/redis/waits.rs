@@ -113,7 +113,7 @@ async fn blocking(
         Err(_) => {
             link.disconnect();
             let error = std::io::Error::from(std::io::ErrorKind::TimedOut);
-            Err(QueueError::Io(error.into()))
+            Err(link.unreachable(error.into()))
         }
     }
 }

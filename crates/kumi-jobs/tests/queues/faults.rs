@@ -177,7 +177,7 @@ async fn a_failover_loses_nothing_that_a_replica_confirmed() {
                         unsure += batch.len();
                         break;
                     }
-                    Err(QueueError::Io(_)) => {}
+                    Err(QueueError::Io { .. }) => {}
                     Err(error) => panic!("{error:?}"),
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::ask::{After, Ask, CallAsk, GatherAsk, ServeAsk, WatchAsk, Withdrawal};
 use super::engine::{Asked, Engine, Generic, Served, Watcher, to_json, unix_ms};
-use super::flight::Passenger;
+use super::pipelines::Recipient;
 use super::{FLAGS, WATCH_FLAGS};
 use crate::Error;
 use crate::core::{CallSpec, GatherSpec, RequestId, ServiceId, Time, WatchId, ulid};
@@ -50,7 +50,7 @@ impl Engine {
                     self.writing.push((owned, version, written));
                 }
             }
-            Ask::Run { commands, reply } => self.launch(Passenger::Handle(reply), commands),
+            Ask::Run { commands, reply } => self.send_pipeline(Recipient::Handle(reply), commands),
             Ask::Units(reply) => self.list_units(reply),
             Ask::Barrier(reply) => self.barrier(reply),
             Ask::Search { pattern, reply } => self.search_for_handle(pattern, reply),

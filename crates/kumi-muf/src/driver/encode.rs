@@ -1,8 +1,8 @@
 //! The core's commands as bytes for a server, and a server's values as the core's replies. Nothing is sent here.
 
+use kumi_resp::encode as resp;
 use redis::{ServerError, Value};
 
-use super::wire;
 use crate::core::{Command, Reply};
 
 /// Why a pipeline has no replies.
@@ -16,7 +16,7 @@ pub(super) enum Trouble {
     Ask(String),
 }
 
-/// Packs commands. `asking` is what a node that imports a slot wants to hear before each.
+/// Packs commands. A node that imports a slot needs ASKING before each.
 pub(super) fn pack(commands: &[Command], asking: bool, out: &mut Vec<u8>) {
     for command in commands {
         if asking {
@@ -35,63 +35,67 @@ fn encode(command: &Command, out: &mut Vec<u8>) {
             only_new,
         } => {
             let count = 3 + 2 * usize::from(ttl_ms.is_some()) + usize::from(*only_new);
-            wire::command(out, count);
-            wire::word(out, b"SET");
-            wire::word(out, key.as_bytes());
-            wire::word(out, value);
+            resp::array(out, count);
+            resp::bulk(out, b"SET");
+            resp::bulk(out, key.as_bytes());
+            resp::bulk(out, value);
             if let Some(ttl_ms) = *ttl_ms {
                 // Whole seconds as the protocol's document writes them, which people see in MONITOR.
                 let (unit, ttl) = match ttl_ms % 1_000 {
                     0 => ("EX", ttl_ms / 1_000),
                     _ => ("PX", ttl_ms),
                 };
-                wire::word(out, unit.as_bytes());
-                wire::number(out, ttl);
+                resp::bulk(out, unit.as_bytes());
+                number(out, ttl);
             }
             if *only_new {
-                wire::word(out, b"NX");
+                resp::bulk(out, b"NX");
             }
         }
         Command::SetAgain { key, value } => {
-            wire::command(out, 5);
-            wire::word(out, b"SET");
-            wire::word(out, key.as_bytes());
-            wire::word(out, value);
-            wire::word(out, b"XX");
-            wire::word(out, b"KEEPTTL");
+            resp::array(out, 5);
+            resp::bulk(out, b"SET");
+            resp::bulk(out, key.as_bytes());
+            resp::bulk(out, value);
+            resp::bulk(out, b"XX");
+            resp::bulk(out, b"KEEPTTL");
         }
         Command::Read { key, limit_bytes } => {
-            wire::command(out, 4);
-            wire::word(out, b"GETRANGE");
-            wire::word(out, key.as_bytes());
-            wire::word(out, b"0");
-            wire::number(out, *limit_bytes as u64);
+            resp::array(out, 4);
+            resp::bulk(out, b"GETRANGE");
+            resp::bulk(out, key.as_bytes());
+            resp::bulk(out, b"0");
+            number(out, *limit_bytes as u64);
         }
         Command::Present(keys) => {
-            wire::command(out, 1 << keys.len());
-            wire::word(out, b"EXISTS");
+            resp::array(out, 1 << keys.len());
+            resp::bulk(out, b"EXISTS");
             for (index, key) in keys.iter().enumerate() {
                 for _ in 0..1 << index {
-                    wire::word(out, key.as_bytes());
+                    resp::bulk(out, key.as_bytes());
                 }
             }
         }
         Command::Exists(keys) => words(out, &["EXISTS"], keys),
         Command::Expire { key, ttl_ms } => {
-            wire::command(out, 3);
-            wire::word(out, b"PEXPIRE");
-            wire::word(out, key.as_bytes());
-            wire::number(out, *ttl_ms);
+            resp::array(out, 3);
+            resp::bulk(out, b"PEXPIRE");
+            resp::bulk(out, key.as_bytes());
+            number(out, *ttl_ms);
         }
         Command::TimeToLive(key) => words(out, &["PTTL", key], &[]),
         Command::Increment(key) => words(out, &["INCR", key], &[]),
     }
 }
 
+fn number(out: &mut Vec<u8>, number: u64) {
+    resp::bulk_integer(out, i64::try_from(number).unwrap_or(i64::MAX));
+}
+
 fn words(out: &mut Vec<u8>, first: &[&str], rest: &[String]) {
-    wire::command(out, first.len() + rest.len());
+    resp::array(out, first.len() + rest.len());
     for word in first.iter().copied().chain(rest.iter().map(String::as_str)) {
-        wire::word(out, word.as_bytes());
+        resp::bulk(out, word.as_bytes());
     }
 }
 
@@ -228,7 +232,9 @@ mod tests {
                 // A packed command reads back like an array of its words: nothing missing, nothing left over.
                 let mut rest = &out[..];
                 for _ in 0..1 + usize::from(asking) {
-                    let (value, length) = wire::reply(rest).expect("RESP").expect("whole");
+                    let (value, length) = super::super::wire::reply(rest)
+                        .expect("RESP")
+                        .expect("whole");
                     assert!(matches!(value, Value::Array(_)), "{command:?}");
                     rest = &rest[length..];
                 }

@@ -20,15 +20,15 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::ask::{Ask, Found, Report, Stats, Ticket, Withdrawal, Written};
 use super::directory::Directory;
 use super::fleet::Fleet;
-use super::flight::{Passenger, Waiting};
 use super::node::Route;
-use super::remote::{ERRAND_LIMIT, Errand};
+use super::pipelines::{Recipient, Waiting};
+use super::remote::{REMOTE_CALL_LIMIT, RemoteCall};
 use super::taps::Taps;
 use super::upkeep::Upkeep;
 use crate::Connection;
 use crate::core::{
     CallError, CallId, Core, GatherId, Gathered, IdMap, JobId, KeepEvent, KeepPattern, Lost,
-    Outcome, Output, OwnedId, Pattern, ServiceId, Settings, Time, UnitName, WatchId, ulid,
+    Outcome, Output, OwnedId, Pattern, ServiceId, Settings, Time, UnitName, WatchId,
 };
 use crate::discovery::Info;
 use crate::serve::{AnyHandler, Request};
@@ -86,10 +86,10 @@ pub(super) struct Engine {
     /// More has arrived than was taken in.
     pub(super) has_more: bool,
     /// Pipelines whose replies are here: kept for its room.
-    pub(super) landed: Vec<Waiting>,
+    pub(super) answered: Vec<Waiting>,
     /// Whoever waits for what will not come, and has to be told.
-    pub(super) lost: VecDeque<Passenger>,
-    pub(super) errands: (mpsc::Sender<Errand>, mpsc::Receiver<Errand>),
+    pub(super) lost: VecDeque<Recipient>,
+    pub(super) remote_calls: (mpsc::Sender<RemoteCall>, mpsc::Receiver<RemoteCall>),
     pub(super) tasks: JoinSet<Report>,
     pub(super) found: (mpsc::Sender<Found>, mpsc::Receiver<Found>),
     pub(super) refreshing: bool,
@@ -139,6 +139,7 @@ pub(super) enum Asked {
 /// What an engine starts with.
 pub(super) struct Start {
     pub(super) unit: UnitName,
+    pub(super) instance: String,
     pub(super) settings: Settings,
     pub(super) route: Arc<Route>,
     pub(super) patterns: BTreeSet<String>,
@@ -153,7 +154,7 @@ pub(super) struct Start {
 impl Engine {
     pub(super) fn new(start: Start, connection: watch::Sender<Connection>) -> Self {
         let mut rng = fastrand::Rng::new();
-        let instance = ulid(unix_ms(), &mut rng)[10..18].to_owned();
+        let instance = start.instance;
         let core = Core::new(start.unit, &instance, start.settings.clone(), rng.fork());
         let upkeep = Upkeep::new(
             start.heartbeat,
@@ -176,9 +177,9 @@ impl Engine {
             rechecking: false,
             untold: false,
             has_more: false,
-            landed: Vec::new(),
+            answered: Vec::new(),
             lost: VecDeque::new(),
-            errands: mpsc::channel(ERRAND_LIMIT),
+            remote_calls: mpsc::channel(REMOTE_CALL_LIMIT),
             tasks: JoinSet::new(),
             found: mpsc::channel(FOUND_LIMIT),
             refreshing: false,
@@ -209,6 +210,7 @@ impl Engine {
             let ttl_ms = 3 * start.heartbeat.as_millis() as u64;
             let now = engine.now();
             info.instance = instance;
+            info.ttl_ms = ttl_ms;
             let told = info.to_json();
             let told = engine.core.own_shared("_info", told, ttl_ms, now);
             let stats = engine.stats.to_json(&info.instance);
@@ -262,7 +264,7 @@ impl Engine {
                 Some(report) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     self.reported(report.unwrap_or(Report::Nothing));
                 }
-                Some(errand) = self.errands.1.recv() => self.run_errand(errand),
+                Some(remote_call) = self.remote_calls.1.recv() => self.run_remote_call(remote_call),
                 Some(found) = self.found.1.recv() => self.found(found),
                 () = alarm.as_mut() => {
                     self.alarmed();
@@ -298,8 +300,8 @@ impl Engine {
                 None => break,
             }
         }
-        while let Ok(errand) = self.errands.1.try_recv() {
-            self.run_errand(errand);
+        while let Ok(remote_call) = self.remote_calls.1.try_recv() {
+            self.run_remote_call(remote_call);
         }
     }
 
@@ -346,7 +348,7 @@ impl Engine {
                 self.carry_out(output);
             }
             match self.lost.pop_front() {
-                Some(passenger) => self.deliver(passenger, Err(Lost)),
+                Some(recipient) => self.deliver(recipient, Err(Lost)),
                 None => break,
             }
         }
@@ -363,7 +365,7 @@ impl Engine {
 
     fn carry_out(&mut self, output: Output) {
         match output {
-            Output::Run(op) => self.launch(Passenger::Core(op.token), op.commands),
+            Output::Run(op) => self.send_pipeline(Recipient::Core(op.token), op.commands),
             Output::Search {
                 token,
                 pattern,
@@ -456,6 +458,13 @@ impl Engine {
 pub(super) fn unix_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// A number for this run of the program: 16 hex digits, of which a later run has higher ones.
+pub(super) fn new_instance() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let unix_us = since.map_or(0, |since| since.as_micros() as u64);
+    format!("{:016x}", unix_us << 8 | u64::from(fastrand::u8(..)))
 }
 
 pub(super) fn to_json(value: &impl serde::Serialize) -> Bytes {

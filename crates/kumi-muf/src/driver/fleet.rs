@@ -11,8 +11,8 @@ use redis::{Value, cmd, from_redis_value};
 use tokio::sync::oneshot;
 
 use super::encode::slot;
-use super::flight::Waiting;
 use super::pipe::Pipe;
+use super::pipelines::Waiting;
 use super::remote::Remote;
 use crate::core::{Command, Time};
 

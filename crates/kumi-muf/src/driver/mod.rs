@@ -1,8 +1,8 @@
 //! The driver: what the core wants, done with tokio and the `redis` crate.
 //!
-//! `engine.rs` is the one task that owns the core and its sockets; `asks.rs` serves the handles, `flight.rs` sends
+//! `engine.rs` is the one task that owns the core and its sockets; `asks.rs` serves the handles, `pipelines.rs` sends
 //! commands and takes in what comes, `upkeep.rs` does what is done by the clock, `pushes.rs` keeps nodes connected and
-//! subscribed, `search.rs` scans, `directory.rs` knows who is there, `taps.rs` shows onlookers what goes on. Below that, `fleet.rs` knows who has which
+//! subscribed, `search.rs` scans, `directory.rs` knows who is there, `taps.rs` shows subscribers what goes on. Below that, `fleet.rs` knows who has which
 //! slot, `node.rs` makes connections, `remote.rs` lends them to tasks, `pipe.rs` moves bytes over a `stream.rs`,
 //! `wire.rs` and `encode.rs` say what they mean. URLs, upkeep commands and values are the `redis` crate's; its
 //! connections are not used, because each has tasks and queues of its own between us and the socket. Protocol decisions
@@ -14,9 +14,9 @@ mod directory;
 mod encode;
 mod engine;
 mod fleet;
-mod flight;
 mod node;
 mod pipe;
+mod pipelines;
 mod pushes;
 mod remote;
 mod search;
@@ -34,11 +34,10 @@ use tokio::sync::{mpsc, watch};
 
 pub use ask::Stats;
 pub(crate) use ask::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdrawal};
-use engine::{Engine, Start};
+use engine::{Engine, Start, new_instance};
 use fleet::Topology;
 use node::Route;
-pub(crate) use tls::Certificates;
-use tls::Trust;
+pub(crate) use tls::{Certificates, Trust};
 
 use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
@@ -56,7 +55,7 @@ const WATCH_FLAGS: &str = "K$xg";
 /// What a builder collected.
 pub(crate) struct Plan {
     pub(crate) info: redis::ConnectionInfo,
-    pub(crate) certificates: Certificates,
+    pub(crate) trust: Trust,
     pub(crate) unit: UnitName,
     pub(crate) settings: Settings,
     pub(crate) connect_timeout: Duration,
@@ -78,7 +77,7 @@ pub(crate) struct Wires {
 pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     let Plan {
         info,
-        certificates,
+        trust,
         unit,
         mut settings,
         connect_timeout,
@@ -89,9 +88,11 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     } = plan;
     let may_poll = poll.is_some();
     let name = unit.as_str().to_owned();
+    let instance = new_instance();
     let route = Arc::new(Route {
-        trust: Trust::new(info.addr(), &certificates).map_err(Error::Url)?,
+        trust,
         info,
+        client_name: format!("{name}~{instance}"),
         unit: name,
         connect_timeout,
         response_timeout,
@@ -100,7 +101,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     let mut first = route.open(None).await?;
     let topology = Topology::ask(&mut first, &route.host())
         .await
-        .map_err(Error::Connect)?;
+        .map_err(|source| route.failed(None, source))?;
     settings.cluster = topology.is_some();
     let topology = topology.unwrap_or_else(Topology::single);
 
@@ -126,6 +127,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
 
     let start = Start {
         unit,
+        instance,
         settings: settings.clone(),
         route,
         patterns,

@@ -7,7 +7,9 @@
 use std::time::Duration;
 
 use redis::aio::ConnectionLike;
-use redis::{ConnectionAddr, ConnectionInfo, RedisConnectionInfo, RedisResult, Value, cmd, pipe};
+use redis::{
+    ConnectionAddr, ConnectionInfo, RedisConnectionInfo, RedisError, RedisResult, Value, cmd, pipe,
+};
 use tokio::time::{Instant, timeout};
 
 use super::pipe::Line;
@@ -28,6 +30,8 @@ pub(super) struct Route {
     pub(super) info: ConnectionInfo,
     pub(super) trust: Trust,
     pub(super) unit: String,
+    /// `unit~instance`, for CLIENT LIST.
+    pub(super) client_name: String,
     pub(super) connect_timeout: Duration,
     /// A command without a reply for this long is lost.
     pub(super) response_timeout: Duration,
@@ -49,22 +53,38 @@ impl Route {
         }
     }
 
-    /// A connection that is let in, on the right database; `None` is the node of the URL.
-    pub(super) async fn open(&self, address: Option<&str>) -> Result<Line, Error> {
-        let addr = match address.and_then(|address| address.rsplit_once(':')) {
+    /// Where a node is; `None` is the node of the URL.
+    fn addr(&self, address: Option<&str>) -> ConnectionAddr {
+        match address.and_then(|address| address.rsplit_once(':')) {
             Some((host, port)) => beside(self.info.addr(), host, port.parse().unwrap_or(6379)),
             None => self.info.addr().clone(),
-        };
+        }
+    }
+
+    /// The error of a connection to `address` that failed, or that was refused something it needs.
+    pub(super) fn failed(&self, address: Option<&str>, source: RedisError) -> Error {
+        Error::Connect {
+            address: shown_address(&self.addr(address)),
+            source,
+        }
+    }
+
+    /// An authenticated connection on the right database; `None` is the node of the URL.
+    pub(super) async fn open(&self, address: Option<&str>) -> Result<Line, Error> {
+        let addr = self.addr(address);
         let settings = self.info.redis_settings();
         let opening = async {
             let stream = Stream::open(&addr, &self.trust).await?;
             let mut line = Line::new(stream, self.response_timeout, settings.db());
-            greet(&mut line, settings, &self.unit).await?;
+            greet(&mut line, settings, &self.client_name).await?;
             Ok(line)
         };
         match timeout(self.connect_timeout, opening).await {
-            Ok(line) => line.map_err(Error::Connect),
-            Err(_) => Err(Error::ConnectTimeout(self.connect_timeout)),
+            Ok(line) => line.map_err(|source| self.failed(address, source)),
+            Err(_) => Err(Error::ConnectTimeout {
+                address: shown_address(&addr),
+                limit: self.connect_timeout,
+            }),
         }
     }
 
@@ -87,7 +107,8 @@ impl Route {
         }
         let mut pushes = self.open(address).await?;
         for pattern in patterns {
-            pushes.psubscribe(pattern).await.map_err(Error::Connect)?;
+            let subscribed = pushes.psubscribe(pattern).await;
+            subscribed.map_err(|source| self.failed(address, source))?;
         }
         Ok(Connected {
             commands,
@@ -107,8 +128,9 @@ impl Route {
         let mut pushes = self.open(address).await?;
         let probe = format!("MUF/{}/KEEP/_probe", self.unit);
         let channel = format!("{}{probe}*", self.channel_prefix());
-        pushes.psubscribe(&channel).await.map_err(Error::Connect)?;
-        let Some(key) = set_probe(commands, &probe).await? else {
+        let failed = |source| self.failed(address, source);
+        pushes.psubscribe(&channel).await.map_err(failed)?;
+        let Some(key) = set_probe(commands, &probe).await.map_err(failed)? else {
             return Ok(true);
         };
         let classes = [('$', "set"), ('g', "expire"), ('x', "expired")];
@@ -121,7 +143,7 @@ impl Route {
         while !missing.is_empty() && Instant::now() < until {
             match timeout(PROBE_NUDGE, pushes.push()).await {
                 Ok(Ok(event)) => missing.retain(|wanted| event != wanted.as_bytes()),
-                Ok(Err(error)) => return Err(Error::Connect(error)),
+                Ok(Err(error)) => return Err(failed(error)),
                 // Whoever looks at a key that has expired makes the server notice.
                 Err(_) => {
                     let _ = cmd("EXISTS").arg(&key).query_async::<Value>(commands).await;
@@ -137,7 +159,7 @@ impl Route {
 async fn set_probe(
     commands: &mut (impl ConnectionLike + Send),
     probe: &str,
-) -> Result<Option<String>, Error> {
+) -> RedisResult<Option<String>> {
     for number in 0..PROBE_NAMES {
         let key = match number {
             0 => probe.to_owned(),
@@ -149,18 +171,18 @@ async fn set_probe(
             Ok(_) => {
                 let mut expire = cmd("PEXPIRE");
                 let expired = expire.arg(&key).arg(1).query_async::<Value>(commands);
-                expired.await.map_err(Error::Connect)?;
+                expired.await?;
                 return Ok(Some(key));
             }
             Err(error) if error.code() == Some("MOVED") => {}
-            Err(error) => return Err(Error::Connect(error)),
+            Err(error) => return Err(error),
         }
     }
     Ok(None)
 }
 
 /// Proves who we are, chooses the database, and says what to call us in CLIENT LIST, where that is allowed.
-async fn greet(line: &mut Line, settings: &RedisConnectionInfo, unit: &str) -> RedisResult<()> {
+async fn greet(line: &mut Line, settings: &RedisConnectionInfo, name: &str) -> RedisResult<()> {
     if let Some(password) = settings.password() {
         let mut auth = cmd("AUTH");
         if let Some(user) = settings.username() {
@@ -168,7 +190,7 @@ async fn greet(line: &mut Line, settings: &RedisConnectionInfo, unit: &str) -> R
         }
         let answer = auth.arg(password).query_async::<()>(line).await;
         // Before version 6 there were no users; a URL may name one all the same.
-        let too_old = |error: &redis::RedisError| {
+        let too_old = |error: &RedisError| {
             settings.username().is_some() && error.to_string().contains("wrong number of arguments")
         };
         match answer {
@@ -183,7 +205,7 @@ async fn greet(line: &mut Line, settings: &RedisConnectionInfo, unit: &str) -> R
         select.arg(settings.db()).query_async::<()>(line).await?;
     }
     let mut names = pipe();
-    names.cmd("CLIENT").arg("SETNAME").arg(unit);
+    names.cmd("CLIENT").arg("SETNAME").arg(name);
     names
         .cmd("CLIENT")
         .arg("SETINFO")
@@ -207,6 +229,20 @@ fn beside(addr: &ConnectionAddr, host: &str, port: u16) -> ConnectionAddr {
             tls_params: tls_params.clone(),
         },
         _ => ConnectionAddr::Tcp(host.to_owned(), port),
+    }
+}
+
+/// An address for messages: `host:port`, or a path.
+fn shown_address(addr: &ConnectionAddr) -> String {
+    match addr {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            match host.contains(':') {
+                true => format!("[{host}]:{port}"),
+                false => format!("{host}:{port}"),
+            }
+        }
+        ConnectionAddr::Unix(path) => path.display().to_string(),
+        other => other.to_string(),
     }
 }
 

@@ -11,8 +11,8 @@ use tokio::time::{sleep, timeout};
 use super::ask::{After, Report};
 use super::engine::{Engine, Generic};
 use super::fleet::{Address, Topology, Up};
-use super::flight::Waiting;
 use super::node::{Connected, Events, Route, ensure_events};
+use super::pipelines::Waiting;
 use super::remote::Remote;
 use super::search::search_refused;
 use crate::Connection;
@@ -37,7 +37,7 @@ impl Engine {
         let remote = Remote {
             address: address.clone(),
             generation,
-            errands: self.errands.0.clone(),
+            remote_calls: self.remote_calls.0.clone(),
             db: self.route.info.redis_settings().db(),
         };
         self.tasks.spawn(watch_over(remote.clone()));
@@ -175,11 +175,13 @@ impl Engine {
             } => {
                 // There are more patterns now than when it began.
                 let (patterns, version, flags) = (self.channels(), self.version, self.flags);
+                let route = self.route.clone();
                 self.tasks.spawn(async move {
                     ensure_events(&mut connected.commands, flags).await;
                     for pattern in patterns {
                         if let Err(error) = connected.pushes.psubscribe(&pattern).await {
-                            let result = Err(crate::Error::Connect(error));
+                            let node = Some(&*address).filter(|address| !address.is_empty());
+                            let result = Err(route.failed(node, error));
                             return Report::Connected {
                                 address,
                                 version,

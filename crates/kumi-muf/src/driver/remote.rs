@@ -1,7 +1,7 @@
-//! How the engine's tasks use a connection that the engine owns: they send it errands.
+//! How the engine's tasks use a connection that the engine owns: by sending it remote calls.
 //!
 //! Searching, setting flags, subscribing and pinging take their turn among the commands of calls, on the same two
-//! connections. An errand whose node is lost fails; it is never sent to another connection of that node.
+//! connections. A remote call whose node is lost fails; it is never sent to another connection of that node.
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisFuture, RedisResult, Value, cmd};
@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::fleet::Address;
 use super::pipe::broken;
 
-/// Errands that wait for the engine. Whoever comes later waits for room.
-pub(super) const ERRAND_LIMIT: usize = 256;
+/// Remote calls that wait for the engine. Whoever comes later waits for room.
+pub(super) const REMOTE_CALL_LIMIT: usize = 256;
 
 /// Which of a node's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Connection {
 }
 
 /// Packed commands for one connection of one node.
-pub(super) struct Errand {
+pub(super) struct RemoteCall {
     pub(super) address: Address,
     pub(super) generation: u64,
     pub(super) connection: Connection,
@@ -36,7 +36,7 @@ pub(super) struct Errand {
 pub(super) struct Remote {
     pub(super) address: Address,
     pub(super) generation: u64,
-    pub(super) errands: mpsc::Sender<Errand>,
+    pub(super) remote_calls: mpsc::Sender<RemoteCall>,
     pub(super) db: i64,
 }
 
@@ -48,7 +48,7 @@ impl Remote {
         count: usize,
     ) -> RedisResult<Vec<Value>> {
         let (reply, replies) = oneshot::channel();
-        let errand = Errand {
+        let remote_call = RemoteCall {
             address: self.address.clone(),
             generation: self.generation,
             connection,
@@ -56,7 +56,10 @@ impl Remote {
             count,
             reply,
         };
-        self.errands.send(errand).await.map_err(|_| broken())?;
+        self.remote_calls
+            .send(remote_call)
+            .await
+            .map_err(|_| broken())?;
         replies.await.map_err(|_| broken())
     }
 

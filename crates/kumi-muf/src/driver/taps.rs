@@ -1,4 +1,4 @@
-//! Onlookers: every push of their pattern goes to each of them, or is made up for by a gap.
+//! Subscribers: every push of their pattern goes to each of them, or is made up for by a gap.
 
 use std::time::Instant;
 
@@ -10,12 +10,12 @@ use crate::tap::{KeyEvent, Traffic};
 /// All taps of a unit.
 #[derive(Default)]
 pub(super) struct Taps {
-    onlookers: Vec<Onlooker>,
+    subscribers: Vec<Subscriber>,
     /// There was one at some time, so pushes of their pattern may still come.
     used: bool,
 }
 
-struct Onlooker {
+struct Subscriber {
     events: mpsc::Sender<Traffic>,
     /// It owes a gap, because it was not read fast enough or the connection was lost.
     missed: bool,
@@ -24,7 +24,7 @@ struct Onlooker {
 impl Taps {
     pub(super) fn add(&mut self, events: mpsc::Sender<Traffic>) {
         self.used = true;
-        self.onlookers.push(Onlooker {
+        self.subscribers.push(Subscriber {
             events,
             missed: false,
         });
@@ -36,25 +36,26 @@ impl Taps {
 
     /// Shows a push to all. True if it was the last one's last.
     pub(super) fn show(&mut self, key: &str, event: &str) -> bool {
-        if self.onlookers.is_empty() {
+        if self.subscribers.is_empty() {
             return false;
         }
         let Some(event) = KeyEvent::of(key, event, Instant::now()) else {
             return false;
         };
-        self.onlookers.retain_mut(|onlooker| onlooker.tell(&event));
-        self.onlookers.is_empty()
+        self.subscribers
+            .retain_mut(|subscriber| subscriber.tell(&event));
+        self.subscribers.is_empty()
     }
 
     /// Pushes may have been lost.
     pub(super) fn gap(&mut self) {
-        for onlooker in &mut self.onlookers {
-            onlooker.missed = onlooker.events.try_send(Traffic::Gap).is_err();
+        for subscriber in &mut self.subscribers {
+            subscriber.missed = subscriber.events.try_send(Traffic::Gap).is_err();
         }
     }
 }
 
-impl Onlooker {
+impl Subscriber {
     /// False if it has gone.
     fn tell(&mut self, event: &KeyEvent) -> bool {
         if self.missed {
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_onlooker_gets_a_gap_for_what_it_missed() {
+    fn a_slow_subscriber_gets_a_gap_for_what_it_missed() {
         let (events, mut seen) = mpsc::channel(2);
         let mut taps = Taps::default();
         taps.add(events);

@@ -29,7 +29,7 @@ impl std::fmt::Debug for Certificates {
 
 /// Whom we trust, ready to be used; nothing for plain connections.
 #[derive(Clone, Default)]
-pub(super) struct Trust {
+pub(crate) struct Trust {
     #[cfg(feature = "tls")]
     connector: Option<tokio_rustls::TlsConnector>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Trust {
 impl Trust {
     /// What connections to `addr` and its neighbours need.
     #[cfg(not(feature = "tls"))]
-    pub(super) fn new(addr: &ConnectionAddr, _: &Certificates) -> Result<Self, RedisError> {
+    pub(crate) fn new(addr: &ConnectionAddr, _: &Certificates) -> Result<Self, RedisError> {
         match addr {
             ConnectionAddr::TcpTls { .. } => Err(unusable("TLS is not built in: feature `tls`")),
             _ => Ok(Self::default()),
@@ -51,7 +51,7 @@ impl Trust {
 
     /// What connections to `addr` and its neighbours need.
     #[cfg(feature = "tls")]
-    pub(super) fn new(
+    pub(crate) fn new(
         addr: &ConnectionAddr,
         certificates: &Certificates,
     ) -> Result<Self, RedisError> {

@@ -163,7 +163,7 @@ async fn subscriptions_are_streams_too() {
         let seen: Vec<KeepEvent> = watch.take(2).collect().await;
         assert!(matches!(&seen[0], KeepEvent::Value { value, .. } if value == "21.5"));
         assert_eq!(seen[1], KeepEvent::Live);
-        let tap = web.tap().await.expect("a tap").into_stream();
+        let tap = web.tap().await.expect("a tap");
         let answers = web
             .gather("a.b", borrowed.as_bytes())
             .count(1)
@@ -173,5 +173,20 @@ async fn subscriptions_are_streams_too() {
         assert_eq!(answers.len(), 1);
         let seen: Vec<_> = tap.take(2).collect().await;
         assert!(seen.iter().all(Result::is_ok));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_bear_the_unit_and_its_instance() {
+    for server in Server::each() {
+        let earlier = server.unit("web").await;
+        let units = earlier.units().await.expect("units");
+        let instance = units[0].instance.clone();
+        assert!(instance.len() == 16 && instance.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let list = server.cli(&["CLIENT", "LIST"]);
+        let named = list.matches(&format!("name=web~{instance} ")).count();
+        assert_eq!(named, 2, "{list}");
+        let seen = earlier.last_seen(&units).await.expect("a reply");
+        assert!(seen[0].expect("it was seen") < Duration::from_secs(15));
     }
 }

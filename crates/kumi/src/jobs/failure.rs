@@ -1,7 +1,7 @@
 //! Why a `kumi jobs` command ends other than well, and its exit code.
 
 use crate::exit::chain;
-use crate::terminal::Unwritten;
+use crate::terminal::{self, Unwritten};
 use kumi_jobs::{QueueError, WorkerError};
 use std::process::ExitCode;
 
@@ -10,13 +10,13 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed in another way
-  2  the command line or the URL makes no sense, or a task cannot be enqueued
-  3  the task that was waited for is dead or cancelled
-  7  the server cannot be reached, or does not let us in
-  8  there is no such task or schedule
+  2  a mistake in the command line, the URL or the task
+  3  the task that --wait waited for is dead or cancelled
+  7  the server cannot be reached, or refused the connection
+  8  the task or schedule does not exist
   9  the worker to be released is alive
 
-KUMI_URL, unless it is empty, is the server's URL where --url does not name one.";
+KUMI_URL is the server's URL where --url does not name one.";
 
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -36,7 +36,16 @@ impl Failure {
             Self::Usage(text) | Self::Ended(text) | Self::Missing(text) | Self::Refused(text) => {
                 text.clone()
             }
-            Self::Queue(error) => chain(error),
+            Self::Queue(error @ QueueError::Io { .. }) => format!(
+                "{}; is a server running there? --url or KUMI_URL names another",
+                terminal::quoted(&chain(error))
+            ),
+            Self::Queue(error) if error.is_unauthorized() => format!(
+                "the server refused the connection: {}; user and password are part of the URL: \
+                 redis://user:password@host:port",
+                terminal::quoted(&chain(error))
+            ),
+            Self::Queue(error) => terminal::quoted(&chain(error)),
             Self::Other(error) => format!("{error:#}"),
         }
     }
@@ -44,8 +53,8 @@ impl Failure {
     pub(super) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Usage(_) => 2,
-            Self::Queue(QueueError::Io(_)) => 7,
-            Self::Queue(QueueError::Server(error)) if error.code() == Some("NOAUTH") => 7,
+            Self::Queue(QueueError::Io { .. }) => 7,
+            Self::Queue(error) if error.is_unauthorized() => 7,
             Self::Queue(
                 QueueError::Config(_)
                 | QueueError::Invalid(_)

@@ -107,7 +107,7 @@ async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<()
         heard += 1;
     }
     match heard {
-        0 => Err(Failure::Nobody),
+        0 => Err(Failure::Unanswered),
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::shown;
 use crate::exit::chain;
-use crate::terminal::Unwritten;
+use crate::terminal::{self, Unwritten};
 use kumi_muf::Error;
 use std::error::Error as _;
 use std::io::{self, IsTerminal, Write};
@@ -13,14 +13,14 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed in another way
-  2  the command line or the URL makes no sense, or a name or payload cannot be sent
+  2  a mistake in the command line, the URL, a name or a payload
   4  the backend answered with an error; its payload is on standard error
-  5  no backend claimed the request while it lived; with --all, none answered
+  5  no backend claimed the request in time; with --all, none answered
   6  a backend claimed the request and did not answer in time
-  7  the server cannot be reached, or does not let us in
-  8  no such value is kept
+  7  the server cannot be reached, or refused the connection
+  8  the value does not exist
 
-KUMI_URL, unless it is empty, is the server's URL where --url does not name one.";
+KUMI_URL is the server's URL where --url does not name one.";
 
 /// Nothing runs any more when one of these is returned.
 #[derive(Debug)]
@@ -31,11 +31,11 @@ pub(super) enum Failure {
     Muf(Error),
     /// The server, named without its password, does not answer.
     Unreachable(String, Error),
-    /// All backends were asked, and none answered.
-    Nobody,
-    /// The kept value that was asked for is not there.
+    /// A request to all backends that none of them answered.
+    Unanswered,
+    /// The value to be read or ended does not exist.
     Missing(String),
-    /// Whatever else the system came up with.
+    /// An error of the system.
     Other(anyhow::Error),
 }
 
@@ -56,12 +56,12 @@ impl Failure {
                 if !bytes.ends_with(b"\n") {
                     bytes.push(b'\n');
                 }
-                // Who closed standard error does not want to know.
+                // Standard error may be closed.
                 let _ = io::stderr().write_all(&bytes);
                 return;
             }
             Failure::Usage(text) => text.clone(),
-            Failure::Nobody => "no backend answered".into(),
+            Failure::Unanswered => "no backend answered".into(),
             Failure::Missing(key) => format!("nothing is kept at {key}"),
             Failure::Muf(Error::Notifications { need }) => {
                 // Only watching kept values needs generic events.
@@ -75,9 +75,13 @@ impl Failure {
                      on: have notify-keyspace-events set to at least {need}{instead}"
                 )
             }
-            // It was reached, and answered.
-            Failure::Muf(Error::Connect(refusal)) if refusal.code().is_some() => {
-                format!("the server does not let us in: {refusal}")
+            // It was reached, and replied.
+            Failure::Muf(Error::Connect { address, source }) if source.code().is_some() => {
+                let said = terminal::quoted(&source.to_string());
+                format!(
+                    "the server at {address} refused the connection: {said}; user, password and database are part of the URL: \
+                     redis://user:password@host:port/db"
+                )
             }
             Failure::Unreachable(url, error) => {
                 let causes = causes(error);
@@ -100,16 +104,16 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
-            Failure::Nobody => 5,
+            Failure::Unanswered => 5,
             Failure::Missing(_) => 8,
             Failure::Unreachable(..) => 7,
             Failure::Other(_) => 1,
             Failure::Muf(error) => match error {
-                Error::Name(_) | Error::TooLarge { .. } | Error::Encode(_) | Error::Url(_) => 2,
+                Error::Name(_) | Error::TooLarge { .. } | Error::Encode(_) | Error::Url { .. } => 2,
                 Error::Remote(_) => 4,
                 Error::NoResponder => 5,
                 Error::HandlerTimeout { .. } => 6,
-                Error::Disconnected | Error::ConnectTimeout(_) | Error::Connect(_) => 7,
+                Error::Disconnected | Error::ConnectTimeout { .. } | Error::Connect { .. } => 7,
                 _ => 1,
             },
         }
@@ -144,7 +148,7 @@ mod tests {
     fn every_code_stands_in_the_table() {
         let failures = [
             Failure::Usage("x".into()),
-            Failure::Nobody,
+            Failure::Unanswered,
             Failure::Missing("x".into()),
             Failure::Other(anyhow::anyhow!("x")),
             Error::Remote("x".into()).into(),

@@ -3,7 +3,6 @@
 //! Each command is a unit of `kumi-muf` for as long as it runs. What is decided here is only how things look: which
 //! bytes go to which stream, and which exit code a script gets. The protocol is the crate's business.
 
-mod base64;
 mod call;
 mod exec;
 mod failure;
@@ -12,6 +11,7 @@ mod options;
 mod pipe;
 mod serve;
 mod shown;
+mod supervise;
 mod units;
 mod watch;
 
@@ -106,10 +106,10 @@ impl Server {
     /// A failure that names this server, if it is that the server does not answer.
     fn named(&self, failure: Failure) -> Failure {
         match failure {
-            Failure::Muf(Error::Connect(refusal)) if refusal.code().is_none() => {
-                Failure::Unreachable(self.shown_url(), Error::Connect(refusal))
+            Failure::Muf(Error::Connect { address, source }) if source.code().is_none() => {
+                Failure::Unreachable(self.shown_url(), Error::Connect { address, source })
             }
-            Failure::Muf(error @ Error::ConnectTimeout(_)) => {
+            Failure::Muf(error @ (Error::ConnectTimeout { .. } | Error::Disconnected)) => {
                 Failure::Unreachable(self.shown_url(), error)
             }
             failure => failure,

@@ -50,13 +50,13 @@ pub(super) enum MufTask {
     /// Be a backend: answer requests with a program in any language
     ///
     /// Ctrl-c, SIGTERM and the end of its terminal stop it after it has answered what it has taken; a second signal
-    /// stops it at once.
+    /// stops it at once. It reports on standard error when its server is away and back.
     #[command(after_long_help = format!("{SERVE_NOTES}\n\n{EXIT_CODES}"))]
     Serve(ServeOptions),
     /// Show requests, claims and answers of all units as they happen
     ///
-    /// On a terminal, lines for people; otherwise JSON lines with a "kind": watching (once, when nothing will be
-    /// missed any more), request, claim, answer, error, unanswered, gap.
+    /// On a terminal, lines of text; otherwise JSON lines with a "kind": watching (once, from when on nothing is
+    /// missed), request, claim, answer, error, unanswered, gap.
     #[command(after_long_help = EXIT_CODES)]
     Watch(WatchOptions),
     /// Keep, read or watch values
@@ -68,7 +68,7 @@ pub(super) enum MufTask {
         after_long_help = EXIT_CODES
     )]
     Keep(KeepOptions),
-    /// List the units that are there
+    /// List the units that run, and when each was last seen
     #[command(after_long_help = EXIT_CODES)]
     Units(UnitsOptions),
 }
@@ -80,33 +80,39 @@ Examples:
   date | kumi muf call web echo.say -
   kumi muf call web cache.size --all --quiet 200ms";
 
+// A paragraph is one line: the terminal's width decides where it wraps.
 const SERVE_NOTES: &str = "\
 Examples:
   kumi muf serve 'text.upper' --exec 'tr a-z A-Z'
   kumi muf serve '*' --pipe ./backend.py --concurrency 1
 
-With --exec, sh runs the command once per request. The payload is its standard input, its standard output is the
-answer (RES). If it ends with another exit code than 0, its standard error is the answer (ERR). Its environment has
-MUF_ID (the request's ID), MUF_METHOD (service.method; empty for a bare ID), MUF_UNIT (who asks) and MUF_ATTEMPT
-(1, or more if the request may have run before).
-
-The command is over when sh ends; what it left in the background is not waited for. --handler-timeout bounds it.
+With --exec, sh runs the command once per request. The payload is its standard input, its standard output is the \
+answer (RES). If it ends with another exit code than 0, its standard error is the answer (ERR). The command is over when \
+sh ends; --handler-timeout bounds it. Its environment has:
+  MUF_ID       the request's ID
+  MUF_METHOD   service.method; empty for a bare ID
+  MUF_UNIT     the unit that calls
+  MUF_ATTEMPT  1, or more if the request may have run before
 
 With --pipe, sh runs the command once. Each request is a line of JSON on its standard input:
-  {\"id\": 7, \"request\": \"a.b~01J...\", \"method\": \"a.b\", \"unit\": \"web\", \"attempt\": 1, \"payload\": \"text\"}
-and it writes a line for each to its standard output, in any order, with the same id:
+  {\"id\": 7, \"request\": \"a.b~01J...\", \"method\": \"a.b\", \"unit\": \"web\",
+   \"attempt\": 1, \"payload\": \"text\"}
+It writes a line for each to its standard output, in any order, with the same id:
   {\"id\": 7, \"payload\": \"text\"}  or  {\"id\": 7, \"error\": \"text\"}
-A payload that is not UTF-8 text is in payload_base64 instead, both ways. A payload that is another kind of JSON value
-is answered as JSON text, as it is written. An error or payload_base64 that is null counts as absent. A line whose id can
-be read and that holds nothing else that can be sent is answered as an error; any other is told on standard error. A line
-has at most 8 MiB. method is null for a bare ID. When standard input ends, the program should end; if it ends by itself,
-so does 'serve', with exit code 1.";
+
+A payload that is not UTF-8 text is in payload_base64 instead, both ways. A payload that is another kind of JSON value is \
+answered as JSON text. An error or payload_base64 that is null counts as absent. A line whose id can be read and that holds \
+no answer is answered as an error; any other line is reported on standard error. A line has at most 8 MiB. method is null for \
+a bare ID.
+
+When standard input ends, the program should end. A program that crashes is started again, after a pause that grows from \
+0.1 s to 10 s. If it ends with exit code 0, or if sh cannot run it, 'serve' ends with exit code 1.";
 
 #[derive(Debug, Args)]
 pub(super) struct CallOptions {
-    /// The unit that asks, as backends and onlookers will see it
+    /// The unit that calls, as backends and watchers see it
     pub(super) unit: String,
-    /// What is asked for
+    /// The method to call
     #[arg(value_name = "SERVICE.METHOD")]
     pub(super) target: String,
     /// Text, @file, or - for standard input; @@ for text that begins with @ [default: nothing]
@@ -120,14 +126,14 @@ pub(super) struct CallOptions {
     /// How long to wait for the answer, such as 2s or 500ms [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
-    /// How long the request lives while nobody claims it; at most the timeout [default: 10s]
+    /// How long the request exists while no backend claims it; at most the timeout [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) ttl: Option<Duration>,
     /// Call all backends, and print a line for each answer
     ///
-    /// On a terminal, lines for people; otherwise JSON lines with "backend" and "payload" or "error". It ends when
-    /// --count have answered, when nobody has for --quiet, or after --timeout [default: 2s]. Backends of one name give
-    /// one answer.
+    /// On a terminal, lines of text; otherwise JSON lines with "backend" and "payload" or "error". It ends when
+    /// --count backends have answered, when none has for --quiet, or after --timeout [default: 2s]. Backends of one name
+    /// give one answer.
     #[arg(long, conflicts_with_all = ["json", "text", "ttl"])]
     pub(super) all: bool,
     /// With --all: how many answers are enough
@@ -162,7 +168,7 @@ pub(super) struct ServeOptions {
     /// How long a request may be worked on before it is answered as an error
     ///
     /// With --exec, the command and everything it started are killed then. With --pipe, the program may go on, and what
-    /// it answers later counts for nothing.
+    /// it answers later is ignored.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub(super) handler_timeout: Duration,
 }
@@ -179,7 +185,7 @@ pub(super) struct WatchOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct KeepOptions {
-    /// Whose value it is
+    /// The unit that has the value
     #[arg(required_unless_present = "watch")]
     pub(super) unit: Option<String>,
     /// The value's name
@@ -191,7 +197,7 @@ pub(super) struct KeepOptions {
     /// How long it stays, such as 90s, 15m or 24h [default: 24h]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["get", "delete", "watch"])]
     pub(super) ttl: Option<Duration>,
-    /// It stays until somebody deletes it
+    /// Without a TTL
     #[arg(long, conflicts_with_all = ["ttl", "get", "delete", "watch"])]
     pub(super) forever: bool,
     /// Print the value

@@ -9,15 +9,17 @@
 //! standard error and skipped; the request it was meant for ends with its time. JSON is passed on as it is written.
 
 use super::failure::Failure;
-use super::{base64, shown};
+use super::shown;
 use crate::process::{self, Group};
 use crate::terminal;
+use base64::prelude::{BASE64_STANDARD, Engine};
 use kumi_muf::{Outcome, Request};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,7 +43,8 @@ pub(super) struct Program {
     pub(super) pipe: Arc<Pipe>,
     child: Child,
     group: Group,
-    reader: JoinHandle<()>,
+    /// Reads its output; none when that has ended.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Program {
@@ -68,25 +71,33 @@ impl Program {
             pipe,
             group: Group::of(&child),
             child,
-            reader,
+            reader: Some(reader),
         })
     }
 
-    /// Waits until the program has ended or closed its output: no more answers will come. Whoever waits for one then
-    /// waits in vain.
-    pub(super) async fn ended(&mut self) {
-        tokio::select! {
-            // A reader that panicked has ended too.
-            _ = &mut self.reader => {}
-            _ = self.child.wait() => {
-                self.group.leave();
-                // Its last words are on their way, unless it left something behind that keeps its output open.
-                if timeout(process::LEFTOVER, &mut self.reader).await.is_err() {
-                    self.reader.abort();
-                }
+    /// Waits until the program has ended or closed its output: no more answers will come, and open requests are answered
+    /// with ERR. None if it only closed its output. Nothing is lost if the future is dropped.
+    pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
+        let status = tokio::select! {
+            () = read_out(&mut self.reader) => {
+                // A program that ends closes its output a moment before.
+                timeout(process::LEFTOVER, self.child.wait()).await.ok()
             }
+            status = self.child.wait() => {
+                // Its last output is on its way, unless it left a process behind that keeps its output open.
+                if timeout(process::LEFTOVER, read_out(&mut self.reader)).await.is_err()
+                    && let Some(reader) = self.reader.take()
+                {
+                    reader.abort();
+                }
+                Some(status)
+            }
+        };
+        if status.is_some() {
+            self.group.leave();
         }
         self.pipe.end();
+        status?.ok()
     }
 
     /// Ends its input and waits for its end, but not for ever.
@@ -100,6 +111,15 @@ impl Program {
             Ok(()) => self.group.leave(),
             Err(_) => terminal::note("the program did not end with its input; killing it"),
         }
+    }
+}
+
+/// Waits until the program's output is read to its end.
+async fn read_out(reader: &mut Option<JoinHandle<()>>) {
+    if let Some(handle) = reader {
+        // A reader that panicked has ended too.
+        let _ = handle.await;
+        *reader = None;
     }
 }
 
@@ -155,7 +175,6 @@ impl Pipe {
     /// Hands a request over and waits for its answer. Dropping the future closes the request: an answer that comes
     /// all the same is told as one to nothing.
     pub(super) async fn answer(&self, request: &Request) -> Outcome {
-        let gone = || Outcome::Bad("the backend's program has ended".into());
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(answer) = self.expect(id) else {
             return gone();
@@ -225,7 +244,7 @@ impl Pipe {
         }
     }
 
-    /// Whoever waits now waits in vain.
+    /// Answers all open requests with ERR, and all that follow.
     fn end(&self) {
         let mut waiting = self.waiting();
         waiting.ended = true;
@@ -247,6 +266,11 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.pipe.waiting().answers.remove(&self.id);
     }
+}
+
+/// The answer to a request whose program has ended. It may have run.
+pub(super) fn gone() -> Outcome {
+    bad("has ended")
 }
 
 fn line(id: u64, request: &Request) -> String {
@@ -296,7 +320,7 @@ fn answer_in(object: &HashMap<String, &RawValue>) -> Result<Outcome, &'static st
         Ok(Outcome::Bad(text(error)?.into()))
     } else if let Some(payload) = set("payload_base64") {
         let bytes = serde_json::from_str::<Cow<str>>(payload).ok();
-        let bytes = bytes.and_then(|text| base64::decode(&text));
+        let bytes = bytes.and_then(|text| BASE64_STANDARD.decode(&*text).ok());
         let bytes = bytes.ok_or("answered with a payload_base64 that is not Base64")?;
         Ok(Outcome::Good(bytes.into()))
     } else if let Some(payload) = field("payload") {

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::options::ServeOptions;
-use super::pipe::Program;
+use super::supervise::{Closing, Supervised};
 use super::{Server, exec};
 use crate::terminal;
 use kumi_muf::{Connection, Muf, Request, Service};
@@ -26,21 +26,21 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
         .connect()
         .await?;
     let mut program = match &options.pipe {
-        Some(command) => Some(Program::start(command)?),
+        Some(command) => Some(Supervised::start(command)?),
         None => None,
     };
     let _service = start(&muf, &options, program.as_ref()).await?;
     terminal::note(format_args!("serving {} as {unit}", options.pattern));
     let url = server.shown_url();
     let ended = tokio::select! {
-        () = stop.asked() => false,
-        () = ended(&mut program) => true,
-        () = tell_connection(&muf, &url) => false,
+        () = stop.asked() => None,
+        reason = keep_running(&mut program) => Some(reason),
+        () = tell_connection(&muf, &url) => None,
     };
     tokio::select! {
-        closed = close(muf, program, ended) => match closed {
-            Ok(()) if ended => Err(Failure::Other(anyhow::anyhow!("the program has ended"))),
-            other => other,
+        closed = close(muf, program.map(Supervised::close)) => match (closed, ended) {
+            (Ok(()), Some(reason)) => Err(Failure::Other(anyhow::anyhow!(reason))),
+            (closed, _) => closed,
         },
         () = stop.asked() => Err(Failure::Other(anyhow::anyhow!("stopped before all was answered"))),
     }
@@ -70,16 +70,16 @@ async fn tell_connection(muf: &Muf, url: &str) {
 }
 
 /// Answers what was taken, and then ends the program. Dropping the future kills what still runs.
-async fn close(muf: Muf, mut program: Option<Program>, ended: bool) -> Result<(), Failure> {
+async fn close(muf: Muf, mut program: Option<Closing>) -> Result<(), Failure> {
     {
         let closing = muf.close();
         tokio::pin!(closing);
-        let (mut waiting, mut running) = (true, !ended);
+        let mut waiting = true;
         loop {
             tokio::select! {
                 closed = &mut closing => break closed?,
                 // It may end before it has answered.
-                () = self::ended(&mut program), if running => running = false,
+                () = ended(&mut program) => {}
                 () = sleep(SOON), if waiting => {
                     waiting = false;
                     terminal::note("waiting for what is being worked on; a second signal stops it at once");
@@ -87,7 +87,7 @@ async fn close(muf: Muf, mut program: Option<Program>, ended: bool) -> Result<()
             }
         }
     }
-    if let Some(program) = program.filter(|_| !ended) {
+    if let Some(program) = program {
         program.stop().await;
     }
     Ok(())
@@ -96,14 +96,14 @@ async fn close(muf: Muf, mut program: Option<Program>, ended: bool) -> Result<()
 async fn start(
     muf: &Muf,
     options: &ServeOptions,
-    program: Option<&Program>,
+    program: Option<&Supervised>,
 ) -> Result<Service, Failure> {
     let serve = match program {
         Some(program) => {
-            let pipe = program.pipe.clone();
+            let way = program.way();
             muf.serve(&options.pattern, move |request: Request| {
-                let pipe = pipe.clone();
-                async move { pipe.answer(&request).await }
+                let way = way.clone();
+                async move { way.answer(&request).await }
             })
         }
         None => {
@@ -120,8 +120,16 @@ async fn start(
     Ok(serve.await?)
 }
 
+/// Runs the program until it is not to be started again, or for ever if there is none.
+async fn keep_running(program: &mut Option<Supervised>) -> &'static str {
+    match program {
+        Some(program) => program.keep_running().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Waits for the end of a program, or for ever if there is none.
-async fn ended(program: &mut Option<Program>) {
+async fn ended(program: &mut Option<Closing>) {
     match program {
         Some(program) => program.ended().await,
         None => std::future::pending().await,

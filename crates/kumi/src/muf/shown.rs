@@ -1,14 +1,17 @@
 //! Bytes that need not be text, as JSON and on a line for people.
 
-use super::base64;
 use crate::terminal;
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Map, Value};
 
 /// Puts bytes into a JSON object: as they are if they are text, in Base64 under another name if not.
 pub(super) fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.into(), text.into()),
-        Err(_) => object.insert(format!("{name}_base64"), base64::encode(bytes).into()),
+        Err(_) => object.insert(
+            format!("{name}_base64"),
+            BASE64_STANDARD.encode(bytes).into(),
+        ),
     };
 }
 

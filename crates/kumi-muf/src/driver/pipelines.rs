@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::encode::{self, Trouble, replies};
 use super::engine::Engine;
 use super::fleet::Up;
-use super::remote::{Connection, Errand};
+use super::remote::{Connection, RemoteCall};
 use super::wire::{self, Malformed, Said};
 use crate::core::{Command, Lost, Replies, Reply, Time, Token};
 use crate::tap::TAP_GLOB;
@@ -24,7 +24,7 @@ const REDIRECT_LIMIT: u8 = 3;
 const STEP_LIMIT: usize = 32;
 
 /// Who waits for replies.
-pub(super) enum Passenger {
+pub(super) enum Recipient {
     /// The core, under its token.
     Core(Token),
     /// A handle, for a command of its own.
@@ -32,13 +32,13 @@ pub(super) enum Passenger {
     /// The rest of a pipeline whose keys are on several nodes.
     Part(Box<Scatter>),
     /// A task of the engine's, which reads the values itself.
-    Errand(oneshot::Sender<Vec<Value>>),
+    Remote(oneshot::Sender<Vec<Value>>),
 }
 
 /// A pipeline that was sent.
 pub(super) struct Waiting {
-    passenger: Passenger,
-    /// Kept to be sent on; an errand's are not known.
+    recipient: Recipient,
+    /// Kept to be sent on; those of a remote call are not known.
     commands: Vec<Command>,
     asking: bool,
     redirects: u8,
@@ -49,9 +49,9 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    fn new(passenger: Passenger, commands: Vec<Command>, sent: Time) -> Self {
+    fn new(recipient: Recipient, commands: Vec<Command>, sent: Time) -> Self {
         Self {
-            passenger,
+            recipient,
             count: commands.len(),
             commands,
             asking: false,
@@ -62,17 +62,17 @@ impl Waiting {
     }
 
     /// Who is to hear that nothing will come. A task that is not answered finds out by itself.
-    pub(super) fn into_lost(self) -> Option<Passenger> {
-        match self.passenger {
-            Passenger::Errand(_) => None,
-            passenger => Some(passenger),
+    pub(super) fn into_lost(self) -> Option<Recipient> {
+        match self.recipient {
+            Recipient::Remote(_) => None,
+            recipient => Some(recipient),
         }
     }
 }
 
 /// A pipeline that is run one key at a time.
 pub(super) struct Scatter {
-    passenger: Passenger,
+    recipient: Recipient,
     /// What is still to be run, and which command of the pipeline each belongs to.
     parts: VecDeque<(usize, Command)>,
     /// The command that the part on its way belongs to.
@@ -82,7 +82,7 @@ pub(super) struct Scatter {
 
 impl Up {
     /// Appends a pipeline to what goes out. Returns who would wait in vain, because the connection takes no more.
-    fn send(&mut self, waiting: Waiting) -> Option<Passenger> {
+    fn send(&mut self, waiting: Waiting) -> Option<Recipient> {
         let Some(out) = self.commands.output() else {
             return waiting.into_lost();
         };
@@ -92,7 +92,7 @@ impl Up {
     }
 
     /// Takes the pipelines whose replies are all here, as many as make a step. True if there may be more.
-    fn take_replies(&mut self, landed: &mut Vec<Waiting>) -> Result<bool, Malformed> {
+    fn take_replies(&mut self, answered: &mut Vec<Waiting>) -> Result<bool, Malformed> {
         let mut taken = 0;
         while taken < STEP_LIMIT {
             let Some((value, length)) = wire::reply(self.commands.unread())? else {
@@ -102,7 +102,7 @@ impl Up {
             let front = self.waiting.front_mut().ok_or(Malformed)?;
             front.values.push(value);
             if front.values.len() == front.count {
-                landed.extend(self.waiting.pop_front());
+                answered.extend(self.waiting.pop_front());
                 taken += 1;
             }
         }
@@ -145,16 +145,16 @@ impl Up {
 
 impl Engine {
     /// Sends a pipeline to the node that has its keys.
-    pub(super) fn launch(&mut self, passenger: Passenger, commands: Vec<Command>) {
+    pub(super) fn send_pipeline(&mut self, recipient: Recipient, commands: Vec<Command>) {
         if !self.fleet.is_together(&commands) {
-            return self.scatter(passenger, commands);
+            return self.scatter(recipient, commands);
         }
         let now = self.now();
         let key = commands
             .first()
             .and_then(|command| encode::keys(command).first());
         let up = key.and_then(|key| self.fleet.owner(key));
-        let waiting = Waiting::new(passenger, commands, now);
+        let waiting = Waiting::new(recipient, commands, now);
         self.lost.extend(match up {
             Some(up) => up.send(waiting),
             None => waiting.into_lost(),
@@ -162,22 +162,26 @@ impl Engine {
     }
 
     /// Sends a task's commands to the connection that it means, if that is still there.
-    pub(super) fn run_errand(&mut self, errand: Errand) {
+    pub(super) fn run_remote_call(&mut self, remote_call: RemoteCall) {
         let now = self.now();
-        let Some(up) = self.fleet.up_of(&errand.address, errand.generation) else {
+        let Some(up) = self
+            .fleet
+            .up_of(&remote_call.address, remote_call.generation)
+        else {
             return;
         };
-        let pipe = match errand.connection {
+        let pipe = match remote_call.connection {
             Connection::Commands => &mut up.commands,
             Connection::Pushes => &mut up.pushes,
         };
         let Some(out) = pipe.output() else { return };
-        out.extend_from_slice(&errand.packed);
-        match errand.connection {
-            Connection::Pushes => up.confirming.push_back((errand.reply, now)),
+        out.extend_from_slice(&remote_call.packed);
+        match remote_call.connection {
+            Connection::Pushes => up.confirming.push_back((remote_call.reply, now)),
             Connection::Commands => {
-                let mut waiting = Waiting::new(Passenger::Errand(errand.reply), Vec::new(), now);
-                waiting.count = errand.count;
+                let mut waiting =
+                    Waiting::new(Recipient::Remote(remote_call.reply), Vec::new(), now);
+                waiting.count = remote_call.count;
                 up.waiting.push_back(waiting);
             }
         }
@@ -186,21 +190,21 @@ impl Engine {
     /// Takes in a step of what has arrived: replies first, then pushes.
     pub(super) fn take_in(&mut self) {
         let now = self.now();
-        let mut landed = std::mem::take(&mut self.landed);
+        let mut answered = std::mem::take(&mut self.answered);
         let mut broken = Vec::new();
         let mut last_tap_left = false;
         self.has_more = false;
         for (address, node) in &mut self.fleet.nodes {
             let Some(up) = &mut node.up else { continue };
             let (core, taps) = (&mut self.core, &mut self.taps);
-            let replies = up.take_replies(&mut landed);
+            let replies = up.take_replies(&mut answered);
             let pushes = up.take_pushes(|pattern, channel, payload| {
                 let channel = std::str::from_utf8(channel).unwrap_or_default();
                 let key = channel.split_once("__:").map_or("", |(_, key)| key);
                 let Ok(event) = std::str::from_utf8(payload) else {
                     return;
                 };
-                // A push for the onlookers is one too many for the core, which has patterns of its own.
+                // A push for the subscribers is one too many for the core, which has patterns of its own.
                 match taps.are_used() && is_for_taps(pattern) {
                     true => last_tap_left |= taps.show(key, event),
                     false => core.handle_push(key, event, now),
@@ -215,10 +219,10 @@ impl Engine {
                 _ => broken.push((address.clone(), node.generation)),
             }
         }
-        for waiting in landed.drain(..) {
-            self.landed(waiting);
+        for waiting in answered.drain(..) {
+            self.answered(waiting);
         }
-        self.landed = landed;
+        self.answered = answered;
         if last_tap_left {
             self.unsubscribe(TAP_GLOB);
         }
@@ -227,46 +231,46 @@ impl Engine {
         }
     }
 
-    fn landed(&mut self, waiting: Waiting) {
+    fn answered(&mut self, waiting: Waiting) {
         let Waiting {
-            passenger,
+            recipient,
             commands,
             asking,
             redirects,
             values,
             ..
         } = waiting;
-        if let Passenger::Errand(reply) = passenger {
+        if let Recipient::Remote(reply) = recipient {
             let _ = reply.send(values);
             return;
         }
         match replies(values, asking) {
-            Ok(replies) => self.deliver(passenger, Ok(replies)),
-            Err(Trouble::Lost) => self.deliver(passenger, Err(Lost)),
+            Ok(replies) => self.deliver(recipient, Ok(replies)),
+            Err(Trouble::Lost) => self.deliver(recipient, Err(Lost)),
             Err(Trouble::Moved(address) | Trouble::Ask(address)) if redirects >= REDIRECT_LIMIT => {
                 tracing::debug!(%address, "gave up following a slot");
                 self.refresh_topology(true);
-                self.deliver(passenger, Err(Lost));
+                self.deliver(recipient, Err(Lost));
             }
             Err(Trouble::Moved(address)) => {
                 self.refresh_topology(true);
-                self.redirect(passenger, commands, &address, false, redirects);
+                self.redirect(recipient, commands, &address, false, redirects);
             }
             Err(Trouble::Ask(address)) => {
-                self.redirect(passenger, commands, &address, true, redirects);
+                self.redirect(recipient, commands, &address, true, redirects);
             }
         }
     }
 
     fn redirect(
         &mut self,
-        passenger: Passenger,
+        recipient: Recipient,
         commands: Vec<Command>,
         to: &str,
         asking: bool,
         redirects: u8,
     ) {
-        let mut waiting = Waiting::new(passenger, commands, self.now());
+        let mut waiting = Waiting::new(recipient, commands, self.now());
         waiting.asking = asking;
         waiting.count *= 1 + usize::from(asking);
         waiting.redirects = redirects + 1;
@@ -277,23 +281,23 @@ impl Engine {
     }
 
     /// Tells whoever waited.
-    pub(super) fn deliver(&mut self, passenger: Passenger, replies: Replies) {
-        match passenger {
-            Passenger::Core(token) => {
+    pub(super) fn deliver(&mut self, recipient: Recipient, replies: Replies) {
+        match recipient {
+            Recipient::Core(token) => {
                 let now = self.now();
                 self.core.handle_reply(token, replies, now);
             }
-            Passenger::Handle(reply) => {
+            Recipient::Handle(reply) => {
                 let _ = reply.send(replies);
             }
-            Passenger::Part(scatter) => self.gather_part(*scatter, replies),
+            Recipient::Part(scatter) => self.gather_part(*scatter, replies),
             // It gets values, not replies, and knows what it means that there are none.
-            Passenger::Errand(_) => {}
+            Recipient::Remote(_) => {}
         }
     }
 
     /// The keys of a bare ID are spread over a cluster: each is asked for by itself, in order.
-    fn scatter(&mut self, passenger: Passenger, commands: Vec<Command>) {
+    fn scatter(&mut self, recipient: Recipient, commands: Vec<Command>) {
         let count = commands.len();
         let parts = commands
             .into_iter()
@@ -301,7 +305,7 @@ impl Engine {
             .flat_map(|(index, command)| single(command).into_iter().map(move |part| (index, part)))
             .collect();
         self.next_part(Scatter {
-            passenger,
+            recipient,
             parts,
             index: 0,
             joined: vec![None; count],
@@ -312,11 +316,11 @@ impl Engine {
         match scatter.parts.pop_front() {
             Some((index, part)) => {
                 scatter.index = index;
-                self.launch(Passenger::Part(Box::new(scatter)), vec![part]);
+                self.send_pipeline(Recipient::Part(Box::new(scatter)), vec![part]);
             }
             None => {
                 let replies: Option<Vec<Reply>> = scatter.joined.into_iter().collect();
-                self.deliver(scatter.passenger, replies.ok_or(Lost));
+                self.deliver(scatter.recipient, replies.ok_or(Lost));
             }
         }
     }
@@ -324,7 +328,7 @@ impl Engine {
     /// Joins the reply of a part with those before it.
     fn gather_part(&mut self, mut scatter: Scatter, replies: Replies) {
         let Some(reply) = replies.ok().and_then(|mut replies| replies.pop()) else {
-            return self.deliver(scatter.passenger, Err(Lost));
+            return self.deliver(scatter.recipient, Err(Lost));
         };
         let joined = &mut scatter.joined[scatter.index];
         *joined = Some(match (joined.take(), reply) {
@@ -335,7 +339,7 @@ impl Engine {
     }
 }
 
-/// Whether the pattern that brought a push is the onlookers'.
+/// Whether the pattern that brought a push is the subscribers'.
 fn is_for_taps(pattern: &[u8]) -> bool {
     let prefix = pattern.strip_suffix(TAP_GLOB.as_bytes());
     prefix.is_some_and(|prefix| prefix.ends_with(b"__:"))
