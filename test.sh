@@ -181,6 +181,16 @@ if [[ $quick == no ]]; then
 fi
 step 'Membership core without the standard library' cargo run --quiet --locked --target-dir target/no_std \
     --manifest-path crates/kumi-cluster/no_std_check/Cargo.toml
+# Each part of the facade by itself, with nothing of the command line.
+check_features() {
+    local feature
+    for feature in store muf jobs unison cluster; do
+        cargo check --quiet --locked -p kumi --lib --no-default-features --features "$feature" || return
+    done
+}
+export -f check_features
+step 'The library, feature by feature' bash -c check_features
+step 'Packages' packaging/try.sh "${CARGO_TARGET_DIR:-target}/debug/kumi"
 # Built by the tests above; asking cargo for it alone would build its dependencies a second time, with fewer features.
 step 'Example: three nodes' "${CARGO_TARGET_DIR:-target}/debug/examples/three_nodes"
 # Both use the kumi-server that the tests above built.
