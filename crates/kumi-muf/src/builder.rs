@@ -81,19 +81,19 @@ impl Builder {
         }
     }
 
-    /// Life of a request that nobody has claimed. 10 s by default.
+    /// TTL of a request that no backend has claimed. 10 s by default.
     pub fn req_ttl(mut self, ttl: Duration) -> Self {
         self.settings.req_ttl_ms = millis(ttl);
         self
     }
 
-    /// Life of an answer. 30 s by default.
+    /// TTL of an answer. 30 s by default.
     pub fn answer_ttl(mut self, ttl: Duration) -> Self {
         self.settings.answer_ttl_ms = millis(ttl);
         self
     }
 
-    /// Life of a kept value; `None` is for ever. A day by default.
+    /// TTL of a kept value; `None` is for ever. A day by default.
     pub fn keep_ttl(mut self, ttl: Option<Duration>) -> Self {
         self.settings.keep_ttl_ms = ttl.map(millis);
         self
@@ -130,7 +130,7 @@ impl Builder {
         self
     }
 
-    /// Our own certificate and its key (PEM), for a `rediss://` server that asks who we are.
+    /// Our own certificate and its key (PEM), for a `rediss://` server that requires a client certificate.
     #[cfg(feature = "tls")]
     pub fn client_certificate(
         mut self,
@@ -153,13 +153,13 @@ impl Builder {
         self
     }
 
-    /// Where the server sends no keyspace events and may not be told to, look this often instead of failing.
+    /// Polls this often where the server sends no keyspace events and CONFIG is not allowed, instead of failing.
     pub fn poll_every(mut self, period: Duration) -> Self {
         self.poll = Some(period);
         self
     }
 
-    /// Whether this unit tells of itself at `KEEP/_info` and `KEEP/_stats`. On by default.
+    /// Whether this unit describes itself at `KEEP/_info` and `KEEP/_stats`. On by default.
     pub fn discovery(mut self, on: bool) -> Self {
         self.discovery = on;
         self
@@ -171,7 +171,7 @@ impl Builder {
         self
     }
 
-    /// How often this unit says that it lives. It counts as gone after three times that. 5 s by default.
+    /// How often this unit refreshes its entry in the list of units, which expires after three times that. 5 s by default.
     pub fn heartbeat(mut self, period: Duration) -> Self {
         self.heartbeat = period.max(Duration::from_millis(10));
         self

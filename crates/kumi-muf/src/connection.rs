@@ -1,4 +1,4 @@
-//! Whether a unit's server is there, as its engine sees it.
+//! The state of a unit's connections.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Whether the server is there.
+    /// Whether the server is connected.
     pub fn is_connected(self) -> bool {
         self == Connection::Connected
     }

@@ -1,4 +1,4 @@
-//! Discovery: each unit tells of itself at `KEEP/_info`, which expires three heartbeats after it died.
+//! Discovery: each unit describes itself at `KEEP/_info`, which expires three heartbeats after a crash.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::UnitName;
 
-/// What a unit says of itself.
+/// A unit's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Info {
@@ -26,7 +26,7 @@ pub struct Info {
     /// Which process of that name this is, as it stands in its claims.
     #[serde(default)]
     pub instance: String,
-    /// How long the entry lives after each refresh, in milliseconds: three heartbeats. 0 if the unit does not tell.
+    /// How long the entry lives after each refresh, in milliseconds: three heartbeats. 0 if the unit does not state it.
     #[serde(default)]
     pub ttl_ms: u64,
 }
@@ -50,7 +50,7 @@ impl Info {
         serde_json::to_vec(self).unwrap_or_default().into()
     }
 
-    /// Reads what a unit wrote. The key says who it is, whatever the value claims.
+    /// Reads what a unit wrote. The name comes from the key, whatever the value says.
     pub(crate) fn read(unit: &str, value: &[u8]) -> Option<Self> {
         let mut info: Self = serde_json::from_slice(value).ok()?;
         info.unit = unit.to_owned();

@@ -1,4 +1,4 @@
-//! What can go wrong for a user of this crate, with whose fault it is and whether anything changed.
+//! Errors of this crate. Each says whose fault it is and whether anything changed.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub enum Error {
     },
     /// An answer or a kept value is larger than the limit set when connecting, and was not read. A request that was
     /// answered so has run.
-    #[error("what is there is over the limit of {limit_bytes} bytes, and was not read")]
+    #[error("the value is over the limit of {limit_bytes} bytes, and was not read")]
     TooLargeToRead {
         /// How large it may be.
         limit_bytes: usize,
@@ -44,8 +44,8 @@ pub enum Error {
         /// What came.
         payload: Bytes,
     },
-    /// Nobody claimed the request while it lived. No backend that claims has run it.
-    #[error("no backend claimed the request while it lived")]
+    /// No backend claimed the request while it existed. None that claims has run it.
+    #[error("no backend claimed the request while it existed")]
     NoResponder,
     /// A backend claimed the request and did not answer in time. It may still be running there.
     #[error("claimed by {}, which did not answer in time", shown(.claimant.as_bytes()))]
@@ -90,7 +90,7 @@ pub enum Error {
         /// How long it was waited for: `Builder::connect_timeout`.
         limit: Duration,
     },
-    /// The server does not tell of changes, and we may not make it.
+    /// The server sends no keyspace events, and this user may not change that.
     #[error(
         "the server does not send all keyspace events that are needed, and CONFIG is not allowed: set \
          notify-keyspace-events to at least {need}, or allow polling when connecting"

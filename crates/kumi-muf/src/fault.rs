@@ -1,4 +1,4 @@
-//! Errors of handlers that callers can tell apart: a code, a message and what else there is to know, as JSON in ERR.
+//! Errors of handlers with a code: a code, a message and optional details, as JSON in ERR.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

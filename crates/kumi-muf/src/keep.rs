@@ -35,15 +35,15 @@ impl Keep {
         self
     }
 
-    /// It stays until somebody deletes it.
+    /// Without a TTL: it stays until it is deleted.
     pub fn forever(mut self) -> Self {
         self.ttl_ms = None;
         self
     }
 
     /// Writes it, and refreshes it before it expires, for as long as the returned handle and this process live. The
-    /// server has it when this returns. A value without a TTL cannot tell that its unit died, so it gets the default of a
-    /// day.
+    /// server has it when this returns. A value without a TTL would outlive a crashed unit, so it gets the default of
+    /// a day.
     pub async fn owned(self) -> Result<Owned, Error> {
         let (id, value) = (self.id?, self.muf.checked(self.value?)?);
         let ttl_ms = self.ttl_ms.unwrap_or(86_400_000);
@@ -103,8 +103,8 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Changes the value. When this returns `Ok`, the server has it, and everybody who reads it from now on sees it or a
-    /// later one.
+    /// Changes the value. When this returns `Ok`, the server has it, and every later read returns it or a
+    /// newer one.
     ///
     /// After [`Error::Disconnected`] or [`Error::Refused`], and if the future is dropped, the server may have either
     /// value; the new one is tried again until it is written or another one is set.
@@ -145,9 +145,9 @@ pub struct KeepWatch {
 }
 
 impl KeepWatch {
-    /// The next thing to see; none when the unit was closed. Nothing is lost if the future is dropped.
+    /// The next event; none when the unit was closed. Nothing is lost if the future is dropped.
     ///
-    /// A watcher that is too slow loses events, is told so by [`KeepEvent::Gap`], and shown what is there then.
+    /// A watcher that is too slow loses events, gets [`KeepEvent::Gap`], and then all current values.
     pub async fn next(&mut self) -> Option<KeepEvent> {
         self.events.recv().await
     }

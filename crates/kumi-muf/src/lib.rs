@@ -1,13 +1,14 @@
 //! MUF: units call each other and keep state through readable Redis keys.
 //!
 //! A unit is a program with a name. It calls others (`request`, `gather`), answers (`serve`), keeps values (`keep`,
-//! `watch_keep`) and sees who is there (`units`) and what goes on (`tap`). All of it is keys `MUF/UNIT/STATUS/ID` on a Redis server, so it can
-//! be watched, and taken part in, with nothing but `redis-cli`. `docs/muf.md` describes the protocol.
+//! `watch_keep`), lists the units that run (`units`) and observes their traffic (`tap`). All of it is keys
+//! `MUF/UNIT/STATUS/ID` on a Redis server, so `redis-cli` is enough to watch it and to take part. `docs/muf.md` is for users,
+//! `docs/muf-protocol.md` describes the protocol.
 //!
-//! Guarantees: a caller gets exactly one result, an answer or a typed error, never a hang and never two. A handler runs
-//! at least once unless its backend dies; it runs twice only after its lease lapsed or the server lost writes.
+//! Guarantees: a caller gets exactly one result, an answer or a typed error, within its timeout. A handler runs at least
+//! once unless its backend crashes; it runs twice only after its lease lapsed or the server lost writes.
 //!
-//! [`Muf`] is the door. [`core`] is the protocol as a state machine without I/O, for other drivers and for tests.
+//! [`Muf`] is the entry point. [`core`] is the protocol as a state machine without I/O, for other drivers and for tests.
 
 mod builder;
 mod connection;

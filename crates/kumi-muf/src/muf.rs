@@ -1,4 +1,4 @@
-//! [`Muf`]: the handle of a connected unit, and the paved road to everything else.
+//! [`Muf`]: the handle of a connected unit.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -25,10 +25,10 @@ use crate::serve::{IntoAnswer, Request, Serve};
 use crate::tap::{TAP_LIMIT, Tap};
 use crate::{Answer, Builder, Connection, Error, IntoPayload, Json};
 
-/// Events that a watcher may be behind before it is told that it missed some.
+/// Events that a watcher may be behind before it gets a gap.
 const WATCH_LIMIT: usize = 1_024;
 
-/// How long a command of a handle (not a call) is tried while the server is away.
+/// How long a command of a handle (not a call) is repeated while the server is away.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -94,12 +94,12 @@ impl Muf {
         self.inner.unit.as_str()
     }
 
-    /// Whether the server is there.
+    /// The state of the connection to the server.
     pub fn connection(&self) -> Connection {
         *self.inner.wires.connection.borrow()
     }
 
-    /// Follows whether the server is there: `changed().await` waits for the next change.
+    /// Follows the state of the connection: `changed().await` waits for the next change.
     pub fn connection_changes(&self) -> watch::Receiver<Connection> {
         self.inner.wires.connection.clone()
     }
@@ -226,8 +226,8 @@ impl Muf {
         Serve::json(self.clone(), pattern, move |_, input| handler(input))
     }
 
-    /// Serves JSON with state that all handlers share. The handler also gets the request, which says who asks, how often
-    /// it was tried and, where both sides trace, until when an answer is waited for.
+    /// Serves JSON with state that all handlers share. The handler also gets the request, which has the calling unit, the
+    /// attempt and, where both sides trace, the caller's deadline.
     ///
     /// ```no_run
     /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
@@ -262,7 +262,7 @@ impl Muf {
         })
     }
 
-    /// Keeps a value under this unit's name: for the default TTL, another, or for ever; or refreshed while we live.
+    /// Keeps a value under this unit's name: for the default TTL, another, or for ever; or refreshed while this process runs.
     ///
     /// ```no_run
     /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
@@ -347,7 +347,7 @@ impl Muf {
         })
     }
 
-    /// Who is there: all units that said so within three heartbeats, by name.
+    /// The units that run, by name: those that refreshed their entry within three heartbeats.
     ///
     /// The first question searches the keyspace; after that this unit keeps itself informed by the server's events, and
     /// an answer costs a ping. Where the server sends no events, each question is a search.
@@ -375,7 +375,7 @@ impl Muf {
     }
 
     /// How long ago each of these units refreshed its entry, in their order. None for a unit that is gone, or that does
-    /// not tell how long its entries live. Costs a command per unit, in one pipeline.
+    /// not state the TTL of its entry. Costs a command per unit, in one pipeline.
     ///
     /// ```no_run
     /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
@@ -405,7 +405,7 @@ impl Muf {
             let unit = Key::parse(&text).filter(|key| key.id == "_info")?.unit;
             let unit = unit.to_owned();
             Some(async move {
-                // What is cut off at the limit is no JSON, and no unit's word about itself.
+                // What is cut off at the limit is not JSON, and is ignored.
                 let value = self.read_value(text, INFO_LIMIT_BYTES).await?;
                 Ok::<_, Error>(value.and_then(|value| Info::read(&unit, &value)))
             })
@@ -502,7 +502,7 @@ impl Muf {
         }
     }
 
-    /// Runs commands that may be repeated, until they are answered or patience ends.
+    /// Runs commands that may be repeated, until they are answered or [`PATIENCE`] has passed.
     pub(crate) async fn run(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -1,4 +1,4 @@
-//! Payloads: bytes, text or JSON, as the caller says. Nothing is added to them: what is sent is what REQ holds.
+//! Payloads: bytes, text or JSON. Nothing is added to them: REQ holds exactly these bytes.
 
 use bytes::Bytes;
 use serde::Serialize;

@@ -29,7 +29,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// How long the request lives while nobody claims it. Never longer than the timeout.
+    /// TTL of the request while no backend claims it. Never longer than the timeout.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
@@ -49,7 +49,7 @@ impl Call {
 
     async fn send(self) -> Result<Answer, Error> {
         let (target, payload) = (self.target?, self.muf.checked(self.payload?)?);
-        // The guard comes first, so that it goes last: the engine must find the receiver gone when it hears of it.
+        // Declared first, so that it is dropped last: the receiver has to be gone when the engine gets the withdrawal.
         let guard = Guard {
             wires: self.muf.wires(),
             ticket: self.muf.ticket(),
@@ -121,13 +121,13 @@ impl Gather {
         self
     }
 
-    /// End when nobody has answered for this long after the first answer.
+    /// End when no backend has answered for this long after the first answer.
     pub fn quiet(mut self, quiet: Duration) -> Self {
         self.quiet = Some(quiet);
         self
     }
 
-    /// Asks, and gives answers as they come.
+    /// Sends the request, and returns answers as they come.
     pub async fn start(self) -> Result<Answers, Error> {
         let (target, payload) = (self.target?, self.muf.checked(self.payload?)?);
         let guard = Guard {
@@ -174,7 +174,7 @@ impl IntoFuture for Gather {
     }
 }
 
-/// Answers of a gather as they come. Dropping it ends the gather here; backends that were asked answer all the same.
+/// Answers of a gather as they come. Dropping it ends the gather here; backends that have the request still answer.
 pub struct Answers {
     coming: mpsc::UnboundedReceiver<Result<Gathered, CallError>>,
     guard: Option<Guard>,

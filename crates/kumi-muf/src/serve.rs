@@ -20,7 +20,7 @@ use crate::{Error, IntoPayload, Json, Muf};
 /// Handlers of one service that run at a time, unless the service says otherwise.
 const CONCURRENCY: usize = 64;
 
-/// How long a handler may work, unless the service says otherwise: far longer than callers wait, but not for ever.
+/// How long a handler may work, unless the service says otherwise: far longer than callers wait, but bounded.
 const HANDLER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A request, as a handler gets it.
@@ -34,7 +34,7 @@ impl Request {
         Self { incoming }
     }
 
-    /// The unit that asks.
+    /// The unit that calls.
     pub fn unit(&self) -> &str {
         &self.incoming.unit
     }
@@ -74,7 +74,7 @@ impl Request {
         self.meta()?.get("traceparent")?.as_str().map(str::to_owned)
     }
 
-    /// When the caller stops waiting, where both sides trace. It is the caller's clock that says so.
+    /// When the caller stops waiting, where both sides trace. By the caller's clock.
     pub fn deadline(&self) -> Option<SystemTime> {
         let unix_ms = self.meta()?.get("deadline")?.as_u64()?;
         UNIX_EPOCH.checked_add(Duration::from_millis(unix_ms))

@@ -1,8 +1,7 @@
-//! A tap on the line: requests, claims and answers of all units, as they happen.
+//! A tap: requests, claims and answers of all units, as they happen.
 //!
-//! It is for people and tools that look on. It takes part in nothing, and what it tells is what the server's
-//! notifications told it: after a broken connection, or when it is not read fast enough, it says that there is a gap
-//! and does not fill it. Kept values are not shown here; `watch_keep` is for those.
+//! It is for people and tools that observe. It changes nothing, and it shows what the server's events reported: after a
+//! broken connection, or when it is not read fast enough, it reports a gap and does not fill it. Kept values are not shown here; `watch_keep` is for those.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -19,10 +18,10 @@ use crate::core::{Key, Status, key};
 use crate::request::BoxedFuture;
 use crate::{Error, Muf};
 
-/// The one subscription of a tap. No other part of a unit subscribes to this, so its pushes can be told apart.
+/// The one subscription of a tap. No other part of a unit subscribes to this, so its pushes can be recognised.
 pub(crate) const TAP_GLOB: &str = "MUF/*";
 
-/// Events that a tap may be behind before it is told that it missed some.
+/// Events that a tap may be behind before it gets a gap.
 pub(crate) const TAP_LIMIT: usize = 8_192;
 
 /// Values that are read in one go.
@@ -59,7 +58,7 @@ pub struct KeyEvent {
 }
 
 impl KeyEvent {
-    /// Reads a push. Keys that no request has are nobody's traffic.
+    /// Reads a push. Keys that no request has are not traffic.
     pub(crate) fn of(text: &str, event: &str, at: Instant) -> Option<Self> {
         let key = Key::parse(text)?;
         if key.status == Status::Keep && !key.id.ends_with(".claim") {

@@ -11,7 +11,7 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  everything can be loaded, or was made loadable by --fix
   1  something is wrong with the files, or they cannot be read
-  2  the command line makes no sense";
+  2  a mistake in the command line";
 
 /// Checks an append-only file.
 pub(crate) fn aof(options: &CheckAofOptions) -> Result<ExitCode, Failure> {

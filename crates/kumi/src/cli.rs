@@ -37,7 +37,7 @@ pub(crate) struct Cli {
 pub(crate) enum Task {
     /// Start a node and run until ctrl-c
     ///
-    /// The store listens on 127.0.0.1:6379 unless told otherwise, and keeps its data in an append-only file, synced every
+    /// The store listens on 127.0.0.1:6379 by default, and keeps its data in an append-only file, synced every
     /// second. Ctrl-c, SIGTERM and the SHUTDOWN command stop it after it has answered what it has received.
     #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
     Up(UpOptions),
@@ -77,7 +77,7 @@ pub(crate) enum Task {
     /// language. 'kumi schema help COMMAND' says more about each command.
     #[command(after_long_help = crate::schema::EXIT_CODES)]
     Schema(crate::schema::SchemaOptions),
-    /// Run nodes that find each other and notice who died, and ask them
+    /// Run the nodes of a cluster, and query them
     ///
     /// docs/cluster.md describes how nodes decide. 'kumi cluster help COMMAND' says more about each command.
     #[command(after_long_help = format!("{}\n\n{}", crate::cluster::FIRST_STEPS, crate::cluster::EXIT_CODES))]
@@ -127,7 +127,7 @@ pub(crate) struct UpOptions {
     /// Keep everything in memory: the data is gone when the node stops
     #[arg(short, long, conflicts_with = "dir")]
     pub(crate) ephemeral: bool,
-    /// Speak TLS on the port, with a certificate of this node's own that is made at the first start
+    /// Use TLS on the port, with a certificate of this node's own that is made at the first start
     ///
     /// Clients trust it by the file ca.pem in the node's directory for TLS; the banner names it. For development: in
     /// production, set tls-port, tls-cert-file and tls-key-file to a certificate of your authority.

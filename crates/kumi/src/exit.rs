@@ -1,4 +1,4 @@
-//! Why `kumi` ends other than well, and the exit code that tells a script which it was.
+//! Failures of `kumi`, and the exit code of each.
 //!
 //! `kumi server` is not among it: it keeps the codes of `redis-server`.
 
@@ -14,16 +14,16 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  stopped as asked (ctrl-c, SIGTERM or the SHUTDOWN command)
   1  failed while starting or running
-  2  the command line makes no sense
+  2  a mistake in the command line
   3  an address to listen on is taken already
-  4  the configuration cannot be read, or has a line that cannot be followed";
+  4  the configuration cannot be read, or has a line that is not accepted";
 
 /// Nothing runs any more when one of these is returned.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The caller's command line parsed, but asks for something that cannot be.
     Usage(String),
-    /// Somebody else listens there. The caller picks another port or stops the other one.
+    /// Another program listens there. The user picks another port or stops it.
     AddressInUse(ListenError),
     /// The operator's file is missing or unreadable.
     ConfigFile(anyhow::Error),
@@ -31,7 +31,7 @@ pub(crate) enum Failure {
     Line(LoadError),
     /// A directive of the command line is. The value stays untold: it may be a password.
     Setting { name: String, reason: String },
-    /// Whatever else the system or the server came up with.
+    /// Any other error of the system or the server.
     Other(anyhow::Error),
 }
 

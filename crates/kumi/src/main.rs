@@ -1,6 +1,6 @@
 //! The `kumi` binary: reads the command line, starts what it asks for, and turns the outcome into an exit code.
 //!
-//! It knows how to say things to a person at a terminal. What a server does is the libraries' business.
+//! It has the command line and its output; the libraries do the rest.
 
 mod banner;
 mod check;

@@ -107,7 +107,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.leader {
-            // It fails only if nobody is left in the group.
+            // It fails only if the group has no process left.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -1,6 +1,6 @@
 //! Standard output and standard error: for people in colour, for programs as lines.
 //!
-//! What is shown belongs to the commands; here is only how it gets out, and that nothing which came from elsewhere moves
+//! The commands decide what is shown; this file writes it, and makes sure that no text of others moves
 //! the cursor.
 
 use clap::ValueEnum;
@@ -78,7 +78,7 @@ impl Terminal {
     }
 }
 
-/// Standard output does not take what it is given, although somebody reads it.
+/// Standard output cannot be written, although it has a reader.
 #[derive(Debug)]
 pub(crate) struct Unwritten(io::Error);
 
@@ -109,13 +109,13 @@ pub(crate) fn unwritten(error: io::Error) -> Unwritten {
     }
 }
 
-/// Ends the program when whoever reads its output has left: `| head -1` need not wait for the next line. For commands
+/// Ends the program when the reader of its output has left: `| head -1` need not wait for the next line. For commands
 /// that only show things, and have nothing to leave in order.
 pub(crate) fn end_with_reader() {
     std::thread::spawn(|| {
         let stdout = io::stdout();
         loop {
-            // Nothing is asked for: what went wrong is told all the same.
+            // No event is requested: errors are reported all the same.
             let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
             let polled = poll(&mut watched, None);
             let left = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
@@ -129,7 +129,7 @@ pub(crate) fn end_with_reader() {
     });
 }
 
-/// Says something on standard error, for whoever started this. If that is a terminal that was closed, nobody hears it,
+/// Writes a note to standard error. If that is a terminal that was closed, the note is lost,
 /// and there is work to end all the same.
 pub(crate) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "kumi: {text}");

@@ -154,7 +154,7 @@ fn host_and_port(address: &str) -> (String, Option<u16>) {
     }
 }
 
-/// Has the store speak TLS on its port, with the node's own certificate.
+/// Directives for TLS on the store's port, with the node's own certificate.
 fn set_tls(config: &mut Config, options: &UpOptions) -> Result<(), Failure> {
     let port = config.settings().port;
     let directory = match &options.tls_dir {
@@ -198,7 +198,7 @@ fn set(config: &mut Config, name: &str, value: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// A banner that nobody reads is no reason to stop.
+/// Prints the banner. A node goes on if its standard output is closed.
 fn announce(addresses: &Addresses, settings: &Settings, kept: Option<&Kept>) {
     let unix = settings.unixsocket.as_deref();
     let authority = settings.tls.ca_cert_file.as_deref();

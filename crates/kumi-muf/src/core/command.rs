@@ -49,8 +49,8 @@ pub enum Command {
         /// What.
         value: Bytes,
     },
-    /// `GETRANGE key 0 limit`: at most one byte more than the limit, so that a value over it can be told. Answered
-    /// [`Reply::Value`], empty for a key that is not there: [`Command::Present`] tells the two apart.
+    /// `GETRANGE key 0 limit`: at most one byte more than the limit, so that a value over it is recognised. Answered
+    /// [`Reply::Value`], empty for a key that is not there: [`Command::Present`] distinguishes the two.
     Read {
         /// Which.
         key: String,
@@ -85,11 +85,11 @@ pub enum Reply {
     Nil,
     /// A count.
     Number(i64),
-    /// A value, or as much of it as was asked for; empty for a key that is not there.
+    /// A value, or as much of it as was requested; empty for a key that is not there.
     Value(Bytes),
     /// The key holds something that is not a string, and so nothing of this protocol.
     WrongType,
-    /// The server refused for good (no permission, out of memory). What passes by itself is [`Lost`] instead.
+    /// The server refused permanently (no permission, out of memory). A temporary failure is [`Lost`] instead.
     Refused(String),
 }
 
@@ -190,7 +190,7 @@ pub(crate) enum Purpose {
     Look { job: u64 },
     /// An answer was written.
     Answer { job: u64 },
-    /// The lock of a sweep was asked for.
+    /// The lock of a sweep was requested.
     SweepLock,
     /// A swept request was looked at.
     Check { unit: String, id: RequestId },
@@ -241,10 +241,10 @@ pub enum SearchStep {
     Failed,
 }
 
-/// Who asked for a search of the keyspace.
+/// What a search of the keyspace is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// A backend sweeps for requests that nobody saw. It carries the sweep's number.
+    /// A backend sweeps for requests that were missed. It carries the sweep's number.
     Sweep(u64),
     /// A gather looks for answers whose push was lost.
     Gather(u64),

@@ -1,7 +1,7 @@
 //! Gather: one request, an answer from every backend that has one, until enough, quiet, or the deadline.
 //!
-//! Nobody claims. Backend B answers at `RES/<ID>.B`, so each answers at most once and all can be read again. A push
-//! says which answer to read. REQ is set again after a while, for backends that were not told of it. If the subscription
+//! There is no claim. Backend B answers at `RES/<ID>.B`, so each answers at most once and all can be read again. A push
+//! says which answer to read. REQ is set again after a while, for backends that missed its event. If the subscription
 //! was interrupted, a search of the keyspace finds the answers whose push was lost, before the gather ends short of its
 //! count.
 
@@ -31,7 +31,7 @@ pub struct GatherSpec {
     pub meta: Option<Bytes>,
     /// End when this many have answered.
     pub count: Option<usize>,
-    /// End when nobody has answered for this long after the first answer.
+    /// End when no backend has answered for this long after the first answer.
     pub quiet_ms: Option<u64>,
 }
 
@@ -323,7 +323,7 @@ impl Gatherer {
             gathering.timer = now.plus(self.settings.grace_ms);
             self.timers.set(gathering.timer, gather);
             if !gathering.gap {
-                // Whoever has answered was heard of: what is being read is all there is.
+                // The event of each answer arrived: what is being read is all there is.
                 gathering.searched = true;
                 self.end_if_done(gather, out);
                 continue;

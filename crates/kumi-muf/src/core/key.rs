@@ -1,9 +1,9 @@
-//! Keys: `MUF/UNIT/STATUS/ID`, read and written. Whatever does not parse to exactly four levels is somebody else's.
+//! Keys: `MUF/UNIT/STATUS/ID`, read and written. A key that does not parse to exactly four levels is not one of ours.
 //!
 //! ```text
 //! MUF/web/REQ/thumb.resize~01J…            a request of unit web, for one of the backends of thumb.resize
 //! MUF/web/RES/thumb.resize~01J…            its answer (or ERR)
-//! MUF/web/KEEP/thumb.resize~01J….claim     who works on it (.tries: how often it changed hands, .meta: tracing)
+//! MUF/web/KEEP/thumb.resize~01J….claim     the backend that works on it (.tries: takeovers, .meta: tracing)
 //! MUF/web/REQ/thumb.resize~all~01J…        a request to every backend, each of which answers at
 //! MUF/web/RES/thumb.resize~all~01J….node-3
 //! MUF/web/REQ/hello                        a bare ID, as a person types it
@@ -96,7 +96,7 @@ pub fn key(unit: &str, status: Status, id: &str) -> String {
     ["MUF/", unit, "/", status.as_str(), "/", id].concat()
 }
 
-/// Who is meant by a request.
+/// The backends that a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Audience {
@@ -104,7 +104,7 @@ pub enum Audience {
     One,
     /// All of them: `service.method~all~unique`.
     All,
-    /// Whoever serves everything; the ID may be used again: `anything`.
+    /// Backends that serve everything; the ID may be used again: `anything`.
     Bare,
 }
 
@@ -174,12 +174,12 @@ impl RequestId {
         &self.text
     }
 
-    /// What is asked for; none for a bare ID.
+    /// `service.method`; none for a bare ID.
     pub fn target(&self) -> Option<&str> {
         (self.target_len > 0).then(|| &self.text[..self.target_len])
     }
 
-    /// Who is meant.
+    /// The backends that it is for.
     pub fn audience(&self) -> Audience {
         match self.audience_tag {
             0 => Audience::Bare,
@@ -231,7 +231,7 @@ impl RequestKeys<'_> {
         key(self.unit, Status::Err, self.id.as_str())
     }
 
-    /// Who works on it.
+    /// The backend that works on it.
     pub fn claim(&self) -> String {
         ["MUF/", self.unit, "/KEEP/", self.id.as_str(), ".claim"].concat()
     }

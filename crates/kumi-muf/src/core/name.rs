@@ -53,7 +53,7 @@ fn is_refused(c: char) -> bool {
         || c.is_control()
 }
 
-/// Whether a KEEP name belongs to the protocol, and is hidden from watchers.
+/// Whether a KEEP name is reserved for the protocol, and hidden from watchers.
 pub fn is_reserved_keep(name: &str) -> bool {
     name.starts_with('_')
         || [".claim", ".tries", ".meta"]

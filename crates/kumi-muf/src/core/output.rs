@@ -34,7 +34,7 @@ pub struct OwnedId(pub(crate) u64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// Nobody claimed the request while it lived. It was not run by a backend that claims.
+    /// No backend claimed the request while it existed. It was not run by a backend that claims.
     #[error("no backend claimed the request while it lived")]
     NoResponder,
     /// A backend claimed it and did not answer in time. It may still be running.
@@ -73,7 +73,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// Who asks.
+    /// The unit that calls.
     pub unit: String,
     /// The request's ID.
     pub id: RequestId,
@@ -88,7 +88,7 @@ pub struct Incoming {
 /// One answer of a gather.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gathered {
-    /// Who answered.
+    /// The backend that answered.
     pub backend: String,
     /// RES, or ERR as `Err`.
     pub result: Result<Bytes, Bytes>,

@@ -1,4 +1,4 @@
-//! Kept values that a live unit owns: written, then kept from expiring, until they are released or the unit dies.
+//! Kept values that a live unit owns: written, then kept from expiring, until they are released or the unit ends.
 //!
 //! A refresh is a PEXPIRE every third of the value's life, so watchers see no change. If the key is gone (a server lost
 //! it), it is written again. A released value is not deleted: its TTL ends it.
@@ -6,8 +6,8 @@
 //! `_info` and `_stats` are shared: there may be two processes of one name, and the key is one. A shared value bears the
 //! mark of the process that wrote it. A process looks before it touches such a value: its own it refreshes, changes and
 //! takes away when it closes; another's it leaves alone; where there is none it writes. So the last one that had
-//! something new to tell speaks for all. Others notice at their next look, a third of the value's life apart, and from
-//! then on look every fifteenth of it, so that one of them speaks soon after the other stopped.
+//! something new to write represents all. Others notice at their next look, a third of the value's life apart, and from
+//! then on look every fifteenth of it, so that another one takes its place soon after it stopped.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -130,7 +130,7 @@ impl Owner {
             entry.timer = now.plus(self.retry_ms.min(entry.ttl_ms / 3).max(1));
             self.timers.set(entry.timer, owned);
         }
-        // A write that was lost is made up for; nobody need hear of it yet.
+        // A write that was lost is repeated before it is reported.
         if result != Err(CallError::Disconnected) {
             out.push_back(Output::OwnedWritten {
                 owned: OwnedId(owned),
@@ -140,7 +140,7 @@ impl Owner {
         }
     }
 
-    /// Writes another value unless another process speaks for this unit.
+    /// Writes another value unless another process represents this unit.
     pub(crate) fn update(
         &mut self,
         owned: OwnedId,
@@ -224,7 +224,7 @@ impl Owner {
         }
     }
 
-    /// Others may speak for us soon, if a value is shared, or may soon stop to.
+    /// If a value is shared, another process may begin or stop to represent the unit.
     fn look_soon(&mut self, owned: u64, now: Time) {
         if let Some(entry) = self.values.get_mut(&owned).filter(|entry| entry.shared) {
             entry.timer = now.plus((entry.ttl_ms / 15).max(1));
@@ -257,7 +257,7 @@ impl Owner {
             return;
         };
         let read = replies.ok().and_then(|mut replies| replies.pop());
-        // Nobody tells of himself with nothing: an empty value is none.
+        // No process writes an empty description: an empty value counts as missing.
         let value = match read {
             None | Some(Reply::Refused(_)) => None,
             Some(reply) => Some(reply.into_filled()),
@@ -286,7 +286,7 @@ impl Owner {
                 let extend = entry.extend();
                 out.push_back(Output::run(Purpose::Note, vec![extend]));
             }
-            // Whoever speaks may stop at any time.
+            // The process that represents the unit may stop at any time.
             Some(Some(_)) => self.look_soon(owned, now),
         }
     }
@@ -325,7 +325,7 @@ fn contains(value: &[u8], mark: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Looks at a shared value that a process marked `me` tells, finds `value`, and does what follows.
+    /// A shared value was read by a process marked `me`; `value` is what it found.
     fn check(prepare: impl FnOnce(&mut Owner, OwnedId), value: Option<&'static str>, then: &str) {
         let (mut owner, mut out) = (Owner::new("me", 100), VecDeque::new());
         let id = owner.own("k".into(), "by me".into(), 15_000, true, Time(0), &mut out);

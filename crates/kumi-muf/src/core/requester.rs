@@ -2,13 +2,13 @@
 //!
 //! A push only says "look now". Each call also looks by the clock: after a second, once per lease, when REQ's life ends,
 //! after every new subscription, and once more at its deadline. So a lost push costs time, never a result. A look that
-//! finds REQ unclaimed and unanswered while it should live sets it again, which tells the backends again; one that finds
+//! finds REQ unclaimed and unanswered while it should live sets it again, which makes a new event for the backends; one that finds
 //! it missing writes it again.
 //!
 //! ```text
 //!           SET REQ           push, GETRANGE RES
 //!   begin ---------> waiting ---------------------> answer | Remote
-//!                       |  REQ's life over, nobody has claimed it  -> NoResponder
+//!                       |  REQ expired, no backend has claimed it  -> NoResponder
 //!                       |  deadline, claimed                       -> HandlerTimeout
 //!                       |  deadline, and the last look fails       -> Disconnected
 //! ```
@@ -33,7 +33,7 @@ pub struct CallSpec {
     pub id: RequestId,
     /// What REQ will hold.
     pub payload: Bytes,
-    /// Life of REQ while nobody claims it.
+    /// TTL of REQ while no backend claims it.
     pub ttl_ms: u64,
     /// How long to wait in all.
     pub timeout_ms: u64,
@@ -69,7 +69,7 @@ struct Call {
 }
 
 impl Call {
-    /// Takes note of who has the claim. It is believed to be somebody who works if REQ is there too, or if it is too
+    /// Notes the claimant. It counts as working if REQ exists too, or if it is too
     /// late to wait for proof.
     fn see_claim(
         &mut self,
@@ -415,9 +415,9 @@ impl Requester {
         out.push_back(Output::run(Purpose::CallWrite(call_id), commands));
     }
 
-    /// Makes a new event for a REQ that nobody has claimed: backends that were not told, or had no room, are told now.
-    /// The pauses double, because those that have no room are told in vain. If the request was claimed before, `.tries`
-    /// tells the next backend that it may have run. `sent` is when the look was sent: looks are sent a lease apart, while
+    /// Makes a new event for a REQ that no backend has claimed, for backends that missed the first one or were full.
+    /// The pauses double, because backends may still be full. If the request was claimed before, `.tries`
+    /// shows the next backend that it may have run. `sent` is when the look was sent: looks are sent a lease apart, while
     /// their replies may come a little more or less than that apart, and a pause must not miss its look for it.
     fn set_again(&mut self, call_id: u64, sent: Time, out: &mut VecDeque<Output>) {
         let Some(call) = self
@@ -549,7 +549,7 @@ impl Requester {
     }
 }
 
-/// A claim holds `unit~instance`; callers are told the unit.
+/// A claim holds `unit~instance`; callers get the unit.
 pub(crate) fn claimant_name(claim: &[u8]) -> String {
     let text = String::from_utf8_lossy(claim);
     text.split('~').next().unwrap_or_default().to_owned()

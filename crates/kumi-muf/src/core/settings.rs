@@ -16,7 +16,7 @@ pub(crate) const INFO_LIMIT_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Life of a request that nobody has claimed.
+    /// TTL of a request that no backend has claimed.
     pub req_ttl_ms: u64,
     /// Life of an answer.
     pub answer_ttl_ms: u64,

@@ -34,7 +34,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// A unit that knows nothing yet. `instance` tells it from other processes of the same name.
+    /// A unit that knows nothing yet. `instance` distinguishes it from other processes of the same name.
     pub fn new(unit: UnitName, instance: &str, settings: Settings, rng: fastrand::Rng) -> Self {
         let retry_ms = settings.retry_ms;
         let watches = Watches::new(settings.payload_limit_bytes, settings.cluster);
@@ -114,7 +114,7 @@ impl Core {
         self.watches.ready(watch, &mut self.out);
     }
 
-    /// The watcher missed something for a reason of the driver's: tells it, and shows it what is there.
+    /// The watcher missed something in the driver: it gets a gap, and then all current values.
     pub fn watch_gap(&mut self, watch: WatchId) {
         self.watches.gap(watch, &mut self.out);
     }
@@ -124,7 +124,7 @@ impl Core {
         self.watches.look_again(&mut self.out);
     }
 
-    /// Looks whether the watched keys that are known are still there, in case something happened that no event tells
+    /// Checks whether the watched keys that are known still exist, in case of a change that sends no event
     /// of. `values` says to read their values too. The keyspace is not searched for others.
     pub fn recheck_watches(&mut self, values: bool, now: Time) {
         self.watches.recheck(values, now, &mut self.out);
@@ -185,7 +185,7 @@ impl Core {
         self.gatherer.unsubscribed();
     }
 
-    /// The server told of an event on a key. Keys that are not ours are ignored.
+    /// The server sent an event on a key. Keys that are not ours are ignored.
     pub fn handle_push(&mut self, key: &str, event: &str, now: Time) {
         let text = key;
         let Some(key) = Key::parse(text) else { return };

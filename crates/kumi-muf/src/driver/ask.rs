@@ -135,7 +135,7 @@ pub(crate) enum Ask {
         pattern: String,
         reply: oneshot::Sender<Result<Vec<String>, Error>>,
     },
-    /// Who is there, as far as has been heard. The first time, that is searched for.
+    /// The units that run. The first time, the keyspace is searched.
     Units(oneshot::Sender<Result<Vec<Info>, Error>>),
     /// Told once everything that the server has said by now was taken in, and what followed from it too.
     Barrier(oneshot::Sender<Result<(), Error>>),
@@ -165,11 +165,11 @@ pub(super) enum Report {
         result: Result<Box<Connected>, Error>,
         failures: u32,
     },
-    /// A node that was asked for a sign of life gave none.
+    /// A node did not reply to a ping.
     Silent { address: Address, generation: u64 },
-    /// The cluster was asked for its slots.
+    /// The cluster's map of slots, or none if it could not be read.
     Topology(Option<Topology>),
-    /// All connected nodes were subscribed to one more pattern. `told` says that they tell of what it needs,
+    /// All connected nodes were subscribed to one more pattern. `told` says that they send the events it needs,
     /// `refused` that one does not let us search.
     Subscribed {
         after: After,

@@ -67,7 +67,7 @@ impl Engine {
                     served.draining = true;
                     self.core.drain(*service);
                 }
-                // Whoever looks for units need not find one that takes nothing any more.
+                // A unit that takes no more requests should not be listed.
                 if let Some((_, info, stats)) = self.info.take() {
                     self.core.retire_owned(info, now);
                     self.core.retire_owned(stats, now);
@@ -203,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// A watch's pattern is subscribed to. If deletions are not told of, it is refused, or looked after by the clock.
+    /// A watch's pattern is subscribed to. If deletions send no events, it is refused, or polled.
     pub(super) fn watch_subscribed(
         &mut self,
         watch: WatchId,
@@ -214,7 +214,7 @@ impl Engine {
             (true, _) if self.generic == Generic::Unproven => self.generic = Generic::Proven,
             (true, _) => {}
             (false, Some(poll)) => {
-                tracing::info!("the server does not tell of deletions; polling kept values");
+                tracing::info!("the server sends no events of deletions; polling kept values");
                 self.generic = Generic::Polled;
                 self.flags = FLAGS;
                 self.upkeep.poll(poll);
@@ -231,7 +231,7 @@ impl Engine {
         }
         match reply.send(Ok(watch)) {
             Ok(()) => self.core.watch_ready(watch),
-            // Nobody waits for it any more.
+            // Its receiver was dropped.
             Err(_) => self.withdrawn(Withdrawal::Watch(watch)),
         }
     }
@@ -263,7 +263,7 @@ impl Engine {
             self.watch_answers();
         }
         if reply.send(Ok(service)).is_err() {
-            // Nobody waits for it any more.
+            // Its receiver was dropped.
             self.remove_service(service);
         }
         self.tell_services(true);

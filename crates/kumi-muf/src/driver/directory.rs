@@ -1,7 +1,7 @@
-//! Who is there, as far as has been heard: a watch over `_info` of all units that is kept once somebody asked.
+//! The units that run: a watch over `_info` of all units, which begins with the first question.
 //!
-//! The first question is answered by a search of the keyspace, which may be large; later ones by what the server's
-//! events told since. After a gap the watch searches again by itself.
+//! The first question is answered by a search of the keyspace, which may be large; later ones by the server's events since
+//! then. After a gap the watch searches again by itself.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::discovery::Info;
 
 type Reply = oneshot::Sender<Result<Vec<Info>, Error>>;
 
-/// The units that were heard of.
+/// The units that are known.
 #[derive(Default)]
 pub(super) struct Directory {
     watch: Option<WatchId>,
@@ -60,7 +60,7 @@ impl Directory {
 }
 
 impl Engine {
-    /// Answers who is there, now or when that is known.
+    /// Answers with the units that run, now or when they are known.
     pub(super) fn list_units(&mut self, reply: Reply) {
         if self.directory.live {
             let _ = reply.send(Ok(self.directory.units.values().cloned().collect()));

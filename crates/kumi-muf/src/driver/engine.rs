@@ -3,7 +3,7 @@
 //! A turn of `run` takes in everything that has happened (handles asked, pushes and replies arrived, handlers returned,
 //! a timer fired), hands it to the core, and carries out what the core wants; then one write per connection sends it
 //! all. So the more is going on, the less each call costs. Nothing is locked, because nothing is shared: the engine
-//! polls its sockets itself. Its tasks (connecting, searching, handlers) live in `JoinSet`s and die with it. It ends
+//! polls its sockets itself. Its tasks (connecting, searching, handlers) are in `JoinSet`s and end with it. It ends
 //! when all handles are gone or one of them closes the unit.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -76,18 +76,18 @@ pub(super) struct Engine {
     pub(super) version: u64,
     /// Flags of events that every node has to have.
     pub(super) flags: &'static str,
-    /// Whether it is known that deletions and the like are told of.
+    /// Whether it is known that the server sends generic events, such as deletions.
     pub(super) generic: Generic,
-    /// How often to look where something is not told of, if that is allowed.
+    /// How often to poll where events are missing, if that is allowed.
     pub(super) poll: Option<Duration>,
-    /// A look at the flags is under way; the server was found not to tell of changes.
+    /// A check of the flags is under way; the last check found that the server sends no events.
     pub(super) rechecking: bool,
     pub(super) untold: bool,
     /// More has arrived than was taken in.
     pub(super) has_more: bool,
     /// Pipelines whose replies are here: kept for its room.
     pub(super) answered: Vec<Waiting>,
-    /// Whoever waits for what will not come, and has to be told.
+    /// Recipients whose replies will not come, and that have to be informed.
     pub(super) lost: VecDeque<Recipient>,
     pub(super) remote_calls: (mpsc::Sender<RemoteCall>, mpsc::Receiver<RemoteCall>),
     pub(super) tasks: JoinSet<Report>,
@@ -220,7 +220,7 @@ impl Engine {
         engine
     }
 
-    /// Runs until the unit is closed or forgotten.
+    /// Runs until the unit is closed or its last handle is dropped.
     pub(super) async fn run(
         mut self,
         mut asks: mpsc::Receiver<Ask>,
@@ -341,7 +341,7 @@ impl Engine {
         self.core.handle_finished(job, outcome, now);
     }
 
-    /// Carries out all that the core wants, and tells it what came to nothing at once.
+    /// Carries out all that the core wants, and reports to it what failed at once.
     fn settle(&mut self) {
         loop {
             while let Some(output) = self.core.poll_output() {

@@ -22,7 +22,7 @@ const SLOTS: usize = 16_384;
 /// `host:port` of a node, or nothing for the single server of the URL.
 pub(super) type Address = Arc<str>;
 
-/// A node that belongs to the fleet.
+/// A node of the fleet.
 pub(super) struct Node {
     /// Counts connections: what an older one says is ignored.
     pub(super) generation: u64,
@@ -32,10 +32,10 @@ pub(super) struct Node {
 /// A connected node.
 pub(super) struct Up {
     pub(super) commands: Pipe,
-    /// Who waits for replies, in the order of the commands.
+    /// Recipients of replies, in the order of the commands.
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) pushes: Pipe,
-    /// Who waits for a confirmation on the connection for pushes, in order, and since when.
+    /// Recipients of confirmations on the connection for pushes, in order, with the time of the command.
     pub(super) confirming: VecDeque<(oneshot::Sender<Vec<Value>>, Time)>,
     /// How tasks use it.
     pub(super) remote: Remote,
@@ -119,7 +119,7 @@ impl Fleet {
         self.nodes.values().all(|node| node.up.is_none())
     }
 
-    /// Nobody waits for a reply. Upkeep does not count.
+    /// Whether no reply is outstanding. Upkeep does not count.
     pub(super) fn is_quiet(&self) -> bool {
         let mut ups = self.nodes.values().filter_map(|node| node.up.as_ref());
         ups.all(|up| up.waiting.is_empty())

@@ -2,10 +2,10 @@
 //!
 //! `engine.rs` is the one task that owns the core and its sockets; `asks.rs` serves the handles, `pipelines.rs` sends
 //! commands and takes in what comes, `upkeep.rs` does what is done by the clock, `pushes.rs` keeps nodes connected and
-//! subscribed, `search.rs` scans, `directory.rs` knows who is there, `taps.rs` shows subscribers what goes on. Below that, `fleet.rs` knows who has which
+//! subscribed, `search.rs` scans, `directory.rs` knows which units run, `taps.rs` serves taps. Below that, `fleet.rs` knows which node has which
 //! slot, `node.rs` makes connections, `remote.rs` lends them to tasks, `pipe.rs` moves bytes over a `stream.rs`,
-//! `wire.rs` and `encode.rs` say what they mean. URLs, upkeep commands and values are the `redis` crate's; its
-//! connections are not used, because each has tasks and queues of its own between us and the socket. Protocol decisions
+//! `wire.rs` reads replies with `kumi-resp`, `encode.rs` packs commands. URLs, upkeep commands and values are the `redis` crate's; its
+//! connections are not used, because each has tasks and queues of its own between the engine and the socket. Protocol decisions
 //! are not made here.
 
 mod ask;
@@ -43,7 +43,7 @@ use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
 use crate::{Connection, Error};
 
-/// Asks that wait for the engine. Whoever comes later waits for room.
+/// Asks that wait for the engine. Later ones wait for room.
 const ASK_LIMIT: usize = 1_024;
 
 /// Events every unit needs: channels per key, strings, expiry.

@@ -1,8 +1,8 @@
 //! One server (or one primary of a cluster): a connection for commands and another for pushes.
 //!
 //! They are separate because a subscribed connection is in the server's pubsub class, whose output buffer limit would
-//! kill it for a large reply. A node counts as connected only when it tells of changes and is subscribed: whoever can
-//! send it a command will hear of the outcome.
+//! kill it for a large reply. A node counts as connected only when it sends events and is subscribed: then no
+//! outcome of a command that is sent to it is missed.
 
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl Route {
             match timeout(PROBE_NUDGE, pushes.push()).await {
                 Ok(Ok(event)) => missing.retain(|wanted| event != wanted.as_bytes()),
                 Ok(Err(error)) => return Err(failed(error)),
-                // Whoever looks at a key that has expired makes the server notice.
+                // Reading an expired key makes the server expire it and send the event.
                 Err(_) => {
                     let _ = cmd("EXISTS").arg(&key).query_async::<Value>(commands).await;
                 }
@@ -181,7 +181,7 @@ async fn set_probe(
     Ok(None)
 }
 
-/// Proves who we are, chooses the database, and says what to call us in CLIENT LIST, where that is allowed.
+/// Authenticates, selects the database, and sets the connection's name in CLIENT LIST where that is allowed.
 async fn greet(line: &mut Line, settings: &RedisConnectionInfo, name: &str) -> RedisResult<()> {
     if let Some(password) = settings.password() {
         let mut auth = cmd("AUTH");
@@ -211,7 +211,7 @@ async fn greet(line: &mut Line, settings: &RedisConnectionInfo, name: &str) -> R
         .arg("SETINFO")
         .arg("LIB-NAME")
         .arg("kumi-muf");
-    // A server that does not know these, or forbids them, is none the worse.
+    // A server may not know these, or forbid them; nothing depends on them.
     line.req_packed_commands(&names, 0, 2).await.map(|_| ())
 }
 
@@ -250,7 +250,7 @@ fn shown_address(addr: &ConnectionAddr) -> String {
 pub(super) struct Connected {
     pub(super) commands: Line,
     pub(super) pushes: Line,
-    /// It tells of changes; otherwise we poll.
+    /// It sends events; otherwise we poll.
     pub(super) told: bool,
 }
 

@@ -1,6 +1,6 @@
 //! One connection without a task of its own: bytes that are to go out, bytes that came in, moved when it is polled.
 //!
-//! Whoever owns a pipe gathers all it has to say, polls once, and one write carries it; one read brings all that has
+//! The owner of a pipe appends all it has to send and polls once: one write sends it, and one read brings all that has
 //! arrived. No channel and no task stand between the engine and its sockets. What the bytes mean is not known here.
 
 use std::future::poll_fn;
@@ -167,12 +167,12 @@ impl Line {
         }
     }
 
-    /// Gives the connection up to the engine, which hears what is still to come.
+    /// Hands the connection over to the engine, with what is still unread.
     pub(super) fn into_pipe(self) -> Pipe {
         self.pipe
     }
 
-    /// Sends packed commands and waits for as many replies. Pushes that come in between are dropped: whoever
+    /// Sends packed commands and waits for as many replies. Pushes that come in between are dropped: a caller that
     /// subscribes looks for what it missed once it is subscribed to everything.
     async fn exchange(&mut self, packed: &[u8], count: usize) -> RedisResult<Vec<Value>> {
         let output = self.pipe.output().ok_or_else(broken)?;

@@ -1,7 +1,7 @@
-//! Commands on their way: which node they go to, where they are sent on to, and who hears the replies.
+//! Pipelines of commands: which node they are sent to, where they are redirected, and where the replies go.
 //!
-//! Nothing waits here. A pipeline is appended to the output of its node's connection, and whoever wants the replies
-//! stands in that connection's queue; replies come back in order. A lost connection loses all who stand there.
+//! Nothing waits here. A pipeline is appended to the output of its node's connection, and the recipient
+//! of its replies is appended to that connection's queue; replies arrive in order. A lost connection loses the whole queue.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ const REDIRECT_LIMIT: u8 = 3;
 /// in the next; larger steps would save writes, but each side would wait for the other.
 const STEP_LIMIT: usize = 32;
 
-/// Who waits for replies.
+/// The recipient of the replies of a pipeline.
 pub(super) enum Recipient {
     /// The core, under its token.
     Core(Token),
@@ -61,7 +61,7 @@ impl Waiting {
         }
     }
 
-    /// Who is to hear that nothing will come. A task that is not answered finds out by itself.
+    /// The recipient that has to be informed that no replies will come. A task finds out by its closed channel.
     pub(super) fn into_lost(self) -> Option<Recipient> {
         match self.recipient {
             Recipient::Remote(_) => None,
@@ -73,15 +73,15 @@ impl Waiting {
 /// A pipeline that is run one key at a time.
 pub(super) struct Scatter {
     recipient: Recipient,
-    /// What is still to be run, and which command of the pipeline each belongs to.
+    /// What is still to be run, each with the index of its command in the pipeline.
     parts: VecDeque<(usize, Command)>,
-    /// The command that the part on its way belongs to.
+    /// The index of the command whose part was sent last.
     index: usize,
     joined: Vec<Option<Reply>>,
 }
 
 impl Up {
-    /// Appends a pipeline to what goes out. Returns who would wait in vain, because the connection takes no more.
+    /// Appends a pipeline to what goes out. Returns the recipient if the connection accepts no more.
     fn send(&mut self, waiting: Waiting) -> Option<Recipient> {
         let Some(out) = self.commands.output() else {
             return waiting.into_lost();
@@ -109,8 +109,8 @@ impl Up {
         Ok(true)
     }
 
-    /// Hands pushes to `tell`, as pattern, channel and payload, as many as make a step. Whatever else comes was asked
-    /// for, in order. True if there may be more.
+    /// Hands pushes to `tell`, as pattern, channel and payload, as many as make a step. Everything else is a
+    /// reply, in order. True if there may be more.
     fn take_pushes(
         &mut self,
         mut tell: impl FnMut(&[u8], &[u8], &[u8]),
@@ -135,7 +135,7 @@ impl Up {
         Ok(true)
     }
 
-    /// When the reply that is waited for the longest was asked for.
+    /// When the oldest command without a reply was sent.
     pub(super) fn waits_since(&self) -> Option<Time> {
         let commands = self.waiting.front().map(|waiting| waiting.sent);
         let pushes = self.confirming.front().map(|(_, sent)| *sent);
@@ -280,7 +280,7 @@ impl Engine {
         });
     }
 
-    /// Tells whoever waited.
+    /// Gives the replies to their recipient.
     pub(super) fn deliver(&mut self, recipient: Recipient, replies: Replies) {
         match recipient {
             Recipient::Core(token) => {
@@ -296,7 +296,7 @@ impl Engine {
         }
     }
 
-    /// The keys of a bare ID are spread over a cluster: each is asked for by itself, in order.
+    /// The keys of a bare ID are spread over a cluster: each is read by a command of its own, in order.
     fn scatter(&mut self, recipient: Recipient, commands: Vec<Command>) {
         let count = commands.len();
         let parts = commands

@@ -1,7 +1,7 @@
 //! Keeping nodes connected and subscribed, and following a cluster's topology.
 //!
 //! A node is usable only while both its connections are. When either breaks, or a ping gets no answer, the node is
-//! dropped and connected anew, with a pause that grows; then the core is told, and reads again what it may have missed.
+//! dropped and connected anew, with a pause that grows; then the core is informed, and reads again what it may have missed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::core::Time;
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 const RETRY_DOUBLINGS: u32 = 6;
 
-/// How often a node is asked for a sign of life, and how long it may take.
+/// How often a node is pinged, and how long the reply may take.
 const PING_EVERY: Duration = Duration::from_secs(3);
 const PING_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -94,13 +94,13 @@ impl Engine {
         });
     }
 
-    /// Whoever waits for a connection that is gone waits in vain.
+    /// Marks everything that waits for a lost connection as lost.
     fn lose(&mut self, up: Up) {
         self.lost
             .extend(up.waiting.into_iter().filter_map(Waiting::into_lost));
     }
 
-    /// Drops nodes that have kept somebody waiting for too long: a reply that is overdue is overdue for all behind it.
+    /// Drops nodes with an overdue reply: all replies behind it are overdue too.
     pub(super) fn drop_silent_nodes(&mut self, now: Time) {
         let patience_ms = self.route.response_timeout.as_millis() as u64;
         let silent = |up: &Up| {
@@ -271,7 +271,7 @@ impl Engine {
         });
     }
 
-    /// Looks whether all nodes still tell of what is needed, and has them do so. Where we poll, there is nothing to
+    /// Checks that all nodes still send the events that are needed, and sets their flags if not. Where we poll, there is nothing to
     /// rely on.
     pub(super) fn recheck(&mut self) {
         if self.rechecking || self.settings.poll_ms.is_some() || !self.fleet.all_up() {
@@ -321,7 +321,7 @@ impl Engine {
             .collect()
     }
 
-    /// Asks the cluster who has which slot: at once when something is wrong, else now and then.
+    /// Reads the cluster's map of slots: at once when something is wrong, else now and then.
     pub(super) fn refresh_topology(&mut self, wrong: bool) {
         let due = wrong || !self.fleet.all_up() || self.rng.u8(..) < 26;
         if !self.fleet.is_cluster() || self.refreshing || !due {
@@ -358,7 +358,7 @@ impl Engine {
     }
 }
 
-/// Whether a connected node tells of changes, where its flags cannot be seen. One that cannot be asked is about to be
+/// Whether a connected node sends events, where its flags cannot be read. A node that does not reply is about to be
 /// connected anew, and proved then.
 async fn still_told(route: &Route, remote: &mut Remote, flags: &str) -> bool {
     let address = remote.address.clone();

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::fleet::Address;
 use super::pipe::broken;
 
-/// Remote calls that wait for the engine. Whoever comes later waits for room.
+/// Remote calls that wait for the engine. Later ones wait for room.
 pub(super) const REMOTE_CALL_LIMIT: usize = 256;
 
 /// Which of a node's connections.
@@ -31,7 +31,7 @@ pub(super) struct RemoteCall {
     pub(super) reply: oneshot::Sender<Vec<Value>>,
 }
 
-/// A node from afar.
+/// A handle to a node, for tasks.
 #[derive(Clone)]
 pub(super) struct Remote {
     pub(super) address: Address,
@@ -65,21 +65,21 @@ impl Remote {
 
     /// Subscribes to one more pattern over channels.
     pub(super) async fn psubscribe(&self, pattern: &str) -> RedisResult<()> {
-        self.told(cmd("PSUBSCRIBE").arg(pattern)).await
+        self.confirmed(cmd("PSUBSCRIBE").arg(pattern)).await
     }
 
     pub(super) async fn punsubscribe(&self, pattern: &str) -> RedisResult<()> {
-        self.told(cmd("PUNSUBSCRIBE").arg(pattern)).await
+        self.confirmed(cmd("PUNSUBSCRIBE").arg(pattern)).await
     }
 
     /// Whether both connections answer.
     pub(super) async fn ping(&mut self) -> RedisResult<()> {
-        self.told(&cmd("PING")).await?;
+        self.confirmed(&cmd("PING")).await?;
         cmd("PING").query_async::<()>(self).await
     }
 
-    /// Says something on the connection for pushes, and waits until it is confirmed.
-    async fn told(&self, command: &Cmd) -> RedisResult<()> {
+    /// Sends a command on the connection for pushes, and waits for its confirmation.
+    async fn confirmed(&self, command: &Cmd) -> RedisResult<()> {
         let packed = command.get_packed_command();
         let replies = self.send(Connection::Pushes, packed, 1).await?;
         replies

@@ -1,4 +1,4 @@
-//! Searching the keyspace with SCAN, on every primary. Never KEYS, and never in a hurry unless somebody waits.
+//! Searching the keyspace with SCAN, on every primary. Never KEYS, and paced unless a caller waits.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::core::{SearchStep, SearchToken};
 /// Keys that one SCAN looks at.
 const SCAN_COUNT: usize = 1_000;
 
-/// A search that nobody waits for leaves the server at least this many times what it took.
+/// After each step, a search without a waiting caller pauses for this many times the step's duration.
 const PACE: u32 = 20;
 const PACE_FLOOR: Duration = Duration::from_millis(2);
 
@@ -107,7 +107,7 @@ impl Engine {
     }
 }
 
-/// Why a node does not let us search, if it says so. One that does not answer is about to be connected anew.
+/// The node's error if it does not permit a search. A node that does not reply is about to be reconnected.
 pub(super) async fn search_refused(remote: &mut Remote) -> Option<String> {
     match scan(remote, 0, "MUF")
         .await

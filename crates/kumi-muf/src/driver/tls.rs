@@ -1,7 +1,7 @@
-//! Whom a `rediss://` server has to prove itself to be, and who we say we are.
+//! Verification of a `rediss://` server's certificate, and the certificate that we show.
 //!
-//! Certificates are always checked: `#insecure` in a URL is refused, because naming the server's own certificate as a
-//! root is as easy and means something.
+//! Certificates are always checked: `#insecure` in a URL is refused, because trusting the server's own
+//! certificate as a root is as easy and is verified.
 
 use redis::{ConnectionAddr, RedisError};
 use tokio::net::TcpStream;
@@ -18,7 +18,7 @@ pub(crate) struct Certificates {
 }
 
 impl std::fmt::Debug for Certificates {
-    /// A key is nobody's business.
+    /// Shows no key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Certificates")
             .field("own_roots", &self.roots.is_some())

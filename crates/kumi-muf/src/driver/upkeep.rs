@@ -16,8 +16,8 @@ const OVERFLOW_CHECK_MS: u64 = 50;
 /// How often the fleet is looked at, at least: silent nodes, the slots of a cluster.
 const FLEET_CHECK_MS: u64 = 1_000;
 
-/// After how many heartbeats it is looked whether the server still tells of changes, and whether what is watched is
-/// what is known: somebody may have changed its flags, or emptied it, which no event tells of.
+/// After how many heartbeats the server's flags are checked, and whether watched values are those that are known: another
+/// client may have changed the flags or flushed the data, which sends no events.
 const RECHECK_BEATS: u64 = 2;
 
 /// Every how many rechecks the watched values themselves are read again, and not only looked for.
@@ -104,14 +104,14 @@ impl Engine {
         }
     }
 
-    /// The flags were looked at. If events were missed, all that follows from that is done; if not, what no event tells
+    /// The flags were checked. If events were missed, all that follows from that is done; if not, what sends no event
     /// of is looked for.
     pub(super) fn rechecked(&mut self, mended: bool, told: bool) {
         self.rechecking = false;
         let news = mended || told == self.untold;
         self.untold = !told;
         if news {
-            tracing::warn!(told, "the server did not tell of all changes");
+            tracing::warn!(told, "the server did not send all events");
             let now = self.now();
             self.core.handle_subscribed(now);
             self.taps.gap();
@@ -148,7 +148,7 @@ impl Engine {
             .with(self.core.backend_counters(), self.core.pending_calls())
     }
 
-    /// Writes which services there are now. With a new one we speak for all processes of our name.
+    /// Writes which services there are now. With a new one this process represents all processes of its name.
     pub(super) fn tell_services(&mut self, new: bool) {
         let now = self.now();
         if let Some((info, owned, _)) = &mut self.info {

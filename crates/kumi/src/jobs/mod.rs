@@ -1,6 +1,6 @@
 //! `kumi jobs`: tasks from the shell, and workers made of any program.
 //!
-//! What is decided here is only how things look and which exit code a script gets; the queue is `kumi-jobs`' business.
+//! Only the output and the exit codes are decided here; `kumi-jobs` has the queue.
 
 mod failure;
 mod options;

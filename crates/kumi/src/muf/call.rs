@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How long connecting may take, where the call's timeout is not shorter.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a call waits before it is said that nobody serves it, and how many units are named then.
+/// How long a call waits before the hint that no unit serves it, and how many units the hint names.
 const HINT_AFTER: Duration = Duration::from_secs(2);
 const HINT_UNITS: usize = 8;
 
@@ -27,7 +27,7 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
         return Err(Failure::Usage(format!("the payload is not JSON: {error}")));
     }
     let muf = server
-        .visitor(&options.unit)
+        .short_lived(&options.unit)
         .connect_timeout(options.timeout.unwrap_or(CONNECT).min(CONNECT))
         .poll_every(POLL)
         .connect()
@@ -61,7 +61,7 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
     Ok(())
 }
 
-/// After a while, says who is there if none of them serves what is asked for.
+/// After [`HINT_AFTER`], names the units that run if none of them serves the target.
 async fn hint(muf: &Muf, target: &str) {
     tokio::time::sleep(HINT_AFTER).await;
     let Ok(units) = muf.units().await else {
@@ -81,13 +81,13 @@ async fn hint(muf: &Muf, target: &str) {
         .collect();
     let there = match names.is_empty() {
         true => "no unit serves anything".into(),
-        false => format!("there is {}", terminal::quoted(&names.join(", "))),
+        false => format!("these units run: {}", terminal::quoted(&names.join(", "))),
     };
     let target = terminal::quoted(target);
     terminal::note(format_args!("no unit serves {target} so far; {there}"));
 }
 
-/// Asks all, and shows each answer as it comes. That nobody answered is a failure, as it is for a call.
+/// Calls all backends, and shows each answer as it comes. No answer is a failure, as it is for a call.
 async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<(), Failure> {
     let mut gather = muf.gather(&options.target, payload);
     if let Some(timeout) = options.timeout {

@@ -24,7 +24,7 @@ pub(super) async fn answer(command: &str, request: &Request) -> Outcome {
     };
     match finished {
         Ok((status, output, complaint)) if status.success() => {
-            // What a command that succeeded grumbles is for whoever started the backend.
+            // The standard error of a command that succeeded goes to the backend's.
             let _ = io::Write::write_all(&mut io::stderr(), &complaint);
             Outcome::Good(output.into())
         }

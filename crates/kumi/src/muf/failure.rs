@@ -1,4 +1,4 @@
-//! Why a `kumi muf` command ends other than well, what it says, and the exit code that tells a script which it was.
+//! Failures of `kumi muf` commands, their messages and exit codes.
 
 use super::shown;
 use crate::exit::chain;
@@ -45,7 +45,7 @@ impl Failure {
     }
 
     /// Writes it to standard error. A backend's error is its payload and nothing else, so that a script can read it.
-    pub(super) fn tell(&self) {
+    pub(super) fn report(&self) {
         let text = match self {
             Failure::Muf(Error::Remote(payload)) => {
                 let mut bytes = match io::stderr().is_terminal() {

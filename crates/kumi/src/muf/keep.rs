@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::options::{KeepOptions, payload};
 use super::shown;
-use super::{POLL, Server, nameless};
+use super::{POLL, Server, reader_name};
 use crate::terminal::{self, Colour, Terminal};
 use kumi_muf::KeepEvent;
 use serde_json::{Map, Value};
@@ -23,14 +23,14 @@ pub(super) async fn run(server: &Server, options: KeepOptions) -> Result<(), Fai
         return read(server, &unit, &id).await;
     }
     if options.delete {
-        let muf = server.visitor(&unit).poll_every(POLL).connect().await?;
+        let muf = server.short_lived(&unit).poll_every(POLL).connect().await?;
         return match muf.end_keep(&id).await? {
             true => Ok(()),
             false => Err(Failure::Missing(format!("MUF/{unit}/KEEP/{id}"))),
         };
     }
     let value = payload(options.value)?;
-    let muf = server.visitor(&unit).poll_every(POLL).connect().await?;
+    let muf = server.short_lived(&unit).poll_every(POLL).connect().await?;
     let mut keep = muf.keep(&id, value);
     if let Some(ttl) = options.ttl {
         keep = keep.ttl(ttl);
@@ -42,7 +42,7 @@ pub(super) async fn run(server: &Server, options: KeepOptions) -> Result<(), Fai
 
 async fn read(server: &Server, unit: &str, id: &str) -> Result<(), Failure> {
     let muf = server
-        .visitor(&nameless())
+        .short_lived(&reader_name())
         .poll_every(POLL)
         .connect()
         .await?;
@@ -59,11 +59,11 @@ async fn watch(
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     terminal::end_with_reader();
-    let mut visitor = server.visitor(&nameless());
+    let mut unit = server.short_lived(&reader_name());
     if let Some(poll) = poll {
-        visitor = visitor.poll_every(poll);
+        unit = unit.poll_every(poll);
     }
-    let muf = visitor.connect().await?;
+    let muf = unit.connect().await?;
     let mut watch = muf.watch_keep(pattern).await?;
     while let Some(event) = watch.next().await {
         let line = match terminal.is_json {

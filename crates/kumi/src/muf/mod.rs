@@ -1,7 +1,6 @@
 //! `kumi muf`: calls, backends, kept values and live traffic from the shell.
 //!
-//! Each command is a unit of `kumi-muf` for as long as it runs. What is decided here is only how things look: which
-//! bytes go to which stream, and which exit code a script gets. The protocol is the crate's business.
+//! Each command is a unit of `kumi-muf` for as long as it runs. Only the output and the exit codes are decided here.
 
 mod call;
 mod exec;
@@ -25,13 +24,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Where a server is looked for when neither `--url` nor `KUMI_URL` says so.
+/// The server's URL when neither `--url` nor `KUMI_URL` is given.
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
-/// How often a command that is soon over looks for changes, on a server that does not tell of them.
+/// How often a short command polls, on a server that sends no events.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Does what was asked, and tells how it went as an exit code. A failure is one message on standard error.
+/// Runs the command. A failure is one message on standard error and an exit code.
 pub(crate) fn run(options: MufOptions) -> ExitCode {
     let url = options
         .url
@@ -44,7 +43,7 @@ pub(crate) fn run(options: MufOptions) -> ExitCode {
         (Ok(runtime), Ok(server)) => {
             let done = runtime.block_on(perform(&server, options.task));
             let done = done.map_err(|failure| server.named(failure));
-            // Nobody waits for what a command left behind, such as the rest of a reconnection.
+            // Does not wait for tasks that are left, such as a reconnection.
             runtime.shutdown_background();
             done
         }
@@ -54,7 +53,7 @@ pub(crate) fn run(options: MufOptions) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.tell();
+            failure.report();
             failure.exit_code()
         }
     }
@@ -128,13 +127,13 @@ impl Server {
         builder
     }
 
-    /// A unit that comes and goes, and does not tell of itself.
-    fn visitor(&self, name: &str) -> Builder {
+    /// A unit of a short command, which is not listed.
+    fn short_lived(&self, name: &str) -> Builder {
         self.unit(name).discovery(false)
     }
 }
 
-/// The name of a visitor that nobody needs to know.
-fn nameless() -> String {
+/// The name of a unit that only reads.
+fn reader_name() -> String {
     format!("kumi-cli-{}", std::process::id())
 }

@@ -5,7 +5,7 @@
 //! from it    {"id":7,"payload":"text"}   {"id":7,"payload_base64":"/w=="}   {"id":7,"error":"text"}
 //! ```
 //! `id` is a number of ours, not the request's ID: two units may use the same bare ID at a time. A line that names a
-//! request and holds nothing that can be sent becomes an error that says so. A line that is about no request is told on
+//! request and holds nothing that can be sent is answered with an error. A line without a readable id is reported on
 //! standard error and skipped; the request it was meant for ends with its time. JSON is passed on as it is written.
 
 use super::failure::Failure;
@@ -36,7 +36,7 @@ const LINE_LIMIT: u64 = 8 << 20;
 const QUEUE_LIMIT: usize = 16;
 
 /// How long the program may take to end after its input has.
-const FAREWELL: Duration = Duration::from_secs(5);
+const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// The program, while it runs. Dropping it kills it, with everything it started.
 pub(super) struct Program {
@@ -107,7 +107,7 @@ impl Program {
             let _ = self.pipe.lines.send(None).await;
             let _ = self.child.wait().await;
         };
-        match timeout(FAREWELL, ending).await {
+        match timeout(STOP_LIMIT, ending).await {
             Ok(()) => self.group.leave(),
             Err(_) => terminal::note("the program did not end with its input; killing it"),
         }
@@ -123,7 +123,7 @@ async fn read_out(reader: &mut Option<JoinHandle<()>>) {
     }
 }
 
-/// Writes lines until it is told to end, or the program does not listen any more.
+/// Writes lines until the end is queued, or the program has closed its input.
 async fn feed(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Option<String>>) {
     while let Some(Some(line)) = queue.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {
@@ -173,7 +173,7 @@ impl Pipe {
     }
 
     /// Hands a request over and waits for its answer. Dropping the future closes the request: an answer that comes
-    /// all the same is told as one to nothing.
+    /// later is reported on standard error.
     pub(super) async fn answer(&self, request: &Request) -> Outcome {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(answer) = self.expect(id) else {
@@ -285,7 +285,7 @@ fn line(id: u64, request: &Request) -> String {
 }
 
 /// Reads which request a line is about and what it answers, or says why it is about none. A request that a line names
-/// in any way is open, so its caller has to hear of it, also if the line is wrong.
+/// in any way is open, so its caller has to get an answer, also if the line is wrong.
 fn outcome(line: &[u8]) -> Result<(u64, Outcome), &'static str> {
     let text = String::from_utf8_lossy(line);
     let is_text = matches!(text, Cow::Borrowed(_));

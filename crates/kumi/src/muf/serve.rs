@@ -1,4 +1,4 @@
-//! `kumi muf serve`: a backend made of somebody else's program.
+//! `kumi muf serve`: a backend that runs a program for its requests.
 
 use super::failure::Failure;
 use super::options::ServeOptions;
@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
 
-/// How long it may take to stop before it is said what is waited for.
-const SOON: Duration = Duration::from_secs(1);
+/// How long stopping may take before a note says what it waits for.
+const NOTE_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Failure> {
     let mut stop = Stop::new()?;
@@ -80,7 +80,7 @@ async fn close(muf: Muf, mut program: Option<Closing>) -> Result<(), Failure> {
                 closed = &mut closing => break closed?,
                 // It may end before it has answered.
                 () = ended(&mut program) => {}
-                () = sleep(SOON), if waiting => {
+                () = sleep(NOTE_AFTER), if waiting => {
                     waiting = false;
                     terminal::note("waiting for what is being worked on; a second signal stops it at once");
                 }
@@ -147,8 +147,7 @@ fn default_unit(pattern: &str) -> String {
 struct Stop {
     interrupt: Signal,
     terminate: Signal,
-    /// Once: a terminal that is closed and the shell on it may both say so, and nobody meant it to hurry. None where
-    /// whoever started us has it ignored, as nohup does.
+    /// Counts once: a closed terminal and the shell on it may both send it. None where it is ignored, as with nohup.
     hangup: Option<Signal>,
 }
 

@@ -87,7 +87,7 @@ impl Supervised {
                     self.program = Some(program);
                 }
                 Err(failure) => {
-                    failure.tell();
+                    failure.report();
                     self.crashes += 1;
                 }
             }

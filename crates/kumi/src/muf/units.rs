@@ -3,14 +3,14 @@
 use super::failure::Failure;
 use super::options::UnitsOptions;
 use super::shown;
-use super::{POLL, Server, nameless};
+use super::{POLL, Server, reader_name};
 use crate::terminal::{self, Terminal};
 use kumi_muf::Info;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(super) async fn run(server: &Server, options: UnitsOptions) -> Result<(), Failure> {
     let muf = server
-        .visitor(&nameless())
+        .short_lived(&reader_name())
         .poll_every(POLL)
         .connect()
         .await?;

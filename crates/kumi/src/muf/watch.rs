@@ -6,7 +6,7 @@
 use super::failure::Failure;
 use super::options::WatchOptions;
 use super::shown as bytes;
-use super::{Server, nameless};
+use super::{Server, reader_name};
 use crate::terminal::{self, Colour, Terminal};
 use kumi_muf::core::{Audience, RequestId, Status};
 use kumi_muf::{KeyEvent, Traffic};
@@ -23,7 +23,7 @@ const PAYLOAD_BYTES: usize = 120;
 pub(super) async fn run(server: &Server, options: WatchOptions) -> Result<(), Failure> {
     let terminal = Terminal::new(options.output);
     terminal::end_with_reader();
-    let muf = server.visitor(&nameless()).connect().await?;
+    let muf = server.short_lived(&reader_name()).connect().await?;
     let mut tap = muf.tap().await?;
     let mut matcher = Matcher::default();
     show(&Sight::of(Kind::Watching), &terminal, options.full)?;
@@ -71,7 +71,7 @@ struct Sight {
     kind: Kind,
     /// Requester and request ID.
     about: Option<(String, RequestId)>,
-    /// Who claimed it, or answered a gather.
+    /// The backend that claimed it, or answered a gather.
     backend: Option<String>,
     /// Since the request was seen.
     after_ms: Option<f64>,
@@ -97,7 +97,7 @@ struct Open {
     answered: bool,
 }
 
-/// Puts what belongs together together.
+/// Groups the events of a request.
 #[derive(Default)]
 struct Matcher {
     open: HashMap<(String, String), Open>,
@@ -141,7 +141,7 @@ impl Matcher {
 
     fn claim(&mut self, event: KeyEvent) -> Option<Sight> {
         let id = RequestId::parse(event.id.strip_suffix(".claim")?)?;
-        // A claim is `unit~instance`; the instance tells nobody anything.
+        // A claim is `unit~instance`; the instance is of no use to people.
         let claimant = String::from_utf8_lossy(&event.value?).into_owned();
         let claimant = claimant.split('~').next().unwrap_or_default().to_owned();
         let open = self
@@ -182,7 +182,7 @@ impl Matcher {
         Some(sight)
     }
 
-    /// A request is gone: shortly after its answer, or because nobody gave one.
+    /// A request is gone: shortly after its answer, or because there was none.
     fn ended(&mut self, event: KeyEvent) -> Option<Sight> {
         let id = RequestId::parse(&event.id)?;
         let name = (event.unit.clone(), event.id);
@@ -266,7 +266,7 @@ fn to_text(sight: &Sight, unix_ms: u64, full: bool, terminal: &Terminal) -> Stri
         }
         Kind::Unanswered => {
             parts.push(terminal.paint(colour, "unanswered"));
-            parts.push(by("though claimed by").unwrap_or_else(|| "nobody claimed it".into()));
+            parts.push(by("though claimed by").unwrap_or_else(|| "no backend claimed it".into()));
         }
     }
     if let Some(after_ms) = sight.after_ms {
@@ -279,7 +279,7 @@ fn to_text(sight: &Sight, unix_ms: u64, full: bool, terminal: &Terminal) -> Stri
     parts.join(" ")
 }
 
-/// Who asks for what, with the end of the ID: its beginning is the time, alike in all that is on the screen.
+/// The calling unit and the method, with the end of the ID: its beginning is the time, alike in all that is on the screen.
 fn name(unit: &str, id: &RequestId, terminal: &Terminal) -> String {
     let unique = id.as_str().rsplit('~').next().unwrap_or_default();
     let unique = unique.trim_matches(['{', '}']);

@@ -15,7 +15,7 @@ use crate::core::output::{JobId, Outcome};
 use crate::core::settings::CLAIM_LIMIT_BYTES;
 
 impl Backend {
-    /// Extends the claim, and REQ with it: whoever takes over has to find the request. Extending a claim that has
+    /// Extends the claim, and REQ with it: a backend that takes over has to find the request. Extending a claim that has
     /// become another's only gives that backend more time.
     pub(super) fn renew(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
         let (lease_ms, req_ms) = (self.settings.lease_ms(), self.settings.req_kept_ms());

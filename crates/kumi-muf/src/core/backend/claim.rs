@@ -1,6 +1,6 @@
 //! The road from a request to its handler: claim it, count its tries if it changed hands, start.
 //!
-//! Whoever loses waits until the claim may have lapsed. At first that is a lease, because a claim that was just made has
+//! A backend that loses waits until the claim may have lapsed. At first that is a lease, because a claim that was just made has
 //! all of its life before it; a loser that comes back also asks how long the claim has left, since a renewal in between
 //! is nothing it can see. So a dead backend's requests are taken over when their claims end, and not a lease later.
 
@@ -271,7 +271,7 @@ impl Backend {
         }
     }
 
-    /// Another backend has the claim, for `left_ms` more if that is known. A handler that runs goes on: nobody else may
+    /// Another backend has the claim, for `left_ms` more if that is known. A handler that runs goes on: no other backend may
     /// finish.
     pub(super) fn lose(
         &mut self,
@@ -344,7 +344,7 @@ fn back_in(jobs: &mut IdMap<u64, Job>, job_id: u64, state: State) -> Option<&mut
 /// What a claim found of REQ.
 enum Request {
     Read(Bytes),
-    /// GETRANGE returned nothing, and nothing tells an empty REQ from one that is not there.
+    /// GETRANGE returned nothing, which does not distinguish an empty REQ from a missing one.
     EmptyOrAbsent,
     Absent,
 }
@@ -366,7 +366,7 @@ pub(crate) struct Tried {
 }
 
 impl ClaimParts {
-    /// The replies to a claim; none if they are not what was asked for.
+    /// The replies to a claim; none if they are not what was expected.
     pub(crate) fn read(self, replies: Vec<Reply>) -> Option<Tried> {
         let mut replies = replies.into_iter();
         let held = matches!(replies.next()?, Reply::Ok | Reply::Number(1));

@@ -11,7 +11,7 @@ use crate::core::output::Outcome;
 /// How this backend came to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It was told, and tries for the first time.
+    /// Its event arrived, and it tries for the first time.
     Push,
     /// It lost, and the claim may have lapsed since.
     Takeover,
@@ -58,10 +58,10 @@ pub(super) struct Job {
     pub(super) req_left_ms: u64,
     /// Failures in a row of the present step.
     pub(super) failures: u32,
-    /// Hashes of RES and ERR as they were when this backend was told of a bare ID: those are to an older request. None
+    /// Hashes of RES and ERR as they were when this backend got the event of a bare ID: those are to an older request. None
     /// until then, and for IDs that are used once.
     pub(super) old_answers: Option<[Option<u64>; 2]>,
-    /// A bare ID was set again while its answer was on its way, by somebody who may have seen that answer.
+    /// A bare ID was set again while its answer was on its way, by a requester that may have seen that answer.
     pub(super) asked_again: bool,
     /// An answer was pushed while the claim was on its way.
     pub(super) answer_seen: bool,
@@ -115,8 +115,8 @@ impl Job {
     }
 
     /// Whether RES and ERR, as just read, hold an answer to this request. An ID that a person typed may be used again:
-    /// what is there when this backend is told of it is to an older request, however often it is read after that.
-    /// Whoever was not told cannot know, and takes any answer for one to this request.
+    /// what is there when this backend gets the event is an answer to an older request, however often it is read after that.
+    /// A backend that got no event cannot know, and takes any answer for one to this request.
     pub(super) fn is_answered_by(&mut self, answers: &[Option<Bytes>; 2]) -> bool {
         let hashes = answers.each_ref().map(|answer| answer.as_ref().map(hash));
         if self.is_bare() && self.origin == Origin::Push && self.old_answers.is_none() {

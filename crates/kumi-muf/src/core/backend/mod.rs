@@ -7,10 +7,10 @@
 //!                lost \-- Lost <----+------- answering ----------------/
 //!                      (timer: the lease)
 //! ```
-//! A claim is `SET claim me NX PX lease`, in one pipeline with a read of REQ, RES, ERR and the claim: whoever reads its
+//! A claim is `SET claim me NX PX lease`, in one pipeline with a read of REQ, RES, ERR and the claim: a backend that reads its
 //! own name has won, even if the reply to an earlier try was lost. A claim is trusted until `lease` after it was *sent*,
 //! which is never later than the server forgets it. This file has the services and their places; `claim.rs` is the road
-//! from a request to its handler, `answer.rs` the road back, `sweep.rs` finds what no push told of. It starts no handler
+//! from a request to its handler, `answer.rs` writes answers, `sweep.rs` finds what was missed. It starts no handler
 //! itself and reads no clock.
 
 mod answer;
@@ -52,7 +52,7 @@ struct Service {
 #[derive(Debug)]
 pub(crate) struct Backend {
     unit: UnitName,
-    /// What stands in a claim: `unit~instance`, so that two processes of one name are told apart.
+    /// What stands in a claim: `unit~instance`, so that two processes of one name are distinct.
     claim_name: Bytes,
     settings: Settings,
     services: IdMap<u64, Service>,
@@ -144,7 +144,7 @@ impl Backend {
         };
         self.services.insert(self.next, service);
         let service = ServiceId(self.next);
-        // What was asked before anybody served it is found by a sweep.
+        // Requests that were set before this service began are found by a sweep.
         self.want_sweep(now);
         service
     }
@@ -207,7 +207,7 @@ impl Backend {
         self.offer(unit, id, Origin::Push, now, out);
     }
 
-    /// RES or ERR was set: whoever waits for the claim to lapse need not.
+    /// RES or ERR was set: a backend that waits for the claim to lapse need not wait.
     pub(crate) fn answer_pushed(&mut self, unit: &str, id: &RequestId, now: Time) {
         if id.audience() == Audience::All {
             return;

@@ -1,4 +1,4 @@
-//! Sweeps: finding requests that no push told of, after a gap in the subscription or an overflow of our own lists.
+//! Sweeps: finding requests whose events were missed, after a gap in the subscription or an overflow of our own lists.
 //!
 //! A sweep scans the keyspace, which may be large, so there is none by the clock: a requester whose REQ stays unclaimed
 //! sets it again, and that push reaches every backend. A sweep is wanted when this backend begins to serve, when its
@@ -9,8 +9,8 @@
 //!   wanted --pause--> SET lock me NX PX 6000 --ours--> search, renewing the lock --> SET lock done PX 4000
 //!                         |   ^                                                           |
 //!                another's|   | half a lease later                                        v
-//!                         v   |                                                   who saw it held reads
-//!                        waits-/  (the lock ends: its holder died, and it is free again)  "done": no sweep
+//!                         v   |                                                   one that saw it held reads
+//!                        waits-/  (the lock ends: its holder crashed; it is free)        "done": no sweep
 //! ```
 //! A backend that sees a sweep under way and then done need not sweep: the other one was subscribed all the while, so it
 //! knows of every request that is older than the wish. A sweep that was done before the wish says nothing about it.
@@ -43,14 +43,14 @@ pub(super) enum Sweep {
     Idle,
     /// One is wanted. `followed`: another backend's was seen under way since.
     Due { at: Time, followed: bool },
-    /// The lock is asked for.
+    /// The lock is requested.
     Locking { followed: bool },
     /// The search is under way. The lock is renewed by then, where there is one.
     Running { renew_at: Option<Time> },
 }
 
 impl Backend {
-    /// Pushes arrive from now on. What was on its way is tried again by its own failure; what nobody told us is swept.
+    /// Pushes arrive from now on. Commands that were under way fail and are repeated; requests whose events were missed are swept.
     pub(crate) fn subscribed(&mut self, now: Time) {
         self.recent.clear();
         self.want_sweep(now);
@@ -112,7 +112,7 @@ impl Backend {
         match (self.sweep, self.lock_key()) {
             // All of them were drained meanwhile.
             (Sweep::Due { .. }, None) => self.sweep = Sweep::Idle,
-            // Without events there is nobody to rely on: each backend looks for itself.
+            // Without events no other backend can be relied on: each searches for itself.
             (Sweep::Due { .. }, Some(_)) if self.settings.poll_ms.is_some() => {
                 self.begin_sweep(None, out);
             }
@@ -141,7 +141,7 @@ impl Backend {
         }
     }
 
-    /// The lock was asked for.
+    /// The reply to the request for the lock.
     pub(crate) fn sweep_locked(&mut self, replies: Replies, now: Time, out: &mut VecDeque<Output>) {
         let Sweep::Locking { followed } = self.sweep else {
             return;

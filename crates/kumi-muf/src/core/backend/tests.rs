@@ -12,7 +12,7 @@ struct Serving {
     started: Vec<JobId>,
     /// What the handlers were given.
     payloads: Vec<Bytes>,
-    /// Locks that were asked for, and searches that were begun.
+    /// Locks that were requested, and searches that were begun.
     locks: Vec<Token>,
     searches: Vec<SearchToken>,
     /// What REQ holds.
@@ -281,7 +281,7 @@ fn an_id_of_no_form_is_ignored() {
 }
 
 impl Serving {
-    /// Lets time pass until a lock is asked for, and says who has it. `left_ms` is how long it has.
+    /// Lets time pass until a lock is requested, and replies with its holder. `left_ms` is how long it has.
     fn lock(&mut self, holder: &'static str, left_ms: i64) {
         while self.locks.is_empty() {
             self.now = self.core.poll_timeout().expect("a sweep is wanted");

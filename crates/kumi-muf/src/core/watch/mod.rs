@@ -1,7 +1,7 @@
 //! Watching kept values: a snapshot, then what changes, and a `Gap` whenever something may have been missed.
 //!
-//! An event of the server only says which key to read, except that it is gone. What is read is told only if it differs
-//! from what was told last: events and reads travel on two connections, so two events close together (a refresh and a
+//! An event of the server only says which key to read, except that it is gone. A value is reported only if it differs
+//! from the last one reported: events and reads use two connections, so two events close together (a refresh and a
 //! change, say) may both find the later value. A value's end is timed here, from its PTTL, and read once more before it
 //! is reported: servers expire keys when they get round to it. Values that the protocol keeps for itself are not shown.
 
@@ -166,14 +166,14 @@ impl Watches {
         self.snapshot(watch.0, out);
     }
 
-    /// Takes a new snapshot of each watch that has one: what differs from it is told as a change.
+    /// Takes a new snapshot of each watch that has one: what differs from it is reported as a change.
     pub(crate) fn look_again(&mut self, out: &mut VecDeque<Output>) {
         for watch in self.idle() {
             self.snapshot(watch, out);
         }
     }
 
-    /// Looks whether what is known is still there, or (`values`) still the same. A server that was emptied tells of no
+    /// Checks whether what is known still exists, or (`values`) is still the same. A server that was flushed sends no
     /// key. Keys that are not known are not looked for: that would be a search of the whole keyspace.
     pub(crate) fn recheck(&mut self, values: bool, now: Time, out: &mut VecDeque<Output>) {
         for watch_id in self.idle() {
@@ -237,7 +237,7 @@ impl Watches {
         out.push_back(Output::Search {
             token,
             pattern: watch.pattern.key_glob(),
-            // Somebody waits for it.
+            // A caller waits for it.
             paced: false,
         });
     }
@@ -275,7 +275,7 @@ impl Watches {
         }
     }
 
-    /// The server told of an event on a KEEP key.
+    /// The server sent an event on a KEEP key.
     pub(crate) fn pushed(
         &mut self,
         text: &str,

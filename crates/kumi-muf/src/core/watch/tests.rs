@@ -1,11 +1,11 @@
-//! What a watcher is told when events and reads overtake each other: they travel on two connections.
+//! What a watcher gets when events and reads overtake each other: they use two connections.
 
 use super::*;
 use crate::core::{Core, SearchStep, Settings, Token, UnitName};
 
 const KEY: &str = "MUF/unit/KEEP/status";
 
-/// A core with one watch whose snapshot is done, and what it asks and tells.
+/// A core with one watch whose snapshot is done, and what it reads and reports.
 struct Watching {
     core: Core,
     reads: VecDeque<Token>,
@@ -27,7 +27,7 @@ impl Watching {
         let watch = watching.core.watch("unit/*".parse().expect("a pattern"));
         watching.core.watch_ready(watch);
         watching.settle();
-        assert_eq!(watching.told(), ["live"]);
+        assert_eq!(watching.reported(), ["live"]);
         watching
     }
 
@@ -66,7 +66,7 @@ impl Watching {
         }
     }
 
-    fn told(&mut self) -> Vec<String> {
+    fn reported(&mut self) -> Vec<String> {
         std::mem::take(&mut self.told)
     }
 }
@@ -76,13 +76,13 @@ fn a_change_that_a_refresh_already_showed_is_told_once() {
     let mut watching = Watching::new();
     watching.push("set");
     watching.read(Some("up"), 2_000);
-    assert_eq!(watching.told(), ["up"]);
+    assert_eq!(watching.reported(), ["up"]);
     // The refresh's event arrives, but by the time its read reaches the server the value has changed.
     watching.push("expire");
     watching.push("set");
     watching.read(Some("busy"), 2_000);
     watching.read(Some("busy"), 2_000);
-    assert_eq!(watching.told(), ["busy"]);
+    assert_eq!(watching.reported(), ["busy"]);
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn two_changes_of_which_only_the_last_was_read_are_told_once() {
     watching.push("set");
     watching.read(Some("two"), -1);
     watching.read(Some("two"), -1);
-    assert_eq!(watching.told(), ["two"]);
+    assert_eq!(watching.reported(), ["two"]);
     watching.push("set");
     watching.read(Some("three"), -1);
-    assert_eq!(watching.told(), ["three"]);
+    assert_eq!(watching.reported(), ["three"]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_value_that_comes_back_is_told_again() {
     watching.push("del");
     watching.push("set");
     watching.read(Some("up"), -1);
-    assert_eq!(watching.told(), ["up", "deleted", "up"]);
+    assert_eq!(watching.reported(), ["up", "deleted", "up"]);
 }
 
 #[test]
@@ -116,10 +116,10 @@ fn a_read_that_was_under_way_when_the_key_went_shows_nothing() {
     // The push of the end overtakes the reply of a read that still saw the value.
     watching.push("del");
     watching.read(Some("up"), -1);
-    assert_eq!(watching.told(), Vec::<String>::new());
+    assert_eq!(watching.reported(), Vec::<String>::new());
     watching.push("set");
     watching.read(Some("up"), -1);
-    assert_eq!(watching.told(), ["up"]);
+    assert_eq!(watching.reported(), ["up"]);
 }
 
 #[test]
@@ -131,5 +131,5 @@ fn an_expiry_is_told_when_a_read_confirms_it() {
     watching.core.handle_timeout(watching.now);
     watching.settle();
     watching.read(None, -2);
-    assert_eq!(watching.told(), ["up", "expired"]);
+    assert_eq!(watching.reported(), ["up", "expired"]);
 }
