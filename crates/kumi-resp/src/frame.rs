@@ -148,6 +148,7 @@ pub fn decode_reply(
 /// assert_eq!(decoded, Some(([&b"message"[..], b"ch", b"hi"], message.len())));
 /// # Ok::<(), kumi_resp::ProtocolError>(())
 /// ```
+#[expect(clippy::type_complexity, reason = "as `decode_reply`, with slices")]
 pub fn decode_strings<'a, const N: usize>(
     buf: &'a [u8],
     limits: &ReplyLimits,
