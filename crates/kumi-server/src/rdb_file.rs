@@ -10,7 +10,7 @@ use crate::snapshot::{KeyDelay, Plan};
 use kumi_store::LoadError;
 use kumi_store::config::Settings;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -71,6 +71,24 @@ pub(crate) fn load(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<bool,
         loaded.expired,
     );
     Ok(true)
+}
+
+/// Locks the directory as long as the result lives, and warns if another server has done so: both would save to the
+/// same file. Redis allows that, so it is no error.
+pub(crate) fn mark_directory(settings: &Settings) -> Option<File> {
+    let directory = File::open(directory(settings)).ok()?;
+    match directory.try_lock() {
+        Ok(()) => Some(directory),
+        Err(TryLockError::WouldBlock) => {
+            tracing::warn!(
+                "another server keeps its RDB file in this directory; with the same dbfilename ({}) each overwrites the other's",
+                settings.dbfilename.escape_ascii()
+            );
+            None
+        }
+        // Not every file system has locks.
+        Err(TryLockError::Error(_)) => None,
+    }
 }
 
 /// Opens the file to read it again.

@@ -315,6 +315,68 @@ fn two_servers_do_not_share_a_directory() {
 }
 
 #[test]
+fn two_servers_that_save_rdb_files_in_one_directory_are_warned() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "another server keeps its RDB file in this directory";
+    let first = Server::kumi(dir.path(), &[]);
+    assert!(!first.said(text));
+    let socket = dir.path().join("other");
+    let second = Server::kumi(dir.path(), &["--unixsocket", socket.to_str().unwrap()]);
+    assert!(second.said(text), "{:#?}", second.log);
+}
+
+#[test]
+fn what_a_killed_rewrite_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::kumi(dir.path(), AOF);
+    server.line("SET a 1");
+    server.kill();
+    let log = dir.path().join("appendonlydir");
+    let stale = log.join("temp-rewriteaof-bg-12345.aof");
+    fs::write(&stale, b"REDIS0010").unwrap();
+    fs::write(log.join("notes.txt"), b"mine").unwrap();
+    let server = Server::kumi(dir.path(), AOF);
+    assert!(!stale.exists());
+    assert!(log.join("notes.txt").exists());
+    assert_eq!(server.line("GET a"), "1");
+}
+
+#[test]
+fn waitaof_has_the_file_synced_where_nothing_else_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::kumi(dir.path(), &["--appendonly", "yes", "--appendfsync", "no"]);
+    let mut client = server.connect();
+    for number in 0..3 {
+        assert_eq!(client.line(&format!("SET a {number}")), "OK");
+        assert_eq!(client.line("WAITAOF 1 0 0"), "1,0");
+    }
+}
+
+#[test]
+fn a_rewrite_waits_for_a_running_save() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::kumi(
+        dir.path(),
+        &["--appendonly", "yes", "--rdb-key-save-delay", "20000"],
+    );
+    let mut client = server.connect();
+    for number in 0..50 {
+        client.line(&format!("SET key:{number} 1"));
+    }
+    assert_eq!(client.line("BGSAVE"), "Background saving started");
+    assert_eq!(
+        client.line("BGREWRITEAOF"),
+        "Background append only file rewriting scheduled"
+    );
+    assert!(client.line("INFO persistence").contains("aof_rewrites:1\r"));
+    client.line("CONFIG SET rdb-key-save-delay 0");
+    eventually(
+        || server.line("INFO persistence"),
+        |info| info.contains("aof_rewrites:2\r"),
+    );
+}
+
+#[test]
 fn it_is_turned_on_and_off_at_run_time() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::kumi(dir.path(), &[]);

@@ -414,3 +414,35 @@ fn a_memory_limit_of_data_is_not_reached_by_idle_connections() {
     let per_client = (used(&mut control) - before) / 1000;
     assert!(per_client < 1024, "{per_client} bytes for an idle client");
 }
+
+#[test]
+fn clients_that_hold_too_much_memory_are_closed() {
+    let (_server, port) = on_port(&["--maxmemory-clients", "3mb"]);
+    let mut watcher = Client::tcp(port);
+    let id = watcher.line("CLIENT ID");
+    assert_eq!(watcher.line("CLIENT NO-EVICT ON"), "OK");
+    // Replies of this size are copied into the output buffer; longer ones are shared with the data.
+    watcher.ask(&["SET", "big", &"x".repeat(8 << 10)]);
+    // Replies that are not read: the client holds them in its output buffer.
+    let mut greedy = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut modest = Client::tcp(port);
+    assert_eq!(modest.line("PING"), "PONG");
+    let asked: Vec<u8> = (0..4000).flat_map(|_| request(&["GET", "big"])).collect();
+    greedy.write_all(&asked).unwrap();
+    eventually(
+        || info(&mut watcher, "stats", "evicted_clients"),
+        |evicted| evicted == "1",
+    );
+    assert_eq!(modest.line("PING"), "PONG", "a small client stays");
+    assert_eq!(watcher.line("CLIENT ID"), id);
+    // A request that does not end: the client holds it in its query buffer.
+    let mut endless = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    endless
+        .write_all(b"*2\r\n$4\r\nECHO\r\n$100000000\r\n")
+        .unwrap();
+    let part = vec![b'x'; 64 * 1024];
+    // Writing fails once the server has closed the connection.
+    while endless.write_all(&part).is_ok() {}
+    assert_eq!(info(&mut watcher, "stats", "evicted_clients"), "2");
+    assert_eq!(modest.line("PING"), "PONG");
+}

@@ -297,6 +297,83 @@ fn a_new_certificate_is_used_without_a_restart() {
 }
 
 #[test]
+fn authorities_come_from_a_directory_too() {
+    let authorities = tempfile::tempdir().unwrap();
+    fs::write(authorities.path().join("readme.txt"), "no certificate").unwrap();
+    let path = authorities.path().to_str().unwrap();
+    let server = TlsServer::start(&["--tls-ca-cert-dir", path]);
+    assert!(server.try_connect("one", Some("one")).is_ok());
+    assert!(server.try_connect("one", Some("two")).is_err());
+    fs::copy(
+        server.file("two-ca.pem"),
+        authorities.path().join("two.pem"),
+    )
+    .unwrap();
+    let mut client = server.try_connect("one", Some("one")).unwrap();
+    let set = client.ask(&["CONFIG", "SET", "tls-ca-cert-dir", path]);
+    assert_eq!(text(&set), "OK");
+    assert!(server.try_connect("one", Some("two")).is_ok());
+}
+
+#[test]
+fn only_the_suites_that_are_named_are_spoken() {
+    let server = TlsServer::start(&[
+        "--tls-auth-clients",
+        "no",
+        "--tls-ciphersuites",
+        "TLS_CHACHA20_POLY1305_SHA256",
+    ]);
+    let suite = |client: TlsClient| {
+        client
+            .stream
+            .conn
+            .negotiated_cipher_suite()
+            .unwrap()
+            .suite()
+    };
+    assert_eq!(
+        suite(server.connect()),
+        rustls::CipherSuite::TLS13_CHACHA20_POLY1305_SHA256
+    );
+    let mut client = server.connect();
+    let set = [
+        "CONFIG",
+        "SET",
+        "tls-ciphersuites",
+        "TLS_AES_128_GCM_SHA256",
+    ];
+    assert_eq!(text(&client.ask(&set)), "OK");
+    assert_eq!(
+        suite(server.connect()),
+        rustls::CipherSuite::TLS13_AES_128_GCM_SHA256
+    );
+    assert_eq!(client.line("PING"), "PONG", "connections stay");
+}
+
+#[test]
+fn a_handshake_that_trickles_in_ends() {
+    let mut server = TlsServer::start(&["--tls-auth-clients", "no"]);
+    let mut slow = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    slow.set_read_timeout(Some(PATIENCE)).unwrap();
+    // The head of a ClientHello of 500 bytes, and then bytes of it, one at a time.
+    slow.write_all(b"\x16\x03\x01\x01\xf4\x01\x00\x01\xf0")
+        .unwrap();
+    let mut writer = slow.try_clone().unwrap();
+    let trickle = std::thread::spawn(move || {
+        // It ends with the connection.
+        while writer.write_all(&[0]).is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+    });
+    let mut answer = Vec::new();
+    let _ = slow.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"+"), "{answer:?}");
+    trickle.join().unwrap();
+    server.process.wait_for_log("the handshake took too long");
+    assert_eq!(server.connect().line("PING"), "PONG");
+}
+
+#[test]
 fn redis_cli_speaks_every_version_that_is_allowed() {
     let server = TlsServer::start(&[
         "--tls-auth-clients",

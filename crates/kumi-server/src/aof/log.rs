@@ -85,6 +85,8 @@ pub(crate) struct Log {
     /// A new base is to be written at the end of the turn.
     pub(super) wants_base: bool,
     pub(super) retry: Option<Retry>,
+    /// The thread syncs the increment, which a rewrite ends next.
+    prepared: bool,
     pub(super) rewrite: Option<Rewrite>,
     pub(super) facts: LogFacts,
 }
@@ -149,6 +151,7 @@ impl Log {
             base_bytes: total,
             wants_base: !continues,
             retry: None,
+            prepared: false,
             rewrite: None,
             facts: LogFacts::default(),
         };
@@ -236,7 +239,8 @@ impl Log {
             self.drop_waiting();
             return Ok(());
         }
-        let outcome = self.write(now).and_then(|()| self.sync(now));
+        let awaited = store.awaits_log();
+        let outcome = self.write(now).and_then(|()| self.sync(now, awaited));
         if let Err(error) = outcome {
             if self.policy.fsync == Fsync::Always {
                 return Err(error);
@@ -270,7 +274,9 @@ impl Log {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        if self.policy.fsync == Fsync::EverySecond && self.syncer.is_running() {
+        // Before a rewrite the file is synced once more, which is not a reason to let writes wait in memory.
+        let syncing = self.syncer.is_running() && !self.prepared;
+        if self.policy.fsync == Fsync::EverySecond && syncing {
             let since_ns = *self.postponed_ns.get_or_insert(now.mono_ns);
             if now.mono_ns.saturating_sub(since_ns) < POSTPONE_NS {
                 return Ok(());
@@ -288,7 +294,8 @@ impl Log {
         Ok(())
     }
 
-    fn sync(&mut self, now: Now) -> io::Result<()> {
+    /// Syncs by the policy; `awaited` says that a client waits for it.
+    fn sync(&mut self, now: Now, awaited: bool) -> io::Result<()> {
         let Some(appender) = &self.appender else {
             return Ok(());
         };
@@ -307,17 +314,38 @@ impl Log {
                 let elapsed_ns = now.mono_ns.saturating_sub(self.last_sync_ns);
                 if elapsed_ns >= SYNC_NS && !self.syncer.is_running() {
                     self.last_sync_ns = now.mono_ns;
-                    self.syncer.submit(Job {
-                        file: appender.file().clone(),
-                        position: appender.position(),
-                        stream: self.written,
-                        seq: self.increment_seq(),
-                    });
+                    self.submit_sync();
                 }
             }
+            Fsync::No if awaited => self.submit_sync(),
             Fsync::No => {}
         }
         Ok(())
+    }
+
+    /// Has the thread sync what is written, unless it is at work.
+    fn submit_sync(&mut self) {
+        if let Some(appender) = &self.appender
+            && !self.syncer.is_running()
+        {
+            self.syncer.submit(Job {
+                file: appender.file().clone(),
+                position: appender.position(),
+                stream: self.written,
+                seq: self.increment_seq(),
+            });
+        }
+    }
+
+    /// Has the thread sync what the increment holds before another one takes its place, so that its end, which the
+    /// engine's thread has to wait for, has little to sync. Returns whether that is done.
+    pub(crate) fn prepare_rewrite(&mut self) -> bool {
+        let clean = self.appender.is_none() || self.synced == self.written;
+        self.prepared = !clean && !self.prepared;
+        if self.prepared {
+            self.submit_sync();
+        }
+        !self.prepared
     }
 
     fn increment_seq(&self) -> u64 {

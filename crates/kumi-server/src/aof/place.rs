@@ -4,11 +4,15 @@ use super::files::Files;
 use super::manifest::{Manifest, Part};
 use kumi_store::config::Settings;
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How the name of a base that is not complete begins and ends; the number of a process is between.
+const TEMPORARY_BASE: &str = "temp-rewriteaof-bg-";
+const TEMPORARY_ENDING: &str = ".aof";
 
 /// The directory of an append-only file, and the names in it.
 #[derive(Clone, Debug)]
@@ -105,6 +109,29 @@ impl Place {
             );
         }
         Ok(Some(manifest))
+    }
+
+    /// Removes bases that a server had not finished when it was killed. The directory must be locked.
+    pub(crate) fn remove_stale(&self) {
+        let Ok(files) = fs::read_dir(&self.directory) else {
+            return;
+        };
+        for file in files.flatten() {
+            let name = file.file_name();
+            let stale = name.to_str().is_some_and(|name| {
+                name.starts_with(TEMPORARY_BASE) && name.ends_with(TEMPORARY_ENDING)
+            });
+            if stale && fs::remove_file(file.path()).is_ok() {
+                tracing::info!("removed the stale file {}", file.path().display());
+            }
+        }
+    }
+
+    /// The name of a base while it is written.
+    pub(crate) fn temporary_base(&self) -> PathBuf {
+        let pid = std::process::id();
+        let name = format!("{TEMPORARY_BASE}{pid}{TEMPORARY_ENDING}");
+        self.directory.join(name)
     }
 
     pub(crate) fn write(&self, manifest: &Manifest) -> io::Result<()> {

@@ -44,6 +44,8 @@ impl Log {
         self.rewrite.is_none()
             && (self.wants_base || self.has_grown())
             && self.retry.is_none_or(|retry| now.mono_ns >= retry.at_ns)
+            // The engine's thread would wait for the one that syncs.
+            && !self.syncer.is_running()
     }
 
     /// Whether a snapshot can become the base. A base of requests is written by [`Log::maintain`].
@@ -106,8 +108,7 @@ impl Log {
     /// The temporary file of the running rewrite, its place when it is complete, and whether it is synced meanwhile.
     pub(crate) fn rewrite_paths(&self) -> Option<(PathBuf, PathBuf, bool)> {
         let rewrite = self.rewrite.as_ref()?;
-        let temporary = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
-        let temporary = self.place.directory.join(temporary);
+        let temporary = self.place.temporary_base();
         let path = self.place.path(&rewrite.base);
         Some((temporary, path, self.policy.incremental_fsync))
     }
@@ -225,8 +226,7 @@ impl Log {
             .place
             .base(self.manifest.last_base_seq() + 1, self.policy.rdb_base);
         let part = self.place.increment(self.manifest.last_increment_seq() + 1);
-        let temporary = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
-        let temporary = self.place.directory.join(temporary);
+        let temporary = self.place.temporary_base();
         let sync_every = self.policy.incremental_fsync.then_some(SYNC_EVERY);
         let mut sink = Sink::new(files.create(&temporary)?, sync_every);
         let rdb = self.policy.rdb_base;

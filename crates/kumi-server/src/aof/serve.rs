@@ -8,9 +8,10 @@ use super::place::{self, Place};
 use crate::front::{EngineIo, Front};
 use crate::rdb_file;
 use crate::server::ServerError;
-use crate::snapshot::Plan;
+use crate::snapshot::{KeyDelay, Plan};
 use kumi_store::config::Settings;
 use kumi_store::{ApplyError, LogFacts, Outputs, RewriteStart, SnapshotPurpose, Store};
+use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ pub(crate) struct LogState {
     ends: bool,
     /// How the snapshot of a rewrite ended, until the end of the turn.
     ended: Option<io::Result<()>>,
+    /// Held on the directory of the RDB file, so that another server there can be warned.
+    directory: Option<File>,
     /// The log failed with `appendfsync always`: no reply may be sent any more.
     pub(crate) fatal: Option<io::Error>,
 }
@@ -48,6 +51,7 @@ impl Front {
         }
         rdb_file::remove_stale(&settings);
         if !settings.appendonly {
+            self.log.directory = rdb_file::mark_directory(&settings);
             return rdb_file::load(self, engine);
         }
         let place = Place::of(&settings, Arc::new(Disk));
@@ -64,6 +68,7 @@ impl Front {
         };
         place.make_directory().map_err(unusable)?;
         let lock = place::lock(&place.directory).map_err(unusable)?;
+        place.remove_stale();
         // Without a manifest the RDB file is loaded; Redis would begin with no data beside it.
         let manifest = place.read().map_err(unusable)?;
         let continues = manifest.is_some();
@@ -111,6 +116,7 @@ impl Front {
         let total = load::total_bytes(place, manifest)?;
         let start = Instant::now();
         engine.store.begin_loading(total, true);
+        let delay_us = engine.store.config().settings().key_load_delay_us;
         let mut loader = Loader {
             front: self,
             store: engine.store,
@@ -120,6 +126,7 @@ impl Front {
             told: start,
             served: start,
             serves: true,
+            delay: KeyDelay::new(delay_us),
         };
         let loaded = load::load(place, manifest, &mut loader);
         let errors = engine.store.end_loading(engine.outputs);
@@ -190,7 +197,7 @@ impl Front {
             log.end_rewrite(Some(engine), outcome, now);
         }
         if let Some(log) = &mut self.log.log {
-            if log.is_due(now) {
+            if log.is_due(now) && log.prepare_rewrite() {
                 engine.store.listen_to_writes(true);
                 self.begin_rewrite(engine);
             }
@@ -365,6 +372,7 @@ impl Front {
             told: start,
             served: start,
             serves: false,
+            delay: KeyDelay::new(0),
         };
         let loaded = load::load(&place, &manifest, &mut loader);
         store.end_loading(outputs);
@@ -390,6 +398,8 @@ struct Loader<'a> {
     served: Instant,
     /// Clients are answered meanwhile; not inside of a command.
     serves: bool,
+    /// `key-load-delay`
+    delay: KeyDelay,
 }
 
 impl Apply for Loader<'_> {
@@ -407,7 +417,10 @@ impl Apply for Loader<'_> {
             serves: self.serves,
         };
         let (front, outputs) = (&mut *self.front, &mut *self.outputs);
+        let delay = &mut self.delay;
         let loaded = self.store.load_rdb_while(source, |store, offset| {
+            // Nothing cancels loading.
+            let _ = delay.wait(|| false);
             pace.keep(front, store, outputs, offset)
         });
         (self.told, self.served) = (pace.told, pace.served);

@@ -3,6 +3,8 @@
 //! Bytes that were appended and not synced are kept up to a random length, and any of their pages may be zeros instead. A
 //! name that was made, renamed or removed and whose directory was not synced may be the old one or the new one. After
 //! each loss the log is loaded as a server does it, and compared with what was written and acknowledged.
+//!
+//! The power fails before any operation of the disk, also in the middle of a rewrite, whose base a snapshot becomes.
 
 use super::files::{Files, LogFile};
 use super::load::{self, Apply};
@@ -10,14 +12,19 @@ use super::log::{Log, Start};
 use super::manifest::Manifest;
 use super::place::Place;
 use kumi_store::config::{Config, Origin};
-use kumi_store::{Now, Outputs, Peer, SessionKey, Store};
+use kumi_store::{Now, Outputs, Peer, SessionKey, SnapshotPurpose, Store};
+use snapshot::SnapshotHost;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, IoSlice, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+mod snapshot;
+
 const PAGE: usize = 64;
+/// Seeds of each test, each with four lives.
+const SEEDS: u64 = 2000;
 
 #[derive(Debug, Default)]
 struct Inode {
@@ -28,8 +35,24 @@ struct Inode {
 
 type Names = BTreeMap<PathBuf, Arc<Mutex<Inode>>>;
 
+#[derive(Clone, Debug, Default)]
+struct SimulatedDisk(Arc<Shared>);
+
 #[derive(Debug, Default)]
-struct SimulatedDisk(Mutex<Tree>, Arc<AtomicBool>);
+struct Shared {
+    tree: Mutex<Tree>,
+    full: AtomicBool,
+    crash: Mutex<Crash>,
+}
+
+/// When the power fails, and what is left then.
+#[derive(Debug, Default)]
+struct Crash {
+    /// Operations until then.
+    after: Option<u32>,
+    rng: Option<fastrand::Rng>,
+    left: Option<SimulatedDisk>,
+}
 
 #[derive(Debug, Default)]
 struct Tree {
@@ -37,16 +60,9 @@ struct Tree {
     synced: Names,
 }
 
-/// A file, and whether the disk is full.
+/// A file, and the disk it is on.
 #[derive(Debug)]
-struct SimulatedFile(Arc<Mutex<Inode>>, Arc<AtomicBool>);
-
-fn refuse(full: &AtomicBool) -> io::Result<()> {
-    if full.load(Ordering::Relaxed) {
-        return Err(io::ErrorKind::StorageFull.into());
-    }
-    Ok(())
-}
+struct SimulatedFile(Arc<Mutex<Inode>>, SimulatedDisk);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl LogFile for SimulatedFile {
     fn append(&self, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-        refuse(&self.1)?;
+        self.1.step()?;
         let mut inode = lock(&self.0);
         for slice in slices.iter() {
             inode.bytes.extend_from_slice(slice);
@@ -63,13 +79,14 @@ impl LogFile for SimulatedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        refuse(&self.1)?;
+        self.1.step()?;
         let mut inode = lock(&self.0);
         inode.synced = inode.bytes.clone();
         Ok(())
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
+        self.1.step()?;
         lock(&self.0)
             .bytes
             .truncate(usize::try_from(len).unwrap_or(usize::MAX));
@@ -79,19 +96,22 @@ impl LogFile for SimulatedFile {
 
 impl Files for SimulatedDisk {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn LogFile>> {
-        let mut tree = lock(&self.0);
+        self.step()?;
+        let mut tree = lock(&self.0.tree);
         let inode = tree.names.entry(path.to_owned()).or_default();
-        Ok(Arc::new(SimulatedFile(inode.clone(), self.1.clone())))
+        Ok(Arc::new(SimulatedFile(inode.clone(), self.clone())))
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>> {
+        self.step()?;
         let inode = Arc::<Mutex<Inode>>::default();
-        lock(&self.0).names.insert(path.to_owned(), inode.clone());
-        Ok(Arc::new(SimulatedFile(inode, self.1.clone())))
+        let mut tree = lock(&self.0.tree);
+        tree.names.insert(path.to_owned(), inode.clone());
+        Ok(Arc::new(SimulatedFile(inode, self.clone())))
     }
 
     fn read(&self, path: &Path) -> io::Result<(Box<dyn Read + Send>, u64)> {
-        let tree = lock(&self.0);
+        let tree = lock(&self.0.tree);
         let inode = tree.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         let bytes = lock(inode).bytes.clone();
         let len = bytes.len() as u64;
@@ -99,21 +119,23 @@ impl Files for SimulatedDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut tree = lock(&self.0);
+        self.step()?;
+        let mut tree = lock(&self.0.tree);
         let inode = tree.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         tree.names.insert(to.to_owned(), inode);
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let removed = lock(&self.0).names.remove(path);
+        self.step()?;
+        let removed = lock(&self.0.tree).names.remove(path);
         removed
             .map(|_| ())
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn exists(&self, path: &Path) -> bool {
-        lock(&self.0).names.contains_key(path)
+        lock(&self.0.tree).names.contains_key(path)
     }
 
     fn make_directory(&self, _: &Path) -> io::Result<()> {
@@ -121,16 +143,44 @@ impl Files for SimulatedDisk {
     }
 
     fn sync_directory(&self, _: &Path) -> io::Result<()> {
-        let mut tree = lock(&self.0);
+        self.step()?;
+        let mut tree = lock(&self.0.tree);
         tree.synced = tree.names.clone();
         Ok(())
     }
 }
 
 impl SimulatedDisk {
+    /// Called before each operation: the disk may be full, or the power may fail. Then what is left of the disk is kept,
+    /// and operations go on without a meaning.
+    fn step(&self) -> io::Result<()> {
+        let mut crash = lock(&self.0.crash);
+        if crash.after == Some(0)
+            && let Some(mut rng) = crash.rng.take()
+        {
+            crash.left = Some(self.lose_power(&mut rng));
+        }
+        crash.after = crash.after.map(|after| after.saturating_sub(1));
+        if self.0.full.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
+    /// Has the power fail after so many operations.
+    fn crash_after(&self, operations: u32, rng: fastrand::Rng) {
+        let mut crash = lock(&self.0.crash);
+        (crash.after, crash.rng) = (Some(operations), Some(rng));
+    }
+
+    /// What the power failure left, if it has come.
+    fn left(&self) -> Option<Self> {
+        lock(&self.0.crash).left.clone()
+    }
+
     /// The power fails: what is left is a new disk.
     fn lose_power(&self, rng: &mut fastrand::Rng) -> Self {
-        let tree = lock(&self.0);
+        let tree = lock(&self.0.tree);
         let paths: Vec<&PathBuf> = tree.names.keys().chain(tree.synced.keys()).collect();
         let mut left = Names::new();
         for path in paths {
@@ -152,7 +202,10 @@ impl SimulatedDisk {
             names: left.clone(),
             synced: left,
         };
-        Self(Mutex::new(tree), Arc::default())
+        Self(Arc::new(Shared {
+            tree: Mutex::new(tree),
+            ..Shared::default()
+        }))
     }
 }
 
@@ -185,7 +238,7 @@ fn after_loss(inode: &Inode, rng: &mut fastrand::Rng) -> Vec<u8> {
 struct Replayed {
     store: Store,
     outputs: Outputs,
-    host: super::check::NoHost,
+    host: SnapshotHost,
 }
 
 impl Apply for Replayed {
@@ -230,9 +283,9 @@ fn config(fsync: &str, preamble: bool) -> Config {
 
 impl Life {
     /// Starts on a disk, as a server does.
-    fn start(disk: &Arc<SimulatedDisk>, config: &Config, now: Now) -> Self {
+    fn start(disk: &SimulatedDisk, config: &Config, now: Now) -> Self {
         let place = Place {
-            files: disk.clone(),
+            files: Arc::new(disk.clone()),
             directory: "/data/appendonlydir".into(),
             name: "appendonly.aof".into(),
         };
@@ -240,7 +293,7 @@ impl Life {
         let mut replayed = Replayed {
             store,
             outputs: Outputs::new(),
-            host: super::check::NoHost,
+            host: SnapshotHost::new(disk, now),
         };
         let manifest = place.read().expect("a manifest is complete or not there");
         let continues = manifest.is_some();
@@ -287,6 +340,33 @@ impl Life {
             .expect("the disk takes it");
     }
 
+    /// What a server does between two turns: a rewrite begins, goes on or ends.
+    fn maintain(&mut self) {
+        let Replayed {
+            store,
+            outputs,
+            host,
+        } = &mut self.replayed;
+        let log = &mut self.log;
+        if let Some(outcome) = host.ended.take() {
+            log.end_rewrite(Some((&mut *store, &mut *outputs)), outcome, self.now);
+        }
+        if log.is_due(self.now) && log.prepare_rewrite() {
+            if log.takes_snapshots() {
+                log.begin_rewrite(store, self.now).expect("it begins");
+                host.paths = log.rewrite_paths().map(|(from, to, _)| (from, to));
+                let started = store.start_snapshot(SnapshotPurpose::Rewrite, host);
+                started.expect("no other one runs");
+            } else {
+                log.maintain(store, outputs, self.now);
+            }
+        }
+        // The thread that syncs is done before the next step, so that a seed always does the same.
+        log.settle();
+        host.now = self.now;
+        store.poll(outputs, host);
+    }
+
     /// The number that the data hold, and whether it is consistent.
     fn number(&mut self) -> u64 {
         let get = |store: &mut Store, key: &str| -> u64 {
@@ -314,90 +394,120 @@ fn load_all(place: &Place, manifest: &Manifest, replayed: &mut Replayed) -> Vec<
     loaded.lengths
 }
 
-/// Lives and crashes with one seed.
-fn crash(seed: u64, fsync: &str) {
+/// What a life has sent, and what of it has to survive.
+#[derive(Debug, Default)]
+struct Sent {
+    number: u64,
+    /// Numbers that were acknowledged, and when.
+    acknowledged: Vec<(u64, u64)>,
+}
+
+impl Sent {
+    /// The number that must be there at this time.
+    fn must_be_there(&self, fsync: &str, now: Now) -> u64 {
+        let survives =
+            |&&(_, at_ns): &&(u64, u64)| fsync == "always" || at_ns + 2_000_000_000 <= now.mono_ns;
+        let last = self.acknowledged.iter().rev().find(survives);
+        last.map_or(0, |&(number, _)| number)
+    }
+}
+
+/// Writes until the power fails or the life is over; says whether it ended in order.
+fn live(life: &mut Life, disk: &SimulatedDisk, sent: &mut Sent, rng: &mut fastrand::Rng) -> bool {
+    for _ in 0..rng.usize(0..40) {
+        for _ in 0..rng.usize(0..4) {
+            sent.number += 1;
+            let number = sent.number;
+            life.run("MULTI");
+            life.run(&format!("SET n {number}"));
+            if rng.bool() {
+                let pad = "x".repeat(rng.usize(0..300));
+                life.run(&format!("SET pad:{} {pad}", rng.u8(..4)));
+            }
+            life.run(&format!("SET m {number}"));
+            life.run("EXEC");
+        }
+        life.flush();
+        life.log.settle();
+        if disk.left().is_some() {
+            return false;
+        }
+        sent.acknowledged.push((sent.number, life.now.mono_ns));
+        if rng.u8(..) < 40 {
+            life.log.request_base();
+        }
+        life.maintain();
+        life.now.mono_ns += rng.u64(..700_000_000);
+        life.now.unix_us += 1000;
+        life.flush();
+        life.log.settle();
+        if disk.left().is_some() {
+            return false;
+        }
+    }
+    if rng.u8(..) < 80 {
+        let Replayed { store, .. } = &mut life.replayed;
+        if store.cancel_snapshot(SnapshotPurpose::Rewrite) {
+            let cancelled = io::Error::other("the server ends");
+            life.log.end_rewrite(None, Err(cancelled), life.now);
+        }
+        life.log.close(store).expect("it closes");
+        if disk.left().is_none() {
+            sent.acknowledged.push((sent.number, 0));
+        }
+    }
+    true
+}
+
+/// Lives and crashes with one seed; returns how many rewrites were complete.
+fn crash(seed: u64, fsync: &str) -> u64 {
     let mut rng = fastrand::Rng::with_seed(seed);
     let config = config(fsync, !seed.is_multiple_of(3));
-    let mut disk = Arc::new(SimulatedDisk::default());
+    let mut disk = SimulatedDisk::default();
     let mut now = Now {
         unix_us: 1_700_000_000_000_000,
         mono_ns: 1_000_000_000,
     };
-    // What was sent, and what has to survive: the number, and when it was acknowledged.
-    let (mut sent, mut acknowledged): (u64, Vec<(u64, u64)>) = (0, Vec::new());
+    let mut sent = Sent::default();
+    let mut rewrites = 0;
     for _ in 0..4 {
         let mut life = Life::start(&disk, &config, now);
-        let found = life.number();
-        let must = match fsync {
-            "always" => acknowledged.last().map_or(0, |&(number, _)| number),
-            _ => {
-                let old = acknowledged.iter().rev();
-                let old = old
-                    .clone()
-                    .find(|&&(_, at_ns)| at_ns + 2_000_000_000 <= now.mono_ns);
-                old.map_or(0, |&(number, _)| number)
-            }
-        };
+        let (found, must) = (life.number(), sent.must_be_there(fsync, now));
         assert!(found >= must, "seed {seed}: {found} of {must} acknowledged");
-        assert!(found <= sent, "seed {seed}: {found} was never sent");
-        sent = found;
-        acknowledged.clear();
-        for _ in 0..rng.usize(0..40) {
-            for _ in 0..rng.usize(0..4) {
-                sent += 1;
-                life.run("MULTI");
-                life.run(&format!("SET n {sent}"));
-                if rng.bool() {
-                    life.run(&format!(
-                        "SET pad:{} {}",
-                        rng.u8(..4),
-                        "x".repeat(rng.usize(0..300))
-                    ));
-                }
-                life.run(&format!("SET m {sent}"));
-                life.run("EXEC");
-            }
-            life.flush();
-            acknowledged.push((sent, now.mono_ns));
-            if rng.u8(..) < 20 {
-                life.log.request_base();
-            }
-            let Replayed { store, outputs, .. } = &mut life.replayed;
-            life.log.maintain(store, outputs, life.now);
-            now.mono_ns += rng.u64(..700_000_000);
-            now.unix_us += 1000;
-            life.now = now;
-            // The thread that syncs is done before the next turn, so that a seed always does the same.
-            life.log.settle();
-            life.flush();
+        let number = sent.number;
+        assert!(found <= number, "seed {seed}: {found} was never sent");
+        sent = Sent {
+            number: found,
+            acknowledged: Vec::new(),
+        };
+        if rng.bool() {
+            disk.crash_after(rng.u32(..120), fastrand::Rng::with_seed(rng.u64(..)));
         }
-        if rng.u8(..) < 80 {
-            let Replayed { store, .. } = &mut life.replayed;
-            life.log.close(store).expect("it closes");
-            acknowledged.push((sent, 0));
-        }
-        disk = Arc::new(disk.lose_power(&mut rng));
+        live(&mut life, &disk, &mut sent, &mut rng);
+        now = life.now;
+        rewrites += life.log.facts(now).rewrites;
+        drop(life);
+        disk = disk.left().unwrap_or_else(|| disk.lose_power(&mut rng));
     }
+    rewrites
 }
 
 #[test]
 fn always_loses_nothing_when_the_power_fails() {
-    for seed in 0..1500 {
-        crash(seed, "always");
-    }
+    let rewrites: u64 = (0..SEEDS).map(|seed| crash(seed, "always")).sum();
+    assert!(rewrites > SEEDS, "{rewrites} rewrites were complete");
 }
 
 #[test]
 fn everysec_loses_two_seconds_at_most() {
-    for seed in 0..1500 {
-        crash(seed, "everysec");
-    }
+    let rewrites: u64 = (0..SEEDS).map(|seed| crash(seed, "everysec")).sum();
+    assert!(rewrites > SEEDS, "{rewrites} rewrites were complete");
 }
 
 #[test]
 fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
     for fsync in ["everysec", "no"] {
-        let disk = Arc::new(SimulatedDisk::default());
+        let disk = SimulatedDisk::default();
         let config = config(fsync, true);
         let mut now = Now {
             unix_us: 1_700_000_000_000_000,
@@ -406,7 +516,7 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
         let mut life = Life::start(&disk, &config, now);
         life.run("SET n 1");
         life.flush();
-        disk.1.store(true, Ordering::Relaxed);
+        disk.0.full.store(true, Ordering::Relaxed);
         life.run("SET n 2");
         life.flush();
         assert!(!life.log.has_file());
@@ -423,7 +533,7 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
         };
         maintain(&mut life, now);
         assert!(!life.log.has_file(), "the disk is still full");
-        disk.1.store(false, Ordering::Relaxed);
+        disk.0.full.store(false, Ordering::Relaxed);
         maintain(&mut life, now);
         assert!(!life.log.has_file(), "it is not tried all the time");
         now.mono_ns += 2_000_000_000;
@@ -441,7 +551,7 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
 
 #[test]
 fn a_failed_fsync_is_not_taken_for_one_that_worked() {
-    let disk = Arc::new(SimulatedDisk::default());
+    let disk = SimulatedDisk::default();
     let config = config("everysec", true);
     let mut now = Now {
         unix_us: 1_700_000_000_000_000,
@@ -452,7 +562,7 @@ fn a_failed_fsync_is_not_taken_for_one_that_worked() {
     life.flush();
     now.mono_ns += 1_100_000_000;
     life.now = now;
-    disk.1.store(true, Ordering::Relaxed);
+    disk.0.full.store(true, Ordering::Relaxed);
     life.flush();
     life.log.settle();
     life.flush();
@@ -461,14 +571,14 @@ fn a_failed_fsync_is_not_taken_for_one_that_worked() {
 
 #[test]
 fn always_does_not_go_on_without_the_disk() {
-    let disk = Arc::new(SimulatedDisk::default());
+    let disk = SimulatedDisk::default();
     let now = Now {
         unix_us: 1_700_000_000_000_000,
         mono_ns: 1_000_000_000,
     };
     let mut life = Life::start(&disk, &config("always", true), now);
     life.run("SET n 1");
-    disk.1.store(true, Ordering::Relaxed);
+    disk.0.full.store(true, Ordering::Relaxed);
     let Replayed { store, outputs, .. } = &mut life.replayed;
     let flushed = life.log.flush(store, outputs, now);
     assert_eq!(flushed.unwrap_err().kind(), io::ErrorKind::StorageFull);

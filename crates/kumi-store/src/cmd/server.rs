@@ -273,9 +273,11 @@ fn bgrewriteaof(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let parts = ctx.parts();
     let started = parts.host.rewrite_log(parts.config);
     let started = started.map_err(|reason| CommandError::new(format!("ERR {reason}")))?;
+    // It begins when the running snapshot has ended, or behind the transaction.
+    let waits = ctx.snapshot_purpose().is_some() || ctx.in_exec;
     ctx.reply.simple(match started {
-        RewriteStart::Started => "Background append only file rewriting started",
-        RewriteStart::Scheduled => "Background append only file rewriting scheduled",
+        RewriteStart::Started if !waits => "Background append only file rewriting started",
+        _ => "Background append only file rewriting scheduled",
     });
     Ok(())
 }

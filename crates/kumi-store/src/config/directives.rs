@@ -38,6 +38,8 @@ pub struct Directive {
     pub hidden: bool,
     /// May hold a secret: its value stays out of the log.
     pub sensitive: bool,
+    /// Names a file with further configuration: CONFIG SET reads it again although the name stays the same.
+    pub names_file: bool,
     /// Checks a parsed value: rejects it, or returns the form that is stored.
     settle: fn(Value) -> Result<Value, &'static str>,
 }
@@ -115,6 +117,13 @@ impl Directive {
         }
     }
 
+    const fn names_file(self) -> Self {
+        Self {
+            names_file: true,
+            ..self
+        }
+    }
+
     const fn settled(self, settle: fn(Value) -> Result<Value, &'static str>) -> Self {
         Self { settle, ..self }
     }
@@ -136,6 +145,7 @@ const fn row(
         standing,
         hidden: false,
         sensitive: false,
+        names_file: false,
         settle: as_it_is,
     }
 }
@@ -396,15 +406,15 @@ pub const TABLE: &[Directive] = &[
 
     // TLS.
     row("tls-port", int(0, PORT), "0", SET, Live(|s, v| s.tls.port = v.number())),
-    row("tls-cert-file", TEXT, "", SET, Live(|s, v| s.tls.cert_file = v.optional_bytes())),
-    row("tls-key-file", TEXT, "", SET, Live(|s, v| s.tls.key_file = v.optional_bytes())),
+    row("tls-cert-file", TEXT, "", SET, Live(|s, v| s.tls.cert_file = v.optional_bytes())).names_file(),
+    row("tls-key-file", TEXT, "", SET, Live(|s, v| s.tls.key_file = v.optional_bytes())).names_file(),
     row("tls-key-file-pass", TEXT, "", SET, Refused { when: is_given, why: ENCRYPTED_KEY }).sensitive(),
     row("tls-client-cert-file", TEXT, "", SET, Inert(REPLICATION)),
     row("tls-client-key-file", TEXT, "", SET, Inert(REPLICATION)),
     row("tls-client-key-file-pass", TEXT, "", SET, Refused { when: is_given, why: ENCRYPTED_KEY }).sensitive(),
     row("tls-dh-params-file", TEXT, "", SET, Inert("keys are exchanged over elliptic curves, which need no parameters")),
-    row("tls-ca-cert-file", TEXT, "", SET, Live(|s, v| s.tls.ca_cert_file = v.optional_bytes())),
-    row("tls-ca-cert-dir", TEXT, "", SET, Live(|s, v| s.tls.ca_cert_dir = v.optional_bytes())),
+    row("tls-ca-cert-file", TEXT, "", SET, Live(|s, v| s.tls.ca_cert_file = v.optional_bytes())).names_file(),
+    row("tls-ca-cert-dir", TEXT, "", SET, Live(|s, v| s.tls.ca_cert_dir = v.optional_bytes())).names_file(),
     row("tls-auth-clients", Kind::Choice(&["no", "yes", "optional"]), "yes", SET, Live(|s, v| s.tls.auth_clients = TlsAuthClients::from_index(v.index()))),
     row("tls-replication", BOOL, "no", SET, Refused { when: Value::is_yes, why: "kumi-server has no replicas and follows no master yet, so that there is nothing to encrypt" }),
     row("tls-cluster", BOOL, "no", SET, Refused { when: Value::is_yes, why: "kumi-server is no node of a Redis Cluster, so that there is no bus to encrypt" }),

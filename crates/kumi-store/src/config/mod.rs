@@ -91,7 +91,7 @@ impl ConfigError {
 #[derive(Debug, Default)]
 pub struct Changes {
     /// Row of the table and the value it had before, in the order of the request. Rows whose value stayed the same
-    /// are left out.
+    /// are left out, except those that name files, which may have changed.
     before: Vec<(usize, Value)>,
 }
 
@@ -363,7 +363,7 @@ impl Config {
         {
             return Err(why.into());
         }
-        if value != self.values[row] {
+        if value != self.values[row] || directive.names_file {
             directive.write(&mut self.settings, &value);
             let before = std::mem::replace(&mut self.values[row], value);
             changes.before.push((row, before));

@@ -10,6 +10,7 @@
 //! until the key is next used, as in Redis.
 
 use super::entry::Entry;
+use crate::config::{EvictionPolicy, Settings};
 use std::cell::Cell;
 
 /// The counter of a new key under LFU: not zero, so that it gets a chance to be used again.
@@ -97,11 +98,7 @@ impl AccessRule {
 
     /// The counter of a key under LFU, less what it lost since the last access.
     pub(crate) fn frequency(&self, entry: &Entry, now_ms: u64) -> u8 {
-        let data = entry.access_clock();
-        let (minute, counter) = ((data >> 8) as u16, data as u8);
-        let elapsed = u32::from(minutes(now_ms).wrapping_sub(minute));
-        let periods = elapsed.checked_div(self.decay_minutes).unwrap_or(0);
-        counter.saturating_sub(u8::try_from(periods).unwrap_or(u8::MAX))
+        frequency_of(entry.access_clock(), self.decay_minutes, now_ms)
     }
 
     /// How well a key suits eviction: the higher, the better.
@@ -139,7 +136,60 @@ pub(crate) fn access_clock(now_ms: u64) -> u32 {
 /// Seconds since the last use. The clock is short and comes round after half a year.
 #[inline]
 pub(crate) fn idle_seconds(entry: &Entry, now_ms: u64) -> u32 {
-    access_clock(now_ms).wrapping_sub(entry.access_clock()) & BITS
+    idle_seconds_of(entry.access_clock(), now_ms)
+}
+
+fn idle_seconds_of(data: u32, now_ms: u64) -> u32 {
+    access_clock(now_ms).wrapping_sub(data) & BITS
+}
+
+fn frequency_of(data: u32, decay_minutes: u32, now_ms: u64) -> u8 {
+    let (minute, counter) = ((data >> 8) as u16, data as u8);
+    let elapsed = u32::from(minutes(now_ms).wrapping_sub(minute));
+    let periods = elapsed.checked_div(decay_minutes).unwrap_or(0);
+    counter.saturating_sub(u8::try_from(periods).unwrap_or(u8::MAX))
+}
+
+/// What a file says of the accesses to its keys: what the eviction policy uses, as in Redis.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum SavedAccess {
+    #[default]
+    Nothing,
+    /// For how long keys were idle at this time.
+    Idle { now_ms: u64 },
+    /// The counters at this time.
+    Frequency { now_ms: u64, decay_minutes: u32 },
+}
+
+impl SavedAccess {
+    /// Of the policy that is configured.
+    pub(crate) fn of(settings: &Settings, now_ms: u64) -> Self {
+        match settings.maxmemory_policy {
+            EvictionPolicy::AllkeysLru | EvictionPolicy::VolatileLru => Self::Idle { now_ms },
+            EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu => Self::Frequency {
+                now_ms,
+                decay_minutes: settings.lfu_decay_minutes,
+            },
+            _ => Self::Nothing,
+        }
+    }
+
+    /// Whether access data are needed at all.
+    pub(crate) fn is_saved(self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+
+    /// Seconds without an access, and the counter, of a key's access data.
+    pub(crate) fn facts(self, data: u32) -> (Option<u64>, Option<u8>) {
+        match self {
+            Self::Nothing => (None, None),
+            Self::Idle { now_ms } => (Some(idle_seconds_of(data, now_ms).into()), None),
+            Self::Frequency {
+                now_ms,
+                decay_minutes,
+            } => (None, Some(frequency_of(data, decay_minutes, now_ms))),
+        }
+    }
 }
 
 fn minutes(now_ms: u64) -> u16 {

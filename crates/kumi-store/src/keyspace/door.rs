@@ -252,7 +252,7 @@ impl<'a> Keys<'a> {
             let mut bytes = Vec::with_capacity(len);
             edit(&mut bytes);
             if bytes.len() > INLINE_MAX {
-                let value = NewValue::Boxed(Value::Bytes(bytes));
+                let value = NewValue::Boxed(Value::of_bytes(bytes));
                 self.create(hash, found, key, value, Expiry::Clear)?;
             } else {
                 self.create(hash, found, key, NewValue::RawBytes(&bytes), Expiry::Clear)?;

@@ -1,7 +1,8 @@
 //! One key with its value, deadline and access clock, in one allocation behind a thin pointer.
 //!
 //! ```text
-//!  8 bytes   header: flags (8 bits), access clock (24), key length (16), inline value length (16)
+//!  8 bytes   header: flags (8 bits), access clock (24), key length (16), inline value length (11),
+//!            mark of a snapshot (1), form of a small collection (4)
 //! [8 bytes   deadline in unix milliseconds, when the flags say so]
 //!  n bytes   the key; if longer than 65,535 bytes, pointer and length (16 bytes) of its own box
 //!  m bytes   the value: inline bytes, or an i64, or the pointer of a boxed `Value` (8 bytes)
@@ -202,6 +203,18 @@ impl Entry {
         self.write_header(self.header().with_clock(clock));
     }
 
+    /// Whether the mark of a running snapshot is set.
+    #[inline]
+    pub(super) fn is_copied(&self) -> bool {
+        self.header().is_copied()
+    }
+
+    /// Sets or clears the mark of a running snapshot: it has a copy of this entry already, or the
+    /// entry is younger than it. As the access clock, it is written through a shared reference.
+    pub(super) fn set_copied(&self, copied: bool) {
+        self.write_header(self.header().with_copied(copied));
+    }
+
     /// Puts another value in the place of this one, and keeps key, deadline and clock. A boxed
     /// value that was here comes back, so that the caller decides where it is dropped.
     #[inline]
@@ -238,7 +251,8 @@ impl Entry {
     /// The value must be a string.
     pub(crate) fn edit_bytes(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
         if let Some(bytes) = self.value_bytes_mut() {
-            return edit(bytes);
+            edit(bytes);
+            return self.boxed_mut().map_or((), Value::share_if_long);
         }
         let mut bytes = match self.string() {
             Some(StringRef::Int(number)) => crate::number::format_i64(number).as_ref().to_vec(),
@@ -247,7 +261,7 @@ impl Entry {
         };
         edit(&mut bytes);
         if bytes.len() > INLINE_MAX {
-            self.replace_value(NewValue::Boxed(Value::Bytes(bytes)));
+            self.replace_value(NewValue::Boxed(Value::of_bytes(bytes)));
         } else {
             self.replace_value(NewValue::RawBytes(&bytes));
         }

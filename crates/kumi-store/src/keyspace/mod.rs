@@ -12,6 +12,7 @@ mod door;
 mod entry;
 mod eviction;
 mod hints;
+mod load;
 mod segment;
 mod snapshot;
 mod table;
@@ -25,10 +26,11 @@ pub(crate) use self::{
     door::{Edit, Edited, Missing},
     value::Type,
 };
-pub(crate) use access::{AccessRule, idle_seconds};
+pub(crate) use access::{AccessRule, SavedAccess, idle_seconds};
 pub(crate) use door::{Expiry, Keys, Look, When};
 pub(crate) use entry::Entry;
 pub(crate) use eviction::EvictionRule;
+pub(crate) use load::{LoadBatch, LoadedKey};
 pub(crate) use snapshot::FrozenDb;
 pub use snapshot::Piece;
 pub(crate) use tracking::{Invalidated, Tracking};
@@ -271,6 +273,8 @@ pub(crate) struct Keyspace {
     seed: (u64, u64),
     /// The snapshot that is being taken.
     freeze: Option<snapshot::Freeze>,
+    /// Tables hold marks of a cancelled snapshot.
+    sweeping: bool,
 }
 
 impl Keyspace {
@@ -306,6 +310,7 @@ impl Keyspace {
             due: Vec::new(),
             seed,
             freeze: None,
+            sweeping: false,
         }
     }
 

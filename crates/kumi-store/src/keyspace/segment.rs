@@ -140,6 +140,12 @@ impl Segment {
         prefetch(&bucket.slots[SLOTS - 1]);
     }
 
+    /// Has the fields in front of the buckets loaded.
+    #[inline]
+    pub(super) fn prefetch_header(&self) {
+        prefetch(&self.len);
+    }
+
     /// The entry that a search for this hash looks at first, if it is in its home bucket.
     #[inline]
     pub(super) fn candidate(&self, hash: u64) -> Option<&Entry> {

@@ -39,11 +39,12 @@ pub(crate) struct FrozenDb {
 
 impl Keyspace {
     /// Begins a snapshot of this instant; one that runs ends. Returns the databases that have keys.
-    pub(crate) fn freeze(&mut self) -> Vec<FrozenDb> {
+    /// `with_access` says that copies carry the access data of their keys.
+    pub(crate) fn freeze(&mut self, with_access: bool) -> Vec<FrozenDb> {
         self.thaw();
         let mut databases = Vec::new();
         for (db, data) in self.dbs.iter_mut().enumerate() {
-            data.table.freeze(db);
+            data.table.freeze(db, with_access);
             if data.table.is_frozen() {
                 databases.push(FrozenDb {
                     db,
@@ -52,6 +53,7 @@ impl Keyspace {
                 });
             }
         }
+        self.sweeping = false;
         self.freeze = Some(Freeze::default());
         databases
     }
@@ -68,11 +70,27 @@ impl Keyspace {
         };
         for db in &mut self.dbs {
             db.table.thaw();
+            self.sweeping |= db.table.is_sweeping();
         }
         for db in freeze.flushed {
             self.garbage
                 .push(Garbage(Discarded::Database(Box::new(db))));
         }
+    }
+
+    /// Whether marks of a cancelled snapshot are left, for [`Keyspace::sweep_slice`].
+    pub(crate) fn is_sweeping(&self) -> bool {
+        self.sweeping
+    }
+
+    /// Clears marks of a cancelled snapshot as long as `go_on` says so.
+    pub(crate) fn sweep_slice(&mut self, go_on: &mut dyn FnMut() -> bool) {
+        let mut tables = self.dbs.iter_mut().map(|db| &mut db.table);
+        let swept = tables.all(|table| {
+            // Without a snapshot there is nothing to hand over.
+            !table.is_sweeping() || table.copy_slice(&mut Vec::new(), go_on)
+        });
+        self.sweeping = !swept;
     }
 
     /// Copies entries as long as `go_on` says so. Returns whether the snapshot is complete: its last

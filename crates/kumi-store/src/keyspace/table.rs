@@ -55,6 +55,9 @@ const MERGE_LEN: usize = CAPACITY / 2;
 /// forgotten.
 const MERGE_STEP: usize = 16;
 
+/// The deepest directory that [`Table::reserve`] makes: half a billion entries.
+const MAX_RESERVED_DEPTH: u32 = 20;
+
 /// How many segments `random` tries before it takes the first one with entries.
 const RANDOM_TRIES: usize = 64;
 
@@ -161,8 +164,8 @@ impl Table {
             self.segments = 1;
             self.at_depth[0] = 1;
         }
-        if self.frozen.is_some() {
-            self.copy_home_of(hash);
+        if self.frozen.is_some() || entry.is_copied() {
+            self.mark_new(hash, &entry);
         }
         self.len += 1;
         let mut entry = entry;
@@ -184,7 +187,7 @@ impl Table {
 
     fn take(&mut self, position: Position) -> Option<Entry> {
         if self.frozen.is_some() {
-            self.copy_home_at(position);
+            self.copy_before_change(position);
         }
         let Position { owner, place } = position;
         let segment = self.segment_mut(owner)?;
@@ -230,7 +233,7 @@ impl Table {
     #[inline]
     pub(crate) fn at_mut(&mut self, position: Position) -> &mut Entry {
         if self.frozen.is_some() {
-            self.copy_home_at(position);
+            self.copy_before_change(position);
         }
         let segment = self.segment_mut(position.owner);
         segment
@@ -306,6 +309,32 @@ impl Table {
     pub(crate) fn candidate(&self, hash: u64) -> Option<&Entry> {
         let owner = self.owner(hash)?;
         self.segment(owner)?.candidate(hash)
+    }
+
+    /// Makes the segments that so many entries will need at least, in a table that has none yet.
+    pub(crate) fn reserve(&mut self, entries: usize) {
+        if !self.slots.is_empty() {
+            return;
+        }
+        while self.depth < MAX_RESERVED_DEPTH && entries >> self.depth > CAPACITY {
+            self.depth += 1;
+        }
+        self.segments = 1 << self.depth;
+        self.at_depth[self.depth as usize] = self.segments;
+        let slot = |_| Slot {
+            segment: Some(Segment::new(self.depth)),
+            copied: 0,
+        };
+        self.slots = (0..self.segments).map(slot).collect();
+    }
+
+    /// Has what adding an entry of this hash reads and writes loaded into the cache.
+    #[inline]
+    pub(crate) fn prefetch_insert(&self, hash: u64) {
+        if let Some(segment) = self.owner(hash).and_then(|owner| self.segment(owner)) {
+            segment.prefetch_bucket(hash);
+            segment.prefetch_header();
+        }
     }
 
     /// The directory slot in which the segment of this hash sits.

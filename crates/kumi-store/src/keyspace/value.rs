@@ -65,6 +65,24 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    /// A string that is too long to lie inside its entry.
+    pub(crate) fn of_bytes(bytes: Vec<u8>) -> Self {
+        let mut value = Value::Bytes(bytes);
+        value.share_if_long();
+        value
+    }
+
+    /// Gives a long string a reference count, so that a snapshot need not copy it.
+    pub(super) fn share_if_long(&mut self) {
+        /// Below this a copy costs less than what else is done for a key.
+        const LONG: usize = 16 * 1024;
+        if let Value::Bytes(bytes) = self
+            && bytes.len() >= LONG
+        {
+            *self = Value::Shared(SharedBytes::new(std::mem::take(bytes)));
+        }
+    }
+
     pub(crate) fn type_of(&self) -> Type {
         match self {
             Value::Bytes(_) | Value::Shared(_) => Type::String,
@@ -89,13 +107,13 @@ impl Value {
         }
     }
 
-    /// The bytes that a copy of this value takes, about: a collection of several blocks shares them.
+    /// The bytes that a copy of this value may take, about: a collection of several blocks shares them. A long string
+    /// is shared too, and counts because a change of it copies it whole.
     pub(super) fn copy_bytes(&self) -> usize {
         /// A block is this many times as large as what refers to it.
         const BLOCK_RATIO: usize = 32;
         let blocks = match self {
-            Value::Bytes(_) => 1,
-            Value::Shared(_) => return 0,
+            Value::Bytes(_) | Value::Shared(_) => 1,
             Value::List(list) => list.pieces(),
             Value::Set(set) => set.pieces(),
             Value::SortedSet(zset) => zset.pieces(),

@@ -16,10 +16,10 @@
 
 use super::read::FileInput;
 use super::value::{Builder, Built, ValueLimits, write_value};
-use super::{Compression, MAX_VERSION, RdbError, Reader, WRITTEN_VERSION, Writer, decode};
+use super::{Compression, MAX_VERSION, RdbError, Reader, WRITTEN_VERSION, Writer, decode, kind};
 use crate::crc64;
-use crate::keyspace::ValueRef;
-use std::io::Read;
+use crate::keyspace::{StringRef, ValueRef};
+use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 5] = b"REDIS";
 /// The first version with a checksum.
@@ -83,20 +83,49 @@ pub(crate) enum Item {
 /// A key with its value.
 #[derive(Debug)]
 pub(crate) struct SavedKey {
-    pub(crate) db: u64,
+    pub(crate) head: KeyHead,
     pub(crate) key: Box<[u8]>,
+    pub(crate) value: Built,
+}
+
+/// What stands next in a file, borrowed where it need not be built.
+#[derive(Debug)]
+pub(crate) enum Part<'a> {
+    Item(Item),
+    /// How many keys a database has, as the file says.
+    Sizes {
+        db: u64,
+        keys: u64,
+    },
+    /// A key with a string.
+    Text(TextKey<'a>),
+}
+
+/// A key with a string, both borrowed from the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextKey<'a> {
+    pub(crate) head: KeyHead,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+/// What stands before a key.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyHead {
+    pub(crate) db: u64,
     /// In Unix milliseconds.
     pub(crate) deadline: Option<u64>,
     pub(crate) idle_s: Option<u64>,
     /// The counter of accesses under LFU.
     pub(crate) frequency: Option<u8>,
-    pub(crate) value: Built,
 }
 
 /// Reads a file.
 #[derive(Debug)]
 pub(crate) struct FileReader<R> {
     reader: Reader<FileInput<R>>,
+    /// The key that was read last.
+    key: Vec<u8>,
     version: u16,
     db: u64,
     limits: ValueLimits,
@@ -124,6 +153,7 @@ impl<R: Read> FileReader<R> {
         }
         Ok(Self {
             reader,
+            key: Vec::new(),
             version,
             db: 0,
             limits,
@@ -144,8 +174,27 @@ impl<R: Read> FileReader<R> {
 
     /// The next item, none at the end of the file. After an error nothing more can be read.
     pub(crate) fn next_item(&mut self) -> Result<Option<Item>, FileError> {
-        let (mut deadline, mut idle_s, mut frequency) = (None, None, None);
-        while !self.ended {
+        loop {
+            return Ok(match self.next_part()? {
+                None => None,
+                Some(Part::Sizes { .. }) => continue,
+                Some(Part::Item(item)) => Some(item),
+                Some(Part::Text(TextKey { head, key, value })) => Some(Item::Key(SavedKey {
+                    head,
+                    key: key.into(),
+                    value: Built::String(value.to_vec()),
+                })),
+            });
+        }
+    }
+
+    /// As [`FileReader::next_item`], without a copy of strings.
+    pub(crate) fn next_part(&mut self) -> Result<Option<Part<'_>>, FileError> {
+        let mut head = KeyHead::default();
+        let (kind, start) = loop {
+            if self.ended {
+                return Ok(None);
+            }
             let start = self.offset();
             let format = |error| at(start, Reason::Format(error));
             let reader = &mut self.reader;
@@ -153,53 +202,57 @@ impl<R: Read> FileReader<R> {
                 opcode::AUX => {
                     let name = reader.string().map_err(format)?.into();
                     let value = reader.string().map_err(format)?.into();
-                    return Ok(Some(Item::Aux(name, value)));
+                    return Ok(Some(Part::Item(Item::Aux(name, value))));
                 }
                 opcode::FUNCTION => {
                     let code = reader.string().map_err(format)?.into();
-                    return Ok(Some(Item::Library(code)));
+                    return Ok(Some(Part::Item(Item::Library(code))));
                 }
                 opcode::FUNCTION_PRE_GA => return Err(at(start, Reason::OldFunctions)),
                 opcode::MODULE_AUX => skip_module_aux(reader).map_err(format)?,
                 opcode::DATABASE => self.db = reader.length().map_err(format)?,
-                // How many keys the database has, and how many of them a deadline. The table grows as it must.
                 opcode::SIZES => {
+                    let keys = reader.length().map_err(format)?;
+                    // How many of them have a deadline.
                     reader.length().map_err(format)?;
-                    reader.length().map_err(format)?;
+                    return Ok(Some(Part::Sizes { db: self.db, keys }));
                 }
                 opcode::DEADLINE_MS => {
                     let ms = i64::from_le_bytes(reader.array().map_err(format)?);
-                    deadline = Some(u64::try_from(ms).unwrap_or(0));
+                    head.deadline = Some(u64::try_from(ms).unwrap_or(0));
                 }
                 opcode::DEADLINE_S => {
                     let seconds = i32::from_le_bytes(reader.array().map_err(format)?);
-                    deadline = Some(u64::try_from(seconds).unwrap_or(0) * 1000);
+                    head.deadline = Some(u64::try_from(seconds).unwrap_or(0) * 1000);
                 }
-                opcode::IDLE => idle_s = Some(reader.length().map_err(format)?),
-                opcode::FREQUENCY => frequency = Some(reader.byte().map_err(format)?),
+                opcode::IDLE => head.idle_s = Some(reader.length().map_err(format)?),
+                opcode::FREQUENCY => head.frequency = Some(reader.byte().map_err(format)?),
                 opcode::END => {
                     self.ended = true;
                     self.check_end()?;
                 }
-                kind => {
-                    let key: Box<[u8]> = reader.string().map_err(format)?.into();
-                    let mut builder = Builder::new(kind, self.limits, self.seed);
-                    decode(kind, reader, &mut builder).map_err(|error| {
-                        let key = key.escape_ascii().to_string();
-                        at(start, Reason::Value { key, error })
-                    })?;
-                    return Ok(Some(Item::Key(SavedKey {
-                        db: self.db,
-                        key,
-                        deadline,
-                        idle_s,
-                        frequency,
-                        value: builder.finish(),
-                    })));
-                }
+                kind => break (kind, start),
             }
+        };
+        head.db = self.db;
+        let format = |error| at(start, Reason::Format(error));
+        self.reader.string_into(&mut self.key).map_err(format)?;
+        let key = &self.key;
+        let failed = |error| {
+            let key = key.escape_ascii().to_string();
+            at(start, Reason::Value { key, error })
+        };
+        if kind == kind::STRING {
+            let value = self.reader.string().map_err(failed)?;
+            return Ok(Some(Part::Text(TextKey { head, key, value })));
         }
-        Ok(None)
+        let mut builder = Builder::new(kind, self.limits, self.seed);
+        decode(kind, &mut self.reader, &mut builder).map_err(failed)?;
+        Ok(Some(Part::Item(Item::Key(SavedKey {
+            head,
+            key: key.as_slice().into(),
+            value: builder.finish(),
+        }))))
     }
 
     fn check_end(&mut self) -> Result<(), FileError> {
@@ -248,6 +301,7 @@ fn skip_module_aux<R: Read>(reader: &mut Reader<FileInput<R>>) -> Result<(), Rdb
 pub(crate) struct KeyFacts {
     pub(crate) deadline: Option<u64>,
     pub(crate) idle_s: Option<u64>,
+    pub(crate) frequency: Option<u8>,
 }
 
 /// Writes a file, piece by piece.
@@ -325,6 +379,18 @@ impl FileWriter {
             writer.byte(opcode::IDLE);
             writer.length(idle_s);
         }
+        if let Some(frequency) = facts.frequency {
+            writer.byte(opcode::FREQUENCY);
+            writer.byte(frequency);
+        }
+        if let ValueRef::String(string) = value {
+            writer.byte(kind::STRING);
+            writer.string(key);
+            return match string {
+                StringRef::Int(number) => writer.integer_string(number),
+                StringRef::Bytes { bytes, .. } => writer.string(bytes),
+            };
+        }
         // A value is written with its type in front, and the key stands between the two.
         self.scratch.clear();
         write_value(&mut Writer::new(&mut self.scratch, self.compression), value);
@@ -348,11 +414,13 @@ impl FileWriter {
         self.out.len()
     }
 
-    /// Takes what was written since the last call.
-    pub(crate) fn take(&mut self) -> Vec<u8> {
+    /// Hands out what was written since the last call.
+    pub(crate) fn flush(&mut self, sink: &mut dyn Write) -> io::Result<()> {
         self.count();
         self.counted = 0;
-        std::mem::take(&mut self.out)
+        let written = sink.write_all(&self.out);
+        self.out.clear();
+        written
     }
 
     fn count(&mut self) {

@@ -23,7 +23,7 @@ mod write;
 
 pub(crate) use decode::decode;
 pub(crate) use dump::{DumpError, open, seal};
-pub(crate) use file::{FileError, FileReader, FileWriter, Item, KeyFacts, SavedKey};
+pub(crate) use file::{FileError, FileReader, FileWriter, Item, KeyFacts, KeyHead, Part, SavedKey};
 pub(crate) use read::{Input, Reader};
 pub(crate) use stream::write_stream;
 pub(crate) use value::{Builder, Built, ValueLimits, write_value};

@@ -195,6 +195,15 @@ impl<'a> Writer<'a> {
         self.raw(string);
     }
 
+    /// The string of an integer.
+    pub(crate) fn integer_string(&mut self, integer: i64) {
+        if !self.integer(integer) {
+            let text = number::format_i64(integer);
+            self.length(text.len() as u64);
+            self.raw(&text);
+        }
+    }
+
     fn integer(&mut self, integer: i64) -> bool {
         let bytes = integer.to_le_bytes();
         let (mark, width) = match integer {

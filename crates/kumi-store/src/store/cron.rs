@@ -49,7 +49,7 @@ impl Store {
     }
 
     /// A time of the steady clock in Unix milliseconds, as of the last reading of the clocks.
-    fn unix_ms_at(&self, mono_ns: u64) -> u64 {
+    pub(super) fn unix_ms_at(&self, mono_ns: u64) -> u64 {
         match mono_ns.checked_sub(self.now.mono_ns) {
             None | Some(0) => self.now.unix_ms(),
             Some(left_ns) => (self.now.unix_us + left_ns.div_ceil(1000)).div_ceil(1000),

@@ -89,6 +89,12 @@ impl Store {
         }
     }
 
+    /// Whether a client waits for the append-only file to be synced.
+    #[must_use]
+    pub fn awaits_log(&self) -> bool {
+        !self.clients.log_waiters.is_empty()
+    }
+
     fn log_wait(&self, key: SessionKey) -> Option<LogWait> {
         let session = self.clients.sessions.get(key)?;
         match &session.blocked.as_ref()?.on {

@@ -2,16 +2,21 @@
 
 use super::Store;
 use crate::cmd::dump;
-use crate::error::CommandError;
 use crate::host::Host;
-use crate::keyspace::{Expiry, Keyspace};
-use crate::rdb::{FileError, FileReader, FileWriter, Item, KeyFacts, SavedKey};
+use crate::keyspace::{Keyspace, LoadBatch, LoadedKey, NewValue, SavedAccess, Value};
+use crate::rdb::{
+    Built, FileError, FileReader, FileWriter, Item, KeyFacts, KeyHead, Part, SavedKey,
+};
 use std::io::{self, Read, Write};
 
 /// How much is serialised before it is written.
 const WRITE_BYTES: usize = 256 * 1024;
 /// Keys loaded between two calls of the progress callback.
 const PROGRESS_KEYS: u64 = 1024;
+/// No key takes fewer bytes in a file: its type, and the lengths of key and value.
+const FEWEST_KEY_BYTES: usize = 3;
+/// The longest string that lies inside of its entry.
+const LONGEST_INLINE: usize = 1024;
 
 /// Why a data set could not be loaded. What had been loaded before it is still there; do not serve
 /// it.
@@ -101,31 +106,62 @@ impl Store {
         // The increments behind the base of a log may still refer to them.
         let keep_expired = self.loading.as_ref().is_some_and(|loading| loading.log);
         let now_ms = self.now.unix_ms();
-        while let Some(item) = file.next_item()? {
-            match item {
-                Item::Aux(name, value) if *name == *b"redis-ver" => {
-                    loaded.written_by = String::from_utf8_lossy(&value).into_owned();
-                }
-                Item::Aux(..) => {}
-                Item::Library(code) => loaded.libraries.push(code),
-                Item::Key(saved)
-                    if !keep_expired && saved.deadline.is_some_and(|at| at <= now_ms) =>
-                {
-                    loaded.expired += 1;
-                }
-                Item::Key(saved) => {
-                    let refused = |reason: String| LoadError::Refused {
-                        offset: file.offset(),
-                        reason,
-                    };
-                    put(&mut self.keyspace, saved, now_ms).map_err(refused)?;
-                    loaded.keys += 1;
-                    if loaded.keys.is_multiple_of(progress_keys) && !progress(self, file.offset()) {
-                        return Err(LoadError::Stopped);
+        let expired = |head: KeyHead| !keep_expired && head.deadline.is_some_and(|at| at <= now_ms);
+        let most_keys = self.loading.as_ref().map_or(0, |loading| {
+            usize::try_from(loading.total_bytes).unwrap_or(usize::MAX) / FEWEST_KEY_BYTES
+        });
+        let mut batch = LoadBatch::default();
+        while let Some(part) = file.next_part()? {
+            let added = match part {
+                Part::Item(Item::Aux(name, value)) => {
+                    if *name == *b"redis-ver" {
+                        loaded.written_by = String::from_utf8_lossy(&value).into_owned();
                     }
+                    continue;
+                }
+                Part::Item(Item::Library(code)) => {
+                    loaded.libraries.push(code);
+                    continue;
+                }
+                Part::Sizes { db, keys } => {
+                    let keys = usize::try_from(keys).unwrap_or(usize::MAX).min(most_keys);
+                    if let Ok(db) = database(&self.keyspace, db) {
+                        self.keyspace.reserve(db, keys);
+                    }
+                    continue;
+                }
+                Part::Text(text) if expired(text.head) => {
+                    loaded.expired += 1;
+                    continue;
+                }
+                Part::Item(Item::Key(saved)) if expired(saved.head) => {
+                    loaded.expired += 1;
+                    continue;
+                }
+                Part::Text(text) => key_of(&self.keyspace, text.head, text.key).and_then(|key| {
+                    let value = string(text.value);
+                    self.keyspace.load(&mut batch, key, value, now_ms)
+                }),
+                Part::Item(Item::Key(saved)) => put(&mut self.keyspace, &mut batch, saved, now_ms),
+            };
+            let refused = |reason: String| LoadError::Refused {
+                offset: file.offset(),
+                reason,
+            };
+            added.map_err(refused)?;
+            loaded.keys += 1;
+            if loaded.keys.is_multiple_of(progress_keys) {
+                self.keyspace.finish_load(&mut batch).map_err(refused)?;
+                if !progress(self, file.offset()) {
+                    return Err(LoadError::Stopped);
                 }
             }
         }
+        let finished = self.keyspace.finish_load(&mut batch);
+        finished.map_err(|reason| LoadError::Refused {
+            offset: file.offset(),
+            reason,
+        })?;
         self.saves.changes = self.keyspace.dirty;
         (self.saves.loaded, self.saves.loaded_expired) = (loaded.keys, loaded.expired);
         loaded.bytes = file.offset();
@@ -174,30 +210,51 @@ fn library_name(code: &[u8]) -> String {
     name.unwrap_or(b"?").escape_ascii().to_string()
 }
 
-fn put(keyspace: &mut Keyspace, saved: SavedKey, now_ms: u64) -> Result<(), String> {
-    let db = usize::try_from(saved.db).ok();
-    let Some(db) = db.filter(|&db| db < keyspace.databases()) else {
-        return Err(format!(
-            "the file has a database {}, and there are {} (directive 'databases')",
-            saved.db,
-            keyspace.databases()
-        ));
-    };
-    let name = saved.key.escape_ascii();
-    let mut keys = keyspace.keys(db, now_ms, false);
-    if keys.exists(&saved.key) {
-        return Err(format!("key '{name}' occurs twice in database {db}"));
-    }
-    let expiry = saved.deadline.map_or(Expiry::Clear, Expiry::At);
-    let stored = dump::put(&mut keys, &saved.key, saved.value, expiry);
-    stored.map_err(|error: CommandError| {
+/// The number of a database, if there is one with it.
+fn database(keyspace: &Keyspace, number: u64) -> Result<usize, String> {
+    let db = usize::try_from(number).ok();
+    db.filter(|&db| db < keyspace.databases()).ok_or_else(|| {
         format!(
-            "key '{name}': {}",
-            String::from_utf8_lossy(error.as_bytes())
+            "the file has a database {number}, and there are {} (directive 'databases')",
+            keyspace.databases()
         )
-    })?;
-    keys.set_access(&saved.key, saved.idle_s, saved.frequency);
-    Ok(())
+    })
+}
+
+fn key_of<'a>(keyspace: &Keyspace, head: KeyHead, key: &'a [u8]) -> Result<LoadedKey<'a>, String> {
+    Ok(LoadedKey {
+        db: database(keyspace, head.db)?,
+        key,
+        deadline: head.deadline,
+        idle_s: head.idle_s,
+        frequency: head.frequency,
+    })
+}
+
+/// A string as SET would store it. A long one can be shared with a snapshot.
+fn string(bytes: &[u8]) -> NewValue<'_> {
+    if bytes.len() <= LONGEST_INLINE {
+        return NewValue::parse(bytes);
+    }
+    NewValue::Boxed(Value::of_bytes(bytes.to_vec()))
+}
+
+fn put(
+    keyspace: &mut Keyspace,
+    batch: &mut LoadBatch,
+    saved: SavedKey,
+    now_ms: u64,
+) -> Result<(), String> {
+    let key = key_of(keyspace, saved.head, &saved.key)?;
+    match saved.value {
+        Built::Nothing => Ok(()),
+        Built::String(value) => keyspace.load(batch, key, string(&value), now_ms),
+        Built::List(list) => keyspace.load_collection(batch, key, list, now_ms),
+        Built::Set(set) => keyspace.load_collection(batch, key, set, now_ms),
+        Built::SortedSet(zset) => keyspace.load_collection(batch, key, zset, now_ms),
+        Built::Hash(hash) => keyspace.load_collection(batch, key, hash, now_ms),
+        Built::Stream(stream) => keyspace.load_collection(batch, key, stream, now_ms),
+    }
 }
 
 /// Begins a file: facts about the writer, and the libraries of functions. `base` says that the file is the base of an
@@ -222,6 +279,7 @@ pub(super) fn header(store: &Store, base: bool) -> FileWriter {
 pub(super) fn save(store: &Store, sink: &mut dyn Write) -> io::Result<()> {
     let keyspace = &store.keyspace;
     let mut writer = header(store, false);
+    let access = SavedAccess::of(store.config.settings(), store.now.unix_ms());
     for db in 0..keyspace.databases() {
         let (entries, keys, deadlines) = keyspace.entries(db);
         if keys == 0 {
@@ -229,16 +287,18 @@ pub(super) fn save(store: &Store, sink: &mut dyn Write) -> io::Result<()> {
         }
         writer.database(db as u64, keys as u64, deadlines as u64);
         for entry in entries {
+            let (idle_s, frequency) = access.facts(entry.access_clock());
             let facts = KeyFacts {
                 deadline: entry.deadline(),
-                ..KeyFacts::default()
+                idle_s,
+                frequency,
             };
             writer.key(entry.key(), facts, entry.value());
             if writer.pending() >= WRITE_BYTES {
-                sink.write_all(&writer.take())?;
+                writer.flush(sink)?;
             }
         }
     }
     writer.finish();
-    sink.write_all(&writer.take())
+    writer.flush(sink)
 }

@@ -18,31 +18,40 @@
 //! `start_snapshot` has returned is not in the snapshot, and everything before is. One snapshot runs
 //! at a time.
 //!
-//! Pace: a slice takes at most a quarter of the time that passes, and at most [`MAX_SLICE_NS`]. No
-//! slice is taken while the pieces that wait for the thread hold [`QUEUE_BYTES`]. Writes may still
-//! copy entries then; when the pieces exceed a tenth of the data (and [`HOLD_BYTES`]), commands that
+//! Pace: of the time in which commands are executed, slices take a [`BUSY_SHARE`]th, and of the time in
+//! between an [`IDLE_SHARE`]th, so that neither they nor the thread that encodes take much of what
+//! clients need. A server without any command for [`QUIET_NS`] copies without a pause. No slice is taken while the pieces that wait for
+//! the thread hold [`QUEUE_BYTES`]. Writes may still copy entries then; when the pieces exceed a tenth of the data (and [`HOLD_BYTES`]), commands that
 //! write wait as they do under CLIENT PAUSE WRITE, until half of that is written. Reads go on.
 
 use super::{Store, persistence};
 use crate::host::{Host, Now};
-use crate::keyspace::{FrozenDb, Piece};
+use crate::keyspace::{FrozenDb, Piece, SavedAccess};
 use crate::output::Outputs;
 use crate::rdb::{FileWriter, KeyFacts};
 use std::fmt;
 use std::io::{self, Write};
 
-/// The longest slice.
+/// The longest slice while clients send commands.
 const MAX_SLICE_NS: u64 = 1_000_000;
 /// The shortest slice: below this, starting one costs more than it copies.
-const MIN_SLICE_NS: u64 = 100_000;
-/// One part of the time that passes goes to slices, and this many parts to clients.
-const CLIENT_PARTS: u64 = 3;
+const MIN_SLICE_NS: u64 = 20_000;
+/// A slice of a server without commands, and of clearing marks.
+const QUIET_SLICE_NS: u64 = 300_000;
+/// A server is quiet when no command came for this long.
+const QUIET_NS: u64 = 20_000_000;
+/// One part in this many of the time in which commands are executed goes to slices.
+const BUSY_SHARE: u64 = 16;
+/// One part in this many of the time between commands goes to slices.
+const IDLE_SHARE: u64 = 4;
 /// Bytes that wait for the writing thread above which no slice is taken.
-const QUEUE_BYTES: usize = 16 * 1024 * 1024;
+const QUEUE_BYTES: usize = 8 * 1024 * 1024;
 /// Writes are never held below this many bytes waiting.
 const HOLD_BYTES: usize = 64 * 1024 * 1024;
 /// How soon to look again while the writing thread is behind or finishes.
-const LOOK_AGAIN_MS: u64 = 2;
+const LOOK_AGAIN_NS: u64 = 2_000_000;
+/// How long time is saved up for a slice while clients send commands.
+const SAVE_UP_NS: u64 = 1_000_000;
 /// How much is encoded before it is written.
 const WRITE_BYTES: usize = 256 * 1024;
 
@@ -77,16 +86,23 @@ pub struct SnapshotEncoder {
     writer: FileWriter,
     databases: Vec<FrozenDb>,
     selected: Option<usize>,
+    access: SavedAccess,
 }
 
 impl SnapshotEncoder {
     /// The header of a file: facts, and the libraries of functions.
-    pub(super) fn new(store: &Store, purpose: SnapshotPurpose, databases: Vec<FrozenDb>) -> Self {
+    pub(super) fn new(
+        store: &Store,
+        purpose: SnapshotPurpose,
+        databases: Vec<FrozenDb>,
+        access: SavedAccess,
+    ) -> Self {
         let writer = persistence::header(store, purpose == SnapshotPurpose::Rewrite);
         Self {
             writer,
             databases,
             selected: None,
+            access,
         }
     }
 
@@ -106,13 +122,16 @@ impl SnapshotEncoder {
         }
         for copied in piece.iter() {
             each_key()?;
+            let access = copied.access.map(|data| self.access.facts(data));
+            let (idle_s, frequency) = access.unwrap_or_default();
             let facts = KeyFacts {
                 deadline: copied.deadline,
-                ..KeyFacts::default()
+                idle_s,
+                frequency,
             };
             self.writer.key(copied.key, facts, copied.value);
             if self.writer.pending() >= WRITE_BYTES {
-                sink.write_all(&self.writer.take())?;
+                self.writer.flush(sink)?;
             }
         }
         Ok(())
@@ -140,7 +159,7 @@ impl SnapshotEncoder {
     /// The sink does not take it.
     pub fn finish(&mut self, sink: &mut dyn Write) -> io::Result<()> {
         self.writer.finish();
-        sink.write_all(&self.writer.take())
+        self.writer.flush(sink)
     }
 }
 
@@ -167,8 +186,14 @@ pub(crate) struct Snapshot {
     pub(crate) keys: u64,
     /// All entries are copied and handed over.
     copied: bool,
-    /// When the last slice ended.
-    last_slice_ns: u64,
+    /// When slices were last looked at.
+    last_ns: u64,
+    /// Commands executed by then.
+    last_commands: u64,
+    /// When a command was last seen to have been executed.
+    last_command_ns: u64,
+    /// Time that slices may take, saved up while clients were served.
+    budget_ns: u64,
     /// The most bytes that waited for the writing thread.
     pub(crate) peak_bytes: usize,
 }
@@ -185,6 +210,32 @@ impl Snapshot {
     fn wants_slice(&self) -> bool {
         !self.copied && self.sink.queued_bytes() < QUEUE_BYTES
     }
+
+    fn is_quiet(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.last_command_ns) >= QUIET_NS
+    }
+
+    /// How long a slice may take now; 0 for none.
+    fn slice_ns(&mut self, now_ns: u64, commands: u64) -> u64 {
+        let passed_ns = now_ns.saturating_sub(self.last_ns);
+        let idle = commands == self.last_commands;
+        (self.last_ns, self.last_commands) = (now_ns, commands);
+        if !idle {
+            self.last_command_ns = now_ns;
+        }
+        if !self.wants_slice() {
+            return 0;
+        }
+        if self.is_quiet(now_ns) {
+            return QUIET_SLICE_NS;
+        }
+        let share = if idle { IDLE_SHARE } else { BUSY_SHARE };
+        self.budget_ns = (self.budget_ns + passed_ns / share).min(MAX_SLICE_NS);
+        if self.budget_ns < MIN_SLICE_NS {
+            return 0;
+        }
+        std::mem::take(&mut self.budget_ns)
+    }
 }
 
 impl Store {
@@ -200,9 +251,10 @@ impl Store {
         if let Some(running) = &self.snapshot {
             return Err(SnapshotError::Running(running.purpose));
         }
-        let databases = self.keyspace.freeze();
+        let access = SavedAccess::of(self.config.settings(), self.now.unix_ms());
+        let databases = self.keyspace.freeze(access.is_saved());
         let keys = databases.iter().map(|frozen| frozen.keys as u64).sum();
-        let encoder = SnapshotEncoder::new(self, purpose, databases);
+        let encoder = SnapshotEncoder::new(self, purpose, databases, access);
         let sink = host
             .start_snapshot(&self.config, purpose, encoder)
             .inspect_err(|_| self.keyspace.thaw())?;
@@ -213,7 +265,10 @@ impl Store {
             changes: self.keyspace.dirty,
             keys,
             copied: false,
-            last_slice_ns: self.now.mono_ns,
+            last_ns: self.now.mono_ns,
+            last_commands: self.telemetry.stats.total_commands,
+            last_command_ns: self.now.mono_ns,
+            budget_ns: 0,
             peak_bytes: 0,
         });
         Ok(())
@@ -237,29 +292,35 @@ impl Store {
 
     /// When a running snapshot needs `poll`, in Unix milliseconds.
     pub(super) fn snapshot_deadline(&self) -> Option<u64> {
-        let running = self.snapshot.as_ref()?;
-        let wait_ms = if running.wants_slice() {
-            0
-        } else {
-            LOOK_AGAIN_MS
+        let Some(running) = &self.snapshot else {
+            return self.keyspace.is_sweeping().then(|| self.now.unix_ms());
         };
-        Some(self.now.unix_ms() + wait_ms)
+        let wait_ns = match running.wants_slice() {
+            false => LOOK_AGAIN_NS,
+            true if running.is_quiet(self.now.mono_ns) => 0,
+            true => SAVE_UP_NS,
+        };
+        // Counted from the last look: commands move `now`.
+        Some(self.unix_ms_at(running.last_ns + wait_ns))
     }
 
     /// Does the engine's part of a running snapshot: a slice, what is to be handed over, the end.
     pub(super) fn drive_snapshot(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         let Some(running) = &mut self.snapshot else {
+            if self.keyspace.is_sweeping() {
+                let start_ns = host.now().mono_ns;
+                let mut go_on = || host.now().mono_ns.saturating_sub(start_ns) < QUIET_SLICE_NS;
+                self.keyspace.sweep_slice(&mut go_on);
+            }
             return self.release_writes(outputs, host);
         };
-        if running.wants_slice() {
-            let start_ns = host.now().mono_ns;
-            let passed_ns = start_ns.saturating_sub(running.last_slice_ns);
-            let slice_ns = (passed_ns / CLIENT_PARTS).clamp(MIN_SLICE_NS, MAX_SLICE_NS);
-            running.copied = self
-                .keyspace
-                .copy_slice(&mut || host.now().mono_ns.saturating_sub(start_ns) < slice_ns);
+        let start_ns = host.now().mono_ns;
+        let slice_ns = running.slice_ns(start_ns, self.telemetry.stats.total_commands);
+        if slice_ns > 0 {
+            let mut go_on = || host.now().mono_ns.saturating_sub(start_ns) < slice_ns;
+            running.copied = self.keyspace.copy_slice(&mut go_on);
             self.now = host.now();
-            running.last_slice_ns = self.now.mono_ns;
+            running.last_ns = self.now.mono_ns;
         }
         for piece in self.keyspace.take_pieces() {
             running.sink.push(piece);

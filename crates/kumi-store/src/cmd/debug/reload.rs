@@ -79,7 +79,7 @@ fn read(ctx: &mut Ctx<'_>, file: impl Read) -> Result<Contents, CommandError> {
     };
     read().map_err(|error| broken(&error))?;
     let databases = ctx.shard().databases() as u64;
-    if contents.keys.iter().any(|saved| saved.db >= databases) {
+    if contents.keys.iter().any(|saved| saved.head.db >= databases) {
         return Err(broken(&"the file has more databases than the server"));
     }
     Ok(contents)
@@ -90,7 +90,7 @@ fn store(ctx: &mut Ctx<'_>, contents: Contents, flush: bool, merge: bool) -> Com
     if !flush && !merge {
         let mut keys = ctx.keys();
         for saved in &contents.keys {
-            if keys.in_db(saved.db as usize).exists(&saved.key) {
+            if keys.in_db(saved.head.db as usize).exists(&saved.key) {
                 return Err(broken(
                     &"NOFLUSH: a key is there already, and MERGE was not given",
                 ));
@@ -109,13 +109,18 @@ fn store(ctx: &mut Ctx<'_>, contents: Contents, flush: bool, merge: bool) -> Com
         .map_err(|error| broken(&error))?;
     let mut keys = ctx.keys();
     for saved in contents.keys {
-        if saved.deadline.is_some_and(|deadline| keys.is_due(deadline)) {
+        if saved
+            .head
+            .deadline
+            .is_some_and(|deadline| keys.is_due(deadline))
+        {
             continue;
         }
-        let mut keys = keys.in_db(saved.db as usize);
+        let mut keys = keys.in_db(saved.head.db as usize);
         keys.remove(&saved.key);
-        let expiry = saved.deadline.map_or(Expiry::Clear, Expiry::At);
+        let expiry = saved.head.deadline.map_or(Expiry::Clear, Expiry::At);
         dump::put(&mut keys, &saved.key, saved.value, expiry)?;
+        keys.set_access(&saved.key, saved.head.idle_s, saved.head.frequency);
     }
     Ok(())
 }

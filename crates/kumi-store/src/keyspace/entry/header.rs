@@ -31,11 +31,14 @@ pub(super) const BIG_KEY: u8 = 0b1_0000;
 pub(super) const TYPE: u8 = 0b1110_0000;
 const TYPE_SHIFT: u32 = TYPE.trailing_zeros();
 
-/// The lower bits of the header's last 16 are the length of an inline value, the upper ones the
-/// form of a small collection.
-const LEN_BITS: u32 = 12;
+/// The lower 11 of the header's last 16 bits are the length of an inline value, the upper four the
+/// form of a small collection. The bit between them is [`COPIED`].
+const LEN_BITS: u32 = 11;
 const LEN: u16 = (1 << LEN_BITS) - 1;
+const FORM_SHIFT: u32 = LEN_BITS + 1;
 const _: () = assert!(INLINE_MAX <= LEN as usize);
+/// The mark that a running snapshot sets, see `Entry::set_copied`.
+const COPIED: u64 = 1 << (48 + LEN_BITS);
 
 /// The first word of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +83,7 @@ impl Header {
 
     /// How the bytes of a small collection are to be read.
     pub(super) fn form(self) -> u8 {
-        ((self.0 >> 48) as u16 >> LEN_BITS) as u8
+        ((self.0 >> 48) as u16 >> FORM_SHIFT) as u8
     }
 
     pub(super) fn type_of(self) -> Type {
@@ -116,6 +119,14 @@ impl Header {
         Header(self.0 & !0xff | u64::from(flags))
     }
 
+    pub(super) fn is_copied(self) -> bool {
+        self.0 & COPIED != 0
+    }
+
+    pub(super) fn with_copied(self, copied: bool) -> Self {
+        Header(self.0 & !COPIED | if copied { COPIED } else { 0 })
+    }
+
     pub(super) fn with_clock(self, clock: u32) -> Self {
         let clock = u64::from(clock & 0xff_ffff);
         Header(self.0 & !(0xff_ffff << 8) | clock << 8)
@@ -130,6 +141,7 @@ impl Header {
             self.inline_key_len() as u16,
             value.len_and_form(),
         )
+        .with_copied(self.is_copied())
     }
 }
 
@@ -184,7 +196,7 @@ impl<'a> Tail<'a> {
     pub(super) fn len_and_form(&self) -> u16 {
         match self {
             Tail::Inline { bytes, .. } => bytes.len() as u16,
-            Tail::Small { bytes, form, .. } => bytes.len() as u16 | u16::from(*form) << LEN_BITS,
+            Tail::Small { bytes, form, .. } => bytes.len() as u16 | u16::from(*form) << FORM_SHIFT,
             Tail::Int(_) | Tail::Boxed(_) => 0,
         }
     }

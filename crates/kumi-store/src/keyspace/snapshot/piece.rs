@@ -5,8 +5,9 @@
 //! copying its bytes does.
 //!
 //! ```text
-//! per key:  1 byte   kind (2 bits), whether a deadline follows (bit 2)
+//! per key:  1 byte   kind (2 bits), whether a deadline (bit 2) and access data (bit 3) follow
 //!          [8 bytes  deadline]
+//!          [4 bytes  access data]
 //!           4 bytes  length of the key, and the key
 //!           the value, by its kind:
 //!             0   8 bytes, an integer
@@ -20,6 +21,8 @@ use super::super::value::{NewValue, StringRef, Type, Value, ValueRef};
 
 /// A piece is handed over when it holds this much.
 const PIECE_BYTES: usize = 64 * 1024;
+/// What the last key of a piece may take without the buffer growing.
+const SLACK_BYTES: usize = 2 * 1024;
 
 const INT: u8 = 0;
 const BYTES: u8 = 1;
@@ -27,6 +30,7 @@ const SMALL: u8 = 2;
 const BOXED: u8 = 3;
 const KIND: u8 = 3;
 const DEADLINE: u8 = 4;
+const ACCESS: u8 = 8;
 
 /// Copies of some entries of one database.
 #[derive(Debug, Default)]
@@ -45,6 +49,8 @@ pub struct Piece {
 pub(crate) struct Copied<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) deadline: Option<u64>,
+    /// The access data of the entry, if they were copied.
+    pub(crate) access: Option<u32>,
     pub(crate) value: ValueRef<'a>,
 }
 
@@ -72,6 +78,10 @@ impl Piece {
                 0 => None,
                 _ => Some(u64::from_le_bytes(array(&mut bytes)?)),
             };
+            let access = match tag & ACCESS {
+                0 => None,
+                _ => Some(u32::from_le_bytes(array(&mut bytes)?)),
+            };
             let key = text(&mut bytes)?;
             let value = match tag & KIND {
                 INT => ValueRef::String(StringRef::Int(i64::from_le_bytes(array(&mut bytes)?))),
@@ -90,6 +100,7 @@ impl Piece {
             Some(Copied {
                 key,
                 deadline,
+                access,
                 value,
             })
         })
@@ -114,13 +125,16 @@ fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 pub(crate) struct PieceBuilder {
     current: Piece,
     full: Vec<Piece>,
+    /// Access data are copied too.
+    with_access: bool,
 }
 
 impl PieceBuilder {
-    pub(crate) fn new(db: usize) -> Self {
+    pub(crate) fn new(db: usize, with_access: bool) -> Self {
         Self {
             current: empty(db),
             full: Vec::new(),
+            with_access,
         }
     }
 
@@ -128,7 +142,10 @@ impl PieceBuilder {
     pub(crate) fn add(&mut self, entry: &Entry) {
         let piece = &mut self.current;
         let (key, deadline) = (entry.key(), entry.deadline());
-        let flag = if deadline.is_some() { DEADLINE } else { 0 };
+        let mut flags = if deadline.is_some() { DEADLINE } else { 0 };
+        if self.with_access {
+            flags |= ACCESS;
+        }
         let boxed = entry.boxed();
         let value = match boxed {
             Some(value) => {
@@ -146,9 +163,15 @@ impl PieceBuilder {
             Some(NewValue::Small(..)) => SMALL,
         };
         let bytes = &mut piece.bytes;
-        bytes.push(kind | flag);
+        if bytes.capacity() == 0 {
+            bytes.reserve(PIECE_BYTES + SLACK_BYTES);
+        }
+        bytes.push(kind | flags);
         if let Some(deadline) = deadline {
             bytes.extend_from_slice(&deadline.to_le_bytes());
+        }
+        if self.with_access {
+            bytes.extend_from_slice(&entry.access_clock().to_le_bytes());
         }
         // No key and no value inside of an entry is longer than a request's longest argument.
         bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -174,12 +197,12 @@ impl PieceBuilder {
         pieces.append(&mut self.full);
     }
 
-    /// All pieces.
-    pub(crate) fn take_all(&mut self, pieces: &mut Vec<Piece>) {
-        self.take_full(pieces);
+    /// All pieces; nothing more is copied.
+    pub(crate) fn finish(mut self, pieces: &mut Vec<Piece>) {
+        pieces.append(&mut self.full);
         if self.current.keys > 0 {
-            let next = empty(self.current.db);
-            pieces.push(std::mem::replace(&mut self.current, next));
+            self.current.bytes.shrink_to_fit();
+            pieces.push(self.current);
         }
     }
 }

@@ -1,20 +1,25 @@
 //! A table's part of a snapshot: every entry is copied once, as it was when the snapshot began, while
 //! the table changes.
 //!
-//! The unit is a home bucket of a segment: the entries whose hash names that bucket, wherever they
-//! lie. A segment has one bit for each of its 63 home buckets, set once the bucket is copied.
+//! [`Table::copy_slice`] walks through the segments in the order of their hashes and copies home
+//! buckets: the entries whose hash names that bucket, wherever they lie. A segment has one bit for
+//! each of its 63 home buckets, set once the bucket is copied. The position of the walk is a place in
+//! hash space, so it survives splits and merges.
 //!
-//! - Whatever changes an entry, adds one or removes one first copies its home bucket, if its bit is
-//!   not set. So a bucket is copied as it was at the start, and a write copies about 12 entries at
-//!   most, once.
+//! - Whatever changes or removes an entry of a bucket that is not copied yet first copies that entry
+//!   and marks it (`Entry::set_copied`); a new entry in such a bucket is marked too, because it is
+//!   younger than the snapshot. The walk leaves marked entries out and clears their marks, so none is
+//!   left when it ends. A write thus copies one entry, which it is about to touch anyway.
 //! - A split gives both halves the same bits: entries keep their home bucket.
 //! - A merge first copies the buckets that only one half has copied.
-//! - In between, [`Table::copy_slice`] walks through the segments in the order of their hashes and
-//!   copies what is left. Its position is a place in hash space, so it survives splits and merges.
+//!
+//! A snapshot that is cancelled leaves marks behind. The walk goes on then, without copying, until
+//! they are cleared; the next snapshot finishes it first if it has not ended.
 //!
 //! The copies are [`Piece`]s, which a thread encodes. A table that is flushed or exchanged with
 //! another keeps its part of the snapshot.
 
+use super::super::entry::Entry;
 use super::super::segment::{BUCKETS, home};
 use super::super::snapshot::{Piece, PieceBuilder};
 use super::{Position, Slot, Table};
@@ -27,7 +32,10 @@ const _: () = assert!(BUCKETS < 64, "a bit for each bucket");
 pub(super) struct Frozen {
     /// Segments of hashes below this are copied.
     next: u64,
-    copies: PieceBuilder,
+    /// None when the snapshot was cancelled: only marks are cleared.
+    copies: Option<PieceBuilder>,
+    /// An entry was marked since the snapshot began.
+    marked: bool,
 }
 
 impl Frozen {
@@ -41,40 +49,60 @@ impl Frozen {
         while left != 0 {
             let bucket = left.trailing_zeros() as usize;
             left &= left - 1;
-            segment.visit_home(bucket, &mut |entry| self.copies.add(entry));
+            segment.visit_home(bucket, &mut |entry| {
+                if entry.is_copied() {
+                    entry.set_copied(false);
+                } else if let Some(copies) = &mut self.copies {
+                    copies.add(entry);
+                }
+            });
         }
     }
 }
 
 impl Table {
     /// Begins a snapshot: from now on, an entry is copied before it changes. `db` is the number that
-    /// the copies carry.
-    pub(crate) fn freeze(&mut self, db: usize) {
+    /// the copies carry; `with_access` says that they carry the access data of their keys.
+    pub(crate) fn freeze(&mut self, db: usize, with_access: bool) {
+        if self.is_sweeping() {
+            self.copy_slice(&mut Vec::new(), &mut || true);
+        }
         for slot in &mut self.slots {
             slot.copied = 0;
         }
         self.frozen = (self.len > 0).then(|| {
             Box::new(Frozen {
                 next: 0,
-                copies: PieceBuilder::new(db),
+                copies: Some(PieceBuilder::new(db, with_access)),
+                marked: false,
             })
         });
     }
 
     /// Whether entries are left to copy.
     pub(crate) fn is_frozen(&self) -> bool {
-        self.frozen.is_some()
+        matches!(&self.frozen, Some(frozen) if frozen.copies.is_some())
+    }
+
+    /// Whether marks of a cancelled snapshot are left; [`Table::copy_slice`] clears them.
+    pub(crate) fn is_sweeping(&self) -> bool {
+        matches!(&self.frozen, Some(frozen) if frozen.copies.is_none())
     }
 
     /// Ends the snapshot of this table, complete or not. What was copied and not taken is dropped.
     pub(crate) fn thaw(&mut self) {
-        self.frozen = None;
+        match &mut self.frozen {
+            Some(frozen) if frozen.marked => frozen.copies = None,
+            _ => self.frozen = None,
+        }
     }
 
     /// The copies so far that fill a piece.
     pub(crate) fn take_pieces(&mut self, pieces: &mut Vec<Piece>) {
-        if let Some(frozen) = &mut self.frozen {
-            frozen.copies.take_full(pieces);
+        if let Some(frozen) = &mut self.frozen
+            && let Some(copies) = &mut frozen.copies
+        {
+            copies.take_full(pieces);
         }
     }
 
@@ -118,31 +146,43 @@ impl Table {
                 return false;
             }
         }
-        if let Some(mut frozen) = self.frozen.take() {
-            frozen.copies.take_all(pieces);
+        if let Some(copies) = self.frozen.take().and_then(|frozen| frozen.copies) {
+            copies.finish(pieces);
         }
         true
     }
 
-    /// Copies the home bucket of a hash.
-    #[cold]
-    pub(super) fn copy_home_of(&mut self, hash: u64) {
-        if let Some(owner) = self.owner(hash) {
-            self.copy_home(owner, home(hash));
+    /// Copies the entry at a position, which is about to change or to leave.
+    #[inline(never)]
+    pub(super) fn copy_before_change(&mut self, position: Position) {
+        let (Some(frozen), Some(slot)) = (&mut self.frozen, self.slots.get(position.owner)) else {
+            return;
+        };
+        let (Some(copies), Some(segment)) = (&mut frozen.copies, slot.segment.as_deref()) else {
+            return;
+        };
+        if slot.copied & 1 << segment.home_at(position.place) != 0 {
+            return;
+        }
+        if let Some(entry) = segment.entry(position.place)
+            && !entry.is_copied()
+        {
+            copies.add(entry);
+            entry.set_copied(true);
+            frozen.marked = true;
         }
     }
 
-    /// Copies the home bucket of the entry at a position.
-    #[cold]
-    pub(super) fn copy_home_at(&mut self, position: Position) {
-        if let Some(segment) = self.segment(position.owner) {
-            self.copy_home(position.owner, segment.home_at(position.place));
-        }
-    }
-
-    fn copy_home(&mut self, owner: usize, bucket: usize) {
-        if let (Some(frozen), Some(slot)) = (&mut self.frozen, self.slots.get_mut(owner)) {
-            frozen.copy(slot, 1 << bucket);
+    /// Marks an entry that is about to be added, if the walk has not been where it comes to lie. One
+    /// that comes from another table may carry a mark, which has no meaning here.
+    #[inline(never)]
+    pub(super) fn mark_new(&mut self, hash: u64, entry: &Entry) {
+        let slot = self.owner(hash).and_then(|owner| self.slots.get(owner));
+        let copied = slot.is_some_and(|slot| slot.copied & 1 << home(hash) != 0);
+        let marked = self.is_frozen() && !copied;
+        entry.set_copied(marked);
+        if let Some(frozen) = &mut self.frozen {
+            frozen.marked |= marked;
         }
     }
 

@@ -258,7 +258,7 @@ fn a_snapshot_holds_what_was_there_while_the_table_grows_and_shrinks() {
         let expected: HashMap<u32, i64> = (0..keys)
             .map(|key| (key, table.value(key).unwrap()))
             .collect();
-        table.freeze(3);
+        table.freeze(3, false);
         let mut pieces = Vec::new();
         // Most writes add, most remove, or they are mixed.
         let removes = rng.u32(0..=8);

@@ -30,7 +30,7 @@ fn what_is_no_file_is_refused_with_its_reason() {
             "the file has a database 32, and there are 16",
         ),
         (
-            b"REDIS0010\x00\x01k\x01v\x00\x01k\x01w",
+            b"REDIS0010\x00\x01k\x01v\x00\x01k\x01w\xff\0\0\0\0\0\0\0\0",
             "key 'k' occurs twice in database 0",
         ),
         (b"REDIS0010\x63\x01kabc", "key 'k': unknown value type 99"),

@@ -160,7 +160,9 @@ fn write(lab: &mut Lab, rng: &mut fastrand::Rng, keys: u32) {
     lab.effects();
 }
 
-fn check(seed: u64, keys: u32, before: usize, after: usize) {
+/// Returns how many keys were evicted while the snapshot was taken, which happens with every third seed.
+fn check(seed: u64, keys: u32, before: usize, after: usize) -> u64 {
+    let evicts = seed.is_multiple_of(3);
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut lab = Lab::new();
     // Compression is slow without optimisation.
@@ -179,6 +181,13 @@ fn check(seed: u64, keys: u32, before: usize, after: usize) {
     lab.host.holds_snapshots = true;
     let instant = lab.host.now;
     let expected = keys_of(&lab.store, instant.unix_ms());
+    if evicts {
+        // Every other write has to make room.
+        let policies = ["allkeys-random", "allkeys-lru", "volatile-ttl"];
+        lab.configure("maxmemory-policy", policies[rng.usize(..policies.len())]);
+        let used = lab.store.keyspace.memory_bytes().to_string();
+        lab.configure("maxmemory", &used);
+    }
     let started = lab
         .store
         .start_snapshot(SnapshotPurpose::Rewrite, &mut lab.host);
@@ -206,6 +215,7 @@ fn check(seed: u64, keys: u32, before: usize, after: usize) {
     }
     assert_eq!(found.len(), expected.len(), "seed {seed}");
     assert!(!lab.store.keyspace.is_frozen());
+    lab.store.keyspace.stats.evicted
 }
 
 /// `KUMI_SNAPSHOT_SEEDS` sets how many seeds are tried.
@@ -216,9 +226,8 @@ fn seeds(default: u64) -> u64 {
 
 #[test]
 fn a_snapshot_equals_the_data_at_its_instant() {
-    for seed in 0..seeds(400) {
-        check(seed, 40, 60, 80);
-    }
+    let evicted: u64 = (0..seeds(400)).map(|seed| check(seed, 40, 60, 80)).sum();
+    assert!(evicted > 100, "{evicted} keys were evicted");
 }
 
 #[test]
@@ -247,6 +256,90 @@ fn a_snapshot_that_is_cancelled_leaves_no_trace() {
         lab.advance_ms(500);
     }
     assert!(lab.host.saved.is_none());
+}
+
+#[test]
+fn a_snapshot_after_one_that_was_cancelled_has_every_key_once() {
+    for seed in 0..40 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut lab = Lab::new();
+        lab.configure("save", "");
+        let client = lab.client;
+        let write = |lab: &mut Lab, rng: &mut fastrand::Rng| {
+            let key = format!("key:{}", rng.u32(..3000));
+            lab.run_as(client, &format!("SET {key} {}", rng.u32(..)));
+        };
+        (0..2000).for_each(|_| write(&mut lab, &mut rng));
+        lab.host.holds_snapshots = true;
+        lab.host.tick_ns = 60_000;
+        let start = |lab: &mut Lab| {
+            let purpose = SnapshotPurpose::Rewrite;
+            lab.store.start_snapshot(purpose, &mut lab.host).unwrap();
+        };
+        start(&mut lab);
+        for _ in 0..rng.u32(..300) {
+            write(&mut lab, &mut rng);
+            if rng.u8(..) < 40 {
+                lab.store.poll(&mut lab.outputs, &mut lab.host);
+            }
+        }
+        assert!(lab.store.cancel_snapshot(SnapshotPurpose::Rewrite));
+        lab.host.snapshot = None;
+        // Marks that it left may be cleared in part.
+        for _ in 0..rng.u32(..20) {
+            write(&mut lab, &mut rng);
+            lab.store.poll(&mut lab.outputs, &mut lab.host);
+        }
+        let expected = keys_of(&lab.store, 0);
+        start(&mut lab);
+        for _ in 0..rng.u32(..300) {
+            write(&mut lab, &mut rng);
+        }
+        while lab.host.snapshot.is_some() {
+            lab.advance_ms(1);
+            lab.write_snapshot();
+        }
+        let file = lab.host.saved.take().expect("a file");
+        let mut other = Lab::new();
+        other.store.load_rdb(&file[..], |_| {}).expect("it loads");
+        assert_eq!(keys_of(&other.store, 0), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn access_data_are_saved_as_the_policy_uses_them() {
+    for (policy, shown) in [
+        ("allkeys-lru", "OBJECT IDLETIME k"),
+        ("allkeys-lfu", "OBJECT FREQ k"),
+    ] {
+        let mut lab = Lab::new();
+        lab.configure("save", "");
+        lab.configure("maxmemory-policy", policy);
+        lab.run("SET k v");
+        (0..50).for_each(|_| drop(lab.run("GET k")));
+        lab.advance_ms(5_000);
+        let before = lab.run(shown);
+        assert!(before != ":0\r\n", "{shown} gives {before:?}");
+        lab.host.holds_snapshots = true;
+        lab.host.tick_ns = 60_000;
+        let purpose = SnapshotPurpose::Rewrite;
+        lab.store.start_snapshot(purpose, &mut lab.host).unwrap();
+        while lab.host.snapshot.is_some() {
+            lab.store.poll(&mut lab.outputs, &mut lab.host);
+            lab.write_snapshot();
+        }
+        let taken = lab.host.saved.take().expect("a file");
+        let mut saved = Vec::new();
+        lab.store.save_rdb(&mut saved).unwrap();
+        for file in [taken, saved] {
+            let mut other = Lab::new();
+            other.configure("maxmemory-policy", policy);
+            other.store.now = lab.host.now;
+            other.host.now = lab.host.now;
+            other.store.load_rdb(&file[..], |_| {}).expect("it loads");
+            assert_eq!(other.run(shown), before, "{policy}");
+        }
+    }
 }
 
 #[test]
