@@ -1,8 +1,9 @@
 //! SET with an append-only file.
 
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 
 use super::Bench;
 use super::writers::Writers;
@@ -19,15 +20,23 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         };
         let mut cpu = row("cpu_us", "us/op");
         let mut rate = row("throughput", "ops/s");
+        let mut syncs = row("fsyncs", "per write");
         match policy {
             "everysec" => cpu = cpu.goal(Some(Goal::RatioAtMost(1.0 / 1.8))),
             _ => rate = rate.goal(Some(Goal::RatioAtLeast(1.0))),
         }
         for contender in &bench.contenders {
             match set(bench, contender, policy, pipeline) {
-                Ok((cpu_us, per_second)) => {
-                    cpu.add(contender.name(), Sample::single(cpu_us));
-                    rate.add(contender.name(), Sample::single(per_second));
+                Ok(written) => {
+                    cpu.add(contender.name(), Sample::single(written.cpu_us));
+                    rate.add(contender.name(), Sample::single(written.per_second));
+                    match written.syncs {
+                        Ok(per_write) => syncs.add(contender.name(), Sample::single(per_write)),
+                        Err(error) => report.note(format!(
+                            "fsyncs of {} were not counted: {error:#}",
+                            contender.name()
+                        )),
+                    }
                 }
                 Err(error) => {
                     let name = contender.name();
@@ -35,7 +44,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
                 }
             }
         }
-        rows.extend([cpu, rate]);
+        rows.extend([cpu, rate, syncs]);
     }
     let title = format!(
         "SET with an append-only file, {} connections",
@@ -45,13 +54,16 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Microseconds of the server's CPU per SET, and SETs per second.
-fn set(
-    bench: &Bench<'_>,
-    contender: &Contender,
-    policy: &str,
-    pipeline: usize,
-) -> Result<(f64, f64)> {
+/// What writing gave.
+struct Written {
+    /// Microseconds of the server's CPU per SET.
+    cpu_us: f64,
+    per_second: f64,
+    /// Calls of fsync and fdatasync per SET.
+    syncs: Result<f64>,
+}
+
+fn set(bench: &Bench<'_>, contender: &Contender, policy: &str, pipeline: usize) -> Result<Written> {
     let args = bench.args;
     let directives = [("appendonly", "yes"), ("appendfsync", policy)];
     let server = contender.start(&bench.stage, &directives)?;
@@ -62,6 +74,33 @@ fn set(
     let rate = writers.rate(Duration::from_secs_f64(args.seconds));
     let busy_ns = server.cpu_time()?.since(before).busy_ns;
     let operations = (writers.written() - from).max(1);
+    let from = writers.written();
+    let syncs = count_syncs(server.pid(), args.seconds.min(2.0));
+    let counted = (writers.written() - from).max(1);
     writers.stop()?;
-    Ok((busy_ns as f64 / 1000.0 / operations as f64, rate))
+    Ok(Written {
+        cpu_us: busy_ns as f64 / 1000.0 / operations as f64,
+        per_second: rate,
+        syncs: syncs.map(|syncs| syncs / counted as f64),
+    })
+}
+
+/// Has Linux's perf count calls of fsync and fdatasync of a process.
+fn count_syncs(pid: u32, seconds: f64) -> Result<f64> {
+    const EVENTS: &str = "syscalls:sys_enter_fdatasync,syscalls:sys_enter_fsync";
+    let output = Command::new("perf")
+        .args(["stat", "-x", ",", "-e", EVENTS, "-p", &pid.to_string()])
+        .args(["--", "sleep", &seconds.to_string()])
+        .output()
+        .context("cannot run perf")?;
+    // One line for each event: count,unit,event,...
+    let text = String::from_utf8_lossy(&output.stderr);
+    let counts: Vec<f64> = text
+        .lines()
+        .filter_map(|line| line.split(',').next()?.parse().ok())
+        .collect();
+    if counts.is_empty() {
+        bail!("perf counted nothing: {}", text.trim());
+    }
+    Ok(counts.iter().sum())
 }

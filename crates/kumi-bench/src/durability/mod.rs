@@ -2,14 +2,16 @@
 //!
 //! - saving: BGSAVE while connections write without a pause; what a probe waits for a reply, what memory the server
 //!   takes besides its data (PSS, summed over the server and its children), what throughput the writers keep
-//! - loading: how long both servers take to load the RDB file that redis-server wrote
-//! - log: SET with an append-only file
+//! - loading: how long both servers take to load the RDB file and the append-only file that redis-server wrote
+//! - log: SET with an append-only file, and how many fsyncs a SET causes (counted by Linux's perf)
+//! - tls: GET over TLS
 //!
 //! Clients and the probe run in this process. A server that refuses a setting is left out with a note.
 
 mod loading;
 mod log;
 mod saving;
+mod tls;
 mod writers;
 
 use anyhow::Result;
@@ -50,6 +52,9 @@ pub(crate) fn run(args: &DurabilityArgs) -> Result<()> {
     }
     if args.wants(DurabilityPart::Log) {
         log::measure(&bench, &mut report)?;
+    }
+    if args.wants(DurabilityPart::Tls) {
+        tls::measure(&bench, &mut report)?;
     }
     print!("{}\n{}", report.tables(), report.figures());
     Ok(())

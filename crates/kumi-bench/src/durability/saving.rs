@@ -1,7 +1,7 @@
 //! BGSAVE while clients write.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,7 +14,7 @@ use super::{Bench, VALUE, key};
 use crate::procfs;
 use crate::report::{Goal, Report, Row};
 use crate::stats::Sample;
-use crate::store::servers::Contender;
+use crate::store::servers::{Contender, Server};
 use crate::wire::{self, Connection};
 
 /// Between two readings of the memory.
@@ -43,6 +43,14 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         row("probe_p999", "probe p99.9 while saving", "ms", None),
         row("probe_max", "probe max while saving", "ms", None),
         row(
+            "half.seconds",
+            "at half load: duration",
+            "s",
+            Some(Goal::RatioAtMost(1.0)),
+        ),
+        row("half.probe_p999", "at half load: probe p99.9", "ms", None),
+        row("half.kept", "at half load: throughput kept", "%", None),
+        row(
             "extra_memory",
             "extra memory at its peak",
             "%",
@@ -64,10 +72,14 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     ];
     for contender in &bench.contenders {
         let name = contender.name();
-        let saved = save(bench, contender).with_context(|| format!("cannot save on {name}"))?;
+        let (saved, half) =
+            save(bench, contender).with_context(|| format!("cannot save on {name}"))?;
         let figures = [
             saved.probe_ms.percentile(99.9),
             saved.probe_ms.max(),
+            half.seconds,
+            half.probe_ms.percentile(99.9),
+            half.kept_percent,
             saved.extra_percent,
             saved.kept_percent,
             saved.seconds,
@@ -85,7 +97,8 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn save(bench: &Bench<'_>, contender: &Contender) -> Result<Saved> {
+/// Saves at full load, and at half of it.
+fn save(bench: &Bench<'_>, contender: &Contender) -> Result<(Saved, Saved)> {
     let args = bench.args;
     let directory = bench.stage.subdirectory("saving")?;
     let dir = directory.to_str().context("a path that is no text")?;
@@ -98,7 +111,31 @@ fn save(bench: &Bench<'_>, contender: &Contender) -> Result<Saved> {
     })?;
     wire::check_count(server.address(), args.keys)?;
     let writers = Writers::start(server.address(), args.connections, args.pipeline, args.keys)?;
-    let rate_before = writers.rate(Duration::from_secs_f64(args.seconds));
+    let rate = writers.rate(Duration::from_secs_f64(args.seconds));
+    bench
+        .progress
+        .line(&format!("{}: saving at full load", contender.name()));
+    let full = save_under(&server, &writers, rate, &file_of(&directory))?;
+    writers.stop()?;
+    let half_rate = rate / 2.0;
+    let writers = Writers::start_paced(
+        server.address(),
+        args.connections,
+        args.pipeline,
+        args.keys,
+        Some(half_rate),
+    )?;
+    let rate = writers.rate(Duration::from_secs_f64(args.seconds.min(2.0)));
+    bench
+        .progress
+        .line(&format!("{}: saving at half load", contender.name()));
+    let half = save_under(&server, &writers, rate, &file_of(&directory))?;
+    writers.stop()?;
+    Ok((full, half))
+}
+
+/// Saves while `writers` write; `rate_before` is what they do without a save.
+fn save_under(server: &Server, writers: &Writers, rate_before: f64, file: &Path) -> Result<Saved> {
     let memory_before = procfs::proportional_bytes(server.pid())?;
 
     let probe = Probe::start(server.address())?;
@@ -120,17 +157,16 @@ fn save(bench: &Bench<'_>, contender: &Contender) -> Result<Saved> {
     if status != "ok" {
         bail!("the save failed: {status}");
     }
-    writers.stop()?;
     Ok(Saved {
         seconds,
         probe_ms,
         extra_percent: (memory_peak - memory_before) as f64 / memory_before as f64 * 100.0,
         kept_percent: rate / rate_before * 100.0,
-        file_bytes: fs::metadata(file_of(&directory))?.len(),
+        file_bytes: fs::metadata(file)?.len(),
     })
 }
 
-pub(super) fn file_of(directory: &std::path::Path) -> PathBuf {
+pub(super) fn file_of(directory: &Path) -> PathBuf {
     directory.join("dump.rdb")
 }
 

@@ -31,6 +31,17 @@ impl Writers {
         pipeline: usize,
         keys: usize,
     ) -> Result<Writers> {
+        Self::start_paced(address, connections, pipeline, keys, None)
+    }
+
+    /// The same with at most `per_second` SETs a second, spread evenly.
+    pub(super) fn start_paced(
+        address: SocketAddr,
+        connections: usize,
+        pipeline: usize,
+        keys: usize,
+        per_second: Option<f64>,
+    ) -> Result<Writers> {
         let stop = Arc::new(AtomicBool::new(false));
         let written = Arc::new(AtomicU64::new(0));
         let mut threads = Vec::new();
@@ -41,9 +52,18 @@ impl Writers {
                 .collect::<Result<Vec<_>>>()?;
             let (stop, written) = (Arc::clone(&stop), Arc::clone(&written));
             let mut random = fastrand::Rng::with_seed(number as u64);
+            let round = (share * pipeline) as f64;
+            let round_time = per_second
+                .map(|rate| Duration::from_secs_f64(round * THREADS as f64 / rate.max(1.0)));
             threads.push(thread::spawn(move || {
                 let mut bytes = Vec::new();
+                let mut due = Instant::now();
                 while !stop.load(Ordering::Relaxed) {
+                    if let Some(round_time) = round_time {
+                        // A round that came late is not made up for.
+                        due = (due + round_time).max(Instant::now());
+                        thread::sleep(due.saturating_duration_since(Instant::now()));
+                    }
                     for connection in &mut open {
                         bytes.clear();
                         for _ in 0..pipeline {

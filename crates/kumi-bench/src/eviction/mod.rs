@@ -7,10 +7,11 @@
 
 pub(crate) mod traces;
 
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::args::EvictionArgs;
 use crate::progress::Progress;
@@ -60,34 +61,18 @@ pub(crate) fn run(args: &EvictionArgs) -> Result<()> {
             contender.name()
         ));
     }
-    let redis_room = room[1];
     let mut rows = Vec::new();
     for policy in ["allkeys-lru", "allkeys-lfu"] {
         for &trace in args.traces() {
+            progress.line(&format!("{policy}, {}", trace.name()));
+            let runs = run_trace(args, &stage, &contenders, &room, policy, trace)?;
             for bound in [Bound::SameKeys, Bound::SameMemory] {
                 let mut samples = Vec::new();
-                for (contender, &own_room) in contenders.iter().zip(&room) {
-                    let limit = match bound {
-                        Bound::SameKeys => own_room,
-                        Bound::SameMemory => redis_room,
-                    };
-                    let mut hits = Vec::new();
-                    for seed in 1..=args.seeds {
-                        progress.line(&format!(
-                            "{policy}, {}, {bound:?}, seed {seed}: {}",
-                            trace.name(),
-                            contender.name()
-                        ));
-                        let keys = trace.keys(args.keys, args.accesses, seed);
-                        let pace = Duration::from_secs_f64(args.seconds);
-                        hits.push(share_of_hits(
-                            &stage, contender, policy, limit, &keys, pace,
-                        )?);
-                    }
-                    samples.push((
-                        contender.name(),
-                        Sample::new(hits).context("no run was made")?,
-                    ));
+                for (index, contender) in contenders.iter().enumerate() {
+                    let of_it = |run: &&Run| run.contender == index && run.bound == bound;
+                    let hits = runs.iter().filter(of_it).map(|run| run.hits).collect();
+                    let sample = Sample::new(hits).context("no run was made")?;
+                    samples.push((contender.name(), sample));
                 }
                 rows.push(row(policy, trace, bound, samples));
             }
@@ -181,19 +166,66 @@ fn info(connection: &mut Connection, section: &str, field: &str) -> Result<u64> 
     value.with_context(|| format!("INFO does not show {field}"))
 }
 
-/// Runs a trace; returns how many of 100 accesses found their key, without those of the warm-up.
-fn share_of_hits(
+/// One run of a trace on one server.
+struct Run {
+    /// Which of the servers it was.
+    contender: usize,
+    bound: Bound,
+    /// How many of 100 accesses found their key.
+    hits: f64,
+}
+
+/// Runs the traces of all seeds on all servers at the same time: what is measured depends on seconds, not on speed.
+fn run_trace(
+    args: &EvictionArgs,
     stage: &Stage,
-    contender: &Contender,
+    contenders: &[Contender],
+    room: &[u64],
     policy: &str,
-    limit: u64,
-    keys: &[u32],
-    pace: Duration,
-) -> Result<f64> {
-    let limit = limit.to_string();
-    let directives = [("maxmemory", limit.as_str()), ("maxmemory-policy", policy)];
-    let server = contender.start(stage, &directives)?;
-    let mut connection = Connection::open(server.address())?;
+    trace: Trace,
+) -> Result<Vec<Run>> {
+    let redis_room = *room.last().context("redis-server takes part")?;
+    let pace = Duration::from_secs_f64(args.seconds);
+    let mut started = Vec::new();
+    for (index, (contender, &own_room)) in contenders.iter().zip(room).enumerate() {
+        for (bound, limit) in [(Bound::SameKeys, own_room), (Bound::SameMemory, redis_room)] {
+            let limit = limit.to_string();
+            let directives = [("maxmemory", limit.as_str()), ("maxmemory-policy", policy)];
+            for seed in 1..=args.seeds {
+                started.push((index, bound, seed, contender.start(stage, &directives)?));
+            }
+        }
+    }
+    thread::scope(|scope| {
+        let running: Vec<_> = started
+            .iter()
+            .map(|(contender, bound, seed, server)| {
+                let address = server.address();
+                let run = scope.spawn(move || {
+                    let keys = trace.keys(args.keys, args.accesses, *seed);
+                    share_of_hits(address, &keys, pace)
+                });
+                (*contender, *bound, run)
+            })
+            .collect();
+        let mut runs = Vec::new();
+        for (contender, bound, run) in running {
+            let hits = run.join().map_err(|_| anyhow!("a client panicked"))?;
+            let name = contenders[contender].name();
+            let hits = hits.with_context(|| format!("{name}, {policy}, {}", trace.name()))?;
+            runs.push(Run {
+                contender,
+                bound,
+                hits,
+            });
+        }
+        Ok(runs)
+    })
+}
+
+/// Runs a trace; returns how many of 100 accesses found their key, without those of the warm-up.
+fn share_of_hits(address: SocketAddr, keys: &[u32], pace: Duration) -> Result<f64> {
+    let mut connection = Connection::open(address)?;
     let counted_from = keys.len() / WARM_UP;
     let (mut hits, mut asked) = (0_usize, 0_usize);
     let (mut out, mut missing) = (Vec::new(), Vec::new());
@@ -229,10 +261,7 @@ fn share_of_hits(
         }
     }
     if info(&mut connection, "stats", "evicted_keys:")? == 0 {
-        bail!(
-            "{} evicted nothing: the trace is too short",
-            contender.name()
-        );
+        bail!("nothing was evicted: the trace is too short");
     }
     Ok(hits as f64 * 100.0 / asked as f64)
 }

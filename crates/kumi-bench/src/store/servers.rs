@@ -364,7 +364,8 @@ fn version_line(program: &Path) -> String {
         .to_owned()
 }
 
-fn free_address() -> Result<SocketAddr> {
+/// An address of the loopback interface whose port was free just now.
+pub(crate) fn free_address() -> Result<SocketAddr> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot find a free port")?;
     listener.local_addr().context("cannot find a free port")
