@@ -3,8 +3,8 @@
 
 Installs pinned packages from package-lock.json, Cargo.lock and the requirements files into a folder under target/, runs
 each program against both servers, and fails if a program fails or the two servers make it print different lines. Needs
-node, npm, cargo, python3 with venv, redis-server, and a built kumi-server: target/debug/kumi-server, or what KUMI_SERVER
-names.
+node, npm, cargo, python3 with venv, openssl, redis-server, and a built kumi-server: target/debug/kumi-server, or what
+KUMI_SERVER names.
 """
 
 import functools
@@ -46,7 +46,11 @@ PROGRAMS = [
     ("fred", "rust", "fred", "rust"),
     ("bb8", "rust", "bb8", "rust"),
     ("deadpool", "rust", "deadpool", "rust"),
+    ("ioredis-tls", "node", "ioredis.mjs", "node"),
+    ("redis-py-tls", "python", "redis_sync.py", "python"),
 ]
+# Programs whose name ends so reach the servers by TLS.
+TLS = "-tls"
 
 
 def install(name, sources, build):
@@ -109,19 +113,33 @@ def prepare(program, folder, work):
     return [str(folder / "venv" / "bin" / "python"), str(HERE / "python" / file)], str(work)
 
 
+def certificate(work):
+    """A certificate for localhost that signs itself, and its key."""
+    files = [work / "certificate.pem", work / "key.pem"]
+    if not files[0].exists():
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=DNS:localhost", "-out", files[0], "-keyout", files[1]],
+                       check=True, capture_output=True)
+    return files
+
+
 class Server:
     """A server on a free port of the loopback interface, with an empty folder of its own."""
 
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, tls=None):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         folder.mkdir()
         self.log = folder / "log"
-        flags = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        flags = ["--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        flags += ["--port", "0", "--tls-port", str(self.port)] if tls else ["--port", str(self.port)]
+        if tls:
+            flags += ["--tls-cert-file", str(tls[0]), "--tls-key-file", str(tls[1]), "--tls-ca-cert-file", str(tls[0]),
+                      "--tls-auth-clients", "no"]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([str(binary), *flags], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.url = f"rediss://localhost:{self.port}/0" if tls else f"redis://127.0.0.1:{self.port}/0"
         for _ in range(500):
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
@@ -141,13 +159,17 @@ def run(program, work):
     """Runs a program on both servers at once. Returns whether all is well."""
     name = program[0]
     command, directory = prepare(program, environment(program[3]), work)
+    tls = certificate(work) if name.endswith(TLS) else None
     servers = {}
     runs = {}
     started = time.monotonic()
     try:
         for side, binary in [("kumi", KUMI_SERVER), ("redis", "redis-server")]:
-            server = servers[side] = Server(binary, work / f"{name}-{side}")
+            server = servers[side] = Server(binary, work / f"{name}-{side}", tls)
             env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "NODE_NO_WARNINGS": "1"}
+            if tls:
+                # Where node and Python's ssl look for authorities.
+                env.update(NODE_EXTRA_CA_CERTS=str(tls[0]), SSL_CERT_FILE=str(tls[0]))
             runs[side] = subprocess.Popen([*command, server.url], cwd=directory, env=env, text=True,
                                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         lines, problems = {}, []
