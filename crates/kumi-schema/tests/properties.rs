@@ -152,7 +152,7 @@ proptest! {
     fn every_sound_schema_becomes_rust(text in schemas()) {
         let schema = Schema::parse("t.kdl", &text).map_err(|errors| TestCaseError::fail(errors.to_string()))?;
         let code = schema.to_rust(&RustOptions::new()).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        prop_assert!(code.contains("pub struct PQuicConnection"));
+        prop_assert!(code.contains("pub struct PChannels"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 /// The longest line of a manifest, in bytes, as in Redis.
 const MAX_LINE: usize = 1024;
+const LONG_LINE: &str = "The AOF manifest file contains too long line";
 /// The longest manifest that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -43,6 +44,13 @@ pub struct Part {
     pub name: String,
     /// Its number. The base and the increments are counted apart.
     pub seq: u64,
+}
+
+impl Part {
+    /// Its line in the manifest.
+    fn line(&self, kind: char) -> String {
+        format!("file {} seq {} type {kind}\n", quoted(&self.name), self.seq)
+    }
 }
 
 /// The files of an append-only file.
@@ -74,7 +82,7 @@ impl Manifest {
                 continue;
             }
             if line.len() > MAX_LINE {
-                return Err(error("The AOF manifest file contains too long line"));
+                return Err(error(LONG_LINE));
             }
             let Some(line) = line.strip_suffix(b"\n") else {
                 return Err(error("the line has no end: the manifest is cut off"));
@@ -121,6 +129,10 @@ impl Manifest {
             return Err(FORMAT);
         };
         let part = Part { name, seq };
+        // Escapes lengthen a name. What is read must be readable when it has been written again.
+        if part.line(char::from(kind)).len() > MAX_LINE {
+            return Err(LONG_LINE);
+        }
         match kind {
             b'b' if self.base.is_some() => Err("Found duplicate base file information"),
             b'b' => {
@@ -152,8 +164,8 @@ impl Manifest {
         ];
         let mut text = String::new();
         for (parts, kind) in kinds {
-            for Part { name, seq } in parts {
-                text += &format!("file {} seq {seq} type {kind}\n", quoted(name));
+            for part in parts {
+                text += &part.line(kind);
             }
         }
         text
@@ -316,6 +328,17 @@ mod tests {
             name: name.into(),
             seq,
         }
+    }
+
+    #[test]
+    fn a_name_that_would_not_fit_when_written_again_is_an_error() {
+        let name = "\u{1e}".repeat(300);
+        let text = format!("file {name} seq 1 type i\n");
+        let expected = ManifestError::Line {
+            line: 1,
+            reason: LONG_LINE,
+        };
+        assert_eq!(Manifest::parse(text.as_bytes()), Err(expected));
     }
 
     #[test]

@@ -29,6 +29,9 @@ local function result(id, a, b)
   results[#results + 1] = b
 end
 
+-- Tokens of the tasks that ended in this turn without a look at their record, or whose record goes with its end.
+local swift, seen, successes = {}, {}, {}
+
 local function report(id, token, kind, a, b)
   local r = load(id)
   if not r then return 'U' end
@@ -39,6 +42,7 @@ local function report(id, token, kind, a, b)
     local z = result(id, a, b)
     if z then call('HSET', RECORD .. id, 'z', z) end
     finish(r, 's', keep)
+    if keep == 0 then swift[id] = token end
   elseif kind == 'F' then
     call('HSET', P .. 'error', id, b)
     if a == '' then
@@ -63,7 +67,6 @@ local function report(id, token, kind, a, b)
 end
 
 -- The success of a task of which run:<owner> says all that is needed. Nil if it does not.
-local swift, seen, successes = {}, {}, {}
 local function succeed(id, token, held, a, b)
   local length = #token
   if string.byte(held, length + 1) ~= 32 or string.sub(held, 1, length) ~= token then return nil end
