@@ -1,4 +1,4 @@
-//! Step 7: the session by hand of kumi's docs/muf.md, in bytes, with a subscriber that sees each step.
+//! Step 7: the session by hand of kumi's docs/muf-protocol.md, in bytes, with a subscriber that sees each step.
 
 use std::time::Duration;
 
