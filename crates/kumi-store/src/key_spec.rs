@@ -163,7 +163,7 @@ impl KeySpec {
 
     /// What a request does to the keys of the spec. SET is the one command whose options decide it.
     pub(crate) fn flags_in(&self, row: &Command, request: Args<'_>) -> u16 {
-        if row.name != "set" {
+        if self.flags & key::VARIABLE_FLAGS == 0 || row.name != "set" {
             return self.flags;
         }
         let mut options = request.iter().skip(3);

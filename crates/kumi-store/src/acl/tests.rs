@@ -404,3 +404,35 @@ fn a_user_who_may_do_everything_is_not_checked() {
     lab.run("ACL SETUSER u -get");
     assert!(!unrestricted(&lab, b"u"));
 }
+
+#[test]
+fn no_command_of_constant_time_names_keys_in_its_options() {
+    use crate::command::{CommandIndex, flag};
+    use crate::key_spec::key;
+    let index = CommandIndex::new(crate::cmd::FAMILIES);
+    for (_, indexed) in index.iter() {
+        let row = indexed.row;
+        let incomplete = row
+            .keys
+            .iter()
+            .any(|spec| spec.flags & key::INCOMPLETE != 0);
+        let in_options = incomplete || row.name.starts_with("georadius");
+        assert!(!(in_options && row.has(flag::BRIEF)), "{}", row.name);
+    }
+}
+
+#[test]
+fn patterns_match_keys_that_begin_like_them() {
+    Lab::new().check_user(
+        "~app:* ~exact ~a?c* +@all",
+        &[
+            ("GET app:1", true),
+            ("GET app:", true),
+            ("GET app", false),
+            ("GET exact", true),
+            ("GET exactly", false),
+            ("GET abcd", true),
+            ("GET ac", false),
+        ],
+    );
+}

@@ -18,19 +18,26 @@ pub(crate) struct KeyPattern {
     pub(crate) pattern: Box<[u8]>,
     /// Bytes at the beginning of the pattern that stand for themselves.
     literal: usize,
+    /// It is those bytes and a star, as most patterns are.
+    is_prefix: bool,
 }
 
 impl KeyPattern {
     pub(super) fn new(access: u8, pattern: &[u8]) -> Self {
+        let literal = glob::literal_prefix(pattern);
         Self {
             access,
             pattern: pattern.into(),
-            literal: glob::literal_prefix(pattern),
+            literal,
+            is_prefix: pattern[literal..] == *b"*",
         }
     }
 
     #[inline]
     pub(super) fn matches(&self, name: &[u8]) -> bool {
+        if self.is_prefix {
+            return !name.is_empty() && name.starts_with(&self.pattern[..self.literal]);
+        }
         glob::matches_from(&self.pattern, self.literal, name)
     }
 }
