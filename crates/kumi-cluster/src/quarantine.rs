@@ -150,7 +150,7 @@ struct Order {
 }
 
 impl Order {
-    /// Whether it keeps any member out. What was told to be over stays over, also when the clock is set back.
+    /// Whether it keeps any member out. An end that was reported stays, also when the clock is set back.
     fn binds(&self, now: TimerInstant) -> bool {
         self.in_force && now < self.expires_at
     }

@@ -38,7 +38,7 @@ pub(super) struct Running {
     abort: AbortHandle,
 }
 
-/// How a run is told to stop. Most runs never ask, so the token is made when it is first needed.
+/// Cancels a run. Most runs never ask for it, so the token is made when it is first needed.
 #[derive(Default)]
 pub(crate) struct Stopping {
     token: OnceLock<CancellationToken>,

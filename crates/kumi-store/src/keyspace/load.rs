@@ -1,6 +1,6 @@
 //! Adds the keys of a file: in batches, and without what only clients need to know.
 //!
-//! A key of a file is new, nobody watches it or waits for it, and it expires when loading is over. So it is
+//! A key of a file is new, no client watches it or waits for it, and it expires when loading is over. So it is
 //! hashed once, searched for once, and makes no event. The entries of a batch are made first; their places in
 //! the table are loaded into the cache meanwhile.
 

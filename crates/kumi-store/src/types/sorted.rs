@@ -71,7 +71,7 @@ impl<K: Copy + Ord, V: Copy> Sorted<K, V> {
         }
     }
 
-    /// Drops an array; `false` if there was none. The map is good for nothing else afterwards.
+    /// Drops an array; `false` if there was none. The map must not be used afterwards except to drop the rest.
     pub(crate) fn drop_piece(&mut self) -> bool {
         match &mut self.chunks {
             Chunks::One(chunk) => !std::mem::take(chunk).is_empty(),
