@@ -1,25 +1,23 @@
 #!/usr/bin/env bash
-# The one test command: ./test.sh [--quick]
+# The one test command: ./test.sh [--quick | --full]
 #
 # Installs what it needs (Debian packages), then checks format, lints, every test, the unsafe module under
 # AddressSanitizer, the fuzz targets for a bounded time, the core that has no standard library, the workshop, packages of
 # others on kumi-server, and the documentation. Stops at the first failure. Servers that tests start listen on loopback
 # and Unix sockets only, and none is left behind. --quick leaves out what needs another build (the sanitizer, the fuzz
 # targets, the library by features, the documentation) and takes a sample of the seeds of simulations and of the
-# differential test.
+# differential test. --full runs more seeds of simulations, 200 crashes instead of 30, and each fuzz target for a minute.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-# How long each fuzz target runs, and how long any one step may take before it counts as hung.
-readonly FUZZ_SECONDS=${FUZZ_SECONDS:-10}
-readonly STEP_LIMIT=${STEP_LIMIT:-25m}
-
 quick=no
+full=no
 for argument in "$@"; do
     case $argument in
         --quick) quick=yes ;;
+        --full) full=yes ;;
         -h | --help)
-            sed -n '2,10s/^# \{0,1\}//p' "$0"
+            sed -n '2,11s/^# \{0,1\}//p' "$0"
             exit 0
             ;;
         *)
@@ -29,12 +27,23 @@ for argument in "$@"; do
     esac
 done
 
-# What --quick runs of the seeds that are 2,000, 3 and 6,500 otherwise.
+# How many seeds the simulations and the differential test run, how many crashes a server survives, and how long each fuzz
+# target runs.
 if [[ $quick == yes ]]; then
     export KUMI_SIM_SEEDS=${KUMI_SIM_SEEDS:-200}
     export KUMI_SIM_LARGE_SEEDS=${KUMI_SIM_LARGE_SEEDS:-1}
     export KUMI_DIFF_ITERS=${KUMI_DIFF_ITERS:-1500}
+elif [[ $full == yes ]]; then
+    export KUMI_SIM_SEEDS=${KUMI_SIM_SEEDS:-20000}
+    export KUMI_SIM_LARGE_SEEDS=${KUMI_SIM_LARGE_SEEDS:-10}
+    export KUMI_CRASH_ROUNDS=${KUMI_CRASH_ROUNDS:-200}
+    : "${FUZZ_SECONDS:=60}"
+else
+    export KUMI_SIM_LARGE_SEEDS=${KUMI_SIM_LARGE_SEEDS:-1}
 fi
+readonly FUZZ_SECONDS=${FUZZ_SECONDS:-5}
+# How long any one step may take before it counts as hung.
+readonly STEP_LIMIT=${STEP_LIMIT:-$([[ $full == yes ]] && echo 2h || echo 25m)}
 
 # Every process below inherits this mark, so that what is left at the end is found without guessing by name.
 export KUMI_TEST_RUN="$$-$RANDOM$RANDOM"

@@ -146,6 +146,8 @@ async fn messages(
     let mut inbox = subscriber.message_rx();
     subscriber.subscribe("one").await?;
     subscriber.psubscribe("o*").await?;
+    // fred returns once a subscription is sent; the server answers PING after it has made both.
+    let _: String = subscriber.ping(None).await?;
     let receivers: i64 = client.publish("one", "message").await?;
     let mut heard = BTreeSet::new();
     for _ in 0..receivers {
