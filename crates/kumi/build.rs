@@ -1,0 +1,10 @@
+//! Leaves symbols out of the released binary: Cargo drops `strip` where a profile has an entry for the binary's package.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let released = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
+    if released && linux {
+        println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
+    }
+}
