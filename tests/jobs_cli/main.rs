@@ -12,20 +12,19 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::with_options(|port| vec!["--port".into(), port.into()])
+    }
+
+    /// With options that depend on the port, which is that of its URL.
+    fn with_options(options: impl Fn(&str) -> Vec<String>) -> Self {
         // The port may be taken in between; then another one is tried.
         for _ in 0..20 {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             let port = listener.local_addr().expect("an address").port();
             drop(listener);
             let mut child = Command::new("redis-server")
-                .args([
-                    "--port",
-                    &port.to_string(),
-                    "--bind",
-                    "127.0.0.1",
-                    "--save",
-                    "",
-                ])
+                .args(["--bind", "127.0.0.1", "--save", ""])
+                .args(options(&port.to_string()))
                 .stdout(Stdio::piped())
                 .spawn()
                 .expect("redis-server is installed");
@@ -300,4 +299,56 @@ fn a_closed_port_is_named_at_once() {
     assert!(said.contains(&format!("127.0.0.1:{port}")), "{said}");
     assert!(said.contains("--url") && !said.contains("sesame"), "{said}");
     assert!(started.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
+fn tasks_travel_over_tls() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let names = vec!["localhost".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    let write = |name: &str, pem: String| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, pem).expect("a file");
+        path.display().to_string()
+    };
+    let certificate = write("cert.pem", made.cert.pem());
+    let key = write("key.pem", made.signing_key.serialize_pem());
+    // Clients have to show a certificate too, which is the same one.
+    let server = Server::with_options(|port| {
+        let options = [
+            ("--port", "0"),
+            ("--tls-port", port),
+            ("--tls-cert-file", &certificate),
+            ("--tls-key-file", &key),
+            ("--tls-ca-cert-file", &certificate),
+        ];
+        let words = options.iter().flat_map(|(name, value)| [name, value]);
+        words.map(ToString::to_string).collect()
+    });
+    let url = server
+        .url
+        .replace("redis://127.0.0.1", "rediss://localhost");
+    let run = |more: &[&str], command: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_kumi"))
+            .args([&["jobs", "--url", &url], more, command].concat())
+            .output()
+            .expect("kumi runs")
+    };
+    let trust = ["--cacert", &certificate];
+    let all = [&trust[..], &["--cert", &certificate, "--key", &key]].concat();
+    assert!(run(&all, &["enqueue", "mail"]).status.success());
+    let counts = run(&all, &["counts"]);
+    let counts: serde_json::Value = serde_json::from_slice(&counts.stdout).expect("JSON");
+    assert_eq!(counts["states"]["queued"], 1);
+    let fails = |more: &[&str], code: i32, text: &str| {
+        let output = run(more, &["counts"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(text), "{said}");
+    };
+    fails(&[], 7, "--cacert");
+    fails(&trust, 7, "cannot be reached");
+    fails(&["--cacert", "/no/such/file"], 2, "/no/such/file");
+    fails(&["--cacert", &key], 2, "no certificate");
+    fails(&["--cert", &certificate], 2, "--key");
 }

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `store` | `kumi::store` | a Redis-compatible server inside this program |
 //! | `muf` | `kumi::muf` | request/reply, kept values and discovery over any Redis; `tls` adds `rediss://` |
-//! | `jobs` | `kumi::jobs` | tasks with retries, leases and cron, in memory or on any Redis |
+//! | `jobs` | `kumi::jobs` | tasks with retries, leases and cron, in memory or on any Redis; `tls` adds `rediss://` |
 //! | `unison` | `kumi::unison` | typed requests and events over QUIC, or in memory |
 //! | `cluster` | `kumi::cluster` | membership and failure detection over Unison |
 //! | `cli` | | all of them, and the `kumi` binary with its parser and allocator; on by default |

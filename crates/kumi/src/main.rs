@@ -15,6 +15,7 @@ mod process;
 mod schema;
 mod state;
 mod terminal;
+mod tls_options;
 mod up;
 
 use clap::{CommandFactory, Parser};

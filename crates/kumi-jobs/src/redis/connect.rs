@@ -1,10 +1,11 @@
 //! From a URL to a queue: what the URL says, and what the server must be like.
 
 use super::link::{Link, Repeat, connection_info, without_password};
+use super::tls::{self, Certificates};
 use super::{RedisQueue, Shared, codec};
 use crate::core::Settings;
 use crate::error::QueueError;
-use ::redis::{Value, cmd};
+use ::redis::{ConnectionInfo, Value, cmd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -24,6 +25,7 @@ pub struct RedisOptions {
     queue: String,
     settings: Settings,
     replicas: usize,
+    certificates: Certificates,
     clock: Option<Arc<AtomicU64>>,
 }
 
@@ -42,8 +44,11 @@ impl std::fmt::Debug for RedisOptions {
 impl RedisOptions {
     /// Reads a URL such as `redis://localhost:6379/?queue=mail&replicas=1`. A node of a cluster is enough to find it.
     ///
+    /// `rediss://` is TLS (feature `tls`). The files (PEM) that `cacert`, `cert` and `key` name in its query are read here:
+    /// roots to trust instead of the system's, and the certificate of this client with its private key.
+    ///
     /// # Errors
-    /// If the URL cannot be read, or the queue's name is not `[A-Za-z0-9_.-]{1,64}`.
+    /// If the URL or a file that it names cannot be read, or the queue's name is not `[A-Za-z0-9_.-]{1,64}`.
     pub fn from_url(url: &str) -> Result<Self, QueueError> {
         let bad = || {
             let url = without_password(url);
@@ -55,6 +60,7 @@ impl RedisOptions {
             queue: DEFAULT_QUEUE.into(),
             settings: Settings::default(),
             replicas: 0,
+            certificates: Certificates::default(),
             clock: None,
         };
         let mut others = Vec::new();
@@ -66,12 +72,15 @@ impl RedisOptions {
                         QueueError::Config(format!("replicas={value} is not a number"))
                     })?;
                 }
+                "cacert" => options.certificates.roots = Some(tls::read(&name, &value)?),
+                "cert" => options.certificates.chain = Some(tls::read(&name, &value)?),
+                "key" => options.certificates.key = Some(tls::read(&name, &value)?),
                 _ => others.push(format!("{name}={value}")),
             }
         }
         parsed.set_query((!others.is_empty()).then(|| others.join("&")).as_deref());
         options.url = parsed.to_string();
-        connection_info(&options.url)?;
+        options.info()?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         match (1..=64).contains(&options.queue.len()) && options.queue.bytes().all(plain) {
             true => Ok(options),
@@ -96,6 +105,30 @@ impl RedisOptions {
         self
     }
 
+    /// Trusts a `rediss://` server by these certificates (PEM) instead of the system's.
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates.roots = Some(pem.into());
+        self
+    }
+
+    /// Shows this certificate chain (PEM) and proves its possession with the private key (PEM), for a `rediss://` server
+    /// that demands it.
+    #[must_use]
+    pub fn client_certificate(
+        mut self,
+        chain: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.certificates.chain = Some(chain.into());
+        self.certificates.key = Some(key.into());
+        self
+    }
+
+    fn info(&self) -> Result<ConnectionInfo, QueueError> {
+        self.certificates.join(connection_info(&self.url)?)
+    }
+
     /// Takes the time from here instead of the server's clock, in milliseconds; for tests.
     #[doc(hidden)]
     #[must_use]
@@ -107,10 +140,10 @@ impl RedisOptions {
     /// Connects.
     ///
     /// # Errors
-    /// If no server listens at the address (known at once) or answers there (known after the time that calls are
-    /// repeated), if the queue was written by a newer version, or if a primary would evict keys.
+    /// If no server listens at the address, or its certificate is not trusted (both known at once), or none answers there
+    /// (known after the time that calls are repeated), if the queue was written by a newer version, or if a primary would evict keys.
     pub async fn connect(self) -> Result<RedisQueue, QueueError> {
-        let info = connection_info(&self.url)?;
+        let info = self.info()?;
         let prefix = format!("kumi:jobs:{{{}}}:", self.queue);
         let link = Link::new(info.clone(), prefix.as_bytes());
         link.reach().await?;
@@ -188,7 +221,8 @@ async fn check_eviction(link: &Link) -> Result<(), QueueError> {
 /// If the server cannot be reached.
 pub async fn queue_names(url: &str) -> Result<Vec<String>, QueueError> {
     let options = RedisOptions::from_url(url)?;
-    let link = Link::new(connection_info(&options.url)?, QUEUES.as_bytes());
+    let link = Link::new(options.info()?, QUEUES.as_bytes());
+    link.reach().await?;
     let mut members = cmd("SMEMBERS");
     members.arg(QUEUES);
     let names = codec::array(link.call(&members, Repeat::Yes).await?)?;
@@ -233,8 +267,35 @@ mod tests {
             "http://h",
             "redis://h/?queue=a%20b",
             "redis://h/?replicas=x",
+            "redis://h/?cacert=/no/such/file",
+            "rediss://h/?cacert=/no/such/file",
+            "rediss://h/#insecure",
         ] {
             assert!(read(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn certificates_that_do_not_fit_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let empty = dir.path().join("empty.pem");
+        std::fs::write(&empty, "").unwrap();
+        let empty = empty.display();
+        let check = |url: String, expected: &str| {
+            let error = RedisOptions::from_url(&url).unwrap_err().to_string();
+            assert!(error.contains(expected), "{url}: {error}");
+        };
+        check(
+            format!("rediss://h/?cacert={empty}"),
+            "no certificate in PEM",
+        );
+        check(format!("rediss://h/?cert={empty}"), "are needed together");
+        check(
+            format!("rediss://h/?cert={empty}&key={empty}"),
+            "do not fit",
+        );
+        check(format!("redis://h/?cacert={empty}"), "rediss://");
+        check("rediss://h/?key=/no/such/key".into(), "key=/no/such/key");
+        check("rediss://h/#insecure".into(), "cacert=FILE");
     }
 }

@@ -80,11 +80,12 @@ impl Link {
         }
     }
 
-    /// Connects for the first time. Where nothing listens at the address of the URL that is an error at once, because it is
-    /// more likely a wrong address than a server that is about to start.
+    /// Connects for the first time. A name that is not found, an address where nothing listens, a certificate that is not
+    /// trusted and a connection that the server closes are errors at once, because the URL is more likely wrong than the
+    /// server about to start.
     pub(super) async fn reach(&self) -> Result<(), QueueError> {
         match self.connection().await {
-            Err(error) if error.is_connection_refusal() => Err(self.unreachable(error)),
+            Err(error) if is_definite(&error) => Err(self.unreachable(error)),
             // Calls repeat what passes, and report what does not.
             _ => Ok(()),
         }
@@ -222,7 +223,9 @@ impl Link {
             .query_async(&mut connection)
             .await?;
         let asked = node.unwrap_or_else(|| match self.info.addr() {
-            ConnectionAddr::Tcp(host, port) => (host.clone(), *port),
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                (host.clone(), *port)
+            }
             _ => (String::new(), 0),
         });
         let (owner, nodes) = read_slots(&slots, slot, &asked.0);
@@ -232,7 +235,11 @@ impl Link {
             state.primary.clone_from(&owner);
         }
         match owner {
-            None => Err((ErrorKind::Io, "no node owns the queue's slot").into()),
+            None => Err((
+                ErrorKind::ClusterConnectionNotFound,
+                "no node owns the queue's slot",
+            )
+                .into()),
             Some(owner) if owner == asked => Ok(connection),
             Some((host, port)) => self.open(&host, port).await,
         }
@@ -240,11 +247,15 @@ impl Link {
 
     async fn open(&self, host: &str, port: u16) -> Result<MultiplexedConnection, RedisError> {
         let addr = match self.info.addr() {
-            ConnectionAddr::TcpTls { insecure, .. } => ConnectionAddr::TcpTls {
+            ConnectionAddr::TcpTls {
+                insecure,
+                tls_params,
+                ..
+            } => ConnectionAddr::TcpTls {
                 host: host.to_owned(),
                 port,
                 insecure: *insecure,
-                tls_params: None,
+                tls_params: tls_params.clone(),
             },
             _ => ConnectionAddr::Tcp(host.to_owned(), port),
         };
@@ -305,6 +316,16 @@ impl Link {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a first connection failed for a reason that time does not cure. A timeout may be a server that is busy; what
+/// a server replies is judged by the calls.
+fn is_definite(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::Io => !error.is_timeout(),
+        ErrorKind::Parse | ErrorKind::Client | ErrorKind::InvalidClientConfig => true,
+        _ => false,
     }
 }
 
@@ -404,8 +425,12 @@ fn range_nodes(range: &Value, asked_host: &str) -> Vec<Node> {
     parts.iter().skip(2).filter_map(node).collect()
 }
 
-/// Reads a `redis://` URL.
+/// Reads a `redis://`, `rediss://` or `unix://` URL.
 pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, QueueError> {
+    #[cfg(not(feature = "tls"))]
+    if url.starts_with("rediss:") {
+        return Err(super::tls::no_tls());
+    }
     url.into_connection_info().map_err(|error| {
         let url = without_password(url);
         QueueError::Config(format!("'{url}' is not a Redis URL: {error}"))

@@ -8,6 +8,7 @@ mod codec;
 mod connect;
 mod link;
 mod script;
+mod tls;
 mod waits;
 
 pub use connect::{RedisOptions, queue_names};

@@ -7,4 +7,5 @@ mod faults;
 mod histories;
 mod proxy;
 mod servers;
+mod tls;
 mod work;

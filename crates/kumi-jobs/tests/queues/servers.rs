@@ -253,7 +253,7 @@ fn start(kind: Kind, port: u16, dir: &Path, args: &[&str]) -> Option<Child> {
 }
 
 /// Ports that are free, as are those 10,000 above, which a cluster's nodes use among themselves.
-fn free_ports(count: usize) -> Vec<u16> {
+pub(crate) fn free_ports(count: usize) -> Vec<u16> {
     let mut held = Vec::new();
     while held.len() < count {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

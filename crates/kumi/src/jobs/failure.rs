@@ -36,10 +36,14 @@ impl Failure {
             Self::Usage(text) | Self::Ended(text) | Self::Missing(text) | Self::Refused(text) => {
                 text.clone()
             }
-            Self::Queue(error @ QueueError::Io { .. }) => format!(
-                "{}; is a server running there? --url or KUMI_URL names another",
-                terminal::quoted(&chain(error))
-            ),
+            Self::Queue(error @ QueueError::Io { .. }) => {
+                let causes = chain(error);
+                let advice = match causes.contains("UnknownIssuer") {
+                    true => " (--cacert names certificates to trust)",
+                    false => "; is a server running there? --url or KUMI_URL names another",
+                };
+                format!("{}{advice}", terminal::quoted(&causes))
+            }
             Self::Queue(error) if error.is_unauthorized() => format!(
                 "the server refused the connection: {}; user and password are part of the URL: \
                  redis://user:password@host:port",

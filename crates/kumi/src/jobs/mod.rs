@@ -9,16 +9,18 @@ mod show;
 mod work;
 
 use crate::terminal::{self, Terminal};
+use crate::tls_options::TlsOptions;
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
 use kumi_jobs::{
-    Cancel, Filter, Gone, Jobs, NewTask, Notice, Released, Requeued, Schedule, Serial,
-    TaskEnvelope, TaskState, Timestamp, Unique,
+    Cancel, Filter, Gone, Jobs, NewTask, Notice, RedisOptions, Released, Requeued, Schedule,
+    Serial, TaskEnvelope, TaskState, Timestamp, Unique,
 };
 pub(crate) use options::JobsOptions;
 use options::{CronTask, EnqueueOptions, FilterOptions, JobsTask};
 use std::io::Read;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
@@ -63,7 +65,7 @@ fn queue_url(url: Option<String>, queue: Option<&str>) -> String {
 async fn perform(options: JobsOptions) -> Result<(), Failure> {
     let terminal = Terminal::new(options.output);
     let url = queue_url(options.url, options.queue.as_deref());
-    let jobs = Jobs::connect(&url).await?;
+    let jobs = connect(&url, &options.tls).await?;
     let queue = jobs.queue().clone();
     match options.task {
         JobsTask::Enqueue(options) => enqueue(&jobs, options).await,
@@ -158,6 +160,18 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
         JobsTask::Work(options) => work::run(&jobs, options).await,
         JobsTask::Cron { task } => cron(&jobs, &terminal, task).await,
     }
+}
+
+async fn connect(url: &str, tls: &TlsOptions) -> Result<Jobs, Failure> {
+    let certificates = tls.read().map_err(Failure::Usage)?;
+    let mut options = RedisOptions::from_url(url)?;
+    if let Some(roots) = certificates.roots {
+        options = options.root_certificates(roots);
+    }
+    if let Some((chain, key)) = certificates.identity {
+        options = options.client_certificate(chain, key);
+    }
+    Ok(Jobs::with_queue(Arc::new(options.connect().await?)))
 }
 
 fn missing(what: &str) -> Failure {

@@ -3,6 +3,7 @@
 use super::failure::EXIT_CODES;
 use crate::duration::duration;
 use crate::terminal::Form;
+use crate::tls_options::TlsOptions;
 use clap::{Args, Subcommand};
 use kumi_jobs::{Owner, Priority, TaskId, TaskState};
 use std::time::Duration;
@@ -10,8 +11,8 @@ use std::time::Duration;
 /// Options of every command, and the command.
 #[derive(Debug, Args)]
 pub(crate) struct JobsOptions {
-    /// The server and the queue: redis://[user:password@]host[:port][/db][?queue=NAME] [default: KUMI_URL, else
-    /// redis://127.0.0.1:6379]
+    /// The server and the queue: redis://[user:password@]host[:port][/db][?queue=NAME], or rediss:// for TLS [default:
+    /// KUMI_URL, else redis://127.0.0.1:6379]
     #[arg(long, value_name = "URL", global = true)]
     pub(super) url: Option<String>,
     /// The queue, where the URL does not name it [default: default]
@@ -20,6 +21,8 @@ pub(crate) struct JobsOptions {
     /// Text on a terminal and JSON lines otherwise, or one of them
     #[arg(long, value_name = "FORM", default_value = "auto", global = true)]
     pub(super) output: Form,
+    #[command(flatten)]
+    pub(super) tls: TlsOptions,
     #[command(subcommand)]
     pub(super) task: JobsTask,
 }

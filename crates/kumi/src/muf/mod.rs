@@ -15,12 +15,12 @@ mod units;
 mod watch;
 
 use crate::terminal;
+use crate::tls_options::{Certificates, TlsOptions};
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
 use kumi_muf::{Builder, Error, Muf};
 pub(crate) use options::MufOptions;
-use options::{MufTask, TlsOptions};
-use std::path::Path;
+use options::MufTask;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -72,26 +72,13 @@ async fn perform(server: &Server, task: MufTask) -> Result<(), Failure> {
 /// Where the server is, and why it is trusted.
 struct Server {
     url: String,
-    roots: Option<Vec<u8>>,
-    /// Our certificate and its key.
-    identity: Option<(Vec<u8>, Vec<u8>)>,
+    certificates: Certificates,
 }
 
 impl Server {
     fn new(url: String, tls: &TlsOptions) -> Result<Self, Failure> {
-        let read = |path: &Path| {
-            std::fs::read(path)
-                .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
-        };
-        let identity = match (&tls.cert, &tls.key) {
-            (Some(cert), Some(key)) => Some((read(cert)?, read(key)?)),
-            _ => None,
-        };
-        Ok(Self {
-            url,
-            roots: tls.cacert.as_deref().map(read).transpose()?,
-            identity,
-        })
+        let certificates = tls.read().map_err(Failure::Usage)?;
+        Ok(Self { url, certificates })
     }
 
     /// The URL as it may be shown: without user and password, and without a query.
@@ -118,10 +105,10 @@ impl Server {
     /// A unit on this server.
     fn unit(&self, name: &str) -> Builder {
         let mut builder = Muf::builder(&self.url, name);
-        if let Some(roots) = &self.roots {
+        if let Some(roots) = &self.certificates.roots {
             builder = builder.root_certificates(roots.clone());
         }
-        if let Some((cert, key)) = &self.identity {
+        if let Some((cert, key)) = &self.certificates.identity {
             builder = builder.client_certificate(cert.clone(), key.clone());
         }
         builder

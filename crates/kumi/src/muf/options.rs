@@ -3,6 +3,7 @@
 use super::failure::{EXIT_CODES, Failure};
 use crate::duration::duration;
 use crate::terminal::Form;
+use crate::tls_options::TlsOptions;
 use clap::{Args, Subcommand};
 use std::fs::File;
 use std::io::Read;
@@ -23,20 +24,6 @@ pub(crate) struct MufOptions {
     pub(super) tls: TlsOptions,
     #[command(subcommand)]
     pub(super) task: MufTask,
-}
-
-/// What a rediss:// server is trusted by, and what it is shown. The names are those of redis-cli.
-#[derive(Debug, Default, Args)]
-pub(super) struct TlsOptions {
-    /// Trust a rediss:// server by these certificates (PEM) instead of the system's
-    #[arg(long, value_name = "FILE", global = true)]
-    pub(super) cacert: Option<PathBuf>,
-    /// Show a rediss:// server that asks this certificate (PEM)
-    #[arg(long, value_name = "FILE", global = true, requires = "key")]
-    pub(super) cert: Option<PathBuf>,
-    /// The private key (PEM) of --cert
-    #[arg(long, value_name = "FILE", global = true, requires = "cert")]
-    pub(super) key: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,0 +1,195 @@
+//! `rediss://` on servers with certificates made here.
+
+use crate::servers::{Kind, Server, free_ports, on_both_servers};
+use crate::work::{Effects, Step, worker};
+use kumi_jobs::{Jobs, QueueError, RedisOptions, queue_names};
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A server with a port for TLS, whose own certificate is the only one to trust.
+struct Secured {
+    server: Server,
+    port: u16,
+    /// The certificate as a file and as text, and its key.
+    file: PathBuf,
+    pem: String,
+    key: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Secured {
+    /// With `is_mutual`, clients have to show the same certificate.
+    fn start(kind: Kind, is_mutual: bool) -> Self {
+        let names = vec!["localhost".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, pem: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, pem).expect("a file");
+            path
+        };
+        let file = write("cert.pem", &made.cert.pem());
+        let key = write("key.pem", &made.signing_key.serialize_pem());
+        let port = free_ports(1)[0];
+        let (port_text, cert_text, key_text) = (
+            port.to_string(),
+            file.display().to_string(),
+            key.display().to_string(),
+        );
+        let server = Server::with_args(
+            kind,
+            &[
+                "--tls-port",
+                &port_text,
+                "--tls-cert-file",
+                &cert_text,
+                "--tls-key-file",
+                &key_text,
+                "--tls-ca-cert-file",
+                &cert_text,
+                "--tls-auth-clients",
+                if is_mutual { "yes" } else { "no" },
+            ],
+        );
+        Self {
+            server,
+            port,
+            file,
+            pem: made.cert.pem(),
+            key,
+            _dir: dir,
+        }
+    }
+
+    fn url(&self, query: &str) -> String {
+        format!("rediss://localhost:{}/?queue=secured{query}", self.port)
+    }
+
+    fn cacert(&self) -> String {
+        self.url(&format!("&cacert={}", self.file.display()))
+    }
+}
+
+/// The error of a URL, and how long it took.
+async fn refused(url: &str) -> (QueueError, Duration) {
+    let start = Instant::now();
+    match Jobs::connect(url).await {
+        Ok(_) => panic!("{url} connected"),
+        Err(error) => (error, start.elapsed()),
+    }
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+async fn tasks_run_over_tls(kind: Kind) {
+    let secured = Secured::start(kind, false);
+    let jobs = Jobs::connect(&secured.cacert()).await.expect("a queue");
+    let effects = Effects::default();
+    let sum = async {
+        // Longer than a TLS record, so that a payload comes in pieces.
+        let text = "x".repeat(100_000);
+        let large = jobs.queue().enqueue(vec![kumi_jobs::NewTask::new(
+            kumi_jobs::TaskEnvelope::json("other", serde_json::to_vec(&text).expect("JSON")),
+        )]);
+        let id = large.await.expect("enqueued")[0].id();
+        let record = jobs.get_status(id).await.expect("a reply");
+        assert_eq!(record.expect("a task").envelope.payload.len(), 100_002);
+        let mut sum = 0;
+        for number in 0..20 {
+            // Each waits for the one before, so the worker waits on its blocking connection in between.
+            let handle = jobs
+                .enqueue(Step { number, key: None })
+                .await
+                .expect("enqueued");
+            sum += handle.result().await.expect("a result");
+        }
+        assert_eq!(sum, 190);
+    };
+    worker(&jobs, &effects)
+        .run_until(sum)
+        .await
+        .expect("a worker");
+    // The same data, seen through the other port.
+    let plain = format!("redis://127.0.0.1:{}/", secured.server.port);
+    assert_eq!(queue_names(&plain).await.expect("names"), ["secured"]);
+    assert_eq!(
+        queue_names(&secured.cacert()).await.expect("names"),
+        ["secured"]
+    );
+}
+
+async fn a_certificate_that_is_not_trusted_is_an_error_at_once(kind: Kind) {
+    let secured = Secured::start(kind, false);
+    let unknown = secured.url("");
+    let elsewhere = secured.cacert().replace("localhost", "127.0.0.1");
+    for (url, expected) in [
+        (unknown, "UnknownIssuer"),
+        (elsewhere, "not valid for name"),
+    ] {
+        let (error, took) = refused(&url).await;
+        assert!(matches!(error, QueueError::Io { .. }), "{error:?}");
+        assert!(chain(&error).contains(expected), "{}", chain(&error));
+        assert!(took < Duration::from_secs(10), "{took:?}");
+    }
+}
+
+async fn a_url_that_leads_to_no_redis_is_an_error_at_once(kind: Kind) {
+    let secured = Secured::start(kind, false);
+    let without_tls = format!("redis://localhost:{}/", secured.port);
+    for url in [
+        &without_tls,
+        "redis://host.invalid/",
+        "rediss://host.invalid/",
+    ] {
+        let (error, took) = refused(url).await;
+        assert!(matches!(error, QueueError::Io { .. }), "{error:?}");
+        assert!(took < Duration::from_secs(10), "{url}: {took:?}");
+    }
+}
+
+async fn a_client_shows_its_certificate(kind: Kind) {
+    let secured = Secured::start(kind, true);
+    let (error, _) = refused(&secured.cacert()).await;
+    assert!(matches!(error, QueueError::Io { .. }), "{error:?}");
+    let key = std::fs::read(&secured.key).expect("a key");
+    let options = RedisOptions::from_url(&secured.url("")).expect("a URL");
+    let options = options
+        .root_certificates(secured.pem.clone())
+        .client_certificate(secured.pem.clone(), key);
+    assert!(!format!("{options:?}").contains("PRIVATE"), "{options:?}");
+    let queue = options.connect().await.expect("a queue");
+    let jobs = Jobs::with_queue(Arc::new(queue));
+    jobs.enqueue(Step {
+        number: 1,
+        key: None,
+    })
+    .await
+    .expect("enqueued");
+    let files = format!(
+        "&cert={}&key={}",
+        secured.file.display(),
+        secured.key.display()
+    );
+    let again = Jobs::connect(&(secured.cacert() + &files))
+        .await
+        .expect("a queue");
+    let counts = again.counts_by_state().await.expect("counts");
+    assert_eq!(counts.of(kumi_jobs::TaskState::Queued), 1);
+}
+
+on_both_servers!(
+    tasks_run_over_tls,
+    a_certificate_that_is_not_trusted_is_an_error_at_once,
+    a_url_that_leads_to_no_redis_is_an_error_at_once,
+    a_client_shows_its_certificate,
+);
