@@ -129,7 +129,7 @@ fn said(child: &mut Child, word: &str) -> bool {
 #[test]
 fn any_program_is_a_worker() {
     let server = Server::start();
-    let program = r#"read n; case $n in 65) echo bad >&2; exit 65;; esac; echo "$KUMI_TASK_TYPE $n $KUMI_ATTEMPT""#;
+    let program = r#"read n; case $n in 65) printf '\033[31mbad' >&2; exit 65;; esac; echo "$KUMI_TASK_TYPE $n $KUMI_ATTEMPT""#;
     let worker = server.work(&[
         "--type",
         "echo,other",
@@ -144,7 +144,9 @@ fn any_program_is_a_worker() {
     );
     let failed = server.run(&["enqueue", "other", "65", "--wait"]);
     assert_eq!(failed.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&failed.stderr).contains("is dead: bad"));
+    // Nothing that a program writes moves the cursor of a terminal.
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(said.contains(r"is dead: \u{1b}[31mbad"), "{said}");
     worker.stop();
     let counts: serde_json::Value = serde_json::from_str(&server.ok(&["counts"])).expect("JSON");
     assert_eq!(

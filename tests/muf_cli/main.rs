@@ -158,7 +158,7 @@ fn a_backend_that_drains_answers_what_it_has_taken() {
     let server = Server::redis();
     let watch = server.watch(&["watch"]);
     watch.until("watching");
-    // It ends when it is told so by a key, which is after the signal.
+    // It ends when a key is set, which is after the signal.
     let command = format!(
         "until redis-cli -s {} GET go | grep -q yes; do sleep 0.05; done; echo done",
         server.url().trim_start_matches("unix://")
@@ -219,7 +219,7 @@ fn watching_matches_requests_with_claims_and_answers() {
 }
 
 #[test]
-fn watching_tells_of_requests_that_nobody_answers() {
+fn watching_shows_requests_without_an_answer() {
     let server = Server::redis();
     let watch = server.watch(&["watch", "--output", "text"]);
     watch.until("watching");
@@ -340,7 +340,7 @@ fn the_help_tells_the_exit_codes_and_the_line_protocol() {
 }
 
 #[test]
-fn a_call_that_nobody_serves_says_who_is_there() {
+fn a_call_without_a_service_names_the_units_that_run() {
     let server = Server::redis();
     let _backend = server.serve(&["text.upper", "--exec", "cat", "--unit", "upper"]);
     let call = ["call", "web", "text.lower", "--ttl", "4s"];

@@ -24,11 +24,11 @@ fn an_id_that_is_used_again_has_its_last_answer_only() {
 }
 
 #[test]
-fn an_id_of_no_form_is_nobodys() {
+fn an_id_without_a_form_is_not_served() {
     for server in Server::each() {
         let _backend = server.serve(&["*", "--exec", "cat"]);
         server.cli(&["SET", "MUF/me/REQ/a~b", "x", "EX", "10"]);
-        // A request that comes later is told of later.
+        // Events come in order: once the later request is answered, the event of the first one was seen.
         server.cli(&["SET", REQ, "x", "EX", "10"]);
         server.until(&["EXISTS", RES], |there| there == "1");
         for key in ["MUF/me/KEEP/a~b.claim", "MUF/me/RES/a~b", "MUF/me/ERR/a~b"] {

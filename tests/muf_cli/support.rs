@@ -58,7 +58,7 @@ impl Server {
         };
         let certificate = file("cert.pem", &made.cert.pem());
         let key = file("key.pem", &made.signing_key.serialize_pem());
-        // The port may be taken between here and there; no other way is known to a server that is told its port.
+        // The port may be taken between here and there; redis-server cannot choose a free port itself.
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
@@ -133,7 +133,7 @@ impl Server {
         assert_eq!(output.stdout, b"", "{words:?}");
     }
 
-    /// Starts a command whose output nobody reads.
+    /// Starts a command whose output is not read.
     pub(crate) fn start(&self, words: &[&str]) -> Running {
         self.watch(words)
     }

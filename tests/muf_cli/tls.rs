@@ -23,7 +23,7 @@ fn calls_travel_over_tls() {
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_named_as_the_trouble() {
+fn a_certificate_that_is_not_trusted_is_named_as_the_cause() {
     let (server, tls) = Server::redis_with_tls();
     let call = ["call", "web", "a.b", "--url", &tls.url];
     server.fails(&call, 7, "certificate");

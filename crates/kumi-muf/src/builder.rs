@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
+use crate::connection::{Certificates, Trust};
 use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
-use crate::driver::{self, Certificates, Plan, Trust};
+use crate::driver::{self, Plan};
 use crate::{Error, Muf};
 
 /// Collects what [`Muf::connect`] leaves at its default.

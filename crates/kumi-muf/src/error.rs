@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::Fault;
 use crate::core::{CallError, NameError, shown};
+use crate::fault::Fault;
 
 /// Everything that a method of this crate can fail with.
 #[derive(Debug, thiserror::Error)]

@@ -19,9 +19,10 @@ use crate::core::{
 };
 use crate::discovery::Info;
 use crate::driver::{Ask, Stats, WatchAsk, Wires};
+use crate::handler::{IntoAnswer, Request};
 use crate::keep::{Keep, KeepWatch, user_keep_name};
 use crate::request::{Call, Gather};
-use crate::serve::{IntoAnswer, Request, Serve};
+use crate::serve::Serve;
 use crate::tap::{TAP_LIMIT, Tap};
 use crate::{Answer, Builder, Connection, Error, IntoPayload, Json};
 

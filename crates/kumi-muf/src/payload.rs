@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Something that can be sent.
 pub trait IntoPayload {

@@ -18,6 +18,9 @@ const QUEUES: &str = "kumi:jobs:queues";
 /// The queue of a URL that names none.
 const DEFAULT_QUEUE: &str = "default";
 
+/// Parameters of a URL that the redis crate reads: of all URLs, and of `unix://` ones.
+const OF_THE_REDIS_CRATE: [&str; 4] = ["protocol", "db", "user", "pass"];
+
 /// A queue on a Redis server or cluster, before it is connected.
 #[derive(Clone)]
 pub struct RedisOptions {
@@ -52,7 +55,9 @@ impl RedisOptions {
     pub fn from_url(url: &str) -> Result<Self, QueueError> {
         let bad = || {
             let url = without_password(url);
-            QueueError::Config(format!("'{url}' is not a Redis URL"))
+            QueueError::Config(format!(
+                "'{url}' is not a Redis URL such as redis://localhost:6379/?queue=mail"
+            ))
         };
         let mut parsed = ::redis::parse_redis_url(url).ok_or_else(bad)?;
         let mut options = Self {
@@ -75,7 +80,15 @@ impl RedisOptions {
                 "cacert" => options.certificates.roots = Some(tls::read(&name, &value)?),
                 "cert" => options.certificates.chain = Some(tls::read(&name, &value)?),
                 "key" => options.certificates.key = Some(tls::read(&name, &value)?),
-                _ => others.push(format!("{name}={value}")),
+                other if OF_THE_REDIS_CRATE.contains(&other) => {
+                    others.push(format!("{name}={value}"));
+                }
+                // A misspelt name would silently mean another queue.
+                other => {
+                    return Err(QueueError::Config(format!(
+                        "'{other}' is not a parameter of a queue's URL (queue, replicas, cacert, cert, key)"
+                    )));
+                }
             }
         }
         parsed.set_query((!others.is_empty()).then(|| others.join("&")).as_deref());
@@ -244,12 +257,14 @@ mod tests {
             "redis://ann:sesame@h:1/2?queue=mail",
             "http://ann:sesame@h",
             "redis://ann:sesame@h/x",
+            "ann:sesame@h",
         ] {
             let shown = match RedisOptions::from_url(url) {
                 Ok(options) => format!("{options:?}"),
                 Err(error) => format!("{error} {error:?}"),
             };
             assert!(!shown.contains("sesame"), "{shown}");
+            assert!(!shown.contains("'//"), "{shown}");
         }
     }
 
@@ -266,6 +281,8 @@ mod tests {
             "",
             "http://h",
             "redis://h/?queue=a%20b",
+            "redis://h/?quue=mail",
+            "h:6379",
             "redis://h/?replicas=x",
             "redis://h/?cacert=/no/such/file",
             "rediss://h/?cacert=/no/such/file",

@@ -437,9 +437,10 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, QueueError> {
     })
 }
 
-/// A URL for messages: without what stands between `//` and the last `@`.
+/// A URL for messages: without what stands between `//` (or the beginning) and the last `@`.
 pub(super) fn without_password(url: &str) -> String {
-    let (scheme, rest) = url.split_once("//").unwrap_or(("", url));
+    let start = url.find("//").map_or(0, |at| at + 2);
+    let (scheme, rest) = url.split_at(start);
     let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    format!("{scheme}//{rest}")
+    format!("{scheme}{rest}")
 }

@@ -149,7 +149,7 @@ async fn a_stopped_worker_reports_too_late(kind: Kind) {
     let mut successes = 0;
     loop {
         let notice = tokio::time::timeout(Duration::from_secs(30), events.recv()).await;
-        let Some(Notice::Moved(event)) = notice.expect("the later task's end is told") else {
+        let Some(Notice::Moved(event)) = notice.expect("the later task's end is an event") else {
             continue;
         };
         if event.to == TaskState::Succeeded {

@@ -1,4 +1,4 @@
-//! A proxy that loses replies: the server has carried out what was sent, and the client never hears of it.
+//! A proxy that loses replies: the server has carried out what was sent, and the client gets no reply.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

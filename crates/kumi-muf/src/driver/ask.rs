@@ -6,16 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::fleet::{Address, Topology};
-use super::node::Connected;
-use crate::Error;
+use crate::connection::{EventsChecked, Subscribed};
 use crate::core::{
     BackendCounters, CallError, Command, Gathered, KeepEvent, KeepPattern, OwnedId, Pattern,
-    Replies, SearchStep, SearchToken, ServiceId, Target, WatchId,
+    Replies, SearchStep, SearchToken, ServiceId, Target, Token, WatchId,
 };
 use crate::discovery::Info;
-use crate::serve::AnyHandler;
-use crate::tap::Traffic;
+use crate::error::Error;
+use crate::handler::AnyHandler;
+use crate::traffic::Traffic;
 
 /// A number that a handle gives its call, so that it can take it back before the engine has seen it.
 pub(crate) type Ticket = u64;
@@ -102,7 +101,7 @@ impl Stats {
     }
 }
 
-/// Told when the server has an owned value, or refused it.
+/// Completed when the server has an owned value, or has refused it.
 pub(crate) type Written = oneshot::Sender<Result<(), CallError>>;
 
 /// What a handle wants.
@@ -137,11 +136,11 @@ pub(crate) enum Ask {
     },
     /// The units that run. The first time, the keyspace is searched.
     Units(oneshot::Sender<Result<Vec<Info>, Error>>),
-    /// Told once everything that the server has said by now was taken in, and what followed from it too.
+    /// Completed once everything that the server has sent by now was taken in, and what followed from it too.
     Barrier(oneshot::Sender<Result<(), Error>>),
     Tap {
         events: mpsc::Sender<Traffic>,
-        /// Told once all nodes are subscribed to.
+        /// Completed once all nodes are subscribed to.
         reply: oneshot::Sender<()>,
     },
     Stats(oneshot::Sender<Stats>),
@@ -156,29 +155,21 @@ pub(crate) enum Withdrawal {
     Owned(OwnedId),
 }
 
+/// The recipient of the replies of a pipeline.
+pub(super) enum Recipient {
+    /// The core, under its token.
+    Core(Token),
+    /// A handle, for a command of its own.
+    Handle(oneshot::Sender<Replies>),
+}
+
 /// What one of the engine's tasks found out.
 pub(super) enum Report {
-    /// A connection was tried. `version` is that of the patterns it subscribed to.
-    Connected {
-        address: Address,
-        version: u64,
-        result: Result<Box<Connected>, Error>,
-        failures: u32,
-    },
-    /// A node did not reply to a ping.
-    Silent { address: Address, generation: u64 },
-    /// The cluster's map of slots, or none if it could not be read.
-    Topology(Option<Topology>),
-    /// All connected nodes were subscribed to one more pattern. `told` says that they send the events it needs,
-    /// `refused` that one does not let us search.
-    Subscribed {
-        after: After,
-        told: bool,
-        refused: Option<String>,
-    },
-    /// The flags of all connected nodes were looked at again. Some had to be set; some may still be missing.
-    Rechecked { mended: bool, told: bool },
-    /// A task ended that had nothing to say.
+    /// All connected nodes were subscribed to what it was for.
+    Subscribed(After, Subscribed),
+    /// The flags of all connected nodes were looked at again.
+    Rechecked(EventsChecked),
+    /// A task ended that has no result.
     Nothing,
 }
 

@@ -1,12 +1,15 @@
 //! What handles ask for: calls, services, watches, values; and what they take back when they are dropped.
 
-use super::ask::{After, Ask, CallAsk, GatherAsk, ServeAsk, WatchAsk, Withdrawal};
-use super::engine::{Asked, Engine, Generic, Served, Watcher, to_json, unix_ms};
-use super::pipelines::Recipient;
-use super::{FLAGS, WATCH_FLAGS};
-use crate::Error;
-use crate::core::{CallSpec, GatherSpec, RequestId, ServiceId, Time, WatchId, ulid};
-use crate::tap::TAP_GLOB;
+use super::ask::{After, Ask, CallAsk, GatherAsk, Recipient, Report, WatchAsk, Withdrawal};
+use super::calls::Asked;
+use super::directory::Reply;
+use super::engine::{Engine, to_json, unix_ms};
+use super::notifications::{Generic, WATCH_FLAGS};
+use super::services::request_glob;
+use crate::connection::{scan, trouble};
+use crate::core::{CallSpec, GatherSpec, KeepPattern, RequestId, Time, ulid};
+use crate::error::Error;
+use crate::traffic::TAP_GLOB;
 use tokio::sync::oneshot;
 
 impl Engine {
@@ -17,15 +20,16 @@ impl Engine {
             Ask::Call(ask) => self.call(ask, now),
             Ask::Gather(ask) => self.gather(ask, now),
             Ask::Serve(ask) => {
-                self.subscribe(vec![request_glob(&ask)], After::Serve(ask));
+                let glob = request_glob(&ask.pattern);
+                self.subscribe(vec![glob], After::Serve(ask));
             }
             Ask::Drain { service, done } => {
-                if let Some(served) = self.services.get_mut(&service) {
+                if let Some(served) = self.services.all.get_mut(&service) {
                     served.draining = true;
                 }
                 self.core.drain(service);
-                self.drains.push((service, done));
-                self.tell_services(false);
+                self.services.drains.push((service, done));
+                self.show_services(false);
             }
             Ask::Watch(ask) => self.watch(ask),
             Ask::Own {
@@ -50,7 +54,9 @@ impl Engine {
                     self.writing.push((owned, version, written));
                 }
             }
-            Ask::Run { commands, reply } => self.send_pipeline(Recipient::Handle(reply), commands),
+            Ask::Run { commands, reply } => {
+                self.connections.send(Recipient::Handle(reply), commands);
+            }
             Ask::Units(reply) => self.list_units(reply),
             Ask::Barrier(reply) => self.barrier(reply),
             Ask::Search { pattern, reply } => self.search_for_handle(pattern, reply),
@@ -63,7 +69,7 @@ impl Engine {
             }
             Ask::Close(done) => {
                 self.closing = Some(done);
-                for (service, served) in &mut self.services {
+                for (service, served) in &mut self.services.all {
                     served.draining = true;
                     self.core.drain(*service);
                 }
@@ -98,8 +104,7 @@ impl Engine {
             meta,
         };
         let call = self.core.call(spec, now);
-        self.calls.insert(call, (ask.ticket, ask.reply));
-        self.tickets.insert(ask.ticket, Asked::Call(call));
+        self.calls.add_call(call, ask.ticket, ask.reply);
     }
 
     /// What stands beside a request, where units trace.
@@ -140,161 +145,98 @@ impl Engine {
             },
             now,
         );
-        self.gathers.insert(gather, (ticket, answers));
-        self.tickets.insert(ticket, Asked::Gather(gather));
+        self.calls.add_gather(gather, ticket, answers);
     }
 
     fn watch(&mut self, ask: WatchAsk) {
         let glob = ask.pattern.key_glob();
         let watch = self.core.watch(ask.pattern.clone());
-        self.watchers.insert(
-            watch,
-            Watcher {
-                events: ask.events,
-                overflowed: false,
-            },
-        );
-        self.keep_patterns.insert(watch, ask.pattern);
-        if self.generic != Generic::Polled {
-            self.flags = WATCH_FLAGS;
+        self.watches.add(watch, ask.pattern, ask.events);
+        if self.notifications.generic != Generic::Polled {
+            self.connections.need_events(WATCH_FLAGS);
         }
         self.subscribe(vec![glob], After::Watch(watch, ask.reply));
     }
 
-    /// What was to be served or watched cannot be searched for, and would be missed whenever a push is.
-    pub(super) fn refused(&mut self, after: After, text: String) {
-        let error = Error::Refused(text);
-        match after {
-            After::Serve(ask) => {
-                let glob = request_glob(&ask);
-                let mut others = self.services.values();
-                if !others.any(|served| served.pattern == ask.pattern) {
-                    self.unsubscribe(&glob);
-                }
-                let _ = ask.reply.send(Err(error));
-            }
-            After::Watch(watch, reply) => {
-                self.withdrawn(Withdrawal::Watch(watch));
-                let _ = reply.send(Err(error));
-            }
-            After::Directory => {
-                if let Error::Refused(text) = error {
-                    self.directory_subscribed(Some(text));
-                }
-            }
-            After::Tap(_) | After::Nothing => {}
+    fn list_units(&mut self, reply: Reply) {
+        self.directory.list(reply);
+        if self.directory.watch.is_none() {
+            let pattern = KeepPattern::of_infos();
+            let glob = pattern.key_glob();
+            self.directory.watch = Some(self.core.watch(pattern));
+            self.subscribe(vec![glob], After::Directory);
         }
     }
 
-    /// Forgets a service, and unsubscribes from what only that one served.
-    pub(super) fn remove_service(&mut self, service: ServiceId) {
-        self.core.remove_service(service);
-        let Some(removed) = self.services.remove(&service) else {
-            return;
-        };
-        let mut others = self.services.values();
-        if others.any(|served| served.pattern == removed.pattern) {
+    /// Pings every node, first where pushes come and then where replies come: what was sent before is taken in then.
+    fn barrier(&mut self, reply: oneshot::Sender<Result<(), Error>>) {
+        if !self.connections.all_up() {
+            let _ = reply.send(Err(Error::Disconnected));
             return;
         }
-        for glob in [removed.request_glob(), removed.answer_glob()] {
-            if self.patterns.contains(&glob) {
-                self.unsubscribe(&glob);
+        let remotes = self.connections.remotes();
+        self.tasks.spawn(async move {
+            for mut remote in remotes {
+                if remote.ping().await.is_err() {
+                    let _ = reply.send(Err(Error::Disconnected));
+                    return Report::Nothing;
+                }
             }
-        }
+            let _ = reply.send(Ok(()));
+            Report::Nothing
+        });
     }
 
-    /// A watch's pattern is subscribed to. If deletions send no events, it is refused, or polled.
-    pub(super) fn watch_subscribed(
+    /// Searches for a handle, which gets all keys at once.
+    fn search_for_handle(
         &mut self,
-        watch: WatchId,
-        told: bool,
-        reply: oneshot::Sender<Result<WatchId, Error>>,
+        pattern: String,
+        reply: oneshot::Sender<Result<Vec<String>, Error>>,
     ) {
-        match (told, self.poll) {
-            (true, _) if self.generic == Generic::Unproven => self.generic = Generic::Proven,
-            (true, _) => {}
-            (false, Some(poll)) => {
-                tracing::info!("the server sends no events of deletions; polling kept values");
-                self.generic = Generic::Polled;
-                self.flags = FLAGS;
-                self.upkeep.poll(poll);
-            }
-            (false, None) => {
-                self.withdrawn(Withdrawal::Watch(watch));
-                if self.keep_patterns.is_empty() {
-                    self.flags = FLAGS;
+        if !self.connections.all_up() {
+            let _ = reply.send(Err(Error::Disconnected));
+            return;
+        }
+        let remotes = self.connections.remotes();
+        self.tasks.spawn(async move {
+            let mut all = Vec::new();
+            for mut remote in remotes {
+                let mut cursor = 0u64;
+                loop {
+                    match scan(&mut remote, cursor, &pattern).await {
+                        Ok((next, keys)) => {
+                            all.extend(keys);
+                            cursor = next;
+                        }
+                        Err(error) => {
+                            let _ = reply.send(Err(trouble(&error)));
+                            return Report::Nothing;
+                        }
+                    }
+                    if cursor == 0 || reply.is_closed() {
+                        break;
+                    }
                 }
-                let need = WATCH_FLAGS.to_owned();
-                let _ = reply.send(Err(Error::Notifications { need }));
-                return;
             }
-        }
-        match reply.send(Ok(watch)) {
-            Ok(()) => self.core.watch_ready(watch),
-            // Its receiver was dropped.
-            Err(_) => self.withdrawn(Withdrawal::Watch(watch)),
-        }
-    }
-
-    pub(super) fn serve(&mut self, ask: ServeAsk) {
-        let now = self.now();
-        let ServeAsk {
-            pattern,
-            places,
-            answer_ttl_ms,
-            handler_timeout,
-            handler,
-            reply,
-        } = ask;
-        let service = self.core.serve(pattern.clone(), places, now);
-        if let Some(ttl_ms) = answer_ttl_ms {
-            self.core.set_answer_ttl(service, ttl_ms);
-        }
-        self.services.insert(
-            service,
-            Served {
-                pattern,
-                handler,
-                handler_timeout,
-                draining: false,
-            },
-        );
-        if self.watches_answers {
-            self.watch_answers();
-        }
-        if reply.send(Ok(service)).is_err() {
-            // Its receiver was dropped.
-            self.remove_service(service);
-        }
-        self.tell_services(true);
+            all.sort_unstable();
+            all.dedup();
+            let _ = reply.send(Ok(all));
+            Report::Nothing
+        });
     }
 
     /// A handle was dropped.
     pub(super) fn withdrawn(&mut self, withdrawal: Withdrawal) {
         match withdrawal {
-            Withdrawal::Ticket(ticket) => match self.tickets.remove(&ticket) {
-                Some(Asked::Call(call)) => {
-                    self.calls.remove(&call);
-                    self.core.cancel_call(call);
-                }
-                Some(Asked::Gather(gather)) => {
-                    self.gathers.remove(&gather);
-                    self.core.cancel_gather(gather);
-                }
+            Withdrawal::Ticket(ticket) => match self.calls.withdraw(ticket) {
+                Some(Asked::Call(call)) => self.core.cancel_call(call),
+                Some(Asked::Gather(gather)) => self.core.cancel_gather(gather),
                 None => {}
             },
             Withdrawal::Watch(watch) => {
-                self.watchers.remove(&watch);
                 self.core.cancel_watch(watch);
-                if let Some(pattern) = self.keep_patterns.remove(&watch) {
-                    let glob = pattern.key_glob();
-                    if !self
-                        .keep_patterns
-                        .values()
-                        .any(|other| other.key_glob() == glob)
-                    {
-                        self.unsubscribe(&glob);
-                    }
+                if let Some(glob) = self.watches.remove(watch) {
+                    self.connections.unsubscribe(&glob);
                 }
             }
             Withdrawal::Owned(owned) => {
@@ -303,9 +245,4 @@ impl Engine {
             }
         }
     }
-}
-
-/// The keys of requests that a service would take.
-fn request_glob(ask: &ServeAsk) -> String {
-    format!("MUF/*/REQ/{}", ask.pattern.id_glob())
 }

@@ -7,18 +7,16 @@ use std::collections::BTreeMap;
 
 use tokio::sync::oneshot;
 
-use super::ask::{After, Report};
-use super::engine::Engine;
-use crate::Error;
-use crate::core::{KeepEvent, KeepPattern, WatchId};
+use crate::core::{KeepEvent, WatchId};
 use crate::discovery::Info;
+use crate::error::Error;
 
-type Reply = oneshot::Sender<Result<Vec<Info>, Error>>;
+pub(super) type Reply = oneshot::Sender<Result<Vec<Info>, Error>>;
 
 /// The units that are known.
 #[derive(Default)]
 pub(super) struct Directory {
-    watch: Option<WatchId>,
+    pub(super) watch: Option<WatchId>,
     units: BTreeMap<String, Info>,
     /// All that is there is known.
     live: bool,
@@ -30,7 +28,24 @@ impl Directory {
         self.watch == Some(watch)
     }
 
-    pub(super) fn hear(&mut self, event: KeepEvent) {
+    /// Answers with the units that run, now or when they are known.
+    pub(super) fn list(&mut self, reply: Reply) {
+        if self.live {
+            let _ = reply.send(Ok(self.units.values().cloned().collect()));
+            return;
+        }
+        self.waiting.retain(|reply| !reply.is_closed());
+        self.waiting.push(reply);
+    }
+
+    /// The keyspace may not be searched: all questions fail, and the next one begins anew.
+    pub(super) fn refuse(&mut self, text: &str) {
+        for reply in std::mem::take(self).waiting {
+            let _ = reply.send(Err(Error::Refused(text.to_owned())));
+        }
+    }
+
+    pub(super) fn apply(&mut self, event: KeepEvent) {
         match event {
             KeepEvent::Value { unit, value, .. } => match Info::read(&unit, &value) {
                 Some(info) => {
@@ -56,57 +71,5 @@ impl Directory {
                 }
             }
         }
-    }
-}
-
-impl Engine {
-    /// Answers with the units that run, now or when they are known.
-    pub(super) fn list_units(&mut self, reply: Reply) {
-        if self.directory.live {
-            let _ = reply.send(Ok(self.directory.units.values().cloned().collect()));
-            return;
-        }
-        self.directory.waiting.retain(|reply| !reply.is_closed());
-        self.directory.waiting.push(reply);
-        if self.directory.watch.is_none() {
-            let pattern = KeepPattern::of_infos();
-            let glob = pattern.key_glob();
-            self.directory.watch = Some(self.core.watch(pattern));
-            self.subscribe(vec![glob], After::Directory);
-        }
-    }
-
-    /// The directory's pattern is subscribed to, or may not be searched for.
-    pub(super) fn directory_subscribed(&mut self, refused: Option<String>) {
-        let Some(watch) = self.directory.watch else {
-            return;
-        };
-        let Some(text) = refused else {
-            return self.core.watch_ready(watch);
-        };
-        self.core.cancel_watch(watch);
-        self.unsubscribe(&KeepPattern::of_infos().key_glob());
-        for reply in std::mem::take(&mut self.directory).waiting {
-            let _ = reply.send(Err(Error::Refused(text.clone())));
-        }
-    }
-
-    /// Pings every node, first where pushes come and then where replies come: what was said before is taken in then.
-    pub(super) fn barrier(&mut self, reply: oneshot::Sender<Result<(), Error>>) {
-        if !self.fleet.all_up() {
-            let _ = reply.send(Err(Error::Disconnected));
-            return;
-        }
-        let remotes = self.fleet.remotes();
-        self.tasks.spawn(async move {
-            for mut remote in remotes {
-                if remote.ping().await.is_err() {
-                    let _ = reply.send(Err(Error::Disconnected));
-                    return Report::Nothing;
-                }
-            }
-            let _ = reply.send(Ok(()));
-            Report::Nothing
-        });
     }
 }

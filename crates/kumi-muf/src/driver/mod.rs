@@ -1,33 +1,25 @@
-//! The driver: what the core wants, done with tokio and the `redis` crate.
+//! The driver: one task per unit that runs the core over connections. Protocol decisions are not made here.
 //!
-//! `engine.rs` is the one task that owns the core and its sockets; `asks.rs` serves the handles, `pipelines.rs` sends
-//! commands and takes in what comes, `upkeep.rs` does what is done by the clock, `pushes.rs` keeps nodes connected and
-//! subscribed, `search.rs` scans, `directory.rs` knows which units run, `taps.rs` serves taps. Below that, `fleet.rs` knows which node has which
-//! slot, `node.rs` makes connections, `remote.rs` lends them to tasks, `pipe.rs` moves bytes over a `stream.rs`,
-//! `wire.rs` reads replies with `kumi-resp`, `encode.rs` packs commands. URLs, upkeep commands and values are the `redis` crate's; its
-//! connections are not used, because each has tasks and queues of its own between the engine and the socket. Protocol decisions
-//! are not made here.
+//! This is the upper of two layers: `connection/` below it knows servers and clusters, but no units. From the top: `run.rs` is
+//! the task; `asks.rs`, `outputs.rs`, `reports.rs` and `upkeep.rs` are what it does; `engine.rs` is its state, of which
+//! `calls.rs`, `services.rs`, `watches.rs`, `taps.rs`, `directory.rs`, `notifications.rs` and `schedule.rs` are parts. `ask.rs`
+//! has the messages between all of them.
 
 mod ask;
 mod asks;
+mod calls;
 mod directory;
-mod encode;
 mod engine;
-mod fleet;
-mod node;
-mod pipe;
-mod pipelines;
-mod pushes;
-mod remote;
-mod search;
-mod stream;
+mod notifications;
+mod outputs;
+mod reports;
+mod run;
+mod schedule;
+mod services;
 mod taps;
-mod tls;
 mod upkeep;
-mod wire;
+mod watches;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -35,22 +27,15 @@ use tokio::sync::{mpsc, watch};
 pub use ask::Stats;
 pub(crate) use ask::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdrawal};
 use engine::{Engine, Start, new_instance};
-use fleet::Topology;
-use node::Route;
-pub(crate) use tls::{Certificates, Trust};
+use notifications::FLAGS;
 
+use crate::connection::{Connection, Connections, Route, Trust};
 use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
-use crate::{Connection, Error};
+use crate::error::Error;
 
 /// Asks that wait for the engine. Later ones wait for room.
 const ASK_LIMIT: usize = 1_024;
-
-/// Events every unit needs: channels per key, strings, expiry.
-const FLAGS: &str = "K$x";
-
-/// Events that watches over kept values need besides: deletions and changes of a TTL are generic ones.
-const WATCH_FLAGS: &str = "K$xg";
 
 /// What a builder collected.
 pub(crate) struct Plan {
@@ -76,80 +61,48 @@ pub(crate) struct Wires {
 /// Connects to all nodes, and starts the engine once all of them are subscribed to.
 pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     let Plan {
-        info,
-        trust,
         unit,
         mut settings,
-        connect_timeout,
         response_timeout,
         poll,
-        discovery,
-        heartbeat,
+        ..
     } = plan;
-    let may_poll = poll.is_some();
-    let name = unit.as_str().to_owned();
     let instance = new_instance();
-    let route = Arc::new(Route {
-        trust,
-        info,
-        client_name: format!("{name}~{instance}"),
-        unit: name,
-        connect_timeout,
+    let route = Route {
+        trust: plan.trust,
+        info: plan.info,
+        client_name: format!("{unit}~{instance}"),
+        probe_key: format!("MUF/{unit}/KEEP/_probe"),
+        connect_timeout: plan.connect_timeout,
         response_timeout,
-        may_poll,
-    });
-    let mut first = route.open(None).await?;
-    let topology = Topology::ask(&mut first, &route.host())
-        .await
-        .map_err(|source| route.failed(None, source))?;
-    settings.cluster = topology.is_some();
-    let topology = topology.unwrap_or_else(Topology::single);
-
+        may_poll: poll.is_some(),
+    };
     // RES and ERR in one pattern: the three letters of each, in order.
-    let patterns: BTreeSet<String> = [format!("MUF/{unit}/[RE][ER][SR]/*")].into();
-    let prefix = route.channel_prefix();
-    let channels: Vec<String> = patterns
-        .iter()
-        .map(|glob| format!("{prefix}{glob}"))
-        .collect();
-    let mut connected = Vec::new();
-    for address in &topology.primaries {
-        let node = Some(&**address).filter(|address| !address.is_empty());
-        connected.push((
-            address.clone(),
-            route.connect(node, &channels, FLAGS).await?,
-        ));
-    }
-    if connected.iter().any(|(_, node)| !node.told) {
+    let patterns = [format!("MUF/{unit}/[RE][ER][SR]/*")].into();
+    let (connections, sends_events) = Connections::open(route, patterns, FLAGS).await?;
+    settings.cluster = connections.is_cluster();
+    if !sends_events {
         settings.poll_ms = poll.map(|poll| poll.as_millis().max(1) as u64);
         tracing::info!("the server sends no keyspace events; polling");
     }
-
-    let start = Start {
+    let connection = connections.state();
+    let engine = Engine::new(Start {
         unit,
         instance,
         settings: settings.clone(),
-        route,
-        patterns,
-        flags: FLAGS,
+        connections,
+        response_timeout,
         poll,
-        polls: settings.poll_ms.is_some(),
-        info: discovery,
-        heartbeat,
-    };
-    let (connection, seen) = watch::channel(Connection::Connected);
-    let mut engine = Engine::new(start, connection);
-    let _ = engine.fleet.adopt(topology);
-    for (address, node) in connected {
-        engine.node_up(&address, node);
-    }
+        info: plan.discovery,
+        heartbeat: plan.heartbeat,
+    });
     let (asks, asked) = mpsc::channel(ASK_LIMIT);
     let (back, withdrawn) = mpsc::unbounded_channel();
     tokio::spawn(engine.run(asked, withdrawn));
     let wires = Wires {
         asks,
         back,
-        connection: seen,
+        connection,
     };
     Ok((wires, settings))
 }

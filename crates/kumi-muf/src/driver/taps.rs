@@ -5,7 +5,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::tap::{KeyEvent, Traffic};
+use crate::traffic::{KeyEvent, Traffic};
 
 /// All taps of a unit.
 #[derive(Default)]

@@ -56,14 +56,14 @@ async fn calls_are_answered_by_services_that_match() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_and_silence_are_told_apart() {
+async fn an_unclaimed_call_and_an_unanswered_one_have_different_errors() {
     for server in Server::each() {
         let web = server.unit("web").await;
         let error = web
             .request("a.b", ())
             .ttl(Duration::from_millis(300))
             .await
-            .expect_err("nobody");
+            .expect_err("there is no backend");
         assert!(matches!(error, Error::NoResponder), "{error:?}");
         let backend = server.unit("sleepy").await;
         backend
@@ -193,7 +193,7 @@ async fn dropping_a_call_forgets_it() {
             web.request("a.b", ()).into_future(),
         );
         assert!(call.await.is_err());
-        // The engine hears of it after this, because it takes what is ready in turns.
+        // The engine gets it after this, because it takes what is ready in turns.
         let until = Instant::now() + Duration::from_secs(20);
         while web.stats().await.expect("stats").pending > 0 {
             assert!(Instant::now() < until, "the call is still pending");

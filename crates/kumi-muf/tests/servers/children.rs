@@ -48,7 +48,7 @@ fn a_child_plays_its_role() {
     match role.as_str() {
         "server" => serve_redis(arguments),
         "hanging-backend" => hang(&arguments[0], &arguments[1]),
-        other => panic!("nobody plays {other}"),
+        other => panic!("there is no role {other}"),
     }
 }
 

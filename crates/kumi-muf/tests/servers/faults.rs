@@ -14,7 +14,7 @@ use kumi_muf::{Error, KeepEvent, Muf, Request};
 use crate::children;
 use crate::support::{Kind, Place, Server, echo, end};
 
-/// Ten callers that call until they are told to stop.
+/// Ten callers that call until they are stopped.
 struct Callers {
     web: Muf,
     told: Arc<Told>,
@@ -206,7 +206,7 @@ async fn a_backend_that_comes_later_takes_over_within_three_seconds_too() {
         let mut victim = victim.began(1).await;
         end(&mut victim.process);
         let killed = Instant::now();
-        // Nobody told it of the request: it finds it by its first sweep, and sees for how long it is claimed.
+        // It got no event of the request: it finds it by its first sweep, and sees for how long it is claimed.
         let heir = server.unit("heir").await;
         let attempt =
             |request: Request| async move { Ok::<_, Error>(request.attempt().to_string()) };

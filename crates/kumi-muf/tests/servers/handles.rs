@@ -1,4 +1,4 @@
-//! What the handles of a unit promise: owned values that are there, states that are told, errors that say why.
+//! The guarantees of a unit's handles: owned values are written, states are published, errors give the reason.
 
 use std::time::Duration;
 

@@ -100,7 +100,9 @@ pub(crate) async fn two_people(place: &impl Place) {
         place.cli(&["SET", "MUF/me/REQ/hello", "what time is it", "EX", "10"]),
         "OK"
     );
-    asked.await.expect("the one who answers is told");
+    asked
+        .await
+        .expect("the subscriber for requests gets the push");
     let claim = ["SET", "MUF/me/KEEP/hello.claim", "you", "NX", "PX", "2000"];
     assert_eq!(place.cli(&claim), "OK");
     assert_eq!(place.cli(&claim), "", "somebody has it");
@@ -110,7 +112,9 @@ pub(crate) async fn two_people(place: &impl Place) {
         place.cli(&["SET", "MUF/me/RES/hello", "noon", "EX", "30"]),
         "OK"
     );
-    answered.await.expect("the one who asked is told");
+    answered
+        .await
+        .expect("the subscriber for answers gets the push");
     assert_eq!(place.cli(&["GET", "MUF/me/RES/hello"]), "noon");
 }
 

@@ -1,4 +1,4 @@
-//! What is larger than a unit reads: nobody stalls a unit by writing a large value where it reads.
+//! Values over a unit's limit: a large value where a unit reads does not stall it.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -33,7 +33,7 @@ fn sent_bytes(server: &Server) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_over_the_limit_is_answered_with_err_and_read_by_nobody() {
+async fn a_request_over_the_limit_is_answered_with_err_and_not_read() {
     for server in Server::each() {
         let mut backends = Vec::new();
         for name in ["b1", "b2", "b3"] {

@@ -128,7 +128,7 @@ async fn a_process_that_stops_leaves_what_another_of_its_name_tells() {
             let units = looker.units().await.expect("units");
             units.into_iter().find(|info| info.unit == "back")
         };
-        // What is told is written in its own time.
+        // The values of discovery are written some time later.
         let until = async |told: &dyn Fn(&Info) -> bool| -> Info {
             let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
             loop {

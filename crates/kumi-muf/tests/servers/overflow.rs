@@ -11,7 +11,7 @@ use crate::support::{Place, Server, wait_until};
 /// What the server keeps for a subscriber before it drops it.
 const BUFFER_LIMIT: &str = "pubsub 65536 0 0";
 const CALLS: usize = 20;
-/// Values that change while nobody reads: their events are several times what sockets and the buffer hold.
+/// Values that change while the watch is not read: their events are several times what sockets and the buffer hold.
 const VALUES: usize = 100;
 const ROUNDS: usize = 150;
 
@@ -73,7 +73,7 @@ async fn a_subscriber_that_overflows_gets_a_gap_and_every_caller_its_answer() {
             .events
             .iter()
             .position(|event| *event == KeepEvent::Gap);
-        let after = &seen.events[gap.expect("it is told that it missed something")..];
+        let after = &seen.events[gap.expect("it gets a gap")..];
         let ids = |event: &KeepEvent| match event {
             KeepEvent::Value { id, .. } => Some(id.clone()),
             _ => None,

@@ -1,4 +1,4 @@
-//! What units cost a server when nothing is missed: no searches of its keyspace, and no subscription that serves nobody.
+//! What units cost a server when nothing is missed: no searches of its keyspace, and no subscription without a service.
 
 use std::time::Duration;
 
@@ -53,7 +53,12 @@ async fn units_that_miss_nothing_search_nothing() {
             let gathered = web.gather("a.b", "x").count(5);
             assert_eq!(gathered.await.expect("answers").len(), 5);
             let short = web.gather("a.b", "x").timeout(Duration::from_millis(20));
-            short.await.expect("answers");
+            // On a busy machine the server may not even confirm the request in this time.
+            let short = short.await.map(|_| ());
+            assert!(
+                matches!(short, Ok(()) | Err(Error::Disconnected)),
+                "{short:?}"
+            );
             assert_eq!(web.units().await.expect("units").len(), 6);
         }
         assert_eq!(scans(&server), before);

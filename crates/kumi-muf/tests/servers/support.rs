@@ -20,12 +20,12 @@ pub(crate) trait Place {
     /// All keys that match.
     fn keys(&self, glob: &str) -> Vec<String>;
 
-    /// Commands of `redis-cli` that reach everywhere where events are told, once each.
+    /// Commands of `redis-cli`, once on each node that sends events.
     fn everywhere(&self) -> Vec<Command>;
 
     /// `redis-cli` listening for the first push on a pattern. When this returns, it is subscribed.
     fn listen(&self, channel: &str) -> JoinHandle<()> {
-        let (heard, hears) = std::sync::mpsc::channel();
+        let (heard, events) = std::sync::mpsc::channel();
         let mut listeners = Vec::new();
         for mut cli in self.everywhere() {
             cli.args(["PSUBSCRIBE", channel]).stdout(Stdio::piped());
@@ -46,7 +46,7 @@ pub(crate) trait Place {
         }
         drop(heard);
         tokio::task::spawn_blocking(move || {
-            let told = hears.recv();
+            let told = events.recv();
             for mut listener in listeners {
                 end(&mut listener);
             }
@@ -194,7 +194,7 @@ pub(crate) fn until_ready(command: &mut Command) -> Child {
     panic!("the server ended: {:?}", child.wait());
 }
 
-/// For what tells nobody when it has settled, and has to be asked.
+/// For a state that sends no event when it is reached, and has to be polled.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !done() {

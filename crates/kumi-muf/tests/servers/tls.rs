@@ -82,16 +82,16 @@ async fn units_call_each_other_over_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_nobody_vouches_for_is_refused() {
+async fn a_certificate_that_is_not_trusted_ends_the_connection() {
     let (server, _) = Server::start(false);
     // Its certificate is not among the system's roots.
-    let stranger = Muf::connect(&server.url(), "web").await.map(|_| ());
+    let untrusted = Muf::connect(&server.url(), "web").await.map(|_| ());
     assert!(
-        matches!(stranger, Err(Error::Connect { .. })),
-        "{stranger:?}"
+        matches!(untrusted, Err(Error::Connect { .. })),
+        "{untrusted:?}"
     );
-    let careless = Muf::connect(&format!("{}/#insecure", server.url()), "web").await;
-    assert!(matches!(careless.map(|_| ()), Err(Error::Url { .. })));
+    let insecure = Muf::connect(&format!("{}/#insecure", server.url()), "web").await;
+    assert!(matches!(insecure.map(|_| ()), Err(Error::Url { .. })));
     // A name that the certificate does not have.
     let url = format!("rediss://127.0.0.2:{}", server.port);
     let builder = Muf::builder(&url, "web").root_certificates(server.certificate.clone());
@@ -103,8 +103,8 @@ async fn a_server_that_asks_is_shown_our_certificate() {
     let (server, made) = Server::start(true);
     let builder =
         || Muf::builder(&server.url(), "web").root_certificates(server.certificate.clone());
-    let nobody = builder().connect().await.map(|_| ());
-    assert!(matches!(nobody, Err(Error::Connect { .. })), "{nobody:?}");
+    let without = builder().connect().await.map(|_| ());
+    assert!(matches!(without, Err(Error::Connect { .. })), "{without:?}");
     let known = builder().client_certificate(made.cert.pem(), made.signing_key.serialize_pem());
     let web = known.connect().await.expect("a unit");
     web.keep("here", "yes").await.expect("kept");

@@ -103,7 +103,7 @@ fn guarantees(world: &World) -> Result<(), String> {
                     at - caller.deadline
                 ));
             }
-            // Whoever forgot the request was told again: somebody ran it, or is still running it.
+            // A backend that lost the request got it again: it was run, or is still running.
             let told = caller.deadline - caller.began >= 15_000;
             if remembered
                 && told

@@ -35,7 +35,7 @@ impl Server {
         }
     }
 
-    /// Runs a command; the key whose `set` event subscribers hear of, if any.
+    /// Runs a command; the key whose `set` event goes to subscribers, if any.
     pub(crate) fn execute(&mut self, command: &Command, now: u64) -> (Reply, Option<String>) {
         match command {
             Command::Set {

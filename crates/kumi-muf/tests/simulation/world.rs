@@ -519,7 +519,7 @@ impl World {
                     .1
                     .push(result);
             }
-            other => panic!("nobody asked for {other:?}"),
+            other => panic!("unexpected output {other:?}"),
         }
     }
 

@@ -237,7 +237,8 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
             Ok(terminal::write(&result)?)
         }
         state => {
-            let error = record.last_error.unwrap_or_default();
+            // A program or another client wrote it.
+            let error = terminal::quoted(&record.last_error.unwrap_or_default());
             Err(Failure::Ended(format!("task {id} is {state}: {error}")))
         }
     }

@@ -5,11 +5,13 @@ use kumi_jobs::{Counts, Schedule, TaskEvent, TaskRecord, TaskState};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
+/// Bytes that are JSON as they are, others as a string.
+fn as_json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
+}
+
 fn record_json(record: &TaskRecord) -> Value {
-    let text = |bytes: &[u8]| match serde_json::from_slice::<Value>(bytes) {
-        Ok(value) => value,
-        Err(_) => Value::String(String::from_utf8_lossy(bytes).into_owned()),
-    };
     json!({
         "id": record.id,
         "type": &*record.envelope.task_type,
@@ -27,8 +29,8 @@ fn record_json(record: &TaskRecord) -> Value {
         "serial": record.serial.as_ref().map(|serial| &*serial.key),
         "unique": record.unique.as_ref().map(|unique| &*unique.key),
         "content_type": &*record.envelope.content_type,
-        "payload": text(&record.envelope.payload),
-        "result": record.result.as_deref().map(text),
+        "payload": as_json(&record.envelope.payload),
+        "result": record.result.as_deref().map(as_json),
     })
 }
 
@@ -82,7 +84,7 @@ pub(super) fn schedule(terminal: &Terminal, schedule: &Schedule) -> String {
         let value = json!({
             "name": schedule.name, "expression": schedule.expression, "zone": schedule.zone,
             "type": &*schedule.envelope.task_type, "last_slot": schedule.last_slot,
-            "payload": String::from_utf8_lossy(&schedule.envelope.payload),
+            "payload": as_json(&schedule.envelope.payload),
         });
         return value.to_string();
     }

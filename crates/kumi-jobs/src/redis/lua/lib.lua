@@ -480,7 +480,7 @@ local function claim_of(r, payload)
 end
 
 -- What run:<owner> holds of a task: its token, a mark, its type. The mark is '!' if its record has to be read when it
--- ends: it has a key, a step, progress, a waiter or a cancel. Without, a success needs the record for nothing.
+-- ends: it has a key, a step, progress, a waiter or a cancel. Without, a success does not need the record.
 local function held_as(r)
   local is_plain = not (r.q or r.i or r.W or r.S or r.P or r.x)
   return r.k .. (is_plain and ' ' or '!') .. r.y

@@ -88,7 +88,7 @@ impl Calling {
 }
 
 #[test]
-fn a_claim_made_after_the_request_ended_is_nobody() {
+fn a_claim_made_after_the_request_ended_does_not_count() {
     let mut calling = Calling::new(10);
     // REQ's life is over. A backend was late: it claimed, found nothing to run, and lets its claim lapse.
     assert!(!calling.look(Some("back~1"), false));
@@ -98,7 +98,7 @@ fn a_claim_made_after_the_request_ended_is_nobody() {
 }
 
 #[test]
-fn late_claims_one_after_the_other_are_nobody() {
+fn late_claims_one_after_the_other_do_not_count() {
     let mut calling = Calling::new(10);
     assert!(!calling.look(Some("one~1"), false));
     // Each is there for less than a lease.

@@ -114,14 +114,14 @@ impl World {
     fn publish(&mut self, text: &str) {
         let Some(key) = Key::parse(text) else { return };
         for unit in 0..self.units.len() {
-            let hears = match key.status {
+            let is_subscribed = match key.status {
                 Status::Req => self.units[unit].is_backend,
                 Status::Res | Status::Err => {
                     self.units[unit].name.as_str() == key.unit || self.units[unit].watches_answers
                 }
                 _ => false,
             };
-            if !hears || !self.units[unit].subscribed {
+            if !is_subscribed || !self.units[unit].subscribed {
                 continue;
             }
             // A real server loses pushes only together with the subscription. This one loses single ones, but not all

@@ -1,4 +1,4 @@
-//! The core's commands as bytes for a server, and a server's values as the core's replies. Nothing is sent here.
+//! Commands as bytes for a server, and a server's values as replies. Nothing is sent here.
 
 use kumi_resp::encode as resp;
 use redis::{ServerError, Value};

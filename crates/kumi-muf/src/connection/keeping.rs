@@ -1,22 +1,25 @@
 //! Keeping nodes connected and subscribed, and following a cluster's topology.
 //!
-//! A node is usable only while both its connections are. When either breaks, or a ping gets no answer, the node is
-//! dropped and connected anew, with a pause that grows; then the core is informed, and reads again what it may have missed.
+//! A node is usable only while both its connections are. When either breaks, or a ping gets no reply, the node is
+//! dropped and connected anew, with a pause that grows; then an event says that pushes may have been missed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::ask::{After, Report};
-use super::engine::{Engine, Generic};
-use super::fleet::{Address, Topology, Up};
-use super::node::{Connected, Events, Route, ensure_events};
-use super::pipelines::Waiting;
+use super::connections::{Connections, Event, Report};
+use super::events::{Events, ensure_events};
+use super::fleet::Up;
+use super::node::{Connected, Route};
 use super::remote::Remote;
-use super::search::search_refused;
-use crate::Connection;
-use crate::core::Time;
+use super::scan::search_refused;
+use super::state::Connection;
+use super::topology::{Address, Topology, name};
+use super::waiting::Waiting;
+use crate::error::Error;
 
 /// First pause before a node is connected again. It doubles up to a second.
 const RETRY_FIRST: Duration = Duration::from_millis(20);
@@ -26,9 +29,69 @@ const RETRY_DOUBLINGS: u32 = 6;
 const PING_EVERY: Duration = Duration::from_secs(3);
 const PING_PATIENCE: Duration = Duration::from_secs(3);
 
-impl Engine {
+/// Of 256 looks at a cluster without trouble, how many read its map of slots.
+const REFRESHES: u8 = 26;
+
+/// What a new subscription has to find out besides.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Checks {
+    /// Whether the server permits SCAN.
+    pub(crate) scan: bool,
+    /// Whether events of all flags arrive, where the flags cannot be read.
+    pub(crate) events: bool,
+}
+
+/// All connected nodes were subscribed to one more pattern.
+#[derive(Debug)]
+pub(crate) struct Subscribed {
+    /// They send the events that are needed.
+    pub(crate) told: bool,
+    /// A node's error, if it does not permit SCAN.
+    pub(crate) scan_refused: Option<String>,
+}
+
+/// The flags of all connected nodes were looked at again.
+#[derive(Debug)]
+pub(crate) struct EventsChecked {
+    /// Some had to be set.
+    pub(crate) mended: bool,
+    /// All that is needed is sent.
+    pub(crate) told: bool,
+}
+
+impl<T> Connections<T> {
+    /// Connects to the server, or to all primaries of its cluster, and subscribes all of them to the patterns over keys.
+    /// Also whether all of them send events.
+    pub(crate) async fn open(
+        route: Route,
+        patterns: BTreeSet<String>,
+        flags: &'static str,
+    ) -> Result<(Self, bool), Error> {
+        let route = Arc::new(route);
+        let mut first = route.open(None).await?;
+        let topology = Topology::ask(&mut first, &route.host())
+            .await
+            .map_err(|source| route.failed(None, source))?;
+        let topology = topology.unwrap_or_else(Topology::single);
+        let mut connections = Self::new(route.clone(), patterns, flags);
+        let channels = connections.channels();
+        let mut connected = Vec::new();
+        for address in &topology.primaries {
+            let node = route.connect(name(address), &channels, flags).await?;
+            connected.push((address.clone(), node));
+        }
+        let told = connected.iter().all(|(_, node)| node.told);
+        let _ = connections.fleet.adopt(topology);
+        for (address, node) in connected {
+            connections.node_up(&address, node);
+        }
+        Ok((connections, told))
+    }
+}
+
+impl<T> Connections<T> {
     /// Puts a connected node to use.
-    pub(super) fn node_up(&mut self, address: &Address, connected: Connected) {
+    fn node_up(&mut self, address: &Address, connected: Connected) {
         let Some(node) = self.fleet.nodes.get_mut(address) else {
             return;
         };
@@ -49,13 +112,10 @@ impl Engine {
             remote,
         });
         tracing::info!(node = %address, "subscribed");
-        self.tell_connection();
+        self.publish_state();
         if self.fleet.all_up() || self.has_begun {
-            self.stats.reconnects += u64::from(self.has_begun);
-            self.has_begun = true;
-            let now = self.now();
-            self.core.handle_subscribed(now);
-            self.taps.gap();
+            let again = std::mem::replace(&mut self.has_begun, true);
+            self.events.push_back(Event::Subscribed { again });
         }
     }
 
@@ -67,20 +127,20 @@ impl Engine {
             return;
         }
         let Some(up) = node.up.take() else { return };
-        self.lose(up);
         tracing::info!(node = %address, "connection lost");
-        self.tell_connection();
+        self.publish_state();
         if self.fleet.none_up() {
-            self.core.handle_unsubscribed();
+            self.events.push_back(Event::Away);
         }
+        self.lose_all(up);
         self.connect(address.clone(), 0);
         self.refresh_topology(true);
     }
 
-    /// Tells handles whether all nodes are there, if that has changed.
-    fn tell_connection(&mut self) {
+    /// Publishes whether all nodes are there, if that has changed.
+    fn publish_state(&mut self) {
         let all_up = self.fleet.all_up();
-        self.connection.send_if_modified(|connection| {
+        self.state.send_if_modified(|connection| {
             let changed = connection.is_connected() != all_up;
             if changed {
                 *connection = match all_up {
@@ -95,15 +155,23 @@ impl Engine {
     }
 
     /// Marks everything that waits for a lost connection as lost.
-    fn lose(&mut self, up: Up) {
-        self.lost
-            .extend(up.waiting.into_iter().filter_map(Waiting::into_lost));
+    fn lose_all(&mut self, up: Up<T>) {
+        for tag in up.waiting.into_iter().map(Waiting::into_lost) {
+            self.lose(tag);
+        }
+    }
+
+    /// Looks at all nodes, now and then: drops those with an overdue reply, and follows the cluster's map of slots.
+    pub(crate) fn look_after(&mut self) {
+        self.drop_silent_nodes();
+        self.refresh_topology(false);
     }
 
     /// Drops nodes with an overdue reply: all replies behind it are overdue too.
-    pub(super) fn drop_silent_nodes(&mut self, now: Time) {
+    fn drop_silent_nodes(&mut self) {
+        let now = self.clock.now();
         let patience_ms = self.route.response_timeout.as_millis() as u64;
-        let silent = |up: &Up| {
+        let silent = |up: &Up<T>| {
             up.waits_since()
                 .is_some_and(|at| now.since(at) > patience_ms)
         };
@@ -119,7 +187,7 @@ impl Engine {
     }
 
     /// Connects a node, after a pause if it was tried before.
-    pub(super) fn connect(&mut self, address: Address, failures: u32) {
+    fn connect(&mut self, address: Address, failures: u32) {
         let (route, flags, version) = (self.route.clone(), self.flags, self.version);
         let patterns = self.channels();
         self.tasks.spawn(async move {
@@ -144,7 +212,7 @@ impl Engine {
         });
     }
 
-    /// One of our tasks has something to say.
+    /// One of this layer's tasks has ended.
     pub(super) fn reported(&mut self, report: Report) {
         match report {
             Report::Connected {
@@ -180,8 +248,7 @@ impl Engine {
                     ensure_events(&mut connected.commands, flags).await;
                     for pattern in patterns {
                         if let Err(error) = connected.pushes.psubscribe(&pattern).await {
-                            let node = Some(&*address).filter(|address| !address.is_empty());
-                            let result = Err(route.failed(node, error));
+                            let result = Err(route.failed(name(&address), error));
                             return Report::Connected {
                                 address,
                                 version,
@@ -203,39 +270,28 @@ impl Engine {
                 generation,
             } => self.node_down(&address, generation),
             Report::Topology(topology) => {
-                self.refreshing = false;
+                self.is_refreshing = false;
                 let Some(topology) = topology else { return };
                 let (missing, dropped) = self.fleet.adopt(topology);
                 for up in dropped.into_iter().filter_map(|node| node.up) {
-                    self.lose(up);
+                    self.lose_all(up);
                 }
                 for address in missing {
                     self.connect(address, 0);
                 }
-                self.tell_connection();
+                self.publish_state();
             }
-            Report::Subscribed {
-                after,
-                refused: Some(text),
-                ..
-            } => self.refused(after, text),
-            Report::Subscribed { after, told, .. } => match after {
-                After::Directory => self.directory_subscribed(None),
-                After::Serve(ask) => self.serve(ask),
-                After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
-                After::Tap(reply) => {
-                    let _ = reply.send(());
-                }
-                After::Nothing => {}
-            },
-            Report::Rechecked { mended, told } => self.rechecked(mended, told),
             Report::Nothing => {}
         }
     }
 
-    /// Subscribes all nodes to more patterns over keys, then does what they were for. A node that fails here is
-    /// dropped by its watch, and subscribed to everything when it comes back.
-    pub(super) fn subscribe(&mut self, globs: Vec<String>, after: After) {
+    /// Subscribes all nodes to more patterns over keys. The future does it; a node that fails there is dropped by its
+    /// pings, and subscribed to everything when it comes back.
+    pub(crate) fn subscribe(
+        &mut self,
+        globs: Vec<String>,
+        checks: Checks,
+    ) -> impl Future<Output = Subscribed> + Send + use<T> {
         let prefix = self.route.channel_prefix();
         let news: Vec<String> = globs
             .into_iter()
@@ -246,54 +302,25 @@ impl Engine {
         }
         let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
         let route = self.route.clone();
-        // What else is needed was proved when the node was connected.
-        let unproven = matches!(after, After::Watch(..)) && self.generic == Generic::Unproven;
-        let searches = matches!(after, After::Watch(..) | After::Serve(_) | After::Directory);
-        self.tasks.spawn(async move {
-            let (mut told, mut refused) = (true, None);
+        async move {
+            let (mut told, mut scan_refused) = (true, None);
             for remote in &mut remotes {
-                if searches {
-                    refused = refused.or(search_refused(remote).await);
+                if checks.scan {
+                    scan_refused = scan_refused.or(search_refused(remote).await);
                 }
                 let events = ensure_events(remote, flags).await;
-                if unproven && events == Events::Unknown {
+                if checks.events && events == Events::Unknown {
                     told &= still_told(&route, remote, flags).await;
                 }
                 for glob in &news {
                     let _ = remote.psubscribe(&format!("{prefix}{glob}")).await;
                 }
             }
-            Report::Subscribed {
-                after,
-                told,
-                refused,
-            }
-        });
-    }
-
-    /// Checks that all nodes still send the events that are needed, and sets their flags if not. Where we poll, there is nothing to
-    /// rely on.
-    pub(super) fn recheck(&mut self) {
-        if self.rechecking || self.settings.poll_ms.is_some() || !self.fleet.all_up() {
-            return;
+            Subscribed { told, scan_refused }
         }
-        self.rechecking = true;
-        let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
-        let route = self.route.clone();
-        self.tasks.spawn(async move {
-            let (mut mended, mut told) = (false, true);
-            for remote in &mut remotes {
-                match ensure_events(remote, flags).await {
-                    Events::On => {}
-                    Events::Mended => mended = true,
-                    Events::Unknown => told &= still_told(&route, remote, flags).await,
-                }
-            }
-            Report::Rechecked { mended, told }
-        });
     }
 
-    pub(super) fn unsubscribe(&mut self, glob: &str) {
+    pub(crate) fn unsubscribe(&mut self, glob: &str) {
         self.patterns.remove(glob);
         let channel = format!("{}{glob}", self.route.channel_prefix());
         let remotes = self.fleet.remotes();
@@ -305,11 +332,21 @@ impl Engine {
         });
     }
 
-    /// Subscribes to the answers of all services: other backends answer too.
-    pub(super) fn watch_answers(&mut self) {
-        let globs = self.services.values().map(|served| served.answer_glob());
-        let globs = globs.collect();
-        self.subscribe(globs, After::Nothing);
+    /// Checks that all nodes still send the events that are needed, and sets their flags if not.
+    pub(crate) fn check_events(&self) -> impl Future<Output = EventsChecked> + Send + use<T> {
+        let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
+        let route = self.route.clone();
+        async move {
+            let (mut mended, mut told) = (false, true);
+            for remote in &mut remotes {
+                match ensure_events(remote, flags).await {
+                    Events::On => {}
+                    Events::Mended => mended = true,
+                    Events::Unknown => told &= still_told(&route, remote, flags).await,
+                }
+            }
+            EventsChecked { mended, told }
+        }
     }
 
     /// Patterns as channels of keyspace events.
@@ -323,11 +360,11 @@ impl Engine {
 
     /// Reads the cluster's map of slots: at once when something is wrong, else now and then.
     pub(super) fn refresh_topology(&mut self, wrong: bool) {
-        let due = wrong || !self.fleet.all_up() || self.rng.u8(..) < 26;
-        if !self.fleet.is_cluster() || self.refreshing || !due {
+        let due = wrong || !self.fleet.all_up() || fastrand::u8(..) < REFRESHES;
+        if !self.fleet.is_cluster() || self.is_refreshing || !due {
             return;
         }
-        self.refreshing = true;
+        self.is_refreshing = true;
         let (route, known) = (self.route.clone(), self.fleet.remotes());
         let addresses: Vec<Address> = self.fleet.nodes.keys().cloned().collect();
         self.tasks.spawn(async move {
@@ -368,12 +405,7 @@ async fn still_told(route: &Route, remote: &mut Remote, flags: &str) -> bool {
         .unwrap_or(true)
 }
 
-/// The single server of the URL has no name.
-fn name(address: &Address) -> Option<&str> {
-    Some(&**address).filter(|address| !address.is_empty())
-}
-
-/// Pings both connections of a node until one does not answer.
+/// Pings both connections of a node until one does not reply.
 async fn watch_over(mut remote: Remote) -> Report {
     loop {
         sleep(PING_EVERY).await;

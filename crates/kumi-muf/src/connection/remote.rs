@@ -1,21 +1,21 @@
-//! How the engine's tasks use a connection that the engine owns: by sending it remote calls.
+//! How a task uses a node whose connections it does not own: by sending remote calls to their owner.
 //!
-//! Searching, setting flags, subscribing and pinging take their turn among the commands of calls, on the same two
+//! Searching, setting flags, subscribing and pinging take their turn among the pipelines, on the same two
 //! connections. A remote call whose node is lost fails; it is never sent to another connection of that node.
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisFuture, RedisResult, Value, cmd};
 use tokio::sync::{mpsc, oneshot};
 
-use super::fleet::Address;
 use super::pipe::broken;
+use super::topology::Address;
 
-/// Remote calls that wait for the engine. Later ones wait for room.
+/// Remote calls that wait for the owner of the connections. Later ones wait for room.
 pub(super) const REMOTE_CALL_LIMIT: usize = 256;
 
-/// Which of a node's connections.
+/// Which of a node's two connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Connection {
+pub(super) enum Side {
     Commands,
     Pushes,
 }
@@ -24,7 +24,7 @@ pub(super) enum Connection {
 pub(super) struct RemoteCall {
     pub(super) address: Address,
     pub(super) generation: u64,
-    pub(super) connection: Connection,
+    pub(super) side: Side,
     pub(super) packed: Vec<u8>,
     /// How many replies they will have.
     pub(super) count: usize,
@@ -33,7 +33,7 @@ pub(super) struct RemoteCall {
 
 /// A handle to a node, for tasks.
 #[derive(Clone)]
-pub(super) struct Remote {
+pub(crate) struct Remote {
     pub(super) address: Address,
     pub(super) generation: u64,
     pub(super) remote_calls: mpsc::Sender<RemoteCall>,
@@ -41,17 +41,12 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    async fn send(
-        &self,
-        connection: Connection,
-        packed: Vec<u8>,
-        count: usize,
-    ) -> RedisResult<Vec<Value>> {
+    async fn send(&self, side: Side, packed: Vec<u8>, count: usize) -> RedisResult<Vec<Value>> {
         let (reply, replies) = oneshot::channel();
         let remote_call = RemoteCall {
             address: self.address.clone(),
             generation: self.generation,
-            connection,
+            side,
             packed,
             count,
             reply,
@@ -73,7 +68,7 @@ impl Remote {
     }
 
     /// Whether both connections answer.
-    pub(super) async fn ping(&mut self) -> RedisResult<()> {
+    pub(crate) async fn ping(&mut self) -> RedisResult<()> {
         self.confirmed(&cmd("PING")).await?;
         cmd("PING").query_async::<()>(self).await
     }
@@ -81,7 +76,7 @@ impl Remote {
     /// Sends a command on the connection for pushes, and waits for its confirmation.
     async fn confirmed(&self, command: &Cmd) -> RedisResult<()> {
         let packed = command.get_packed_command();
-        let replies = self.send(Connection::Pushes, packed, 1).await?;
+        let replies = self.send(Side::Pushes, packed, 1).await?;
         replies
             .into_iter()
             .try_for_each(|value| value.extract_error().map(|_| ()))
@@ -92,7 +87,7 @@ impl ConnectionLike for Remote {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
             let packed = cmd.get_packed_command();
-            let mut replies = self.send(Connection::Commands, packed, 1).await?;
+            let mut replies = self.send(Side::Commands, packed, 1).await?;
             replies.pop().ok_or_else(broken)
         })
     }
@@ -105,9 +100,7 @@ impl ConnectionLike for Remote {
     ) -> RedisFuture<'a, Vec<Value>> {
         Box::pin(async move {
             let packed = pipeline.get_packed_pipeline();
-            let mut replies = self
-                .send(Connection::Commands, packed, offset + count)
-                .await?;
+            let mut replies = self.send(Side::Commands, packed, offset + count).await?;
             Ok(replies.split_off(offset))
         })
     }

@@ -1,7 +1,7 @@
 //! One connection without a task of its own: bytes that are to go out, bytes that came in, moved when it is polled.
 //!
 //! The owner of a pipe appends all it has to send and polls once: one write sends it, and one read brings all that has
-//! arrived. No channel and no task stand between the engine and its sockets. What the bytes mean is not known here.
+//! arrived. No channel and no task stand between the owner and its sockets. What the bytes mean is not known here.
 
 use std::future::poll_fn;
 use std::io;
@@ -150,7 +150,7 @@ impl Pipe {
     }
 }
 
-/// A pipe that one task has for itself: it asks and waits. How connections are before the engine has them.
+/// A pipe that one task has for itself: it asks and waits. A new connection is one until it is set up.
 pub(super) struct Line {
     pipe: Pipe,
     patience: Duration,
@@ -167,7 +167,7 @@ impl Line {
         }
     }
 
-    /// Hands the connection over to the engine, with what is still unread.
+    /// The connection as its owner polls it, with what is still unread.
     pub(super) fn into_pipe(self) -> Pipe {
         self.pipe
     }

@@ -12,31 +12,30 @@ use redis::{
 };
 use tokio::time::{Instant, timeout};
 
+use super::dial::dial;
+use super::events::{Events, ensure_events, set_probe};
 use super::pipe::Line;
-use super::stream::Stream;
 use super::tls::Trust;
-use crate::Error;
+use crate::error::Error;
 
 /// How long the events of a probe may take, and after how long a silence its key is looked at.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 const PROBE_NUDGE: Duration = Duration::from_millis(20);
 
-/// Names for a probe that are tried until a node of a cluster takes one: it refuses most of them if it has few slots.
-const PROBE_NAMES: u32 = 1_000;
-
-/// How to reach servers. Shared by all nodes of a unit.
-pub(super) struct Route {
+/// How to reach servers. Shared by all nodes.
+pub(crate) struct Route {
     /// From the URL: address, credentials, database.
-    pub(super) info: ConnectionInfo,
-    pub(super) trust: Trust,
-    pub(super) unit: String,
-    /// `unit~instance`, for CLIENT LIST.
-    pub(super) client_name: String,
-    pub(super) connect_timeout: Duration,
+    pub(crate) info: ConnectionInfo,
+    pub(crate) trust: Trust,
+    /// The key that is set to find out whether events arrive, where the configuration cannot be read.
+    pub(crate) probe_key: String,
+    /// For CLIENT LIST.
+    pub(crate) client_name: String,
+    pub(crate) connect_timeout: Duration,
     /// A command without a reply for this long is lost.
-    pub(super) response_timeout: Duration,
-    /// Events may be missing; the core polls.
-    pub(super) may_poll: bool,
+    pub(crate) response_timeout: Duration,
+    /// A node that does not send events is connected all the same.
+    pub(crate) may_poll: bool,
 }
 
 impl Route {
@@ -74,7 +73,7 @@ impl Route {
         let addr = self.addr(address);
         let settings = self.info.redis_settings();
         let opening = async {
-            let stream = Stream::open(&addr, &self.trust).await?;
+            let stream = dial(&addr, &self.trust).await?;
             let mut line = Line::new(stream, self.response_timeout, settings.db());
             greet(&mut line, settings, &self.client_name).await?;
             Ok(line)
@@ -126,11 +125,11 @@ impl Route {
         flags: &str,
     ) -> Result<bool, Error> {
         let mut pushes = self.open(address).await?;
-        let probe = format!("MUF/{}/KEEP/_probe", self.unit);
+        let probe = &self.probe_key;
         let channel = format!("{}{probe}*", self.channel_prefix());
         let failed = |source| self.failed(address, source);
         pushes.psubscribe(&channel).await.map_err(failed)?;
-        let Some(key) = set_probe(commands, &probe).await.map_err(failed)? else {
+        let Some(key) = set_probe(commands, probe).await.map_err(failed)? else {
             return Ok(true);
         };
         let classes = [('$', "set"), ('g', "expire"), ('x', "expired")];
@@ -152,33 +151,6 @@ impl Route {
         }
         Ok(missing.is_empty())
     }
-}
-
-/// Sets a key on the node that is asked, and lets it expire at once. Its name, or none if the node wants none: on a
-/// cluster each node has some slots, and a name that falls into one of them has to be found.
-async fn set_probe(
-    commands: &mut (impl ConnectionLike + Send),
-    probe: &str,
-) -> RedisResult<Option<String>> {
-    for number in 0..PROBE_NAMES {
-        let key = match number {
-            0 => probe.to_owned(),
-            number => format!("{probe}.{number}"),
-        };
-        let mut set = cmd("SET");
-        set.arg(&key).arg("1").arg("PX").arg(1_000);
-        match set.query_async::<Value>(commands).await {
-            Ok(_) => {
-                let mut expire = cmd("PEXPIRE");
-                let expired = expire.arg(&key).arg(1).query_async::<Value>(commands);
-                expired.await?;
-                return Ok(Some(key));
-            }
-            Err(error) if error.code() == Some("MOVED") => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
 }
 
 /// Authenticates, selects the database, and sets the connection's name in CLIENT LIST where that is allowed.
@@ -250,68 +222,6 @@ fn shown_address(addr: &ConnectionAddr) -> String {
 pub(super) struct Connected {
     pub(super) commands: Line,
     pub(super) pushes: Line,
-    /// It sends events; otherwise we poll.
+    /// It sends events.
     pub(super) told: bool,
-}
-
-/// What came of looking at a node's flags.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Events {
-    /// All that is needed was on.
-    On,
-    /// Something was missing, and is on now.
-    Mended,
-    /// We may not look, or not set.
-    Unknown,
-}
-
-/// Adds what is missing to `notify-keyspace-events`, and keeps what is on.
-pub(super) async fn ensure_events(
-    commands: &mut (impl ConnectionLike + Send),
-    need: &str,
-) -> Events {
-    const NAME: &str = "notify-keyspace-events";
-    let asked: Result<Vec<String>, _> = cmd("CONFIG")
-        .arg("GET")
-        .arg(NAME)
-        .query_async(commands)
-        .await;
-    let Some(present) = asked.ok().and_then(|pair| pair.into_iter().nth(1)) else {
-        return Events::Unknown;
-    };
-    let missing: String = need
-        .chars()
-        .filter(|&flag| !is_on(&present, flag))
-        .collect();
-    if missing.is_empty() {
-        return Events::On;
-    }
-    let wanted = format!("{present}{missing}");
-    let set = cmd("CONFIG")
-        .arg("SET")
-        .arg(NAME)
-        .arg(wanted)
-        .query_async::<()>(commands)
-        .await;
-    match set {
-        Ok(()) => Events::Mended,
-        Err(_) => Events::Unknown,
-    }
-}
-
-/// `A` stands for all classes of events, but not for the two kinds of channels, nor for misses and new keys.
-fn is_on(present: &str, flag: char) -> bool {
-    present.contains(flag) || (present.contains('A') && "g$lshzxetd".contains(flag))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_classes_include_ours_but_not_the_channel() {
-        assert!(is_on("AKE", '$') && is_on("AKE", 'x') && is_on("AKE", 'K'));
-        assert!(!is_on("AE", 'K'));
-        assert!(!is_on("Kx", '$'));
-    }
 }

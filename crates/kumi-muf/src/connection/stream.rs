@@ -1,16 +1,14 @@
-//! Opening sockets: TCP, Unix, and TLS where it is built in. Names are resolved, nothing is said yet.
+//! A connected socket of any kind: TCP, Unix, and TLS where it is built in.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use redis::{ConnectionAddr, ErrorKind, RedisError};
+use redis::{ErrorKind, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
-
-use super::tls::Trust;
 
 /// A connected socket of any kind.
 pub(super) enum Stream {
@@ -19,28 +17,6 @@ pub(super) enum Stream {
     Unix(UnixStream),
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
-}
-
-impl Stream {
-    /// Connects. Dropping the future closes what was opened.
-    pub(super) async fn open(addr: &ConnectionAddr, trust: &Trust) -> Result<Self, RedisError> {
-        match addr {
-            ConnectionAddr::Tcp(host, port) => Ok(Self::Tcp(tcp(host, *port).await?)),
-            #[cfg(unix)]
-            ConnectionAddr::Unix(path) => Ok(Self::Unix(UnixStream::connect(path).await?)),
-            ConnectionAddr::TcpTls { host, port, .. } => {
-                trust.meet(host, tcp(host, *port).await?).await
-            }
-            _ => Err(unusable("this kind of address cannot be connected to")),
-        }
-    }
-}
-
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((host, port)).await?;
-    // Writes are gathered before they are made; waiting for more would only delay them.
-    stream.set_nodelay(true)?;
-    Ok(stream)
 }
 
 /// An address, or what was given with it, is of no use.

@@ -1,0 +1,31 @@
+//! Opening sockets: names are resolved, nothing is sent yet but the handshake of TLS.
+
+use std::io;
+
+use redis::{ConnectionAddr, RedisError};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+
+use super::stream::{Stream, unusable};
+use super::tls::Trust;
+
+/// Connects. Dropping the future closes what was opened.
+pub(super) async fn dial(addr: &ConnectionAddr, trust: &Trust) -> Result<Stream, RedisError> {
+    match addr {
+        ConnectionAddr::Tcp(host, port) => Ok(Stream::Tcp(tcp(host, *port).await?)),
+        #[cfg(unix)]
+        ConnectionAddr::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
+        ConnectionAddr::TcpTls { host, port, .. } => {
+            trust.meet(host, tcp(host, *port).await?).await
+        }
+        _ => Err(unusable("this kind of address cannot be connected to")),
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    // Writes are gathered before they are made; waiting for more would only delay them.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}

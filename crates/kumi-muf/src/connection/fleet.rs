@@ -1,0 +1,235 @@
+//! Which node has which slot, and which nodes are connected. A single server is a fleet of one.
+//!
+//! It does not connect by itself: `keeping.rs` has that done by tasks, and puts the result here.
+
+use std::collections::{HashMap, VecDeque};
+use std::task::{Context, Poll};
+
+use redis::Value;
+use tokio::sync::oneshot;
+
+use super::encode::{self, slot};
+use super::pipe::Pipe;
+use super::remote::Remote;
+use super::topology::{Address, Topology};
+use super::waiting::Waiting;
+use super::wire::{self, Malformed, Said};
+use crate::core::{Command, Time};
+
+/// Replies, or pushes, that are taken in before what follows from them is sent. The server works on those while we take
+/// in the next; larger steps would save writes, but each side would wait for the other.
+const STEP_LIMIT: usize = 32;
+
+/// A node of the fleet.
+pub(super) struct Node<T> {
+    /// Counts connections: what an older one says is ignored.
+    pub(super) generation: u64,
+    pub(super) up: Option<Up<T>>,
+}
+
+/// A connected node.
+pub(super) struct Up<T> {
+    pub(super) commands: Pipe,
+    /// Recipients of replies, in the order of the commands.
+    pub(super) waiting: VecDeque<Waiting<T>>,
+    pub(super) pushes: Pipe,
+    /// Recipients of confirmations on the connection for pushes, in order, with the time of the command.
+    pub(super) confirming: VecDeque<(oneshot::Sender<Vec<Value>>, Time)>,
+    /// How tasks use it.
+    pub(super) remote: Remote,
+}
+
+impl<T> Up<T> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        let (commands, pushes) = (self.commands.poll(cx), self.pushes.poll(cx));
+        commands.is_ready() || pushes.is_ready()
+    }
+}
+
+impl<T> Up<T> {
+    /// Appends a pipeline to what goes out. Returns the tag of its replies if the connection accepts no more.
+    pub(super) fn send(&mut self, waiting: Waiting<T>) -> Option<T> {
+        let Some(out) = self.commands.output() else {
+            return waiting.into_lost();
+        };
+        encode::pack(&waiting.commands, waiting.asking, out);
+        self.waiting.push_back(waiting);
+        None
+    }
+
+    /// Takes the pipelines whose replies are all here, as many as make a step. True if there may be more.
+    pub(super) fn take_replies(
+        &mut self,
+        answered: &mut Vec<Waiting<T>>,
+    ) -> Result<bool, Malformed> {
+        let mut taken = 0;
+        while taken < STEP_LIMIT {
+            let Some((value, length)) = wire::reply(self.commands.unread())? else {
+                return Ok(false);
+            };
+            self.commands.consume(length);
+            let front = self.waiting.front_mut().ok_or(Malformed)?;
+            front.values.push(value);
+            if front.values.len() == front.count {
+                answered.extend(self.waiting.pop_front());
+                taken += 1;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Hands pushes to `tell`, as pattern, channel and payload, as many as make a step. Everything else is a
+    /// reply, in order. True if there may be more.
+    pub(super) fn take_pushes(
+        &mut self,
+        mut tell: impl FnMut(&[u8], &[u8], &[u8]),
+    ) -> Result<bool, Malformed> {
+        for _ in 0..STEP_LIMIT {
+            let Some((said, length)) = wire::said(self.pushes.unread())? else {
+                return Ok(false);
+            };
+            match said {
+                Said::Message {
+                    pattern,
+                    channel,
+                    payload,
+                } => tell(pattern, channel, payload),
+                Said::Reply(value) => {
+                    let (reply, _) = self.confirming.pop_front().ok_or(Malformed)?;
+                    let _ = reply.send(vec![value]);
+                }
+            }
+            self.pushes.consume(length);
+        }
+        Ok(true)
+    }
+
+    /// When the oldest command without a reply was sent.
+    pub(super) fn waits_since(&self) -> Option<Time> {
+        let commands = self.waiting.front().map(|waiting| waiting.sent);
+        let pushes = self.confirming.front().map(|(_, sent)| *sent);
+        [commands, pushes].into_iter().flatten().min()
+    }
+}
+
+/// All nodes.
+pub(super) struct Fleet<T> {
+    pub(super) nodes: HashMap<Address, Node<T>>,
+    /// Owner of each slot; empty on a single server.
+    slots: Vec<Option<Address>>,
+}
+
+impl<T> Default for Fleet<T> {
+    fn default() -> Self {
+        Self {
+            nodes: HashMap::new(),
+            slots: Vec::new(),
+        }
+    }
+}
+
+impl<T> Fleet<T> {
+    pub(super) fn is_cluster(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// Takes a new map of slots. Returns nodes that have to be connected, and those that it does not name, dropped.
+    pub(super) fn adopt(&mut self, topology: Topology) -> (Vec<Address>, Vec<Node<T>>) {
+        self.slots = topology.slots;
+        let dropped = self
+            .nodes
+            .extract_if(|address, _| !topology.primaries.contains(address))
+            .map(|(_, node)| node)
+            .collect();
+        let missing: Vec<Address> = topology
+            .primaries
+            .into_iter()
+            .filter(|address| !self.nodes.contains_key(address))
+            .collect();
+        for address in &missing {
+            self.nodes.insert(
+                address.clone(),
+                Node {
+                    generation: 0,
+                    up: None,
+                },
+            );
+        }
+        (missing, dropped)
+    }
+
+    /// Writes what is to go out, as far as it goes without waiting.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
+        for up in self.ups() {
+            up.commands.flush(cx);
+            up.pushes.flush(cx);
+        }
+    }
+
+    /// Writes what is to go out and reads what has come, on all connections, without waiting. Ready when something
+    /// came or a connection ended.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut ready = false;
+        for up in self.ups() {
+            ready |= up.poll(cx);
+        }
+        match ready {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn ups(&mut self) -> impl Iterator<Item = &mut Up<T>> {
+        self.nodes.values_mut().filter_map(|node| node.up.as_mut())
+    }
+
+    pub(super) fn all_up(&self) -> bool {
+        self.nodes.values().all(|node| node.up.is_some())
+    }
+
+    pub(super) fn none_up(&self) -> bool {
+        self.nodes.values().all(|node| node.up.is_none())
+    }
+
+    /// Whether no reply is outstanding. Upkeep does not count.
+    pub(super) fn is_quiet(&self) -> bool {
+        let mut ups = self.nodes.values().filter_map(|node| node.up.as_ref());
+        ups.all(|up| up.waiting.is_empty())
+    }
+
+    /// All connected nodes, for tasks.
+    pub(super) fn remotes(&self) -> Vec<Remote> {
+        let ups = self.nodes.values().filter_map(|node| node.up.as_ref());
+        ups.map(|up| up.remote.clone()).collect()
+    }
+
+    /// The node that has `key`.
+    pub(super) fn owner(&mut self, key: &str) -> Option<&mut Up<T>> {
+        if self.slots.is_empty() {
+            return self.ups().next();
+        }
+        let address = self.slots[usize::from(slot(key))].clone()?;
+        self.at(&address)
+    }
+
+    /// The node at `address`.
+    pub(super) fn at(&mut self, address: &str) -> Option<&mut Up<T>> {
+        self.nodes.get_mut(address)?.up.as_mut()
+    }
+
+    /// The node at `address`, if it was not connected anew.
+    pub(super) fn up_of(&mut self, address: &str, generation: u64) -> Option<&mut Up<T>> {
+        let node = self.nodes.get_mut(address)?;
+        node.up.as_mut().filter(|_| node.generation == generation)
+    }
+
+    /// Whether all keys of a pipeline live on one node for certain. Those of a bare ID on a cluster do not.
+    pub(super) fn is_together(&self, commands: &[Command]) -> bool {
+        if !self.is_cluster() {
+            return true;
+        }
+        let mut slots = commands.iter().flat_map(encode::keys).map(|key| slot(key));
+        let first = slots.next();
+        slots.all(|slot| Some(slot) == first)
+    }
+}

@@ -1,0 +1,38 @@
+//! Connections to a Redis server, or to all primaries of a cluster.
+//!
+//! Commands go in as pipelines with a tag; replies (or that they are lost), pushes and changes of the state come out. How
+//! units use that is not known here: `driver/` is the layer above. Of the core only commands, replies and the time are used.
+//! URLs, upkeep commands and values are the `redis` crate's; its connections are not used, because each has tasks and queues
+//! of its own between its owner and the socket.
+//!
+//! From the top: `pipelines.rs` sends commands and takes in what comes, `keeping.rs` keeps nodes connected and subscribed;
+//! both are methods of [`Connections`] in `connections.rs`. `fleet.rs` knows which node has which slot, `waiting.rs` which
+//! replies are outstanding, `topology.rs` what a cluster says of itself, `node.rs` sets connections up, `events.rs` switches
+//! keyspace events on, `remote.rs` lends a node to tasks and `scan.rs` is one of their uses. `pipe.rs` moves bytes over a
+//! `stream.rs` that `dial.rs` opens, with TLS by `tls.rs`; `wire.rs` reads replies with `kumi-resp`, `encode.rs` packs
+//! commands.
+
+mod connections;
+mod dial;
+mod encode;
+mod events;
+mod fleet;
+mod keeping;
+mod node;
+mod pipe;
+mod pipelines;
+mod remote;
+mod scan;
+mod state;
+mod stream;
+mod tls;
+mod topology;
+mod waiting;
+mod wire;
+
+pub(crate) use connections::{Clock, Connections, Event};
+pub(crate) use keeping::{Checks, EventsChecked, Subscribed};
+pub(crate) use node::Route;
+pub(crate) use scan::{scan, trouble};
+pub use state::Connection;
+pub(crate) use tls::{Certificates, Trust};

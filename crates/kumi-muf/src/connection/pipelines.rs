@@ -1,0 +1,241 @@
+//! Pipelines of commands: which node they are sent to, where they are redirected, and where the replies go.
+//!
+//! Nothing waits here but [`Connections::wait`]. A pipeline is appended to the output of its node's connection, and the
+//! recipient of its replies is appended to that connection's queue; replies arrive in order. A lost connection loses the
+//! whole queue.
+
+use std::future::poll_fn;
+
+use super::connections::{Connections, Event, Push, Report};
+use super::encode::{self, Trouble, replies};
+use super::remote::{RemoteCall, Side};
+use super::waiting::{Recipient, Scatter, Waiting};
+use crate::core::{Command, Lost, Replies, Reply};
+
+/// How often a pipeline follows a slot that moves.
+const REDIRECT_LIMIT: u8 = 3;
+
+impl<T> Connections<T> {
+    /// Sends a pipeline to the nodes that have its keys. Its replies, or that it was lost, are an event with this tag.
+    pub(crate) fn send(&mut self, tag: T, commands: Vec<Command>) {
+        self.send_to(Recipient::Sender(tag), commands);
+    }
+
+    fn send_to(&mut self, recipient: Recipient<T>, commands: Vec<Command>) {
+        if !self.fleet.is_together(&commands) {
+            return self.scatter(recipient, commands);
+        }
+        let now = self.clock.now();
+        let key = commands
+            .first()
+            .and_then(|command| encode::keys(command).first());
+        let up = key.and_then(|key| self.fleet.owner(key));
+        let waiting = Waiting::new(recipient, commands, now);
+        let lost = match up {
+            Some(up) => up.send(waiting),
+            None => waiting.into_lost(),
+        };
+        self.lose(lost);
+    }
+
+    /// Sends a task's commands to the connection that it means, if that is still there.
+    fn run_remote_call(&mut self, remote_call: RemoteCall) {
+        let now = self.clock.now();
+        let Some(up) = self
+            .fleet
+            .up_of(&remote_call.address, remote_call.generation)
+        else {
+            return;
+        };
+        let pipe = match remote_call.side {
+            Side::Commands => &mut up.commands,
+            Side::Pushes => &mut up.pushes,
+        };
+        let Some(out) = pipe.output() else { return };
+        out.extend_from_slice(&remote_call.packed);
+        match remote_call.side {
+            Side::Pushes => up.confirming.push_back((remote_call.reply, now)),
+            Side::Commands => {
+                let mut waiting =
+                    Waiting::new(Recipient::Remote(remote_call.reply), Vec::new(), now);
+                waiting.count = remote_call.count;
+                up.waiting.push_back(waiting);
+            }
+        }
+    }
+
+    /// Waits until something has arrived or a task of this layer has ended, and deals with the latter. True if `take_in`
+    /// has to be called. Nothing is lost if the future is dropped.
+    pub(crate) async fn wait(&mut self) -> bool {
+        tokio::select! {
+            () = poll_fn(|cx| self.fleet.poll(cx)) => return true,
+            Some(report) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                self.reported(report.unwrap_or(Report::Nothing));
+            }
+            Some(remote_call) = self.remote_calls.1.recv() => self.run_remote_call(remote_call),
+        }
+        false
+    }
+
+    /// Sends the remote calls that wait, so that they share a write with what was sent.
+    pub(crate) fn run_remote_calls(&mut self) {
+        while let Ok(remote_call) = self.remote_calls.1.try_recv() {
+            self.run_remote_call(remote_call);
+        }
+    }
+
+    /// Takes in a step of what has arrived: replies become events, and pushes are handed to `handle`.
+    pub(crate) fn take_in(&mut self, mut handle: impl FnMut(Push<'_>)) {
+        let mut answered = std::mem::take(&mut self.answered);
+        let mut broken = Vec::new();
+        self.has_more = false;
+        for (address, node) in &mut self.fleet.nodes {
+            let Some(up) = &mut node.up else { continue };
+            let replies = up.take_replies(&mut answered);
+            let pushes = up.take_pushes(|pattern, channel, payload| {
+                let channel = std::str::from_utf8(channel).unwrap_or_default();
+                let key = channel.split_once("__:").map_or("", |(_, key)| key);
+                if let Ok(event) = std::str::from_utf8(payload) {
+                    handle(Push {
+                        pattern,
+                        key,
+                        event,
+                    });
+                }
+            });
+            let ended = up.commands.has_ended() || up.pushes.has_ended();
+            match (replies, pushes) {
+                (Ok(false), Ok(false)) if !ended => {}
+                (Ok(more_replies), Ok(more_pushes)) if more_replies || more_pushes => {
+                    self.has_more = true;
+                }
+                _ => broken.push((address.clone(), node.generation)),
+            }
+        }
+        for waiting in answered.drain(..) {
+            self.answered(waiting);
+        }
+        self.answered = answered;
+        for (address, generation) in broken {
+            self.node_down(&address, generation);
+        }
+    }
+
+    fn answered(&mut self, waiting: Waiting<T>) {
+        let Waiting {
+            recipient,
+            commands,
+            asking,
+            redirects,
+            values,
+            ..
+        } = waiting;
+        if let Recipient::Remote(reply) = recipient {
+            let _ = reply.send(values);
+            return;
+        }
+        match replies(values, asking) {
+            Ok(replies) => self.deliver(recipient, Ok(replies)),
+            Err(Trouble::Lost) => self.deliver(recipient, Err(Lost)),
+            Err(Trouble::Moved(address) | Trouble::Ask(address)) if redirects >= REDIRECT_LIMIT => {
+                tracing::debug!(%address, "gave up following a slot");
+                self.refresh_topology(true);
+                self.deliver(recipient, Err(Lost));
+            }
+            Err(Trouble::Moved(address)) => {
+                self.refresh_topology(true);
+                self.redirect(recipient, commands, &address, false, redirects);
+            }
+            Err(Trouble::Ask(address)) => {
+                self.redirect(recipient, commands, &address, true, redirects);
+            }
+        }
+    }
+
+    fn redirect(
+        &mut self,
+        recipient: Recipient<T>,
+        commands: Vec<Command>,
+        to: &str,
+        asking: bool,
+        redirects: u8,
+    ) {
+        let mut waiting = Waiting::new(recipient, commands, self.clock.now());
+        waiting.asking = asking;
+        waiting.count *= 1 + usize::from(asking);
+        waiting.redirects = redirects + 1;
+        let lost = match self.fleet.at(to) {
+            Some(up) => up.send(waiting),
+            None => waiting.into_lost(),
+        };
+        self.lose(lost);
+    }
+
+    fn deliver(&mut self, recipient: Recipient<T>, replies: Replies) {
+        match recipient {
+            Recipient::Sender(tag) => self.events.push_back(Event::Replied(tag, replies)),
+            Recipient::Part(scatter) => self.gather_part(*scatter, replies),
+            // It gets values, not replies, and finds out by its closed channel that there are none.
+            Recipient::Remote(_) => {}
+        }
+    }
+
+    /// The keys are spread over a cluster: each is read by a command of its own, in order.
+    fn scatter(&mut self, recipient: Recipient<T>, commands: Vec<Command>) {
+        let count = commands.len();
+        let parts = commands
+            .into_iter()
+            .enumerate()
+            .flat_map(|(index, command)| single(command).into_iter().map(move |part| (index, part)))
+            .collect();
+        self.next_part(Scatter {
+            recipient,
+            parts,
+            index: 0,
+            joined: vec![None; count],
+        });
+    }
+
+    fn next_part(&mut self, mut scatter: Scatter<T>) {
+        match scatter.parts.pop_front() {
+            Some((index, part)) => {
+                scatter.index = index;
+                self.send_to(Recipient::Part(Box::new(scatter)), vec![part]);
+            }
+            None => {
+                let replies: Option<Vec<Reply>> = scatter.joined.into_iter().collect();
+                self.deliver(scatter.recipient, replies.ok_or(Lost));
+            }
+        }
+    }
+
+    /// Joins the reply of a part with those before it.
+    fn gather_part(&mut self, mut scatter: Scatter<T>, replies: Replies) {
+        let Some(reply) = replies.ok().and_then(|mut replies| replies.pop()) else {
+            return self.deliver(scatter.recipient, Err(Lost));
+        };
+        let joined = &mut scatter.joined[scatter.index];
+        *joined = Some(match (joined.take(), reply) {
+            (Some(Reply::Number(sum)), Reply::Number(more)) => Reply::Number(sum + more),
+            (_, reply) => reply,
+        });
+        self.next_part(scatter);
+    }
+}
+
+/// A command over several keys as commands over one each.
+fn single(command: Command) -> Vec<Command> {
+    match command {
+        // Their sum is what the server would have said to all of them.
+        Command::Present(keys) => keys
+            .into_iter()
+            .enumerate()
+            .map(|(index, key)| Command::Exists(vec![key; 1 << index]))
+            .collect(),
+        Command::Exists(keys) => keys
+            .into_iter()
+            .map(|key| Command::Exists(vec![key]))
+            .collect(),
+        other => vec![other],
+    }
+}

@@ -1,0 +1,77 @@
+//! Calls and gathers that handles wait for.
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::ask::Ticket;
+use crate::core::{CallError, CallId, GatherId, Gathered, IdMap};
+
+type CallReply = oneshot::Sender<Result<Bytes, CallError>>;
+type GatherReplies = mpsc::UnboundedSender<Result<Gathered, CallError>>;
+
+/// What a ticket stands for.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
+    Call(CallId),
+    Gather(GatherId),
+}
+
+/// All that wait, by the core's number and by the handle's ticket.
+#[derive(Default)]
+pub(super) struct Calls {
+    calls: IdMap<CallId, (Ticket, CallReply)>,
+    gathers: IdMap<GatherId, (Ticket, GatherReplies)>,
+    tickets: IdMap<Ticket, Asked>,
+}
+
+impl Calls {
+    pub(super) fn add_call(&mut self, call: CallId, ticket: Ticket, reply: CallReply) {
+        self.calls.insert(call, (ticket, reply));
+        self.tickets.insert(ticket, Asked::Call(call));
+    }
+
+    pub(super) fn add_gather(&mut self, gather: GatherId, ticket: Ticket, replies: GatherReplies) {
+        self.gathers.insert(gather, (ticket, replies));
+        self.tickets.insert(ticket, Asked::Gather(gather));
+    }
+
+    /// Ends a call with its result. False if its handle was dropped.
+    pub(super) fn end_call(&mut self, call: CallId, result: Result<Bytes, CallError>) -> bool {
+        let Some((ticket, reply)) = self.calls.remove(&call) else {
+            return false;
+        };
+        self.tickets.remove(&ticket);
+        let _ = reply.send(result);
+        true
+    }
+
+    /// Hands one answer to a gather.
+    pub(super) fn gathered(&self, gather: GatherId, answer: Gathered) {
+        if let Some((_, answers)) = self.gathers.get(&gather) {
+            let _ = answers.send(Ok(answer));
+        }
+    }
+
+    pub(super) fn end_gather(&mut self, gather: GatherId, result: Result<(), CallError>) {
+        if let Some((ticket, answers)) = self.gathers.remove(&gather) {
+            self.tickets.remove(&ticket);
+            if let Err(error) = result {
+                let _ = answers.send(Err(error));
+            }
+        }
+    }
+
+    /// Forgets what a dropped handle waited for. It names what the core has to cancel.
+    pub(super) fn withdraw(&mut self, ticket: Ticket) -> Option<Asked> {
+        let asked = self.tickets.remove(&ticket)?;
+        match asked {
+            Asked::Call(call) => {
+                self.calls.remove(&call);
+            }
+            Asked::Gather(gather) => {
+                self.gathers.remove(&gather);
+            }
+        }
+        Some(asked)
+    }
+}

@@ -1,0 +1,121 @@
+//! Carrying out what the core wants: pipelines, searches, handlers, results for handles.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::ask::{Found, Recipient, Report, Written};
+use super::engine::Engine;
+use crate::connection::scan;
+use crate::core::{CallError, KeepEvent, Output, OwnedId, SearchStep, SearchToken, WatchId};
+
+/// After each step, a search without a waiting caller pauses for this many times the step's duration.
+const PACE: u32 = 20;
+const PACE_FLOOR: Duration = Duration::from_millis(2);
+
+impl Engine {
+    pub(super) fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Run(op) => self
+                .connections
+                .send(Recipient::Core(op.token), op.commands),
+            Output::Search {
+                token,
+                pattern,
+                paced,
+            } => self.search(token, pattern, paced),
+            Output::Deliver { call, result } => {
+                let is_answer = matches!(result, Ok(_) | Err(CallError::Remote(_)));
+                if self.calls.end_call(call, result) {
+                    self.stats.answers += u64::from(is_answer);
+                }
+            }
+            Output::Start {
+                service,
+                job,
+                request,
+            } => self.services.start(service, job, request),
+            Output::WatchAnswers => {
+                self.services.watches_answers = true;
+                self.watch_answers();
+            }
+            Output::Gathered { gather, answer } => self.calls.gathered(gather, answer),
+            Output::GatherDone { gather, result } => self.calls.end_gather(gather, result),
+            Output::OwnedWritten {
+                owned,
+                version,
+                result,
+            } => {
+                let done = |(other, waits_for, _): &mut (OwnedId, u64, Written)| {
+                    *other == owned && *waits_for <= version
+                };
+                for (_, _, written) in self.writing.extract_if(.., done) {
+                    let _ = written.send(result.clone());
+                }
+            }
+            Output::Watched { watch, event } => self.watched(watch, event),
+        }
+    }
+
+    fn watched(&mut self, watch: WatchId, event: KeepEvent) {
+        match self.directory.is(watch) {
+            true => self.directory.apply(event),
+            false => self.watches.show(watch, event),
+        }
+    }
+
+    /// Searches for the core. The keys go to it in batches.
+    fn search(&mut self, token: SearchToken, pattern: String, paced: bool) {
+        let (remotes, found) = (self.connections.remotes(), self.found.0.clone());
+        let mut end = match self.connections.all_up() {
+            true => SearchStep::Done,
+            false => SearchStep::Failed,
+        };
+        self.tasks.spawn(async move {
+            for mut remote in remotes {
+                let mut cursor = 0u64;
+                loop {
+                    let began = Instant::now();
+                    let Ok((next, keys)) = scan(&mut remote, cursor, &pattern).await else {
+                        end = SearchStep::Failed;
+                        break;
+                    };
+                    if !keys.is_empty()
+                        && found
+                            .send(Found {
+                                token,
+                                keys,
+                                step: SearchStep::More,
+                            })
+                            .await
+                            .is_err()
+                    {
+                        return Report::Nothing;
+                    }
+                    cursor = next;
+                    if cursor == 0 {
+                        break;
+                    }
+                    if paced {
+                        sleep((began.elapsed() * PACE).max(PACE_FLOOR)).await;
+                    }
+                }
+            }
+            let _ = found
+                .send(Found {
+                    token,
+                    keys: Vec::new(),
+                    step: end,
+                })
+                .await;
+            Report::Nothing
+        });
+    }
+
+    /// A search has found keys, or has ended.
+    pub(super) fn found(&mut self, found: Found) {
+        let now = self.now();
+        self.core
+            .handle_found(found.token, &found.keys, found.step, now);
+    }
+}

@@ -1,0 +1,154 @@
+//! What follows when one of the engine's tasks has ended: subscriptions, and checks of the server's flags.
+
+use tokio::sync::oneshot;
+
+use super::ask::{After, Report, ServeAsk, Withdrawal};
+use super::engine::Engine;
+use super::notifications::{FLAGS, Generic, WATCH_FLAGS};
+use super::schedule::THOROUGH_EVERY;
+use super::services::{Served, request_glob};
+use crate::connection::EventsChecked;
+use crate::core::{KeepPattern, WatchId};
+use crate::error::Error;
+
+impl Engine {
+    pub(super) fn reported(&mut self, report: Report) {
+        match report {
+            Report::Subscribed(after, subscribed) => match subscribed.scan_refused {
+                Some(text) => self.refused(after, text),
+                None => self.subscribed(after, subscribed.told),
+            },
+            Report::Rechecked(checked) => self.rechecked(&checked),
+            Report::Nothing => {}
+        }
+    }
+
+    /// All connected nodes are subscribed to. `told` says that they send the events that are needed.
+    fn subscribed(&mut self, after: After, told: bool) {
+        match after {
+            After::Directory => {
+                if let Some(watch) = self.directory.watch {
+                    self.core.watch_ready(watch);
+                }
+            }
+            After::Serve(ask) => self.serve(ask),
+            After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
+            After::Tap(reply) => {
+                let _ = reply.send(());
+            }
+            After::Nothing => {}
+        }
+    }
+
+    /// What was to be served or watched cannot be searched for, and would be missed whenever a push is.
+    fn refused(&mut self, after: After, text: String) {
+        match after {
+            After::Serve(ask) => {
+                if !self.services.has_pattern(&ask.pattern) {
+                    self.connections.unsubscribe(&request_glob(&ask.pattern));
+                }
+                let _ = ask.reply.send(Err(Error::Refused(text)));
+            }
+            After::Watch(watch, reply) => {
+                self.withdrawn(Withdrawal::Watch(watch));
+                let _ = reply.send(Err(Error::Refused(text)));
+            }
+            After::Directory => {
+                if let Some(watch) = self.directory.watch {
+                    self.core.cancel_watch(watch);
+                    let glob = KeepPattern::of_infos().key_glob();
+                    self.connections.unsubscribe(&glob);
+                    self.directory.refuse(&text);
+                }
+            }
+            After::Tap(_) | After::Nothing => {}
+        }
+    }
+
+    fn serve(&mut self, ask: ServeAsk) {
+        let now = self.now();
+        let ServeAsk {
+            pattern,
+            places,
+            answer_ttl_ms,
+            handler_timeout,
+            handler,
+            reply,
+        } = ask;
+        let service = self.core.serve(pattern.clone(), places, now);
+        if let Some(ttl_ms) = answer_ttl_ms {
+            self.core.set_answer_ttl(service, ttl_ms);
+        }
+        self.services.all.insert(
+            service,
+            Served {
+                pattern,
+                handler,
+                handler_timeout,
+                draining: false,
+            },
+        );
+        if self.services.watches_answers {
+            self.watch_answers();
+        }
+        if reply.send(Ok(service)).is_err() {
+            // Its receiver was dropped.
+            self.remove_service(service);
+        }
+        self.show_services(true);
+    }
+
+    /// A watch's pattern is subscribed to. If deletions send no events, it is refused, or polled.
+    fn watch_subscribed(
+        &mut self,
+        watch: WatchId,
+        told: bool,
+        reply: oneshot::Sender<Result<WatchId, Error>>,
+    ) {
+        let notifications = &mut self.notifications;
+        match (told, notifications.poll) {
+            (true, _) if notifications.generic == Generic::Unproven => {
+                notifications.generic = Generic::Proven;
+            }
+            (true, _) => {}
+            (false, Some(poll)) => {
+                tracing::info!("the server sends no events of deletions; polling kept values");
+                notifications.generic = Generic::Polled;
+                self.connections.need_events(FLAGS);
+                self.schedule.poll(poll);
+            }
+            (false, None) => {
+                self.withdrawn(Withdrawal::Watch(watch));
+                if self.watches.is_empty() {
+                    self.connections.need_events(FLAGS);
+                }
+                let need = WATCH_FLAGS.to_owned();
+                let _ = reply.send(Err(Error::Notifications { need }));
+                return;
+            }
+        }
+        match reply.send(Ok(watch)) {
+            Ok(()) => self.core.watch_ready(watch),
+            // Its receiver was dropped.
+            Err(_) => self.withdrawn(Withdrawal::Watch(watch)),
+        }
+    }
+
+    /// The flags were checked. If events were missed, all that follows from that is done; if not, changes that send no
+    /// event are looked for.
+    fn rechecked(&mut self, checked: &EventsChecked) {
+        let EventsChecked { mended, told } = *checked;
+        self.notifications.is_checking = false;
+        let news = mended || told == self.notifications.are_missing;
+        self.notifications.are_missing = !told;
+        if news {
+            tracing::warn!(told, "the server did not send all events");
+            self.missed();
+            return;
+        }
+        self.schedule.rechecks += 1;
+        let thorough = !told || self.schedule.rechecks.is_multiple_of(THOROUGH_EVERY);
+        let now = self.now();
+        self.core.recheck_watches(thorough, now);
+    }
+}

@@ -1,0 +1,187 @@
+//! The task of a unit.
+//!
+//! A turn takes in everything that has happened (handles asked, pushes and replies arrived, handlers returned, a timer
+//! fired), hands it to the core, and carries out what the core wants; then one write per connection sends it all. So the
+//! more is going on, the less each call costs. The task ends when all handles are gone or one of them closes the unit.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use tokio::sync::mpsc;
+use tokio::time::sleep_until;
+
+use super::ask::{Ask, Recipient, Report, Withdrawal};
+use super::engine::Engine;
+use super::services::Ended;
+use crate::connection::Event;
+use crate::core::Time;
+use crate::traffic::TAP_GLOB;
+
+/// Things of one kind handled in one turn, before the others get theirs.
+const TURN_LIMIT: usize = 256;
+
+impl Engine {
+    /// Runs until the unit is closed or its last handle is dropped.
+    pub(super) async fn run(
+        mut self,
+        mut asks: mpsc::Receiver<Ask>,
+        mut back: mpsc::UnboundedReceiver<Withdrawal>,
+    ) {
+        let mut alarm = Box::pin(sleep_until(self.clock.instant(Time(0))));
+        let mut alarm_at = Time(0);
+        loop {
+            self.settle();
+            if self.is_closed() {
+                break;
+            }
+            let at = self.next_alarm();
+            if at != alarm_at {
+                alarm_at = at;
+                alarm.as_mut().reset(self.clock.instant(at));
+            }
+            // What was just decided goes out before anything else is looked at.
+            poll_fn(|cx| {
+                self.connections.flush(cx);
+                Poll::Ready(())
+            })
+            .await;
+            if self.connections.has_more() {
+                // Handlers and callers that the last step woke get their turn, and their part of the next write.
+                tokio::task::yield_now().await;
+                self.take_in();
+                self.drain_ready(&mut asks, &mut back);
+                continue;
+            }
+            tokio::select! {
+                has_arrived = self.connections.wait() => if has_arrived { self.take_in() },
+                ask = asks.recv() => match ask {
+                    Some(ask) => self.asked(ask),
+                    None => break,
+                },
+                Some(withdrawal) = back.recv() => self.withdrawn(withdrawal),
+                Some(ended) = self.services.handlers.join_next_with_id(), if !self.services.handlers.is_empty() => {
+                    self.handled(ended);
+                }
+                Some(report) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    self.reported(report.unwrap_or(Report::Nothing));
+                }
+                Some(found) = self.found.1.recv() => self.found(found),
+                () = alarm.as_mut() => {
+                    self.alarmed();
+                    alarm_at = Time(0);
+                }
+            }
+            self.drain_ready(&mut asks, &mut back);
+        }
+        self.connections.close();
+        if let Some(done) = self.closing.take() {
+            let _ = done.send(());
+        }
+    }
+
+    /// Takes what else is ready, so that its commands share a write.
+    fn drain_ready(
+        &mut self,
+        asks: &mut mpsc::Receiver<Ask>,
+        back: &mut mpsc::UnboundedReceiver<Withdrawal>,
+    ) {
+        while let Ok(withdrawal) = back.try_recv() {
+            self.withdrawn(withdrawal);
+        }
+        for _ in 0..TURN_LIMIT {
+            match asks.try_recv() {
+                Ok(ask) => self.asked(ask),
+                Err(_) => break,
+            }
+        }
+        for _ in 0..TURN_LIMIT {
+            match self.services.handlers.try_join_next_with_id() {
+                Some(ended) => self.handled(ended),
+                None => break,
+            }
+        }
+        self.connections.run_remote_calls();
+    }
+
+    /// Takes in a step of what has arrived: pushes here, replies as events.
+    fn take_in(&mut self) {
+        let now = self.now();
+        let (core, taps) = (&mut self.core, &mut self.taps);
+        let mut last_tap_left = false;
+        self.connections.take_in(|push| {
+            // A push for the taps is one too many for the core, which has patterns of its own.
+            match taps.are_used() && is_for_taps(push.pattern) {
+                true => last_tap_left |= taps.show(push.key, push.event),
+                false => core.handle_push(push.key, push.event, now),
+            }
+        });
+        while let Some(event) = self.connections.poll_event() {
+            self.happened(event);
+        }
+        if last_tap_left {
+            self.connections.unsubscribe(TAP_GLOB);
+        }
+    }
+
+    fn happened(&mut self, event: Event<Recipient>) {
+        match event {
+            Event::Replied(Recipient::Core(token), replies) => {
+                let now = self.now();
+                self.core.handle_reply(token, replies, now);
+            }
+            Event::Replied(Recipient::Handle(reply), replies) => {
+                let _ = reply.send(replies);
+            }
+            Event::Subscribed { again } => {
+                self.stats.reconnects += u64::from(again);
+                self.missed();
+            }
+            Event::Away => self.core.handle_unsubscribed(),
+        }
+    }
+
+    fn handled(&mut self, ended: Ended) {
+        let limit_bytes = self.settings.payload_limit_bytes;
+        if let Some((job, outcome)) = self.services.ended(ended, limit_bytes) {
+            let now = self.now();
+            self.core.handle_finished(job, outcome, now);
+        }
+    }
+
+    /// Carries out all that the core wants, and reports to it what failed at once.
+    fn settle(&mut self) {
+        loop {
+            while let Some(output) = self.core.poll_output() {
+                self.carry_out(output);
+            }
+            match self.connections.poll_event() {
+                Some(event) => self.happened(event),
+                None => break,
+            }
+        }
+        let core = &self.core;
+        let drains = &mut self.services.drains;
+        let drained: Vec<_> = drains
+            .extract_if(.., |(service, _)| core.is_drained(*service))
+            .collect();
+        for (service, done) in drained {
+            self.remove_service(service);
+            let _ = done.send(());
+        }
+    }
+
+    /// Closing is done when all handlers have returned and all that was to be written is written.
+    fn is_closed(&self) -> bool {
+        let is_idle = || {
+            let mut services = self.services.all.keys();
+            services.all(|service| self.core.is_drained(*service))
+        };
+        self.closing.is_some() && self.connections.is_quiet() && is_idle()
+    }
+}
+
+/// Whether the pattern that brought a push is that of the taps.
+fn is_for_taps(pattern: &[u8]) -> bool {
+    let prefix = pattern.strip_suffix(TAP_GLOB.as_bytes());
+    prefix.is_some_and(|prefix| prefix.ends_with(b"__:"))
+}

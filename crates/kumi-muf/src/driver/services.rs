@@ -1,0 +1,108 @@
+//! The services of a unit, and their handlers that run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::timeout;
+
+use crate::core::{IdMap, Incoming, JobId, Outcome, Pattern, ServiceId};
+use crate::handler::{AnyHandler, Request};
+
+/// A service as the engine knows it.
+pub(super) struct Served {
+    pub(super) pattern: Pattern,
+    pub(super) handler: Arc<dyn AnyHandler>,
+    pub(super) handler_timeout: Duration,
+    pub(super) draining: bool,
+}
+
+impl Served {
+    /// The keys of requests that it takes.
+    pub(super) fn request_glob(&self) -> String {
+        request_glob(&self.pattern)
+    }
+
+    /// The keys of their answers.
+    pub(super) fn answer_glob(&self) -> String {
+        format!("MUF/*/[RE][ER][SR]/{}", self.pattern.id_glob())
+    }
+}
+
+/// The keys of requests that a service of this pattern takes.
+pub(super) fn request_glob(pattern: &Pattern) -> String {
+    format!("MUF/*/REQ/{}", pattern.id_glob())
+}
+
+/// A handler that ended.
+pub(super) type Ended = Result<(Id, Outcome), JoinError>;
+
+/// All services.
+#[derive(Default)]
+pub(super) struct Services {
+    pub(super) all: IdMap<ServiceId, Served>,
+    /// Answers of other backends are subscribed to.
+    pub(super) watches_answers: bool,
+    /// Handles that wait until a service is drained.
+    pub(super) drains: Vec<(ServiceId, oneshot::Sender<()>)>,
+    pub(super) handlers: JoinSet<Outcome>,
+    running: HashMap<Id, JobId>,
+}
+
+impl Services {
+    /// Whether a service takes requests of exactly this pattern.
+    pub(super) fn has_pattern(&self, pattern: &Pattern) -> bool {
+        self.all.values().any(|served| served.pattern == *pattern)
+    }
+
+    /// The patterns of the services that take requests, sorted.
+    pub(super) fn active(&self) -> Vec<String> {
+        let active = self.all.values().filter(|served| !served.draining);
+        let mut patterns: Vec<String> = active.map(|served| served.pattern.to_string()).collect();
+        patterns.sort_unstable();
+        patterns
+    }
+
+    pub(super) fn answer_globs(&self) -> Vec<String> {
+        self.all.values().map(Served::answer_glob).collect()
+    }
+
+    /// Starts a service's handler.
+    pub(super) fn start(&mut self, service: ServiceId, job: JobId, request: Incoming) {
+        let Some(served) = self.all.get(&service) else {
+            return;
+        };
+        let handling = served.handler.handle(Request::new(request));
+        let limit = served.handler_timeout;
+        let task = self.handlers.spawn(async move {
+            let handled = timeout(limit, handling).await;
+            handled.unwrap_or_else(|_| {
+                Outcome::Bad(format!("the handler did not end within {limit:?}").into())
+            })
+        });
+        self.running.insert(task.id(), job);
+    }
+
+    /// The job of a handler that ended, and its outcome, which may have `limit_bytes`.
+    pub(super) fn ended(&mut self, ended: Ended, limit_bytes: usize) -> Option<(JobId, Outcome)> {
+        let (id, outcome) = ended.unwrap_or_else(|error| {
+            let text = Bytes::from_static(b"the handler panicked");
+            (error.id(), Outcome::Bad(text))
+        });
+        let job = self.running.remove(&id)?;
+        let outcome = match outcome {
+            Outcome::Good(payload) | Outcome::Bad(payload) if payload.len() > limit_bytes => {
+                let text = format!(
+                    "an answer of {} bytes is over the limit of {limit_bytes}",
+                    payload.len()
+                );
+                Outcome::Bad(text.into())
+            }
+            outcome => outcome,
+        };
+        Some((job, outcome))
+    }
+}
