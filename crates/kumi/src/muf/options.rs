@@ -7,7 +7,6 @@ use crate::tls_options::TlsOptions;
 use clap::{Args, Subcommand};
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Largest payload: the default of a unit.
