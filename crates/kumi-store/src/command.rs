@@ -4,6 +4,7 @@
 //! Rows live beside their functions in `cmd/<family>.rs`. This file only defines their shape and
 //! the case-insensitive index over them.
 
+use crate::acl;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::KeySpec;
@@ -267,6 +268,8 @@ pub(crate) struct Indexed {
     pub(crate) full_name: Box<str>,
     pub(crate) parent: Option<CommandId>,
     pub(crate) subcommands: Vec<CommandId>,
+    /// The access to argument 1 that the ACL has to allow, for a command with that key and no other.
+    pub(crate) single_key: Option<u8>,
 }
 
 /// Case-insensitive lookup over all rows.
@@ -291,6 +294,7 @@ impl CommandIndex {
                 full_name: row.name.into(),
                 parent: None,
                 subcommands: Vec::new(),
+                single_key: acl::single_key_access(row),
             });
             for sub in row.subcommands {
                 let id = CommandId(rows.len() as u16);
@@ -300,6 +304,7 @@ impl CommandIndex {
                     full_name,
                     parent: Some(parent),
                     subcommands: Vec::new(),
+                    single_key: acl::single_key_access(sub),
                 });
                 rows[usize::from(parent.0)].subcommands.push(id);
             }

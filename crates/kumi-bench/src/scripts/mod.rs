@@ -77,14 +77,7 @@ pub(crate) fn run(args: &ScriptsArgs) -> Result<()> {
             ScriptsPart::Scripts => {
                 evaluate::measure(&stage, &plan, &contenders, &driver, &progress, &mut report)
             }
-            ScriptsPart::Acl => acl::measure(
-                &stage,
-                &plan,
-                &contenders[0],
-                &driver,
-                &progress,
-                &mut report,
-            ),
+            ScriptsPart::Acl => acl::measure(&stage, &plan, &contenders, &progress, &mut report),
             ScriptsPart::Queues => on_servers::measure(
                 &stage,
                 &contenders,

@@ -1,10 +1,39 @@
 //! Whether a user may run a request: its command, its keys, its channels.
 
-use super::user::{READ, Selector, User, WRITE};
+use super::user::{READ, Selector, User, WRITE, head};
 use crate::command::{Command, CommandId, flag};
 use crate::glob;
 use crate::key_spec::key;
 use kumi_resp::Args;
+
+/// The access a command needs to its key, if argument 1 is that key and no request names others: what
+/// [`User::allows_single_key`] takes. SET is given the access of its most demanding options.
+pub(crate) fn single_key_access(row: &Command) -> Option<u8> {
+    let [spec] = row.keys else {
+        return None;
+    };
+    // No command of constant time names keys in its options.
+    let is_single = row.has(flag::BRIEF) && !row.has(flag::PUBSUB);
+    if !is_single || !spec.names_keys() || spec.only_position() != Some(1) {
+        return None;
+    }
+    Some(match row.name {
+        "set" => READ | WRITE,
+        _ => access(spec.flags),
+    })
+}
+
+/// The access to a key that the flags of a spec imply.
+fn access(flags: u16) -> u8 {
+    let mut access = 0;
+    if flags & key::ACCESS != 0 {
+        access |= READ;
+    }
+    if flags & (key::INSERT | key::DELETE | key::UPDATE) != 0 {
+        access |= WRITE;
+    }
+    access
+}
 
 /// What a user lacks, with the position of the argument at fault. A later variant comes from a selector that allows
 /// more of the request.
@@ -16,7 +45,7 @@ pub(crate) enum Denied {
 }
 
 impl Denied {
-    /// What the client is told. `verbose` names the key or channel, for those who may know it.
+    /// The text of the error reply. `verbose` names the key or the channel, for ACL DRYRUN.
     pub(crate) fn text(self, user: &[u8], command: &str, args: Args<'_>, verbose: bool) -> Vec<u8> {
         let (what, position) = match self {
             Self::Command => {
@@ -37,6 +66,15 @@ impl Denied {
 }
 
 impl User {
+    /// Whether the root selector allows a command with a single key. `wanted` is the row's [`single_key_access`]. If this
+    /// is false, [`User::check`] decides.
+    #[inline]
+    pub(crate) fn allows_single_key(&self, id: CommandId, wanted: u8, args: Args<'_>) -> bool {
+        let root = &self.root;
+        let allows = |name: &[u8]| root.all_keys || root.allows_key(name, wanted);
+        root.allows(id) && args.get(1).is_some_and(allows)
+    }
+
     /// Checks a request against all selectors.
     ///
     /// # Errors
@@ -66,7 +104,7 @@ impl User {
     }
 
     /// Whether messages of a channel may be received; a pattern has to be allowed literally.
-    pub(crate) fn may_hear(&self, name: &[u8], is_pattern: bool) -> bool {
+    pub(crate) fn may_subscribe(&self, name: &[u8], is_pattern: bool) -> bool {
         self.all_selectors()
             .any(|selector| selector.allows_channel(name, is_pattern))
     }
@@ -96,22 +134,7 @@ impl Selector {
 
     fn check_keys(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {
         for spec in row.keys.iter().filter(|spec| spec.names_keys()) {
-            let flags = spec.flags_in(row, args);
-            let mut wanted = 0;
-            if flags & key::ACCESS != 0 {
-                wanted |= READ;
-            }
-            if flags & (key::INSERT | key::DELETE | key::UPDATE) != 0 {
-                wanted |= WRITE;
-            }
-            // The common case, without the search for positions.
-            if let Some(position) = spec.only_position() {
-                let name = args.get(position).unwrap_or_default();
-                if position < args.len() && !self.allows_key(name, wanted) {
-                    return Err(Denied::Key(position));
-                }
-                continue;
-            }
+            let wanted = access(spec.flags_in(row, args));
             // A request that contradicts its spec fails before it touches a key.
             let positions = spec.positions(args).into_iter().flatten();
             for position in positions {
@@ -120,10 +143,6 @@ impl Selector {
                     return Err(Denied::Key(position));
                 }
             }
-        }
-        // No command of constant time names keys in its options.
-        if row.has(flag::BRIEF) {
-            return Ok(());
         }
         self.check_options(row, args)
     }
@@ -149,10 +168,17 @@ impl Selector {
         Ok(())
     }
 
+    #[inline]
     fn allows_key(&self, name: &[u8], wanted: u8) -> bool {
+        let head = head(name);
+        self.prefixes.allow(name, head, wanted) || self.any_pattern_allows(name, head, wanted)
+    }
+
+    #[inline(never)]
+    fn any_pattern_allows(&self, name: &[u8], head: u64, wanted: u8) -> bool {
         self.keys
             .iter()
-            .any(|known| known.access & wanted == wanted && known.matches(name))
+            .any(|known| known.access & wanted == wanted && known.matches(name, head))
     }
 
     fn check_channels(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A session holds the id of its user. Each user's permissions are kept as a bitmap over the command table, so a check
-//! of a command is one bit; a user who may do everything is not checked at all.
+//! of a command is one bit; requests of a user without restrictions skip the check. A command with a single key, such as
+//! GET, compares the first eight bytes of that key with each pattern's literal prefix, and searches no key specs.
 
 mod check;
 mod file;
@@ -17,7 +18,7 @@ mod log;
 mod rules;
 mod user;
 
-pub(crate) use check::Denied;
+pub(crate) use check::{Denied, single_key_access};
 pub(crate) use file::{parse, user_line};
 pub(crate) use log::{AclLog, Context, Entry, Reason};
 pub(crate) use rules::merge_selectors;

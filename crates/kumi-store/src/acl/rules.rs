@@ -1,7 +1,7 @@
 //! The modifiers of ACL SETUSER, `user` lines and ACL files.
 
 use super::CATEGORIES;
-use super::user::{Hash, KeyPattern, READ, Selector, User, WRITE, hash};
+use super::user::{Hash, KeyPattern, Prefixes, READ, Selector, User, WRITE, hash};
 use crate::command::{CommandId, CommandIndex};
 
 const UNKNOWN: &str = "Unknown command or category name in ACL";
@@ -105,6 +105,12 @@ impl User {
 impl Selector {
     /// Applies one modifier of keys, channels or commands.
     pub(super) fn apply(&mut self, rule: &[u8], index: &CommandIndex) -> Result<(), &'static str> {
+        self.change(rule, index)?;
+        self.prefixes = Prefixes::of(&self.keys);
+        Ok(())
+    }
+
+    fn change(&mut self, rule: &[u8], index: &CommandIndex) -> Result<(), &'static str> {
         match rule.to_ascii_lowercase().as_slice() {
             b"allkeys" | b"~*" => {
                 self.all_keys = true;

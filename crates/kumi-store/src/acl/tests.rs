@@ -436,3 +436,78 @@ fn patterns_match_keys_that_begin_like_them() {
         ],
     );
 }
+
+#[test]
+fn every_row_of_the_command_table_has_a_bit() {
+    let index = crate::command::CommandIndex::new(crate::cmd::FAMILIES);
+    assert!(index.len() <= 64 * super::user::COMMAND_WORDS);
+}
+
+#[test]
+fn a_compiled_pattern_matches_what_the_glob_matches() {
+    use super::user::{KeyPattern, Prefixes, READ, head};
+    let mut random = fastrand::Rng::with_seed(1);
+    let (mut matched, mut by_prefixes) = (0, 0);
+    for _ in 0..200_000 {
+        let text = |random: &mut fastrand::Rng, alphabet: &[u8]| -> Vec<u8> {
+            let length = random.usize(..12);
+            let picked = (0..length).map(|_| alphabet[random.usize(..alphabet.len())]);
+            picked.collect()
+        };
+        let mut pattern = text(&mut random, b"aaaaa\0\0*?");
+        if random.bool() {
+            pattern.push(b'*');
+        }
+        let name = text(&mut random, b"aaaaa\0");
+        let expected = crate::glob::matches(&pattern, &name, false);
+        let compiled = KeyPattern::new(READ, &pattern);
+        let found = compiled.matches(&name, head(&name));
+        assert_eq!(found, expected, "pattern {pattern:?}, name {name:?}");
+        // A long prefix or another pattern is not among them.
+        let prefixes = Prefixes::of(&[compiled]);
+        let by_prefix = prefixes.allow(&name, head(&name), READ);
+        assert!(!by_prefix || expected, "pattern {pattern:?}, name {name:?}");
+        by_prefixes += usize::from(by_prefix);
+        matched += usize::from(found);
+    }
+    assert!(matched > 1_000, "the texts hardly ever match: {matched}");
+    assert!(by_prefixes > 1_000, "hardly any by prefix: {by_prefixes}");
+}
+
+#[test]
+fn the_check_of_a_single_key_allows_nothing_the_full_check_denies() {
+    use kumi_resp::OwnedArgs;
+    let mut lab = Lab::new();
+    let mut allowed = 0;
+    for rules in [
+        "~app:* +@all",
+        "%R~app:* +@all",
+        "%W~app:* +@all",
+        "%R~app:* %W~* +@all",
+        "~* -@all +@read resetchannels",
+        "~app:* -@all +get +set",
+    ] {
+        lab.run(&format!("ACL SETUSER u reset on nopass {rules}"));
+        let store = &lab.store;
+        let user = store.acl.find(b"u").and_then(|id| store.acl.get(id));
+        let user = user.expect("a user");
+        for (id, indexed) in store.index.iter() {
+            let Some(wanted) = indexed.single_key else {
+                continue;
+            };
+            for key in ["app:1", "other"] {
+                let request = [indexed.row.name, key, "1", "GET", "STORE", "other"];
+                for len in 1..=request.len() {
+                    let request = OwnedArgs::from_slices(&request[..len]);
+                    let args = request.as_args();
+                    if user.allows_single_key(id, wanted, args) {
+                        allowed += 1;
+                        let full = user.check(id, indexed.row, args);
+                        assert_eq!(full, Ok(()), "{rules}: {}", indexed.row.name);
+                    }
+                }
+            }
+        }
+    }
+    assert!(allowed > 1_000, "the check hardly ever allows: {allowed}");
+}

@@ -15,38 +15,117 @@ pub(crate) const WRITE: u8 = 2;
 pub(crate) struct KeyPattern {
     /// [`READ`], [`WRITE`] or both.
     pub(crate) access: u8,
-    pub(crate) pattern: Box<[u8]>,
-    /// Bytes at the beginning of the pattern that stand for themselves.
-    literal: usize,
-    /// It is those bytes and a star, as most patterns are.
+    /// The pattern is its literal prefix and a star, as most patterns are.
     is_prefix: bool,
+    /// Length of the literal prefix: the bytes before the first special character.
+    literal: usize,
+    /// The first bytes of the literal prefix as [`head`] gives them, and ones over those bytes.
+    head: u64,
+    mask: u64,
+    pub(crate) pattern: Box<[u8]>,
+}
+
+/// The first eight bytes of a name as a number; a shorter name is filled up with zeros.
+#[inline]
+pub(super) fn head(name: &[u8]) -> u64 {
+    match name.first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..name.len()].copy_from_slice(name);
+            u64::from_le_bytes(bytes)
+        }
+    }
 }
 
 impl KeyPattern {
     pub(super) fn new(access: u8, pattern: &[u8]) -> Self {
         let literal = glob::literal_prefix(pattern);
+        let bytes = literal.min(8);
         Self {
             access,
-            pattern: pattern.into(),
-            literal,
             is_prefix: pattern[literal..] == *b"*",
+            literal,
+            head: head(&pattern[..bytes]),
+            mask: head(&[0xff; 8][..bytes]),
+            pattern: pattern.into(),
         }
     }
 
+    /// Whether the pattern matches a name, whose [`head`] the caller computes once for all patterns.
     #[inline]
-    pub(super) fn matches(&self, name: &[u8]) -> bool {
-        if self.is_prefix {
-            return !name.is_empty() && name.starts_with(&self.pattern[..self.literal]);
+    pub(super) fn matches(&self, name: &[u8], head: u64) -> bool {
+        head & self.mask == self.head && self.matches_whole(name)
+    }
+
+    #[inline]
+    fn matches_whole(&self, name: &[u8]) -> bool {
+        if self.is_prefix && self.literal <= 8 {
+            // The heads are equal; a name shorter than the prefix may have been filled up to it.
+            return name.len() >= self.literal.max(1);
         }
         glob::matches_from(&self.pattern, self.literal, name)
     }
 }
 
+/// Prefix patterns that [`Prefixes`] holds.
+const PREFIXES: usize = 4;
+
+/// The first short prefix patterns of a selector, in one place: the check of a key that begins with one of them reads no
+/// other memory. [`Selector::keys`] has all patterns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Prefixes {
+    known: [Prefix; PREFIXES],
+    count: usize,
+}
+
+/// A pattern of up to eight bytes and a star.
+#[derive(Clone, Copy, Debug, Default)]
+struct Prefix {
+    head: u64,
+    mask: u64,
+    len: u8,
+    access: u8,
+}
+
+impl Prefixes {
+    pub(super) fn of(patterns: &[KeyPattern]) -> Self {
+        let mut prefixes = Self::default();
+        let short = patterns
+            .iter()
+            .filter(|known| known.is_prefix && known.literal <= 8);
+        for (place, known) in prefixes.known.iter_mut().zip(short) {
+            *place = Prefix {
+                head: known.head,
+                mask: known.mask,
+                len: known.literal.max(1) as u8,
+                access: known.access,
+            };
+            prefixes.count += 1;
+        }
+        prefixes
+    }
+
+    #[inline]
+    pub(super) fn allow(&self, name: &[u8], head: u64, wanted: u8) -> bool {
+        self.known.iter().take(self.count).any(|prefix| {
+            head & prefix.mask == prefix.head
+                && prefix.access & wanted == wanted
+                && name.len() >= usize::from(prefix.len)
+        })
+    }
+}
+
+/// Words of 64 bits over the command table.
+pub(super) const COMMAND_WORDS: usize = 8;
+
 /// One set of permissions. A request is allowed if any selector of its user allows all of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Selector {
     /// A bit per row of the command table.
-    commands: Box<[u64]>,
+    commands: [u64; COMMAND_WORDS],
+    /// What [`Selector::keys`] has, for a quick check.
+    pub(super) prefixes: Prefixes,
     /// Every bit is set.
     pub(crate) all_commands: bool,
     /// The rules begin with `+@all`.
@@ -64,8 +143,10 @@ pub(crate) struct Selector {
 impl Selector {
     /// Allows nothing.
     pub(crate) fn empty(index: &CommandIndex, all_channels: bool) -> Self {
+        debug_assert!(index.len() <= 64 * COMMAND_WORDS, "each row has a bit");
         Self {
-            commands: vec![0; index.len().div_ceil(64)].into(),
+            commands: [0; COMMAND_WORDS],
+            prefixes: Prefixes::default(),
             all_commands: false,
             from_all: false,
             command_rules: Vec::new(),
@@ -179,7 +260,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// A new user, who may do nothing.
+    /// A new user without permissions.
     pub(crate) fn new(name: Arc<[u8]>, index: &CommandIndex, all_channels: bool) -> Self {
         Self {
             name,

@@ -288,11 +288,11 @@ impl Ctx<'_> {
             ));
         }
         let in_transaction = session.multi.is_some();
-        self.check_permission(id, args)
-            .map_err(|(_, error)| error)?;
-        let session = self.session();
         let monitor = session.monitor;
         let subscriber = session.in_subscribe_mode();
+        let user = session.user;
+        self.check_permission_of(user, id, args)
+            .map_err(|(_, error)| error)?;
         // Queueing takes memory too, whatever is queued.
         let denied = (row.flags | queued_flags) & flag::DENYOOM != 0
             || in_transaction && !row.has(flag::ENDS_TRANSACTION);

@@ -64,7 +64,29 @@ impl<'a> Ctx<'a> {
         args: Args<'_>,
     ) -> Result<(), (Denied, CommandError)> {
         let user = self.session().user;
-        if !self.store.acl.is_restricted(user) {
+        self.check_permission_of(user, id, args)
+    }
+
+    /// The same for a caller that knows the session's user.
+    ///
+    /// # Errors
+    /// The error the client gets.
+    #[inline]
+    pub(crate) fn check_permission_of(
+        &mut self,
+        user: UserId,
+        id: CommandId,
+        args: Args<'_>,
+    ) -> Result<(), (Denied, CommandError)> {
+        if let Some(known) = self.store.acl.get(user)
+            && (known.is_unrestricted()
+                || self
+                    .store
+                    .index
+                    .get(id)
+                    .single_key
+                    .is_some_and(|wanted| known.allows_single_key(id, wanted, args)))
+        {
             return Ok(());
         }
         self.check_restricted(user, id, args)
@@ -165,7 +187,7 @@ impl<'a> Ctx<'a> {
         self.store.config.set_users(lines);
     }
 
-    /// A user's rules have changed: sessions that hear what they no longer may are closed.
+    /// A user's rules have changed: sessions with subscriptions that the rules no longer allow are closed.
     pub(crate) fn user_changed(&mut self, id: UserId) {
         self.store.clients.open = self.store.acl.default_is_open();
         let Some(user) = self.store.acl.get(id).cloned() else {
@@ -179,8 +201,8 @@ impl<'a> Ctx<'a> {
                 .chain(&subscriptions.shard_channels);
             let mut literal = literal.map(|name| (&**name, false));
             let mut patterns = subscriptions.patterns.iter().map(|name| (&**name, true));
-            let unheard = |(name, pattern): (&[u8], bool)| !user.may_hear(name, pattern);
-            literal.any(unheard) || patterns.any(unheard)
+            let denied = |(name, pattern): (&[u8], bool)| !user.may_subscribe(name, pattern);
+            literal.any(denied) || patterns.any(denied)
         });
     }
 
