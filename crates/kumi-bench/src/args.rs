@@ -158,7 +158,11 @@ pub(crate) struct EvictionArgs {
     #[arg(long, default_value_t = 500_000, value_name = "N")]
     pub(crate) set_keys: usize,
 
-    /// Runs of the evicting SETs, of which the median counts
+    /// `maxmemory` of the store whose resident memory is measured
+    #[arg(long, default_value = "128", value_name = "MIB")]
+    pub(crate) memory_mib: NonZeroUsize,
+
+    /// Runs of the evicting SETs and of the resident memory, of which the median counts
     #[arg(long, default_value = "3", value_name = "N")]
     pub(crate) runs: NonZeroUsize,
 

@@ -1,10 +1,12 @@
-//! `kumi-bench eviction`: the share of hits of a full cache, and what an evicting SET costs, beside redis-server.
+//! `kumi-bench eviction`: the share of hits of a full cache, its resident memory, and what an evicting SET costs, beside
+//! redis-server.
 //!
 //! A client asks for the keys of a trace; a key that is missing is set. Each trace runs twice on each server: with room
 //! for the same number of keys, and with the same `maxmemory`. What room a number of keys takes is found by filling a
 //! fresh server of that kind. Both servers date accesses by the second, so the share of hits under LRU depends on how
 //! many seconds a key stays: `--seconds` sets how long a trace takes.
 
+mod resident;
 pub(crate) mod traces;
 
 use std::net::SocketAddr;
@@ -105,7 +107,22 @@ pub(crate) fn run(args: &EvictionArgs) -> Result<()> {
         ),
         vec![row],
     );
-    print!("{}\n{}", report.tables(), report.figures());
+    progress.line("resident memory");
+    let limit = args.memory_mib.get() * 1024 * 1024;
+    let rows = resident::measure(&stage, &contenders, limit, args.runs.get())?;
+    report.section(
+        format!(
+            "Resident memory for each byte of used_memory, maxmemory {} MiB, allkeys-lru",
+            args.memory_mib
+        ),
+        rows,
+    );
+    print!(
+        "{}\n{}{}",
+        report.tables(),
+        report.figures(),
+        report.goals()
+    );
     Ok(())
 }
 

@@ -197,7 +197,18 @@ impl Keyspace {
         let data = &mut dbs[db];
         let (keys, expiring) = (data.table.len(), data.deadlines.len());
         let volatile = rule.policy.is_volatile();
+        // A draw may give more entries than were asked for. Under LRU they are welcome. Under LFU each further sample
+        // makes it likelier that a new key goes before one that was popular once and has a high counter.
+        let mut left = if access.counts {
+            rule.samples
+        } else {
+            usize::MAX
+        };
         let mut consider = |entry: &Entry, hash: &dyn Fn() -> u64| {
+            if left == 0 {
+                return;
+            }
+            left -= 1;
             let score = access.score(entry, now_ms);
             if pool.wants(score) {
                 let hash = hash();
