@@ -24,6 +24,8 @@ use std::io::{self, Read, Write};
 const MAGIC: &[u8; 5] = b"REDIS";
 /// The first version with a checksum.
 const CHECKSUM_VERSION: u16 = 5;
+/// Keys of empty collections that are logged one by one.
+const EMPTY_KEYS_LOGGED: u64 = 10;
 
 mod opcode {
     pub(super) const FUNCTION: u8 = 245;
@@ -132,6 +134,15 @@ pub(crate) struct FileReader<R> {
     seed: (u64, u64),
     verify: bool,
     ended: bool,
+    /// Keys left out because their collections have no elements.
+    empty_keys: u64,
+}
+
+/// What stands next in a file: its end, something that is no key, or a key's head with its type and its offset.
+enum Next {
+    End,
+    Part(Part<'static>),
+    Key(KeyHead, u8, u64),
 }
 
 impl<R: Read> FileReader<R> {
@@ -160,6 +171,7 @@ impl<R: Read> FileReader<R> {
             seed,
             verify,
             ended: false,
+            empty_keys: 0,
         })
     }
 
@@ -188,12 +200,47 @@ impl<R: Read> FileReader<R> {
         }
     }
 
-    /// As [`FileReader::next_item`], without a copy of strings.
+    /// As [`FileReader::next_item`], without a copy of strings. Collections without elements, which old versions of Redis
+    /// could save by mistake, are left out, as Redis does.
     pub(crate) fn next_part(&mut self) -> Result<Option<Part<'_>>, FileError> {
+        let (head, start) = loop {
+            let (mut head, kind, start) = match self.next_key_or_item()? {
+                Next::End => return Ok(None),
+                Next::Part(part) => return Ok(Some(part)),
+                Next::Key(head, kind, start) => (head, kind, start),
+            };
+            head.db = self.db;
+            let format = |error| at(start, Reason::Format(error));
+            self.reader.string_into(&mut self.key).map_err(format)?;
+            if kind == kind::STRING {
+                break (head, start);
+            }
+            let mut builder = Builder::new(kind, self.limits, self.seed);
+            match decode(kind, &mut self.reader, &mut builder) {
+                Ok(()) => {
+                    return Ok(Some(Part::Item(Item::Key(SavedKey {
+                        head,
+                        key: self.key.as_slice().into(),
+                        value: builder.finish(),
+                    }))));
+                }
+                Err(RdbError::Empty) => self.note_empty(),
+                Err(error) => return Err(at_key(start, &self.key, error)),
+            }
+        };
+        let key = &self.key;
+        let value = self.reader.string();
+        let value = value.map_err(|error| at_key(start, key, error))?;
+        Ok(Some(Part::Text(TextKey { head, key, value })))
+    }
+
+    /// Reads what stands before a key, and its type; or something that is no key.
+    #[inline]
+    fn next_key_or_item(&mut self) -> Result<Next, FileError> {
         let mut head = KeyHead::default();
-        let (kind, start) = loop {
+        loop {
             if self.ended {
-                return Ok(None);
+                return Ok(Next::End);
             }
             let start = self.offset();
             let format = |error| at(start, Reason::Format(error));
@@ -202,11 +249,11 @@ impl<R: Read> FileReader<R> {
                 opcode::AUX => {
                     let name = reader.string().map_err(format)?.into();
                     let value = reader.string().map_err(format)?.into();
-                    return Ok(Some(Part::Item(Item::Aux(name, value))));
+                    return Ok(Next::Part(Part::Item(Item::Aux(name, value))));
                 }
                 opcode::FUNCTION => {
                     let code = reader.string().map_err(format)?.into();
-                    return Ok(Some(Part::Item(Item::Library(code))));
+                    return Ok(Next::Part(Part::Item(Item::Library(code))));
                 }
                 opcode::FUNCTION_PRE_GA => return Err(at(start, Reason::OldFunctions)),
                 opcode::MODULE_AUX => skip_module_aux(reader).map_err(format)?,
@@ -215,7 +262,7 @@ impl<R: Read> FileReader<R> {
                     let keys = reader.length().map_err(format)?;
                     // How many of them have a deadline.
                     reader.length().map_err(format)?;
-                    return Ok(Some(Part::Sizes { db: self.db, keys }));
+                    return Ok(Next::Part(Part::Sizes { db: self.db, keys }));
                 }
                 opcode::DEADLINE_MS => {
                     let ms = i64::from_le_bytes(reader.array().map_err(format)?);
@@ -231,28 +278,17 @@ impl<R: Read> FileReader<R> {
                     self.ended = true;
                     self.check_end()?;
                 }
-                kind => break (kind, start),
+                kind => return Ok(Next::Key(head, kind, start)),
             }
-        };
-        head.db = self.db;
-        let format = |error| at(start, Reason::Format(error));
-        self.reader.string_into(&mut self.key).map_err(format)?;
-        let key = &self.key;
-        let failed = |error| {
-            let key = key.escape_ascii().to_string();
-            at(start, Reason::Value { key, error })
-        };
-        if kind == kind::STRING {
-            let value = self.reader.string().map_err(failed)?;
-            return Ok(Some(Part::Text(TextKey { head, key, value })));
         }
-        let mut builder = Builder::new(kind, self.limits, self.seed);
-        decode(kind, &mut self.reader, &mut builder).map_err(failed)?;
-        Ok(Some(Part::Item(Item::Key(SavedKey {
-            head,
-            key: key.as_slice().into(),
-            value: builder.finish(),
-        }))))
+    }
+
+    fn note_empty(&mut self) {
+        self.empty_keys += 1;
+        if self.empty_keys <= EMPTY_KEYS_LOGGED {
+            let key = self.key.escape_ascii();
+            tracing::warn!(%key, db = self.db, "the RDB file has an empty collection; its key is left out");
+        }
     }
 
     fn check_end(&mut self) -> Result<(), FileError> {
@@ -271,6 +307,11 @@ impl<R: Read> FileReader<R> {
 
 fn at(offset: u64, reason: Reason) -> FileError {
     FileError { offset, reason }
+}
+
+fn at_key(offset: u64, key: &[u8], error: RdbError) -> FileError {
+    let key = key.escape_ascii().to_string();
+    at(offset, Reason::Value { key, error })
 }
 
 /// The version in a header, if it is one.

@@ -45,6 +45,38 @@ fn what_is_no_file_is_refused_with_its_reason() {
 }
 
 #[test]
+fn empty_collections_are_left_out() {
+    let empty_ziplist = b"\x0b\x0b\0\0\0\x0a\0\0\0\0\0\xff";
+    let values: [&[u8]; 7] = [
+        b"\x01\x01e\x00",
+        b"\x02\x01e\x00",
+        b"\x04\x01e\x00",
+        b"\x05\x01e\x00",
+        b"\x0e\x01e\x00",
+        &[b"\x0e\x01e\x01", &empty_ziplist[..]].concat(),
+        &[b"\x0d\x01e", &empty_ziplist[..]].concat(),
+    ];
+    // A deadline before an empty collection is not the next key's.
+    let deadline = b"\xfc\x00\x00\x00\x00\x00\x00\x00\x01";
+    for value in values {
+        let file = [
+            b"REDIS0009\xfe\x00\x00\x01a\x011",
+            &deadline[..],
+            value,
+            b"\x00\x01b\x012\xff\0\0\0\0\0\0\0\0",
+        ]
+        .concat();
+        let (mut lab, _) = load(&file).expect("it loads");
+        lab.check(&[
+            ("DBSIZE", ":2\r\n"),
+            ("GET b", "$1\r\n2\r\n"),
+            ("TTL b", ":-1\r\n"),
+        ]);
+    }
+    // RESTORE of one is still an error: see `damage.rs`.
+}
+
+#[test]
 fn the_file_of_a_7_2_server_gives_its_data() {
     let (mut lab, loaded) = load(include_bytes!(
         "../../../../../tests/fixtures/redis-7.2/dump.rdb"
