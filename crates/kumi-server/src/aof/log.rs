@@ -11,13 +11,14 @@
 use super::append::Appender;
 use super::manifest::{Manifest, Part};
 use super::place::Place;
+use super::rewrite::Installed;
 use super::sync::{Job, Syncer};
 use kumi_store::config::{Fsync, Settings};
 use kumi_store::{LogFacts, Now, Outputs, Store};
 use mio::Waker;
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// `everysec` syncs this often.
@@ -100,6 +101,8 @@ pub(super) struct Rewrite {
     /// Nothing before it is used any more, and the manifest does not name the increment yet.
     pub(super) fresh: bool,
     pub(super) started_ns: u64,
+    /// Set by the thread that writes the base, when the manifest names it.
+    pub(super) installed: Arc<OnceLock<Installed>>,
 }
 
 /// When a new base is tried again.
@@ -395,7 +398,10 @@ impl Log {
 
     /// The files as they are now.
     pub(crate) fn files(&self) -> (Place, Manifest) {
-        (self.place.clone(), self.manifest.clone())
+        let rewrite = self.rewrite.as_ref();
+        let installed = rewrite.and_then(|rewrite| rewrite.installed.get());
+        let manifest = installed.map_or(&self.manifest, |installed| &installed.manifest);
+        (self.place.clone(), manifest.clone())
     }
 
     /// Writes what waits, and marks the end.

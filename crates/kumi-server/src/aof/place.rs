@@ -1,4 +1,4 @@
-//! Where an append-only file is, and who may use it.
+//! Where an append-only file is, and the lock that keeps other servers from it.
 
 use super::files::Files;
 use super::manifest::{Manifest, Part};
@@ -136,6 +136,29 @@ impl Place {
 
     pub(crate) fn write(&self, manifest: &Manifest) -> io::Result<()> {
         manifest.write(&*self.files, &self.directory, &self.manifest_name())
+    }
+
+    /// Removes files that are no longer used, and their lines in the manifest. A file that stays is tried again at the
+    /// next time.
+    pub(super) fn remove_history(&self, manifest: &mut Manifest) {
+        if manifest.history.is_empty() {
+            return;
+        }
+        let mut shorter = manifest.clone();
+        shorter
+            .history
+            .retain(|part| match self.files.remove(&self.path(part)) {
+                Ok(()) => false,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                Err(error) => {
+                    tracing::warn!("{} cannot be removed: {error}", part.name);
+                    true
+                }
+            });
+        match self.write(&shorter) {
+            Ok(()) => *manifest = shorter,
+            Err(error) => tracing::warn!("the manifest cannot be written: {error}"),
+        }
     }
 
     /// Makes the directory if there is none; its name is on disk when this returns.

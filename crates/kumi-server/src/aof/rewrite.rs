@@ -1,12 +1,18 @@
 //! New bases: when one is due, how it is written while the log goes on, and how it takes the place of what was before.
+//!
+//! A snapshot's thread writes the base, and then the manifest that names it ([`Install`]): the engine's thread waits for
+//! none of the syncs at the end of a rewrite. It does wait at the beginning, where the manifest has to name the new
+//! increment before a write to that increment is acknowledged.
 
 use super::append::Appender;
 use super::files::Sink;
 use super::log::{Log, Retry, Rewrite};
 use super::manifest::{Manifest, Part};
+use super::place::Place;
 use kumi_store::{Now, Outputs, Store};
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A base is synced after this many bytes, with `aof-rewrite-incremental-fsync`.
@@ -15,6 +21,58 @@ const SYNC_EVERY: u64 = 4 * 1024 * 1024;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// ... up to this.
 const LAST_RETRY: Duration = Duration::from_secs(60);
+
+/// The last step of a rewrite: the manifest that names the new base. It runs where the base is written, once the base is
+/// on disk under its name.
+#[derive(Debug)]
+pub(crate) struct Install {
+    place: Place,
+    base: Part,
+    manifest: Manifest,
+    keep_history: bool,
+    installed: Arc<OnceLock<Installed>>,
+}
+
+/// What an [`Install`] has put in place.
+#[derive(Clone, Debug)]
+pub(super) struct Installed {
+    pub(super) manifest: Manifest,
+    base_bytes: u64,
+}
+
+impl Install {
+    /// Writes the manifest, then removes the files it no longer uses.
+    ///
+    /// # Errors
+    /// The manifest on disk may be the old one or the new one. All files of both are there.
+    pub(crate) fn run(self) -> io::Result<()> {
+        let (_, base_bytes) = self.place.files.read(&self.place.path(&self.base))?;
+        let mut manifest = self.manifest;
+        self.place.write(&manifest)?;
+        if !self.keep_history {
+            self.place.remove_history(&mut manifest);
+        }
+        // Each rewrite has a cell of its own, and installs once.
+        let _ = self.installed.set(Installed {
+            manifest,
+            base_bytes,
+        });
+        Ok(())
+    }
+}
+
+/// Where the snapshot of a rewrite goes.
+#[derive(Debug)]
+pub(crate) struct RewritePlan {
+    /// The name of the base while it is written.
+    pub(crate) temporary: PathBuf,
+    /// Its name when it is complete.
+    pub(crate) path: PathBuf,
+    /// Whether it is synced while it is written.
+    pub(crate) incremental_fsync: bool,
+    /// What follows then.
+    pub(crate) install: Install,
+}
 
 impl Log {
     /// Whether a snapshot becomes a new base.
@@ -54,7 +112,7 @@ impl Log {
     }
 
     /// Begins a new increment for what is written from now on. Start a snapshot before the next command, into
-    /// [`Log::rewrite_paths`], and report its end with [`Log::end_rewrite`].
+    /// the file of [`Log::rewrite_plan`], and report its end with [`Log::end_rewrite`].
     pub(crate) fn begin_rewrite(&mut self, store: &mut Store, now: Now) -> io::Result<()> {
         if let Some(error) = self.syncer.wait().and_then(|done| done.outcome.err()) {
             self.appender = None;
@@ -90,6 +148,7 @@ impl Log {
             first_seq: part.seq,
             fresh,
             started_ns: now.mono_ns,
+            installed: Arc::default(),
         });
         Ok(())
     }
@@ -105,44 +164,26 @@ impl Log {
         appender.close()
     }
 
-    /// The temporary file of the running rewrite, its place when it is complete, and whether it is synced meanwhile.
-    pub(crate) fn rewrite_paths(&self) -> Option<(PathBuf, PathBuf, bool)> {
+    /// Where the snapshot of the running rewrite goes, and what follows when it is there.
+    pub(crate) fn rewrite_plan(&self) -> Option<RewritePlan> {
         let rewrite = self.rewrite.as_ref()?;
-        let temporary = self.place.temporary_base();
-        let path = self.place.path(&rewrite.base);
-        Some((temporary, path, self.policy.incremental_fsync))
+        Some(RewritePlan {
+            temporary: self.place.temporary_base(),
+            path: self.place.path(&rewrite.base),
+            incremental_fsync: self.policy.incremental_fsync,
+            install: Install {
+                place: self.place.clone(),
+                base: rewrite.base.clone(),
+                manifest: self.rewritten(rewrite),
+                keep_history: self.policy.keep_history,
+                installed: rewrite.installed.clone(),
+            },
+        })
     }
 
-    /// The snapshot of the running rewrite is complete under its name, or failed.
-    pub(crate) fn end_rewrite(
-        &mut self,
-        store: Option<(&mut Store, &mut Outputs)>,
-        outcome: io::Result<()>,
-        now: Now,
-    ) {
-        let Some(rewrite) = self.rewrite.take() else {
-            return;
-        };
-        let elapsed_s = now.mono_ns.saturating_sub(rewrite.started_ns) / 1_000_000_000;
-        self.facts.last_rewrite_s = Some(elapsed_s);
-        let installed = outcome.and_then(|()| self.install(&rewrite));
-        if let Err(error) = installed {
-            if rewrite.fresh {
-                self.appender = None;
-                self.wants_base = true;
-            }
-            return self.note_failure(&error, now);
-        }
-        self.note_success();
-        if let Some((store, outputs)) = store {
-            store.refuse_writes(None);
-            store.note_log(true, self.synced, outputs);
-        }
-    }
-
-    /// Has the manifest name the new base, and only what is behind it.
-    fn install(&mut self, rewrite: &Rewrite) -> io::Result<()> {
-        let (_, len) = self.place.files.read(&self.place.path(&rewrite.base))?;
+    /// The manifest that names the new base, and only what is behind it. Until the rewrite ends, no other manifest is
+    /// written.
+    fn rewritten(&self, rewrite: &Rewrite) -> Manifest {
         let increments: Vec<Part> = if rewrite.fresh {
             vec![self.place.increment(rewrite.first_seq)]
         } else {
@@ -157,17 +198,47 @@ impl Log {
             .filter(|part| !increments.contains(part))
             .cloned()
             .collect();
-        let manifest = Manifest {
+        Manifest {
             base: Some(rewrite.base.clone()),
             history,
             increments,
+        }
+    }
+
+    /// The snapshot of the running rewrite is complete and installed, or failed. One that was cancelled too late counts
+    /// as complete.
+    pub(crate) fn end_rewrite(
+        &mut self,
+        store: Option<(&mut Store, &mut Outputs)>,
+        outcome: io::Result<()>,
+        now: Now,
+    ) {
+        let Some(rewrite) = self.rewrite.take() else {
+            return;
         };
-        self.place.write(&manifest)?;
-        self.manifest = manifest;
-        self.earlier_bytes = len;
+        let elapsed_s = now.mono_ns.saturating_sub(rewrite.started_ns) / 1_000_000_000;
+        self.facts.last_rewrite_s = Some(elapsed_s);
+        let Some(installed) = rewrite.installed.get() else {
+            if rewrite.fresh {
+                self.appender = None;
+                self.wants_base = true;
+            }
+            let error = outcome.err();
+            let error = error.unwrap_or_else(|| io::Error::other("the manifest was not written"));
+            return self.note_failure(&error, now);
+        };
+        self.manifest = installed.manifest.clone();
+        self.earlier_bytes = installed.base_bytes;
         self.base_bytes = self.current_bytes();
-        self.remove_history();
-        Ok(())
+        self.note_success();
+        if self.appender.is_none() {
+            // The increment failed meanwhile. Writes stay refused until another base has the data it lacks.
+            return self.request_base_later();
+        }
+        if let Some((store, outputs)) = store {
+            store.refuse_writes(None);
+            store.note_log(true, self.synced, outputs);
+        }
     }
 
     fn note_success(&mut self) {
@@ -270,25 +341,10 @@ impl Log {
         manifest
     }
 
-    /// Removes files that are no longer used. A file that stays is tried again at the next time.
+    /// Removes files that are no longer used, unless they are to be kept.
     pub(super) fn remove_history(&mut self) {
-        if self.policy.keep_history || self.manifest.history.is_empty() {
-            return;
-        }
-        let mut manifest = self.manifest.clone();
-        manifest.history.retain(
-            |part| match self.place.files.remove(&self.place.path(part)) {
-                Ok(()) => false,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-                Err(error) => {
-                    tracing::warn!("{} cannot be removed: {error}", part.name);
-                    true
-                }
-            },
-        );
-        match self.place.write(&manifest) {
-            Ok(()) => self.manifest = manifest,
-            Err(error) => tracing::warn!("the manifest cannot be written: {error}"),
+        if !self.policy.keep_history {
+            self.place.remove_history(&mut self.manifest);
         }
     }
 }

@@ -5,6 +5,7 @@ use super::load::{self, Apply, LogError};
 use super::log::{Log, Start};
 use super::manifest::Manifest;
 use super::place::{self, Place};
+use super::rewrite::RewritePlan;
 use crate::front::{EngineIo, Front};
 use crate::rdb_file;
 use crate::server::ServerError;
@@ -242,18 +243,26 @@ impl Front {
     /// Where the snapshot of a rewrite goes.
     pub(crate) fn rewrite_plan(&self) -> io::Result<Plan> {
         let log = self.log.log.as_ref();
-        let (temporary, path, incremental_fsync) = log
-            .and_then(|log| log.rewrite_paths())
+        let RewritePlan {
+            temporary,
+            path,
+            incremental_fsync,
+            install,
+        } = log
+            .and_then(|log| log.rewrite_plan())
             .ok_or_else(|| io::Error::other("no rewrite has begun"))?;
         Ok(Plan {
             temporary,
             incremental_fsync,
             key_delay_us: 0,
-            commit: Box::new(move |temporary| rdb_file::put_in_place(temporary, &path)),
+            commit: Box::new(move |temporary| {
+                rdb_file::put_in_place(temporary, &path)?;
+                install.run()
+            }),
         })
     }
 
-    /// The snapshot of a rewrite has ended. The manifest follows at the end of the turn.
+    /// The snapshot of a rewrite has ended. The log takes it over at the end of the turn.
     pub(crate) fn note_rewrite(&mut self, outcome: &io::Result<()>) {
         let outcome = match outcome {
             Ok(()) => Ok(()),
@@ -358,6 +367,12 @@ impl Front {
         };
         log.flush(store, outputs, now)
             .map_err(|error| error.to_string())?;
+        // Its thread may remove files that are loaded here.
+        if store.cancel_snapshot(SnapshotPurpose::Rewrite) {
+            let cancelled = io::Error::new(io::ErrorKind::Interrupted, "the data is loaded again");
+            log.end_rewrite(None, Err(cancelled), now);
+            log.request_base();
+        }
         let (place, manifest) = log.files();
         let total = load::total_bytes(&place, &manifest).map_err(|error| error.to_string())?;
         store.clear();

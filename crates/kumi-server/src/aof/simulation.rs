@@ -354,7 +354,7 @@ impl Life {
         if log.is_due(self.now) && log.prepare_rewrite() {
             if log.takes_snapshots() {
                 log.begin_rewrite(store, self.now).expect("it begins");
-                host.paths = log.rewrite_paths().map(|(from, to, _)| (from, to));
+                host.plan = log.rewrite_plan();
                 let started = store.start_snapshot(SnapshotPurpose::Rewrite, host);
                 started.expect("no other one runs");
             } else {
@@ -547,6 +547,49 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
         let mut life = Life::start(&disk, &config, now);
         assert_eq!(life.number(), 4);
     }
+}
+
+#[test]
+fn writes_stay_refused_when_the_increment_fails_during_a_rewrite() {
+    let disk = SimulatedDisk::default();
+    let config = config("everysec", true);
+    let now = Now {
+        unix_us: 1_700_000_000_000_000,
+        mono_ns: 1_000_000_000,
+    };
+    let mut life = Life::start(&disk, &config, now);
+    let write = |life: &mut Life, number: u64| {
+        life.run(&format!("SET n {number}"));
+        life.run(&format!("SET m {number}"));
+        life.flush();
+    };
+    let maintain_until = |life: &mut Life, done: &dyn Fn(&Log) -> bool| {
+        for _ in 0..1000 {
+            if done(&life.log) {
+                return;
+            }
+            life.now.mono_ns += 10_000_000;
+            life.maintain();
+            life.flush();
+        }
+        panic!("it takes too long");
+    };
+    let rewrites = |log: &Log| log.facts(now).rewrites;
+    let before = rewrites(&life.log);
+    write(&mut life, 1);
+    life.log.request_base();
+    maintain_until(&mut life, &|log| log.is_rewriting());
+    disk.0.full.store(true, Ordering::Relaxed);
+    write(&mut life, 2);
+    assert!(!life.log.has_file());
+    disk.0.full.store(false, Ordering::Relaxed);
+    maintain_until(&mut life, &|log| rewrites(log) > before);
+    write(&mut life, 3);
+    assert_eq!(life.number(), 2, "3 is refused: no file would have it");
+    maintain_until(&mut life, &|log| rewrites(log) > before + 1);
+    write(&mut life, 4);
+    drop(life);
+    assert_eq!(Life::start(&disk, &config, now).number(), 4);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::SimulatedDisk;
 use crate::aof::files::{Files, LogFile};
+use crate::aof::rewrite::{Install, RewritePlan};
 use kumi_store::{
     ApplyError, Config, Host, HostFacts, Now, Outputs, Piece, SnapshotEncoder, SnapshotPurpose,
     SnapshotSink, Store,
@@ -16,8 +17,8 @@ use std::time::Duration;
 pub(super) struct SnapshotHost {
     disk: SimulatedDisk,
     pub(super) now: Now,
-    /// Where the next snapshot is written, and where it goes when it is complete.
-    pub(super) paths: Option<(PathBuf, PathBuf)>,
+    /// Where the next snapshot is written, and what follows when it is complete.
+    pub(super) plan: Option<RewritePlan>,
     /// How the last snapshot ended.
     pub(super) ended: Option<io::Result<()>>,
 }
@@ -27,7 +28,7 @@ impl SnapshotHost {
         Self {
             disk: disk.clone(),
             now,
-            paths: None,
+            plan: None,
             ended: None,
         }
     }
@@ -53,13 +54,20 @@ impl Host for SnapshotHost {
         _: SnapshotPurpose,
         encoder: SnapshotEncoder,
     ) -> io::Result<Box<dyn SnapshotSink>> {
-        let (temporary, path) = self.paths.take().ok_or(io::ErrorKind::NotFound)?;
+        let plan = self.plan.take().ok_or(io::ErrorKind::NotFound)?;
+        let RewritePlan {
+            temporary,
+            path,
+            install,
+            ..
+        } = plan;
         Ok(Box::new(Sink {
             encoder,
             file: Appending(self.disk.create(&temporary)?),
             disk: self.disk.clone(),
             temporary,
             path,
+            install: Some(install),
             step: Step::Write,
             failed: None,
         }))
@@ -90,6 +98,7 @@ enum Step {
     Sync,
     Rename,
     SyncDirectory,
+    Install,
     Done,
 }
 
@@ -100,6 +109,7 @@ struct Sink {
     disk: SimulatedDisk,
     temporary: PathBuf,
     path: PathBuf,
+    install: Option<Install>,
     step: Step,
     failed: Option<io::Error>,
 }
@@ -136,7 +146,8 @@ impl SnapshotSink for Sink {
                 Step::SyncDirectory,
                 self.disk.rename(&self.temporary, &self.path),
             ),
-            Step::SyncDirectory => (Step::Done, self.disk.sync_directory(&self.path)),
+            Step::SyncDirectory => (Step::Install, self.disk.sync_directory(&self.path)),
+            Step::Install => (Step::Done, self.install.take().map_or(Ok(()), Install::run)),
             Step::Done => return Some(Ok(())),
         };
         self.step = next;
