@@ -173,7 +173,7 @@ fn a_wait_lasts_as_long_as_it_was_asked_to() {
 }
 
 #[test]
-fn a_waiter_that_does_not_read_holds_nobody_up() {
+fn a_waiter_that_does_not_read_delays_no_other_client() {
     let mut room = Room::new();
     let large = "x".repeat(8 << 20);
     let mut slow = room.waiter(&["BLPOP", "l", "0"]);

@@ -112,7 +112,7 @@ fn a_taken_port_is_one_clear_line_and_exit_1() {
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(
         err.contains("Could not listen on"),
-        "the terminal hears of it too: {err}"
+        "standard error has it too: {err}"
     );
     assert!(fs::read_to_string(log).unwrap().contains(&expected));
 }
@@ -313,7 +313,7 @@ fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
         assert_eq!(heard(), "STOPPING=1\n");
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
-    // Asked for, and nobody there: it says so and runs.
+    // Asked for without a supervisor: the server logs that and runs.
     let server = Process::start(&["--supervised", "systemd"]);
     let warned = |line: &String| line.contains("NOTIFY_SOCKET is not set");
     assert!(server.log.iter().any(warned), "{:#?}", server.log);
@@ -504,7 +504,7 @@ fn bind_takes_several_addresses_and_passes_over_optional_ones() {
 }
 
 #[test]
-fn protected_mode_turns_away_whoever_is_not_local() {
+fn protected_mode_refuses_clients_that_are_not_local() {
     // The machine's own outward address is not the loopback, so a connection to it counts as
     // coming from outside.
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();

@@ -278,7 +278,7 @@ fn others_hear_busy_while_a_long_command_runs() {
 }
 
 #[test]
-fn who_was_ready_together_with_a_long_command_hears_busy_too() {
+fn a_client_that_was_ready_together_with_a_long_command_gets_busy_too() {
     let mut server = Process::start(BUSY_AT_ONCE);
     let (mut control, mut busy, mut other) = (server.connect(), server.connect(), server.connect());
     for client in [&mut control, &mut busy, &mut other] {

@@ -178,7 +178,7 @@ fn a_slow_reader_gets_everything_and_others_are_served_meanwhile() {
 }
 
 #[test]
-fn a_subscriber_hears_what_others_publish() {
+fn a_subscriber_gets_what_others_publish() {
     let server = TlsServer::start(&["--tls-auth-clients", "no"]);
     let (mut listener, mut speaker) = (server.connect(), server.connect());
     listener.line("SUBSCRIBE news");

@@ -189,7 +189,7 @@ fn a_stopped_sender_gets_all_of_a_large_reply() {
 }
 
 #[test]
-fn a_client_that_never_reads_is_closed_at_the_limit_and_bothers_nobody() {
+fn a_client_that_never_reads_is_closed_at_the_limit_without_effect_on_others() {
     let limits = "normal 4mb 0 0";
     let server = server(&[("client-output-buffer-limit", limits)]);
     let mut other = connect(&server);
@@ -234,7 +234,7 @@ fn a_stalled_subscriber_is_closed_at_its_limit_and_the_others_hear_everything() 
         assert_eq!(
             text(&listener.reply()),
             format!("message,news,{message}"),
-            "the one that listens hears everything"
+            "the subscriber that reads gets every message"
         );
     }
     assert_eq!(receivers, "1", "the stalled one is gone");

@@ -117,13 +117,13 @@ impl Subscriptions {
 pub(crate) struct CacheTracking {
     /// Where its invalidations go: the id that was given, and the session that had it.
     pub(crate) redirect: Option<(u64, SessionKey)>,
-    /// It hears of all keys with its prefixes, instead of those it has read.
+    /// Invalidations are sent for all keys with its prefixes, instead of those it has read.
     pub(crate) bcast: bool,
     /// Reads are remembered only after CLIENT CACHING YES.
     pub(crate) optin: bool,
     /// Reads are remembered except after CLIENT CACHING NO.
     pub(crate) optout: bool,
-    /// It does not hear of what it changed itself.
+    /// No invalidations are sent for its own changes.
     pub(crate) noloop: bool,
     /// CLIENT CACHING was sent for the next command.
     pub(crate) caching: bool,

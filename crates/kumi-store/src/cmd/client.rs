@@ -501,7 +501,7 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         .ok()
         .and_then(|id| ctx.clients().sessions.by_id(id))
         .filter(|session| {
-            // A command held back by a pause waits for nothing that could time out.
+            // A command held back by a pause has no timeout.
             session
                 .blocked
                 .as_ref()

@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resp3_subscriber_runs_any_command_and_hears_itself_after_the_answer() {
+    fn a_resp3_subscriber_runs_any_command_and_gets_its_own_message_after_the_reply() {
         let mut lab = Lab::new();
         lab.run("HELLO 3");
         lab.check(&[

@@ -1,4 +1,4 @@
-//! Going through the keys: SCAN a few at a time, KEYS all at once, RANDOMKEY one by chance.
+//! Going through the keys: SCAN a few at a time, KEYS all at once, RANDOMKEY a random one.
 //!
 //! A SCAN cursor is a position among the hashes, so nothing is remembered between calls and any number is
 //! a valid cursor. A key that is there from the first call to the last is shown at least once, however the
@@ -51,7 +51,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "randomkey",
         arity: 1,
-        summary: "Picks a key of the database by chance.",
+        summary: "Returns a random key of the database.",
         tips: &[
             "request_policy:all_shards",
             "response_policy:special",

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_answers_at_once_when_it_waits_for_nobody() {
+    fn wait_answers_at_once_without_replicas() {
         Lab::new().check(&[
             ("WAIT 0 0", ":0\r\n"),
             ("WAIT -1 0", ":0\r\n"),

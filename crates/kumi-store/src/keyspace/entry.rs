@@ -14,8 +14,7 @@
 //! 16-byte key with a 16-byte value takes 40 bytes here, and 48 with a deadline.
 //!
 //! The value lies last, so that replacing it is a `realloc` at most, and nothing at all when the
-//! size stays the same. What an entry refuses to do: it does not know what time it is, it does not
-//! parse numbers, and it never looks at another entry. It is `Send` and deliberately not `Sync`:
+//! size stays the same. An entry reads no clock, parses no numbers and accesses no other entry. It is `Send` and deliberately not `Sync`:
 //! the access clock is written through a shared reference.
 
 #![expect(

@@ -52,7 +52,7 @@ use table::{Position, Table};
 /// Keys taken from the deadline index at a time.
 const EXPIRY_BATCH: usize = 32;
 
-/// Something that sessions hear of when the running command has ended, in the order it happened.
+/// Something that sessions are notified of when the running command has ended, in the order it happened.
 #[derive(Debug)]
 pub(crate) enum Happening {
     Event(KeyEvent),

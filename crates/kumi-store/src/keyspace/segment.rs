@@ -426,7 +426,7 @@ impl Segment {
         placed.chain(self.overflow.iter().map(|(_, entry)| entry))
     }
 
-    /// An entry by chance, each with the same probability.
+    /// A random entry, each with the same probability.
     pub(super) fn random(&self, rng: &mut fastrand::Rng) -> Option<&Entry> {
         // A few throws at the slots hit one soon unless the segment is nearly empty or has spilled.
         if self.overflow.is_empty() {

@@ -282,7 +282,7 @@ impl Table {
         }
     }
 
-    /// An entry by chance. Every one can come, with nearly the same probability: a segment is
+    /// A random entry. Every one can come, with nearly the same probability: a segment is
     /// chosen by a random hash, so that those whose share of all hashes is a little fuller are met
     /// a little less.
     pub(crate) fn random(&self, rng: &mut fastrand::Rng) -> Option<&Entry> {

@@ -1,8 +1,8 @@
 //! Client-side caching: which sessions may hold a copy of which keys.
 //!
 //! In the default mode a session that reads a key is listed under the key's name; the first change of the key takes the
-//! list away, and every session on it gets one invalidation. In broadcasting mode a session names prefixes, and hears of
-//! every changed key that begins with one of them. Names only: a key counts in all databases, as in Redis.
+//! list away, and every session on it gets one invalidation. In broadcasting mode a session names prefixes, and gets an
+//! invalidation for every changed key that begins with one of them. Names only: a key counts in all databases, as in Redis.
 //!
 //! The keyspace reports changed keys here. What has to be sent is queued beside the keyspace events, in the order it
 //! happened; `store/tracking.rs` sends it. Entries of sessions that are gone stay until their key changes, the table is
@@ -140,7 +140,7 @@ impl Tracking {
         self.bytes += key.len() + ENTRY_BYTES;
     }
 
-    /// A key changed. Returns what is to be sent, if any session has to hear of it.
+    /// A key changed. Returns the invalidations to send, if any session tracks the key.
     pub(super) fn touch(&mut self, key: &[u8], by_command: bool) -> Option<Invalidated> {
         let readers = self.take(key);
         let broadcast = self.lengths.keys().any(|&length| {
@@ -186,7 +186,7 @@ impl Tracking {
             .collect()
     }
 
-    /// A session wants to hear of keys that begin with `prefix`.
+    /// A session asks for invalidations of keys that begin with `prefix`.
     pub(crate) fn add_prefix(&mut self, prefix: &[u8], session: SessionKey) {
         if !self.prefixes.contains_key(prefix) {
             self.prefixes.insert(prefix.into(), Prefix::default());

@@ -239,7 +239,7 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
-    /// The state of EVAL. Whoever takes it puts it back.
+    /// The state of EVAL. A caller that takes it puts it back.
     pub(crate) fn take_evaluator(&mut self) -> Box<Evaluator> {
         self.evaluator
             .take()
@@ -253,7 +253,7 @@ impl Scripts {
         self.evaluator = Some(evaluator);
     }
 
-    /// The libraries, if there are any. Whoever takes them puts them back.
+    /// The libraries, if there are any. A caller that takes them puts them back.
     pub(crate) fn take_libraries(&mut self) -> Option<Box<Libraries>> {
         self.libraries.take()
     }

@@ -18,7 +18,7 @@ use crate::session::SessionKey;
 
 /// Keys evicted between two readings of the clock.
 const KEYS_PER_READING: usize = 16;
-/// The least limit for the memory of clients: below it nobody could tell the server to raise it.
+/// The least limit for the memory of clients: below it no client could stay connected to raise it.
 const LEAST_CLIENT_BYTES: u64 = 128 * 1024;
 
 /// What is known of the memory limits.

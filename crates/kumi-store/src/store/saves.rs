@@ -79,7 +79,7 @@ impl Saves {
         }
     }
 
-    /// Whether a save that nobody waits for may begin now.
+    /// Whether a save that no client waits for may begin now.
     fn may_retry(&self, now_s: u64) -> bool {
         let since = self.tried_unix_s.map(|tried| now_s.saturating_sub(tried));
         !self.last_failed || since.is_none_or(|seconds| seconds > RETRY_S)

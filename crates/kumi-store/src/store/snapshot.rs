@@ -14,7 +14,7 @@
 //!
 //! To write a snapshot anywhere else than into the RDB file (the base of an append-only file), call
 //! [`Store::start_snapshot`] with another [`SnapshotPurpose`]: the host decides by it where the bytes
-//! go, and is told of the end by [`Host::snapshot_ended`]. Whatever commands propagate after
+//! go, and [`Host::snapshot_ended`] reports the end to it. What commands propagate after
 //! `start_snapshot` has returned is not in the snapshot, and everything before is. One snapshot runs
 //! at a time.
 //!

@@ -1,7 +1,7 @@
 //! Sending what `keyspace/tracking.rs` found: invalidations of keys that clients may have cached.
 //!
-//! The order is Redis's. A session hears of what its own command changed when the command, transaction or script has
-//! replied; other sessions hear of it at once. Broadcasts are collected and sent at the end of a turn of the event loop,
+//! The order is Redis's. A session gets the invalidations of its own command when the command, transaction or script has
+//! replied; other sessions get them at once. Broadcasts are collected and sent at the end of a turn of the event loop,
 //! one message per prefix. A session in RESP3 gets a push; one in RESP2 names another session that is subscribed to
 //! `__redis__:invalidate` (or to anything: Redis does not look).
 
@@ -20,8 +20,8 @@ const CHANNEL: &[u8] = b"__redis__:invalidate";
 /// Keys of the tracking table that are evicted at a time; more each time in a row that it was not enough.
 const EVICTIONS: usize = 100;
 
-/// Once no session tracks, what was tracked is kept this long: a client that turns tracking off and on again still hears of
-/// the keys it has read before, as in Redis.
+/// Once no session tracks, what was tracked is kept this long: a client that turns tracking off and on again still gets
+/// invalidations of the keys it has read before, as in Redis.
 const KEPT_MS: u64 = 10_000;
 
 /// The session whose command is running.

@@ -104,7 +104,7 @@ fn a_change_that_ended_leaves_no_mark() {
 }
 
 #[test]
-fn busy_serves_nobody_before_the_threshold() {
+fn busy_serves_no_other_client_before_the_threshold() {
     let mut lab = lab();
     lab.configure("busy-reply-threshold", "60");
     lab.check(&[("DEBUG BUSY 0.05", "+OK\r\n")]);

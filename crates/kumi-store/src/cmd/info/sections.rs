@@ -9,7 +9,7 @@ use crate::{KUMI_VERSION, REDIS_VERSION};
 use std::fmt::Display;
 use std::io::Write;
 
-/// An answer in the making.
+/// The text of a reply, built section by section.
 pub(super) struct Page<'a> {
     store: &'a Store,
     facts: HostFacts,

@@ -11,7 +11,7 @@ use crate::reply::Reply;
 use crate::types::stream::{Consumer, Entry, Group, Stream, StreamId};
 use kumi_resp::Args;
 
-/// How many entries XINFO STREAM FULL shows unless it is told.
+/// How many entries XINFO STREAM FULL shows without COUNT.
 const FULL_COUNT: u64 = 10;
 
 pub(super) fn stream(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {

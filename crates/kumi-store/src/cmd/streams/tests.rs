@@ -199,7 +199,7 @@ fn history_shows_what_is_pending_and_counts_deliveries() {
             "XPENDING s g",
             "*4\r\n:3\r\n$3\r\n1-1\r\n$3\r\n3-3\r\n*1\r\n*2\r\n$1\r\na\r\n$1\r\n3\r\n",
         ),
-        // The one that is gone is told of apart, and is not pending any more.
+        // The deleted one is in a list of its own, and is not pending any more.
         (
             "XAUTOCLAIM s g b 0 1-2 JUSTID",
             "*3\r\n$3\r\n0-0\r\n*1\r\n$3\r\n3-3\r\n*1\r\n$3\r\n2-2\r\n",

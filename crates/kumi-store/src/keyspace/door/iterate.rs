@@ -1,4 +1,4 @@
-//! Going through the keys of a database: by cursor, all at once, or by chance.
+//! Going through the keys of a database: by cursor, all at once, or a random one.
 
 use super::{Entry, Found, Keys};
 

@@ -29,7 +29,7 @@ pub(crate) enum Edit<R> {
 }
 
 impl<R> Edit<R> {
-    /// The result, whether something changed, and whether watchers and waiters hear of it.
+    /// The result, whether something changed, and whether watchers and waiters are notified.
     fn split(self) -> (R, bool, bool) {
         match self {
             Edit::Changed(result) => (result, true, true),
@@ -79,7 +79,7 @@ impl Keys<'_> {
     }
 
     /// Gives a string that exists the name `raw`, as Redis does before it changes bytes in place. The text stays as it
-    /// is, so watchers and waiters do not hear of it.
+    /// is, so watchers and waiters are not notified.
     pub(crate) fn make_raw(&mut self, key: &[u8]) {
         let (_, Found::Live(position)) = self.search(key) else {
             return;

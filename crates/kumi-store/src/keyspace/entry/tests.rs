@@ -101,7 +101,7 @@ fn a_number_is_replaced_in_place_and_nothing_else_by_it() {
 }
 
 #[test]
-fn an_old_boxed_value_comes_back_to_whoever_replaces_it() {
+fn replacing_a_boxed_value_returns_the_old_one() {
     let mut entry = Entry::new(b"key", NewValue::Boxed(Value::Bytes(vec![1])), None, 0);
     entry.value_bytes_mut().unwrap().push(2);
     let Some(Value::Bytes(old)) = entry.replace_value(NewValue::Int(9)) else {

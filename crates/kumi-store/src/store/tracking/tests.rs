@@ -156,7 +156,7 @@ fn a_broadcast_with_noloop_leaves_out_own_keys() {
     assert_eq!(lab.run_as(client, "SET k 1"), "+OK\r\n");
     lab.run("SET k 2");
     assert_eq!(lab.received(client), invalidate("k"));
-    // As in Redis, a script's writes are nobody's own.
+    // As in Redis, NOLOOP does not apply to a script's writes.
     let script = b"redis.call('set', 'k', 3) return 1";
     assert_eq!(
         lab.send(client, &[b"EVAL", script, b"0"]),
@@ -285,7 +285,7 @@ fn reset_and_disconnecting_end_tracking() {
     assert_eq!(lab.store.keyspace.tracking.clients, 0);
     lab.run("SET k 1");
     assert_eq!(lab.store.keyspace.tracking.keys(), 0);
-    // What nobody uses any more is dropped in time.
+    // A table that no session uses is dropped in time.
     let last = tracker(&mut lab, "");
     lab.run_as(last, "GET k");
     lab.store.disconnect(last);
@@ -331,7 +331,7 @@ fn a_denied_read_is_not_tracked() {
 }
 
 #[test]
-fn a_resumed_command_hears_of_its_own_change_after_its_reply() {
+fn a_resumed_command_gets_its_own_invalidation_after_its_reply() {
     let mut lab = Lab::new();
     let client = tracker(&mut lab, "");
     lab.run_as(client, "LLEN l");
