@@ -50,7 +50,7 @@ fn object_describes_the_value() {
     for (key, expected) in [
         ("number", "refcount:1 encoding:int serializedlength:3 lru:"),
         ("word", "refcount:1 encoding:embstr serializedlength:4 lru:"),
-        ("text", "refcount:1 encoding:raw serializedlength:9 lru:"),
+        ("text", "refcount:1 encoding:raw serializedlength:13 lru:"),
     ] {
         let line = lab.run(&format!("DEBUG OBJECT {key}"));
         assert!(line.starts_with("+Value at:0x"), "{line}");
