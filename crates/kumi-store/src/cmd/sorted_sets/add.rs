@@ -21,6 +21,20 @@ struct Flags {
 }
 
 impl Flags {
+    /// Sets the flag of an option; `false` if the word is none.
+    fn set(&mut self, word: &[u8]) -> bool {
+        match word.to_ascii_lowercase().as_slice() {
+            b"nx" => self.nx = true,
+            b"xx" => self.xx = true,
+            b"gt" => self.gt = true,
+            b"lt" => self.lt = true,
+            b"ch" => self.ch = true,
+            b"incr" => self.incr = true,
+            _ => return false,
+        }
+        true
+    }
+
     /// The score a member gets, if any.
     fn decide(self, old: Option<f64>, score: f64) -> Option<f64> {
         let Some(old) = old else {
@@ -34,16 +48,7 @@ impl Flags {
 
 pub(in crate::cmd) fn zadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut flags, mut first) = (Flags::default(), 2);
-    while let Some(word) = args.get(first) {
-        match word.to_ascii_lowercase().as_slice() {
-            b"nx" => flags.nx = true,
-            b"xx" => flags.xx = true,
-            b"gt" => flags.gt = true,
-            b"lt" => flags.lt = true,
-            b"ch" => flags.ch = true,
-            b"incr" => flags.incr = true,
-            _ => break,
-        }
+    while args.get(first).is_some_and(|word| flags.set(word)) {
         first += 1;
     }
     let pairs = args.tail(first);
@@ -74,6 +79,10 @@ pub(super) fn zincrby(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         incr: true,
         ..Flags::default()
     };
+    // As in Redis, where it is read as ZADD with INCR: an option leaves too few arguments.
+    if Flags::default().set(&args[2]) {
+        return Err(CommandError::SYNTAX);
+    }
     add(ctx, &args[1], args.tail(2), flags)
 }
 

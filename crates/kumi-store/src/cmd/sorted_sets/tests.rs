@@ -21,6 +21,7 @@ fn members_are_added_under_every_condition() {
         ("EXISTS none", ":0\r\n"),
         ("ZINCRBY z -0.5 c", "$1\r\n1\r\n"),
         ("ZINCRBY z 3 fresh", "$1\r\n3\r\n"),
+        ("ZINCRBY z nx fresh", "-ERR syntax error\r\n"),
         ("ZCARD z", ":7\r\n"),
         ("ZADD z inf i", ":1\r\n"),
         (
