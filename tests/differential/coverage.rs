@@ -23,6 +23,8 @@ pub(crate) struct Coverage {
     tokens: BTreeSet<(&'static str, &'static str)>,
     errors: BTreeMap<(String, String), usize>,
     ways: BTreeSet<&'static str>,
+    /// How many requests were sent.
+    requests: u64,
 }
 
 /// The protocols, and every way a request reaches a server or an answer comes about.
@@ -71,6 +73,7 @@ impl Coverage {
 
     /// Takes note of a request, whether it will be answered or not.
     pub(crate) fn sent(&mut self, request: &Request) {
+        self.requests += 1;
         let Some(row) = row_of(request) else { return };
         self.commands.insert(row.name);
         let words: Vec<String> = request
@@ -115,6 +118,7 @@ impl Coverage {
         self.commands.extend(other.commands);
         self.tokens.extend(other.tokens);
         self.ways.extend(other.ways);
+        self.requests += other.requests;
         for (error, times) in other.errors {
             *self.errors.entry(error).or_default() += times;
         }
@@ -166,7 +170,8 @@ impl Coverage {
 
     pub(crate) fn summary(&self) -> String {
         format!(
-            "{} commands, {} options, {} error paths",
+            "{} requests: {} commands, {} options, {} error paths",
+            self.requests,
             self.commands.len(),
             self.tokens.len(),
             self.errors.len()

@@ -62,6 +62,7 @@ fn generated_sequences_match_the_reference() {
         let iterations = number_from("KUMI_DIFF_ITERS").unwrap_or(1);
         println!("replaying {iterations} sequence(s) from seed {seed}");
         let coverage = run_all(Vec::new(), seed..seed + iterations, &findings);
+        println!("{}", coverage.summary());
         declare(&coverage);
         findings.conclude();
         return;
@@ -74,7 +75,8 @@ fn generated_sequences_match_the_reference() {
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |now| now.as_nanos() as u64 >> 10);
         println!("fresh seed {fresh}: KUMI_DIFF_SEED={fresh} KUMI_DIFF_ITERS={count} replays it");
-        run_all(Vec::new(), fresh..fresh + count, &findings);
+        let coverage = run_all(Vec::new(), fresh..fresh + count, &findings);
+        println!("fresh: {}", coverage.summary());
     }
     println!(
         "{} in {:.1} s",
@@ -156,6 +158,12 @@ fn run_all(scripted: Vec<Sequence>, seeds: std::ops::Range<u64>, findings: &Find
                     }
                     match pair.run(&sequence, &mut seen) {
                         Ok(Outcome::Same) => {}
+                        Ok(Outcome::PartedWays) => {
+                            // The statistics of the servers are different from now on.
+                            if let Err(reason) = pair.restart() {
+                                findings.give_up(reason);
+                            }
+                        }
                         Ok(Outcome::Differs(mismatch)) => {
                             findings.add(&mut pair, &sequence, seed, &mismatch);
                             if let Err(reason) = pair.restart() {

@@ -79,6 +79,8 @@ pub(crate) struct Pair {
 pub(crate) enum Outcome {
     Same,
     Differs(Mismatch),
+    /// A known difference of the versions left the servers in different states.
+    PartedWays,
     /// The reference itself did not answer: the sequence asks for something a test cannot ask.
     Invalid(String),
 }
@@ -258,6 +260,9 @@ impl Pair {
                     seen.items.iter().for_each(|item| coverage.saw(item));
                 }
                 if let Some(mut difference) = first_difference(&expected, &found) {
+                    if part_ways(&expected, &found) {
+                        return Ok(Outcome::PartedWays);
+                    }
                     // Which command an event differs for tells bugs apart; the event alone does not.
                     if difference.signature.starts_with("event")
                         && let Some(request) = part.requests().first()
@@ -310,6 +315,16 @@ fn first_difference(expected: &[Seen], found: &[Seen]) -> Option<Difference> {
             difference
         })
     })
+}
+
+/// Whether a known difference of the versions explains whatever is different.
+fn part_ways(expected: &[Seen], found: &[Seen]) -> bool {
+    let items = |seen: &'_ Seen| seen.items.clone();
+    expected
+        .iter()
+        .flat_map(items)
+        .zip(found.iter().flat_map(items))
+        .any(|(expected, found)| known_differences::parts_ways(&expected, &found))
 }
 
 /// Why the reference's part cannot be a measure, if it cannot.

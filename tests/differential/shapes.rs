@@ -596,22 +596,27 @@ fn is_unsorted(request: &Request) -> bool {
     unsorted || (has("by") && has("alpha"))
 }
 
-/// A DUMP payload. Values whose elements have no order, whose scores 7.0 writes with more digits, or in which something is
-/// compressed (shorter than Redis does it), are compared by their type byte alone; DEBUG DIGEST tells whether they hold
-/// the same.
+/// A DUMP payload. Values whose elements have no order, or whose scores 7.0 writes with more digits, are compared by their
+/// type byte alone; DEBUG DIGEST tells whether they hold the same. Compressed ones may differ by a few bytes: Redis does
+/// not clear its compressor's table, and an entry that an earlier text left there gives it a reference on rare occasions.
+/// A stream's payload tells the times of its consumers and pending entries, eight bytes each.
 fn payload(_: &Request, reference: &[&Frame], tested: &[&Frame]) -> Result<(), String> {
     const SET: u8 = 2;
     const HASH: u8 = 4;
     const PACKED_SORTED_SET: u8 = 17;
+    const STREAM: u8 = 19;
     const COMPRESSED: u8 = 0xc3;
-    let compressed = |frames: &[&Frame]| {
-        let payload = frames.first().and_then(|frame| frame.text());
-        payload.is_some_and(|payload| payload.contains(&COMPRESSED))
+    const A_FEW: usize = 16;
+    let text = |frames: &[&Frame]| frames.first()?.text().map(<[u8]>::to_vec);
+    let (Some(expected), Some(found)) = (text(reference), text(tested)) else {
+        return Err("only one is a payload".into());
     };
-    let unlike = compressed(tested);
-    let kind = |frames: &[&Frame]| frames.first()?.text()?.first().copied();
-    let (expected, found) = (kind(reference), kind(tested));
-    if expected == found && (unlike || matches!(found, Some(SET | HASH | PACKED_SORTED_SET))) {
+    let compressed = expected.contains(&COMPRESSED) && found.contains(&COMPRESSED);
+    let timed = found.first() == Some(&STREAM) && expected.len() == found.len();
+    let alike = timed || compressed && expected.len().abs_diff(found.len()) <= A_FEW;
+    if expected.first() == found.first()
+        && (alike || matches!(found.first(), Some(&(SET | HASH | PACKED_SORTED_SET))))
+    {
         return Ok(());
     }
     Err("the payloads differ".into())

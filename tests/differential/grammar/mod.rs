@@ -189,6 +189,9 @@ pub(crate) struct Generator<'a> {
     /// Whether a password may have been set. A client without it may have a kilobyte of answers waiting, no more, so
     /// what it gets to a packet of requests depends on when the server writes.
     password: bool,
+    /// Whether the last limit on memory leaves none. Requests that deny when out of memory fail then, the creation of a
+    /// consumer among them, and only 7.2 creates a consumer that claims or reads nothing.
+    memory_limited: bool,
     /// How many lifetimes were handed out.
     lifetimes: u32,
     /// Whether the reference may remember a number that was out of range.
@@ -241,6 +244,7 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
         expiring: false,
         new_key_events: notify.contains('n'),
         password: false,
+        memory_limited: false,
         lifetimes: 0,
         range_error: false,
         odd_scores: false,
@@ -268,19 +272,26 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
     }
 }
 
-/// Whether a client is killed behind so many bytes that Redis writes what it has for that client before it has read the
-/// request.
-fn kills_between_reads(requests: &[Request]) -> bool {
+/// Whether requests in one packet are so many bytes that Redis reads them in several turns of its event loop.
+fn takes_several_reads(requests: &[Request]) -> bool {
     const ONE_READ: usize = 16_000;
+    /// The frame of an argument, and an id or address that is filled in later.
+    const AROUND: usize = 32;
     let size = |arg: &Arg| match arg {
-        Arg::Bytes(bytes) => bytes.len(),
-        _ => 0,
+        Arg::Bytes(bytes) => bytes.len() + AROUND,
+        _ => AROUND,
     };
     let bytes: usize = requests
         .iter()
         .flat_map(|request| request.args.iter().map(size))
         .sum();
     bytes > ONE_READ
+}
+
+/// Whether a client is killed behind so many bytes that Redis writes what it has for that client before it has read the
+/// request.
+fn kills_between_reads(requests: &[Request]) -> bool {
+    takes_several_reads(requests)
         && requests
             .iter()
             .any(|request| request.word(0) == "client" && request.word(1) == "kill")
@@ -340,6 +351,11 @@ impl Generator<'_> {
     }
 
     fn run(&self, requests: Vec<Request>, delivery: Delivery) -> Step {
+        // Broadcasts hold what changed in one turn of the event loop, and where a turn ends is the server's own affair.
+        let delivery = match self.tracking && takes_several_reads(&requests) {
+            true => Delivery::OneByOne,
+            false => delivery,
+        };
         Step::Run {
             client: self.client,
             requests,
@@ -411,6 +427,9 @@ impl Generator<'_> {
                 .get(2)
                 .is_some_and(|key| self.bitmaps.contains(key))
         {
+            return false;
+        }
+        if self.memory_limited && matches!(name.as_str(), "xclaim" | "xautoclaim" | "xreadgroup") {
             return false;
         }
         if self.range_error && matches!(name.as_str(), "sort" | "sort_ro") {
@@ -516,6 +535,12 @@ impl Generator<'_> {
             request.word(2) == "notify-keyspace-events" && request.word(3).contains('n');
         self.password |= request.word(1) == "set"
             && (2..request.args.len()).any(|index| request.word(index) == "requirepass");
+        if request.word(0) == "config" && request.word(1) == "set" {
+            let limits = (2..request.args.len()).filter(|&at| request.word(at) == "maxmemory");
+            for at in limits {
+                self.memory_limited = request.word(at + 1) != "0";
+            }
+        }
         self.range_error |= known::leaves_a_range_error(request);
         self.odd_scores |= known::may_store_odd_scores(request);
         if matches!(request.word(0).as_str(), "setbit" | "bitfield") {
