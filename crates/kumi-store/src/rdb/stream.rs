@@ -123,7 +123,7 @@ fn id<I: Input>(reader: &mut Reader<I>) -> Result<StreamId, RdbError> {
 pub(crate) fn write_stream(writer: &mut Writer<'_>, stream: &Stream) {
     writer.byte(kind::STREAM_LISTPACKS_2);
     writer.length(stream.node_count() as u64);
-    for (id, node) in stream.nodes() {
+    for (id, node) in stream.redis_nodes() {
         writer.string(&id.to_bytes());
         writer.listpack(node.view());
     }

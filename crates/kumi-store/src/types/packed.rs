@@ -26,7 +26,7 @@ pub(crate) mod elem;
 mod gapped;
 pub(crate) mod listpack;
 
-pub(crate) use self::elem::Elem;
+pub(crate) use self::elem::{Elem, int_bytes};
 pub(crate) use self::gapped::GappedList;
 
 /// The block of hashes, sets and sorted sets.

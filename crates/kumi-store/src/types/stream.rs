@@ -1,8 +1,8 @@
 //! A stream: entries in packed nodes in the order of their ids (`nodes.rs`), consumer groups beside them.
 //!
-//! A node holds up to `stream-node-max-entries` entries or `stream-node-max-bytes` listpack bytes, in exactly Redis's
-//! layout (`node.rs`), because `~` trims whole nodes and the nodes are what DUMP writes. A deleted entry is only marked;
-//! its node goes when no live entry is left in it.
+//! A node holds up to `stream-node-max-entries` entries or `stream-node-max-bytes` bytes of Redis's
+//! listpack, because `~` trims whole nodes and the nodes are what DUMP writes (`serialised.rs`). Its own layout is smaller
+//! (`node.rs`). A deleted entry is only marked; its node goes when no live entry is left in it.
 //!
 //! Time, command options, replies and propagation are the commands' part.
 
@@ -14,6 +14,7 @@ mod lag;
 mod node;
 mod nodes;
 mod radix;
+mod serialised;
 mod trim;
 
 pub(crate) use deliver::Delivery;
@@ -128,9 +129,11 @@ impl Stream {
         self.nodes.first().map(|(id, _)| id)
     }
 
-    /// The nodes in order.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (StreamId, &PackedList)> {
-        self.nodes.iter()
+    /// The nodes in order, as Redis lays them out.
+    pub(crate) fn redis_nodes(&self) -> impl Iterator<Item = (StreamId, PackedList)> {
+        self.nodes
+            .iter()
+            .map(|(id, block)| (id, serialised::to_redis(id, block)))
     }
 
     /// What the stream takes from the heap, about.
@@ -272,9 +275,10 @@ impl Stream {
             .unwrap_or(self.max_deleted_id);
     }
 
-    /// Adds a node that was serialised, after checking its structure.
+    /// Adds a node in Redis's layout, after checking its structure.
     pub(crate) fn restore_node(&mut self, id: StreamId, node: PackedList) -> Result<(), NodeError> {
-        let (live, bytes) = (node::check(&node)?, node.heap_bytes());
+        let (node, live) = serialised::from_redis(&node)?;
+        let bytes = node.heap_bytes();
         if !self.nodes.insert(id, node) {
             return Err(NodeError::Duplicate);
         }

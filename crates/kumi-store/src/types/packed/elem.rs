@@ -71,6 +71,12 @@ impl<'a> Elem<'a> {
         }
     }
 
+    /// What the element takes in a listpack, its trailing length included.
+    pub(crate) fn listpack_bytes(self) -> usize {
+        let size = self.encode().size();
+        size + back_len(size)
+    }
+
     /// The bytes of the encoded element.
     #[inline]
     pub(super) fn encode(self) -> Encoded<'a> {
@@ -256,6 +262,19 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(Elem<'_>, usize)> {
         _ => return None,
     };
     Some((elem, size))
+}
+
+/// What an integer takes in a listpack, its trailing length included.
+#[inline]
+pub(crate) fn int_bytes(number: i64) -> usize {
+    match number {
+        0..=0x7f => 2,
+        -0x1000..=0xfff => 3,
+        -0x8000..=0x7fff => 4,
+        -0x80_0000..=0x7f_ffff => 5,
+        -0x8000_0000..=0x7fff_ffff => 6,
+        _ => 10,
+    }
 }
 
 /// How many bytes the trailing length of a listpack entry takes whose encoded element has this

@@ -1,21 +1,39 @@
-//! One node of a stream: a packed block in Redis's layout.
+//! One node of a stream: a packed block.
 //!
 //! ```text
-//! master entry:  live | deleted | field count | fields .. | 0
-//! entry:         flags | ms - master ms | seq - master seq | (field count | field value)* .. | elements before this one
-//! entry with the master's fields:  flags | ms .. | seq .. | values .. | elements before this one
+//! master entry:  live | deleted | saved | field count | fields ..
+//! entry:         head | ms? | seq? | (field count | (field | value) ..) | elements before this one
+//! entry with the master's fields:  head | ms? | seq? | values .. | elements before this one
+//!
+//! head:  (ms << 4) | 8 if ms is an element | 4 if seq is an element | 2 if the fields are the master's | 1 if deleted
 //! ```
 //!
-//! The last element of an entry lets a reader walk backwards. Flag 1: deleted. Flag 2: the fields are the master's.
+//! `ms` and `seq` are those of the entry's id less those of the node's. Redis's node has elements of their own for both
+//! and for the flags (`serialised.rs`), which takes three to four bytes more per entry. Limits are in the bytes of Redis's
+//! node; `saved` is what they are more than the bytes here, `saved` itself left out. The last element of an entry
+//! lets a reader walk backwards.
 
 use super::nodes::{Nodes, Range};
 use super::{MAX_NODE_BYTES, NodeLimits, StreamId};
-use crate::types::packed::{Elem, PackedList, PackedListView};
+use crate::types::packed::{Elem, PackedList, PackedListView, int_bytes};
 
-const DELETED: i64 = 1;
-const SAME_FIELDS: i64 = 2;
-/// Elements of an entry besides its fields and values: flags and the two parts of its id.
-const ENTRY_HEAD: usize = 3;
+pub(super) const DELETED: i64 = 1;
+pub(super) const SAME_FIELDS: i64 = 2;
+const HAS_SEQ: i64 = 4;
+const HAS_MS: i64 = 8;
+const MS_SHIFT: u32 = 4;
+/// A larger `ms` is an element of its own: it takes less.
+const MAX_FOLDED_MS: i64 = 1 << 27;
+/// Elements of Redis's entry besides its fields and values: flags and the two parts of its id.
+pub(super) const REDIS_HEAD: usize = 3;
+/// The zero that ends the master entry of Redis's node.
+const REDIS_MASTER_END: i64 = 2;
+
+/// Elements of the master entry, by their index.
+const LIVE: usize = 0;
+const DELETED_COUNT: usize = 1;
+const SAVED: usize = 2;
+const FIELD_COUNT: usize = 3;
 
 /// Where something stands in a block.
 type Pos = crate::types::packed::Pos;
@@ -48,8 +66,8 @@ pub(super) struct Node<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     id: StreamId,
-    flags: i64,
-    /// Of its flags.
+    head: i64,
+    /// Of its head.
     at: Pos,
     /// Behind its head.
     body: Pos,
@@ -63,7 +81,46 @@ impl Place {
     }
 
     pub(super) fn is_live(&self) -> bool {
-        self.flags & DELETED == 0
+        self.head & DELETED == 0
+    }
+
+    /// The head in elements of Redis.
+    pub(super) fn head(&self, master: StreamId) -> Head {
+        Head::new(self.head & (DELETED | SAME_FIELDS), self.id, master)
+    }
+}
+
+/// What an entry begins with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    /// [`DELETED`] and [`SAME_FIELDS`].
+    pub(super) flags: i64,
+    pub(super) ms: i64,
+    pub(super) seq: i64,
+}
+
+impl Head {
+    fn new(flags: i64, id: StreamId, master: StreamId) -> Self {
+        Head {
+            flags,
+            ms: id.ms.wrapping_sub(master.ms) as i64,
+            seq: id.seq.wrapping_sub(master.seq) as i64,
+        }
+    }
+
+    fn elements<'a>(self) -> impl Iterator<Item = Elem<'a>> + Clone + use<'a> {
+        let has_ms = !(0..MAX_FOLDED_MS).contains(&self.ms);
+        let ms = if has_ms { HAS_MS } else { self.ms << MS_SHIFT };
+        let seq = if self.seq == 0 { 0 } else { HAS_SEQ };
+        let first = Elem::Int(ms | seq | self.flags);
+        let ms = has_ms.then_some(Elem::Int(self.ms));
+        let seq = (self.seq != 0).then_some(Elem::Int(self.seq));
+        [Some(first), ms, seq].into_iter().flatten()
+    }
+
+    /// The elements of Redis's entry.
+    pub(super) fn redis_elements<'a>(self) -> [Elem<'a>; REDIS_HEAD] {
+        [self.flags, self.ms, self.seq].map(Elem::Int)
     }
 }
 
@@ -73,10 +130,10 @@ impl<'a> Node<'a> {
         let view = block.view();
         let end = view.end();
         let parse = || {
-            let count_at = view.skip(view.start(), 2)?;
+            let count_at = view.skip(view.start(), FIELD_COUNT)?;
             let field_count = usize::try_from(view.at(count_at)?.int()?).ok()?;
             let fields = view.next(count_at)?;
-            let first = view.skip(fields, field_count.checked_add(1)?)?;
+            let first = view.skip(fields, field_count)?;
             Some((field_count, fields, first))
         };
         let (field_count, fields, first) = parse().unwrap_or((0, end, end));
@@ -92,6 +149,31 @@ impl<'a> Node<'a> {
     /// How many live entries the node says it has.
     pub(super) fn live(&self) -> u64 {
         counters(self.view).0
+    }
+
+    /// How many live and how many deleted entries the node says it has.
+    pub(super) fn counters(&self) -> (u64, u64) {
+        counters(self.view)
+    }
+
+    /// The fields of the master entry.
+    pub(super) fn master_fields(self) -> impl Iterator<Item = Elem<'a>> + Clone {
+        self.view.iter_from(self.fields).take(self.field_count)
+    }
+
+    /// An entry's elements between its head and the last.
+    pub(super) fn body(self, place: Place) -> impl Iterator<Item = Elem<'a>> + Clone {
+        self.view
+            .iter_from(place.body)
+            .take(self.body_len(place).unwrap_or(0))
+    }
+
+    fn body_len(&self, place: Place) -> Option<usize> {
+        if place.head & SAME_FIELDS != 0 {
+            return Some(self.field_count);
+        }
+        let fields = usize::try_from(self.view.at(place.body)?.int()?).ok()?;
+        fields.checked_mul(2)?.checked_add(1)
     }
 
     /// The entry with this id, unless it was deleted.
@@ -144,11 +226,17 @@ impl<'a> Node<'a> {
 
     fn place_at(&self, at: Pos) -> Option<Place> {
         let mut elements = self.view.iter_from(at);
-        let flags = elements.next()?.int()?;
-        let ms = elements.next()?.int()?;
-        let seq = elements.next()?.int()?;
+        let head = elements.next()?.int()?;
+        let ms = match head & HAS_MS {
+            0 => head >> MS_SHIFT,
+            _ => elements.next()?.int()?,
+        };
+        let seq = match head & HAS_SEQ {
+            0 => 0,
+            _ => elements.next()?.int()?,
+        };
         let body = elements.pos();
-        let skipped = match flags & SAME_FIELDS {
+        let skipped = match head & SAME_FIELDS {
             0 => {
                 let fields = usize::try_from(elements.next()?.int()?).ok()?;
                 fields.checked_mul(2)?.checked_add(2)?
@@ -160,7 +248,7 @@ impl<'a> Node<'a> {
                 self.master.ms.wrapping_add(ms as u64),
                 self.master.seq.wrapping_add(seq as u64),
             ),
-            flags,
+            head,
             at,
             body,
             end: self.view.skip(body, skipped)?,
@@ -203,7 +291,7 @@ impl<'a> Entry<'a> {
     /// The fields with their values, in the order they were given.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Elem<'a>, Elem<'a>)> + use<'a> {
         let node = self.node;
-        let same = self.place.flags & SAME_FIELDS != 0;
+        let same = self.place.head & SAME_FIELDS != 0;
         let count = self.field_count();
         let mut values = node.view.iter_from(self.place.body);
         let mut names = node.view.iter_from(node.fields);
@@ -219,7 +307,7 @@ impl<'a> Entry<'a> {
 
     /// How many fields there are.
     pub(crate) fn field_count(&self) -> usize {
-        if self.place.flags & SAME_FIELDS != 0 {
+        if self.place.head & SAME_FIELDS != 0 {
             return self.node.field_count;
         }
         let count = self.node.view.at(self.place.body).and_then(Elem::int);
@@ -328,17 +416,38 @@ pub(super) fn has_room(block: &PackedList, bytes: usize, limits: NodeLimits) -> 
         limit => limit.min(MAX_NODE_BYTES),
     };
     let (live, deleted) = counters(block.view());
-    block.view().listpack_bytes() + bytes < max_bytes
+    redis_bytes(block) + bytes < max_bytes
         && (limits.max_entries == 0 || live + deleted < limits.max_entries)
+}
+
+/// The bytes of the listpack that is Redis's node with these entries.
+pub(super) fn redis_bytes(block: &PackedList) -> usize {
+    let view = block.view();
+    let at = view.skip(view.start(), SAVED);
+    let saved = at.and_then(|at| view.at(at)).and_then(Elem::int);
+    let saved = saved.unwrap_or(0);
+    view.listpack_bytes()
+        .saturating_sub(int_bytes(saved))
+        .saturating_add_signed(saved as isize)
 }
 
 /// A node with one entry, whose fields become the master's.
 pub(super) fn begin(id: StreamId, fields: &[&[u8]]) -> PackedList {
-    let mut block = PackedList::new();
-    let counts = [1, 0, fields.len() as i64 / 2].map(Elem::Int);
     let names = fields.iter().step_by(2).map(|field| Elem::parse(field));
-    block.push_all(counts.into_iter().chain(names).chain([Elem::Int(0)]));
+    let mut block = master(1, 0, names);
     push_entry(&mut block, id, id, fields, SAME_FIELDS);
+    block
+}
+
+/// A node without entries.
+pub(super) fn master<'a>(
+    live: i64,
+    deleted: i64,
+    names: impl ExactSizeIterator<Item = Elem<'a>> + Clone,
+) -> PackedList {
+    let mut block = PackedList::new();
+    let counts = [live, deleted, REDIS_MASTER_END, names.len() as i64].map(Elem::Int);
+    block.push_all(counts.into_iter().chain(names));
     block
 }
 
@@ -352,7 +461,7 @@ pub(super) fn append(block: &mut PackedList, master: StreamId, id: StreamId, fie
             .iter_from(node.fields)
             .take(node.field_count)
             .eq(names);
-    add_to_counter(block, 0, 1);
+    add_to_counter(block, LIVE, 1);
     let flags = if same { SAME_FIELDS } else { 0 };
     push_entry(block, master, id, fields, flags);
 }
@@ -364,30 +473,47 @@ fn push_entry(
     fields: &[&[u8]],
     flags: i64,
 ) {
-    let ms = id.ms.wrapping_sub(master.ms) as i64;
-    let seq = id.seq.wrapping_sub(master.seq) as i64;
-    let head = [flags, ms, seq].map(Elem::Int);
     let (count, texts, step) = match flags & SAME_FIELDS {
         0 => (Some(Elem::Int(fields.len() as i64 / 2)), fields, 1),
         // The values alone.
         _ => (None, fields.get(1..).unwrap_or_default(), 2),
     };
     let texts = texts.iter().step_by(step).map(|text| Elem::parse(text));
-    let elements = ENTRY_HEAD + usize::from(count.is_some()) + texts.len();
-    let entry = head.into_iter().chain(count).chain(texts);
-    block.push_all(entry.chain([Elem::Int(elements as i64)]));
+    let len = usize::from(count.is_some()) + texts.len();
+    let body = count.into_iter().chain(texts);
+    push(block, Head::new(flags, id, master), body, len);
+}
+
+/// Adds an entry with these elements, of which there are `len`, between its head and the last.
+pub(super) fn push<'a>(
+    block: &mut PackedList,
+    head: Head,
+    body: impl Iterator<Item = Elem<'a>> + Clone,
+    len: usize,
+) {
+    let elements = (head.elements().count() + len) as i64;
+    let redis_elements = (REDIS_HEAD + len) as i64;
+    let taken: usize = head.elements().filter_map(Elem::int).map(int_bytes).sum();
+    let redis: usize = [head.flags, head.ms, head.seq, redis_elements]
+        .map(int_bytes)
+        .iter()
+        .sum();
+    let saved = redis as i64 - (taken + int_bytes(elements)) as i64;
+    add_to_counter(block, SAVED, saved);
+    let entry = head.elements().chain(body);
+    block.push_all(entry.chain([Elem::Int(elements)]));
 }
 
 /// Marks live entries of a node as deleted.
 pub(super) fn mark_deleted(block: &mut PackedList, places: &[Place]) {
     for place in places {
         // Setting the lowest bit never changes the width of an encoded integer, so no other place moves.
-        block.replace(place.at, Elem::Int(place.flags | DELETED));
+        block.replace(place.at, Elem::Int(place.head | DELETED));
     }
     let count = places.len() as i64;
     // The counter in front is changed last: it may grow or shrink.
-    add_to_counter(block, 1, count);
-    add_to_counter(block, 0, -count);
+    add_to_counter(block, DELETED_COUNT, count);
+    add_to_counter(block, LIVE, -count);
 }
 
 fn add_to_counter(block: &mut PackedList, index: usize, by: i64) {
@@ -397,49 +523,4 @@ fn add_to_counter(block: &mut PackedList, index: usize, by: i64) {
     {
         block.replace(at, Elem::Int(count + by));
     }
-}
-
-/// Checks that the elements of a block are those of a node; returns its number of live entries.
-pub(super) fn check(block: &PackedList) -> Result<u64, NodeError> {
-    check_elements(block.view()).ok_or(NodeError::Malformed)
-}
-
-fn check_elements(view: PackedListView<'_>) -> Option<u64> {
-    let mut elements = view.iter();
-    let mut count = || usize::try_from(elements.next()?.int()?).ok();
-    let (live, deleted, master_fields) = (count()?, count()?, count()?);
-    skip(&mut elements, master_fields)?;
-    if elements.next()?.int()? != 0 {
-        return None;
-    }
-    let mut seen_live = 0;
-    for _ in 0..live.checked_add(deleted)? {
-        let flags = elements.next()?.int()?;
-        elements.next()?.int()?;
-        elements.next()?.int()?;
-        let before = match flags & SAME_FIELDS {
-            0 => {
-                let fields = usize::try_from(elements.next()?.int()?).ok()?;
-                let texts = fields.checked_mul(2)?;
-                skip(&mut elements, texts)?;
-                texts.checked_add(ENTRY_HEAD + 1)?
-            }
-            _ => {
-                skip(&mut elements, master_fields)?;
-                master_fields.checked_add(ENTRY_HEAD)?
-            }
-        };
-        if usize::try_from(elements.next()?.int()?) != Ok(before) {
-            return None;
-        }
-        seen_live += usize::from(flags & DELETED == 0);
-    }
-    (elements.next().is_none() && seen_live == live).then_some(live as u64)
-}
-
-fn skip<'a>(elements: &mut impl Iterator<Item = Elem<'a>>, count: usize) -> Option<()> {
-    for _ in 0..count {
-        elements.next()?;
-    }
-    Some(())
 }

@@ -90,7 +90,7 @@ fn a_stream_holds_what_an_ordered_map_holds() {
             back.reverse();
             assert_eq!(back, expected, "{context}");
         }
-        let node_bytes: usize = stream.nodes().map(|(_, node)| node.heap_bytes()).sum();
+        let node_bytes: usize = stream.nodes.iter().map(|(_, node)| node.heap_bytes()).sum();
         assert_eq!(stream.node_bytes, node_bytes, "seed {seed}");
     }
 }

@@ -47,7 +47,7 @@ fn summary(stream: &Stream) -> String {
         stream.max_deleted_id(),
         stream.entries_added()
     );
-    for (id, node) in stream.nodes() {
+    for (id, node) in stream.redis_nodes() {
         let texts: Vec<String> = node
             .view()
             .iter()
