@@ -1,10 +1,10 @@
 //! One key with its value, deadline and access clock, in one allocation behind a thin pointer.
 //!
 //! ```text
-//!  8 bytes   header: flags (8 bits), access clock (24), key length (16), inline value length (11),
-//!            mark of a snapshot (1), form of a small collection (4)
+//!  8 bytes   header: flags (8 bits), access clock (24), key length (15), mark of a snapshot (1),
+//!            inline value length (13), form of a small collection (3)
 //! [8 bytes   deadline in unix milliseconds, when the flags say so]
-//!  n bytes   the key; if longer than 65,535 bytes, pointer and length (16 bytes) of its own box
+//!  n bytes   the key; if longer than 32,767 bytes, pointer and length (16 bytes) of its own box
 //!  m bytes   the value: inline bytes, or an i64, or the pointer of a boxed `Value` (8 bytes)
 //! ```
 //!
@@ -41,8 +41,19 @@ mod header;
 /// bytes) are under 6% of the string, and repeated APPENDs want a `Vec` that grows by doubling
 /// instead of copying the whole each time.
 pub(crate) const INLINE_MAX: usize = 1024;
+/// The most bytes of a small collection inside its entry. Editing it copies them to a buffer and back.
+const SMALL_MAX: usize = 6 * 1024;
 
 const CACHE_LINE: usize = 64;
+
+/// Whether a small collection of so many bytes is to lie inside the entry of a key: when it is short, or when the block
+/// that the allocator has for it has room for the rest of the entry. That room costs nothing, and a box would cost
+/// about 80 bytes.
+pub(crate) fn lies_inline(key: &[u8], bytes: &[u8]) -> bool {
+    let whole = bytes.len() + HEADER + WORD + key.len();
+    bytes.len() <= INLINE_MAX
+        || bytes.len() <= SMALL_MAX && block_bytes(whole) == block_bytes(bytes.len())
+}
 
 /// An owning pointer to a key and all that belongs to it. `Option<Entry>` is one word.
 pub(crate) struct Entry(NonNull<u8>);

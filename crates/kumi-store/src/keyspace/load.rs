@@ -5,7 +5,7 @@
 //! the table are loaded into the cache meanwhile.
 
 use super::collection::Collection;
-use super::entry::{Entry, INLINE_MAX};
+use super::entry::{Entry, lies_inline};
 use super::{Keyspace, NewValue};
 use crate::error::CommandError;
 
@@ -93,7 +93,7 @@ impl Keyspace {
             return Ok(());
         }
         match collection.small() {
-            Some((form, bytes)) if bytes.len() <= INLINE_MAX => {
+            Some((form, bytes)) if lies_inline(key.key, bytes) => {
                 self.load(batch, key, NewValue::Small(T::TYPE, form, bytes), now_ms)
             }
             _ => self.load(batch, key, NewValue::Boxed(collection.into_value()), now_ms),

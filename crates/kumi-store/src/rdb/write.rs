@@ -5,7 +5,7 @@
 
 use super::kind;
 use crate::types::list::{ListRef, NodeRef};
-use crate::types::packed::{PackedListView, PackedView};
+use crate::types::packed::{Elem, PackedList, PackedListView, PackedView};
 use crate::{lzf, number};
 
 /// Whether strings are compressed, `rdbcompression`.
@@ -114,6 +114,11 @@ impl<'a> Writer<'a> {
         for node in (0..list.node_count()).filter_map(|at| list.node(at)) {
             match node {
                 NodeRef::Packed(node) => self.list_node(node),
+                NodeRef::Lone(element) => {
+                    let mut node = PackedList::new();
+                    node.push_back(Elem::Bytes(element));
+                    self.list_node(node.view());
+                }
                 NodeRef::Plain(element) => self.list_plain_node(element),
             }
         }

@@ -21,6 +21,7 @@ pub(crate) use view::{ListRef, NodeRef};
 use super::packed::{Elem, GappedList, PackedList};
 use super::shared::Shared;
 use super::{Slices, assert_send};
+use crate::size_class::block_bytes;
 use std::collections::VecDeque;
 use view::NodesRef;
 
@@ -32,6 +33,8 @@ const SAFE_BYTES: usize = 8192;
 const NODE_BYTES: usize = Shared::<GappedList>::HEAP_BYTES;
 /// Bytes of a listpack without elements.
 const EMPTY_LISTPACK: usize = 7;
+/// How long the only element of a packed node is when it may be kept without its frame.
+const LONE_BYTES: std::ops::RangeInclusive<usize> = 1024..=16 * 1024;
 
 /// What decides about nodes and names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,15 +144,56 @@ struct Node {
 enum Body {
     /// Copies of the list share it.
     Packed(Shared<GappedList>),
+    /// The only element of a packed node, where the frame around it would take a larger block from the allocator: 4,096
+    /// bytes and 11 more are 5,120. It is packed before it changes.
+    Lone(Box<[u8]>),
     /// One large element.
     Plain(Box<[u8]>),
 }
 
+/// The listpack bytes of a packed node with one element.
+pub(crate) fn lone_listpack_bytes(element: &[u8]) -> usize {
+    EMPTY_LISTPACK + Elem::Bytes(element).listpack_bytes()
+}
+
 impl Node {
     fn packed(block: PackedList) -> Self {
+        let view = block.view();
+        if view.len() == 1
+            && let Some(Elem::Bytes(element)) = view.at(view.start())
+            && LONE_BYTES.contains(&element.len())
+            && block_bytes(element.len()) < block_bytes(view.bytes().len())
+        {
+            return Node {
+                count: 1,
+                body: Body::Lone(element.into()),
+            };
+        }
         Node {
             count: block.len() as u32,
             body: Body::Packed(Shared::new(GappedList::new(block))),
+        }
+    }
+
+    /// The block of a packed node, to change it. None if the node is a plain one.
+    fn packed_mut(&mut self) -> Option<&mut GappedList> {
+        if let Body::Lone(element) = &self.body {
+            let mut block = PackedList::new();
+            block.push_back(Elem::Bytes(element));
+            self.body = Body::Packed(Shared::new(GappedList::new(block)));
+        }
+        match &mut self.body {
+            Body::Packed(block) => Some(&mut **block),
+            Body::Lone(_) | Body::Plain(_) => None,
+        }
+    }
+
+    /// The listpack bytes of a packed node. None if the node is a plain one.
+    fn listpack_bytes(&self) -> Option<usize> {
+        match &self.body {
+            Body::Packed(block) => Some(block.view().listpack_bytes()),
+            Body::Lone(element) => Some(lone_listpack_bytes(element)),
+            Body::Plain(_) => None,
         }
     }
 
@@ -172,15 +216,16 @@ impl Node {
     fn heap_bytes(&self) -> usize {
         match &self.body {
             Body::Packed(block) => NODE_BYTES + block.heap_bytes(),
+            Body::Lone(bytes) => block_bytes(bytes.len()),
             Body::Plain(bytes) => bytes.len(),
         }
     }
 
     /// Whether there is room for another element.
     fn takes(&self, element: &[u8], limits: ListLimits) -> bool {
-        match &self.body {
-            Body::Packed(block) if !limits.is_plain(element) => {
-                let bytes = block.view().listpack_bytes() + element.len() + ELEMENT_OVERHEAD;
+        match self.listpack_bytes() {
+            Some(bytes) if !limits.is_plain(element) => {
+                let bytes = bytes + element.len() + ELEMENT_OVERHEAD;
                 !limits.exceeded(bytes, self.count as usize + 1)
             }
             _ => false,
@@ -360,6 +405,14 @@ impl List {
                 }) if many.nodes.is_empty() => {
                     self.nodes = Nodes::One(block.into_inner().into_block());
                 }
+                Some(Node {
+                    body: Body::Lone(element),
+                    ..
+                }) if many.nodes.is_empty() => {
+                    let mut block = PackedList::new();
+                    block.push_back(Elem::Bytes(&element));
+                    self.nodes = Nodes::One(block);
+                }
                 Some(node) => many.nodes.push_back(node),
             }
         }
@@ -398,18 +451,23 @@ impl Many {
             return self.add(side, Node::of(element, limits));
         };
         let takes = node.takes(element, limits);
-        let Body::Packed(block) = &mut node.body else {
+        let before = node.heap_bytes();
+        // A lone element stays as it is beside another node.
+        let packed = match takes || !matches!(node.body, Body::Lone(_)) {
+            true => node.packed_mut(),
+            false => None,
+        };
+        let Some(block) = packed else {
             return self.add(side, Node::of(element, limits));
         };
-        let block = &mut **block;
-        let before = block.heap_bytes();
         match side {
             // A node that is full is rarely changed again.
             _ if !takes => block.closed().shrink(),
             Side::Front => block.push_front(Elem::parse(element)),
             Side::Back => block.closed().push_back(Elem::parse(element)),
         }
-        self.node_bytes = self.node_bytes - before + block.heap_bytes();
+        let after = NODE_BYTES + block.heap_bytes();
+        self.node_bytes = self.node_bytes - before + after;
         if takes {
             node.count += 1;
             self.len += 1;
@@ -446,14 +504,12 @@ impl Many {
     /// Changes a packed node, and keeps the sums. `None`, and nothing happens, if the node is a plain one.
     fn edit<R>(&mut self, at: usize, change: impl FnOnce(&mut GappedList) -> R) -> Option<R> {
         let node = self.nodes.get_mut(at)?;
-        let Body::Packed(block) = &mut node.body else {
-            return None;
-        };
-        let block = &mut **block;
-        let before = block.heap_bytes();
+        let before = node.heap_bytes();
+        let block = node.packed_mut()?;
         let result = change(block);
         let count = block.view().len();
-        self.node_bytes = self.node_bytes - before + block.heap_bytes();
+        let after = NODE_BYTES + block.heap_bytes();
+        self.node_bytes = self.node_bytes - before + after;
         self.len = self.len - node.count as usize + count;
         node.count = count as u32;
         Some(result)

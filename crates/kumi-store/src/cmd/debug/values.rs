@@ -8,7 +8,7 @@ use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{DebugSwitches, Entry, Look, ValueRef, idle_seconds};
 use crate::rdb::{Compression, Writer, write_value};
-use crate::types::list::{ListEncoding, ListLimits, ListRef, NodeRef};
+use crate::types::list::{ListEncoding, ListLimits, ListRef, NodeRef, lone_listpack_bytes};
 use kumi_resp::Args;
 
 pub(super) fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -107,6 +107,7 @@ fn node_bytes(list: ListRef<'_>) -> usize {
     nodes
         .map(|node| match node {
             NodeRef::Packed(node) => node.listpack_bytes(),
+            NodeRef::Lone(element) => lone_listpack_bytes(element),
             NodeRef::Plain(element) => element.len(),
         })
         .sum()

@@ -5,7 +5,7 @@
 //! brings the accounts, the watchers and the waiters up to date.
 
 use super::super::collection::Collection;
-use super::super::entry::INLINE_MAX;
+use super::super::entry::lies_inline;
 use super::super::value::{NewValue, StringRef};
 use super::{Expiry, Found, Keys, Look};
 use crate::error::CommandError;
@@ -154,7 +154,7 @@ impl Keys<'_> {
             (result, changed, signals) = edit(&mut collection)?.split();
             is_empty = collection.is_empty();
             match collection.small() {
-                Some((form, bytes)) if bytes.len() <= INLINE_MAX => {
+                Some((form, bytes)) if !changed || lies_inline(key, bytes) => {
                     if changed {
                         entry.replace_value(NewValue::Small(T::TYPE, form, bytes));
                     }
@@ -218,7 +218,7 @@ impl Keys<'_> {
         let is_empty = collection.is_empty() && T::GOES_WHEN_EMPTY;
         if !is_empty {
             match collection.small() {
-                Some((form, bytes)) if bytes.len() <= INLINE_MAX => {
+                Some((form, bytes)) if lies_inline(key, bytes) => {
                     let value = NewValue::Small(T::TYPE, form, bytes);
                     self.create(hash, found, key, value, Expiry::Clear)?;
                 }
@@ -278,7 +278,7 @@ impl Keys<'_> {
             return Ok(());
         }
         match collection.small() {
-            Some((form, bytes)) if bytes.len() <= INLINE_MAX => {
+            Some((form, bytes)) if lies_inline(key, bytes) => {
                 self.put(key, NewValue::Small(T::TYPE, form, bytes), expiry)
             }
             _ => self.put(key, NewValue::Boxed(collection.into_value()), expiry),

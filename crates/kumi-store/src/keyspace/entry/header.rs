@@ -6,10 +6,11 @@
 use std::alloc::Layout;
 
 use super::super::value::{NewValue, Type, Value};
-use super::INLINE_MAX;
+use super::{INLINE_MAX, SMALL_MAX};
 
-/// The longest key kept inside its entry: what the header's 16 bits can say.
-pub(super) const INLINE_KEY_MAX: usize = u16::MAX as usize;
+/// The longest key kept inside its entry: what the header's 15 bits can say.
+pub(super) const INLINE_KEY_MAX: usize = (1 << KEY_LEN_BITS) - 1;
+const KEY_LEN_BITS: u32 = 15;
 
 /// Entries are asked for in steps of one word, which no allocator's granularity is finer than: a
 /// value whose length changes within the step is replaced in place.
@@ -31,14 +32,15 @@ pub(super) const BIG_KEY: u8 = 0b1_0000;
 pub(super) const TYPE: u8 = 0b1110_0000;
 const TYPE_SHIFT: u32 = TYPE.trailing_zeros();
 
-/// The lower 11 of the header's last 16 bits are the length of an inline value, the upper four the
-/// form of a small collection. The bit between them is [`COPIED`].
-const LEN_BITS: u32 = 11;
+/// The lower 13 of the header's last 16 bits are the length of an inline value, the upper three the
+/// form of a small collection.
+const LEN_BITS: u32 = 13;
 const LEN: u16 = (1 << LEN_BITS) - 1;
-const FORM_SHIFT: u32 = LEN_BITS + 1;
-const _: () = assert!(INLINE_MAX <= LEN as usize);
-/// The mark that a running snapshot sets, see `Entry::set_copied`.
-const COPIED: u64 = 1 << (48 + LEN_BITS);
+const FORM_SHIFT: u32 = LEN_BITS;
+const FORMS: u8 = 1 << (16 - LEN_BITS);
+const _: () = assert!(INLINE_MAX <= LEN as usize && SMALL_MAX <= LEN as usize);
+/// The mark that a running snapshot sets, see `Entry::set_copied`. It stands behind the key's length.
+const COPIED: u64 = 1 << (32 + KEY_LEN_BITS);
 
 /// The first word of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,7 +76,7 @@ impl Header {
     }
 
     pub(super) fn inline_key_len(self) -> usize {
-        (self.0 >> 32) as usize & 0xffff
+        (self.0 >> 32) as usize & INLINE_KEY_MAX
     }
 
     pub(super) fn inline_value_len(self) -> usize {
@@ -112,7 +114,7 @@ impl Header {
     pub(super) fn layout(self) -> Layout {
         let size = self.size().next_multiple_of(STEP);
         Layout::from_size_align(size, STEP)
-            .expect("an entry is at most 64 KiB of key and 1 KiB of value")
+            .expect("an entry is at most 32 KiB of key and 8 KiB of value")
     }
 
     pub(super) fn with_flags(self, flags: u8) -> Self {
@@ -166,7 +168,7 @@ impl<'a> Tail<'a> {
             NewValue::Int(number) => return Tail::Int(number),
             NewValue::Boxed(value) => return Tail::Boxed(Box::new(value)),
             NewValue::Small(type_of, form, bytes) => {
-                debug_assert!(bytes.len() <= INLINE_MAX && form < 16);
+                debug_assert!(bytes.len() <= SMALL_MAX && form < FORMS);
                 return Tail::Small {
                     bytes,
                     form,

@@ -53,7 +53,9 @@ fn a_small_entry_takes_one_small_allocation() {
 
 #[test]
 fn keys_of_every_length_come_back() {
-    for len in [0, 1, 7, 8, 9, 255, 65_535, 65_536, 1_000_000] {
+    for len in [
+        0, 1, 7, 8, 9, 255, 32_767, 32_768, 65_535, 65_536, 1_000_000,
+    ] {
         let key: Vec<u8> = (0..len).map(|i| i as u8).collect();
         let mut entry = Entry::new(&key, NewValue::Int(-1), None, 0);
         entry.set_deadline(Some(3));

@@ -201,17 +201,15 @@ impl Many {
         let (Some(left), Some(right)) = (self.nodes.get(at), self.nodes.get(at + 1)) else {
             return false;
         };
-        let (Body::Packed(one), Body::Packed(other)) = (&left.body, &right.body) else {
+        let (Some(one), Some(other)) = (left.listpack_bytes(), right.listpack_bytes()) else {
             return false;
         };
-        let bytes = one.view().listpack_bytes() + other.view().listpack_bytes() - MERGED_BYTES;
+        let bytes = one + other - MERGED_BYTES;
         if limits.exceeded(bytes, (left.count + right.count) as usize) {
             return false;
         }
-        if let Some(Node {
-            body: Body::Packed(right),
-            ..
-        }) = self.remove(at + 1)
+        if let Some(mut right) = self.remove(at + 1)
+            && let Some(right) = right.packed_mut()
         {
             let right = right.view();
             self.edit(at, |left| left.closed().append(right, right.start()));

@@ -60,7 +60,9 @@ impl List {
                 let matches = view.iter().enumerate().filter(|(_, elem)| *elem == wanted);
                 matches.map(|(offset, _)| offset).collect()
             }
-            Some(NodeRef::Plain(bytes)) if Elem::parse(bytes) == wanted => vec![0],
+            Some(NodeRef::Lone(bytes) | NodeRef::Plain(bytes)) if Elem::parse(bytes) == wanted => {
+                vec![0]
+            }
             _ => Vec::new(),
         };
         let taken = matching.len().min(most);

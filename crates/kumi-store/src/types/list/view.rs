@@ -22,6 +22,8 @@ pub(super) enum NodesRef<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NodeRef<'a> {
     Packed(PackedListView<'a>),
+    /// The only element of a packed node.
+    Lone(&'a [u8]),
     /// One element that is not packed.
     Plain(&'a [u8]),
 }
@@ -105,7 +107,7 @@ impl<'a> ListRef<'a> {
                 NodeRef::Packed(view) => {
                     Place::Packed(view, view.seek(offset + 1).unwrap_or(view.end()))
                 }
-                NodeRef::Plain(bytes) => Place::Plain(bytes),
+                NodeRef::Lone(bytes) | NodeRef::Plain(bytes) => Place::Plain(bytes),
             }),
         }
     }
@@ -124,6 +126,7 @@ impl<'a> ListRef<'a> {
             NodesRef::One(view) => (at == 0).then_some(NodeRef::Packed(view)),
             NodesRef::Many(nodes) => nodes.get(at).map(|node| match &node.body {
                 Body::Packed(block) => NodeRef::Packed(block.view()),
+                Body::Lone(bytes) => NodeRef::Lone(bytes),
                 Body::Plain(bytes) => NodeRef::Plain(bytes),
             }),
         }
@@ -166,7 +169,7 @@ impl<'a> ListRef<'a> {
                 NodeRef::Packed(view) => {
                     Place::Packed(view, view.seek(offset).unwrap_or(view.end()))
                 }
-                NodeRef::Plain(bytes) => Place::Plain(bytes),
+                NodeRef::Lone(bytes) | NodeRef::Plain(bytes) => Place::Plain(bytes),
             }),
         }
     }
@@ -207,7 +210,7 @@ impl<'a> Iterator for Iter<'a> {
             }
             self.place = Some(match self.list.node(self.after)? {
                 NodeRef::Packed(view) => Place::Packed(view, view.start()),
-                NodeRef::Plain(bytes) => Place::Plain(bytes),
+                NodeRef::Lone(bytes) | NodeRef::Plain(bytes) => Place::Plain(bytes),
             });
             self.after += 1;
         }
@@ -242,7 +245,7 @@ impl<'a> Iterator for IterBack<'a> {
             self.before = self.before.checked_sub(1)?;
             self.place = Some(match self.list.node(self.before)? {
                 NodeRef::Packed(view) => Place::Packed(view, view.end()),
-                NodeRef::Plain(bytes) => Place::Plain(bytes),
+                NodeRef::Lone(bytes) | NodeRef::Plain(bytes) => Place::Plain(bytes),
             });
         }
     }

@@ -4,6 +4,7 @@ use super::*;
 
 fn element(rng: &mut fastrand::Rng) -> Vec<u8> {
     match rng.u8(0..5) {
+        0 if rng.u8(0..4) == 0 => vec![b'y'; [2048, 2049, 4096, 5000][rng.usize(0..4)]],
         0 => vec![b'x'; rng.usize(0..200)],
         1 => rng.i64(..).to_string().into_bytes(),
         _ => rng.u32(0..6).to_string().into_bytes(),

@@ -51,7 +51,7 @@ fn ours(list: &List) -> Vec<Vec<Vec<u8>>> {
         .filter_map(|at| match view.node(at)? {
             NodeRef::Packed(node) if node.is_empty() => None,
             NodeRef::Packed(node) => Some(node.iter().map(|elem| elem.text().to_vec()).collect()),
-            NodeRef::Plain(bytes) => Some(vec![bytes.to_vec()]),
+            NodeRef::Lone(bytes) | NodeRef::Plain(bytes) => Some(vec![bytes.to_vec()]),
         })
         .collect()
 }
