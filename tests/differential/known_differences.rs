@@ -74,6 +74,15 @@ const OTHER_WORDS: &[OtherWords] = &[
             " 64 inclusive",
         ),
     },
+    // 7.0 does not say why there is no id behind `ms-18446744073709551615`, and the last reason that anything gave is shown.
+    OtherWords {
+        command: "xadd",
+        reference: ("ERR Elements are too large to be stored", ""),
+        tested: (
+            "ERR The ID specified in XADD is equal or smaller than the target stream top item",
+            "",
+        ),
+    },
     // 7.2 looks whether a script may write before it looks at the memory.
     OtherWords {
         command: "fcall_ro",
