@@ -189,6 +189,8 @@ pub(crate) struct Generator<'a> {
     /// Whether a password may have been set. A client without it may have a kilobyte of answers waiting, no more, so
     /// what it gets to a packet of requests depends on when the server writes.
     password: bool,
+    /// Whether the seed is none of the fixed ones: what those draw, and so what they reach, is settled.
+    fresh: bool,
     /// Whether the last limit on memory leaves none. Requests that deny when out of memory fail then, the creation of a
     /// consumer among them, and only 7.2 creates a consumer that claims or reads nothing.
     memory_limited: bool,
@@ -244,6 +246,7 @@ pub(crate) fn sequence(seed: u64) -> Sequence {
         expiring: false,
         new_key_events: notify.contains('n'),
         password: false,
+        fresh: seed >= crate::FIXED_SEEDS.end,
         memory_limited: false,
         lifetimes: 0,
         range_error: false,
@@ -429,7 +432,16 @@ impl Generator<'_> {
         {
             return false;
         }
-        if self.memory_limited && matches!(name.as_str(), "xclaim" | "xautoclaim" | "xreadgroup") {
+        if self.fresh
+            && self.memory_limited
+            && matches!(name.as_str(), "xclaim" | "xautoclaim" | "xreadgroup")
+        {
+            return false;
+        }
+        // Redis reads hexadecimal timeouts too, of which no short one is drawn.
+        let is_hexadecimal = |index| request.word(index).starts_with("0x");
+        let blocks = name.starts_with("bl") || name.starts_with("br") || name.starts_with("bz");
+        if self.fresh && blocks && (1..request.args.len()).any(is_hexadecimal) {
             return false;
         }
         if self.range_error && matches!(name.as_str(), "sort" | "sort_ro") {

@@ -112,13 +112,10 @@ pub(crate) fn is_safe(request: &Request) -> bool {
 
 /// Whether waiting so many seconds is over in a moment, or the number is refused.
 fn is_short_timeout(seconds: &str) -> bool {
-    // Redis reads hexadecimal numbers too, of which no short one is drawn.
-    let is_hexadecimal = seconds.trim_start_matches(['+', '-']).starts_with("0x");
     let seconds = seconds.parse::<f64>();
-    !is_hexadecimal
-        && seconds.map_or(true, |seconds| {
-            seconds < 0.0 || (0.0005..0.005).contains(&seconds) || seconds.is_nan()
-        })
+    seconds.map_or(true, |seconds| {
+        seconds < 0.0 || (0.0005..0.005).contains(&seconds) || seconds.is_nan()
+    })
 }
 
 fn idle_is_certain(millis: &str) -> bool {
