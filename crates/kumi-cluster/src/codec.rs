@@ -41,6 +41,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+#[cfg(feature = "driver")]
+pub(crate) use writer::envelope_head;
 pub(crate) use writer::{encoded_len, encoded_rumor_len};
 
 /// The oldest protocol version this crate understands.
@@ -57,6 +59,9 @@ pub const MAX_DELTA_QUARANTINES: usize = 4096;
 const MAGIC: u8 = 0xc7;
 /// The version that messages are written in.
 const WRITTEN_VERSION: u8 = 1;
+/// The version bytes of the envelopes that a runtime sends.
+#[cfg(feature = "driver")]
+pub(crate) const ENVELOPE_VERSIONS: [u8; 3] = [MIN_VERSION, MAX_VERSION, WRITTEN_VERSION];
 
 /// A message with its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]

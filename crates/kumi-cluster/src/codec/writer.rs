@@ -21,6 +21,20 @@ pub(super) fn encode(envelope: &Envelope) -> Vec<u8> {
     out
 }
 
+/// What an envelope begins with, before and after its kind.
+#[cfg(feature = "driver")]
+pub(crate) fn envelope_head(
+    versions: [u8; 3],
+    cluster: &str,
+    sender: &NodeIdentity,
+) -> ([u8; 4], Vec<u8>) {
+    let [min, max, written] = versions;
+    let mut after_kind = Vec::new();
+    text(&mut after_kind, cluster);
+    identity(&mut after_kind, sender);
+    ([MAGIC, min, max, written], after_kind)
+}
+
 pub(super) fn kind(message: &Message) -> u8 {
     match message {
         Message::Heartbeat { .. } => 1,

@@ -257,8 +257,12 @@ impl Carrier {
                 return self.dial_failed(to, "no answer in time".into());
             }
         };
-        let Peer { identity, cluster } = peer;
-        let peer = identity;
+        let Peer {
+            identity: peer,
+            cluster,
+            head,
+        } = peer;
+        link.exchange_heads(&own, &self.cluster_name, head);
         link.introduce(peer.authority.clone(), peer.uid);
         self.links().settle(link.id(), &peer.authority);
         if let Some(other) = cluster.filter(|name| *name != self.cluster_name) {
@@ -305,10 +309,15 @@ impl Carrier {
         context: Arc<ConnectionContext>,
         gossip: UnisonChannel,
     ) -> Result<(), NetworkError> {
-        let peer = tokio::select! {
-            peer = Hello::receive(&gossip) => peer?.identity,
+        let introduced = tokio::select! {
+            peer = Hello::receive(&gossip) => peer?,
             () = self.stop.cancelled() => return Err(NetworkError::Closed),
         };
+        let Peer {
+            identity: peer,
+            head,
+            ..
+        } = introduced;
         if !self.transport.proves(&context, &peer.authority) {
             tracing::warn!(peer = %peer.authority, "a peer's certificate is for another node");
             self.counters.impostors.increment();
@@ -325,6 +334,7 @@ impl Carrier {
         }
         // Before this side's hello, on which the peer opens the datagram channel and expects to be known.
         let (link, waiting) = self.take_in(&peer);
+        link.exchange_heads(&own, &self.cluster_name, head);
         self.accepted().insert(context.connection_id, link.clone());
         let pump = self.pump(&link, gossip.clone());
         let running = async {
@@ -425,7 +435,7 @@ impl Carrier {
         link: &Link,
     ) -> NetworkError {
         let touched = || self.touch(link);
-        receive_packets(packets, from, &self.inbound, &self.counters, touched).await
+        receive_packets(packets, link, from, &self.inbound, &self.counters, touched).await
     }
 
     fn pump(&self, link: &Arc<Link>, gossip: UnisonChannel) -> Pump {

@@ -9,13 +9,15 @@
 //!     m  m  m  ...                    <----------->  both ways, on both channels
 //! ```
 //!
-//! `m` is an envelope of the core as it is. The peer has proved that it belongs to the cluster before the first byte
-//! of this (the cluster's key, or a certificate); which of the members it is, is its own word, as everything is that
-//! members tell each other. Until the datagram channel is there, and whenever an envelope is larger than a datagram,
+//! `m` is an envelope of the core as it is; a datagram `c` is one without its head, see [`compact`](super::compact).
+//! The peer has proved that it belongs to the cluster before the first byte of this (the cluster's key, or a
+//! certificate); which of the members it is, is its own word, as everything is that members tell each other. Until the datagram channel is there, and whenever an envelope is larger than a datagram,
 //! the reliable channel carries it.
 
+use super::compact::Head;
 use super::counters::Counters;
 use super::inbound::InboundQueue;
+use crate::codec::ENVELOPE_VERSIONS;
 use crate::{Authority, Delivery, MAX_CLUSTER_NAME_BYTES, NodeIdentity, NodeUid};
 use bytes::Bytes;
 use kumi_unison::{NetworkError, UnisonChannel};
@@ -35,6 +37,7 @@ pub(super) const PACKET_CHANNEL: &str = "cluster.packets";
 /// The events' names.
 const HELLO: &str = "hello";
 const ENVELOPE: &str = "m";
+const COMPACT: &str = "c";
 
 /// Datagrams waiting for one peer; more are dropped.
 const DATAGRAM_QUEUE: usize = 256;
@@ -54,6 +57,9 @@ pub(super) struct Hello {
     /// the name in every envelope.
     #[serde(default)]
     cluster: String,
+    /// The version bytes of this node's envelopes, from a node that reads and writes compact ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    envelopes: Option<[u8; 3]>,
 }
 
 /// The peer at the other end, as it introduced itself.
@@ -62,6 +68,8 @@ pub(super) struct Peer {
     pub(super) identity: NodeIdentity,
     /// Its cluster's name, if it is one that can be shown.
     pub(super) cluster: Option<String>,
+    /// What its envelopes begin with, if it reads and writes compact ones.
+    pub(super) head: Option<Head>,
 }
 
 impl Hello {
@@ -70,6 +78,7 @@ impl Hello {
             authority: identity.authority.as_str().into(),
             uid: identity.uid.raw(),
             cluster: cluster.into(),
+            envelopes: Some(ENVELOPE_VERSIONS),
         }
     }
 
@@ -90,9 +99,13 @@ impl Hello {
             let uid = NodeUid::from_raw(hello.uid);
             let shown = hello.cluster.bytes().all(|byte| byte.is_ascii_graphic());
             let named = (1..=MAX_CLUSTER_NAME_BYTES).contains(&hello.cluster.len());
+            let identity = NodeIdentity { authority, uid };
+            let cluster = Some(hello.cluster).filter(|_| shown && named);
+            let head = hello.envelopes.zip(cluster.as_deref());
             Some(Peer {
-                identity: NodeIdentity { authority, uid },
-                cluster: Some(hello.cluster).filter(|_| shown && named),
+                head: head.map(|(versions, cluster)| Head::new(versions, cluster, &identity)),
+                identity,
+                cluster,
             })
         });
         peer.ok_or_else(|| NetworkError::Codec("the peer did not introduce itself".into()))
@@ -108,6 +121,8 @@ pub(super) struct Link {
     begun: Instant,
     peer: OnceLock<NodeIdentity>,
     packets: OnceLock<UnisonChannel>,
+    /// What envelopes of this node and of the peer begin with; set when both sides take compact ones.
+    heads: OnceLock<(Head, Head)>,
     datagrams: mpsc::Sender<(Instant, Bytes)>,
     reliable: mpsc::Sender<Bytes>,
     /// Messages that were taken and that the channels do not have yet.
@@ -132,6 +147,7 @@ impl Link {
             begun: Instant::now(),
             peer: OnceLock::new(),
             packets: OnceLock::new(),
+            heads: OnceLock::new(),
             datagrams,
             reliable,
             unsent: AtomicUsize::new(0),
@@ -156,6 +172,33 @@ impl Link {
     /// The peer has said who it is.
     pub(super) fn introduce(&self, authority: Authority, uid: NodeUid) {
         let _ = self.peer.set(NodeIdentity { authority, uid });
+    }
+
+    /// Datagrams may be compact from now on, if the peer's hello has a head for them. The datagram channel opens only
+    /// after both hellos have arrived, so the peer knows this node's head by then.
+    pub(super) fn exchange_heads(&self, own: &NodeIdentity, cluster: &str, peer: Option<Head>) {
+        if let Some(peer) = peer {
+            let own = Head::new(ENVELOPE_VERSIONS, cluster, own);
+            let _ = self.heads.set((own, peer));
+        }
+    }
+
+    /// An envelope as it travels in a datagram: the event's name, and the bytes.
+    fn datagram(&self, envelope: &Bytes) -> (&'static str, Bytes) {
+        let compact = self.heads.get().and_then(|(own, _)| own.strip(envelope));
+        match compact {
+            Some(compact) => (COMPACT, compact),
+            None => (ENVELOPE, envelope.clone()),
+        }
+    }
+
+    /// The envelope of a datagram that arrived, if it is one.
+    fn envelope(&self, name: &str, bytes: Bytes) -> Option<Bytes> {
+        match name {
+            ENVELOPE => Some(bytes),
+            COMPACT => self.heads.get()?.1.restore(&bytes),
+            _ => None,
+        }
     }
 
     /// The datagram channel is there.
@@ -257,7 +300,8 @@ impl Pump {
                 continue;
             }
             if let Some(packets) = self.link.packets.get() {
-                match packets.send_event_bytes(ENVELOPE, bytes.clone()).await {
+                let (name, datagram) = self.link.datagram(&bytes);
+                match packets.send_event_bytes(name, datagram).await {
                     Ok(()) => {
                         self.counters.datagrams_sent.increment();
                         self.link.settled();
@@ -300,22 +344,23 @@ impl Pump {
 /// Reads a datagram channel until it ends. What the core cannot take at once is dropped, as the network would.
 pub(super) async fn receive_packets(
     packets: &UnisonChannel,
+    link: &Link,
     from: &Authority,
     inbound: &InboundQueue,
     counters: &Counters,
     touched: impl Fn(),
 ) -> NetworkError {
     loop {
-        match packets.recv().await {
-            Ok(message) if message.method == ENVELOPE => {
-                touched();
-                counters.received.increment();
-                if !inbound.try_push(from, message.payload) {
-                    counters.inbound_dropped.increment();
-                }
-            }
-            Ok(_) => {}
+        let message = match packets.recv().await {
+            Ok(message) => message,
             Err(error) => return error,
+        };
+        if let Some(envelope) = link.envelope(&message.method, message.payload) {
+            touched();
+            counters.received.increment();
+            if !inbound.try_push(from, envelope) {
+                counters.inbound_dropped.increment();
+            }
         }
     }
 }

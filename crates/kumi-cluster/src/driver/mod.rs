@@ -13,6 +13,7 @@
 mod admin;
 mod carrier;
 mod clock;
+mod compact;
 mod counters;
 mod departures;
 mod error;

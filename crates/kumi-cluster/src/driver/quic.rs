@@ -133,6 +133,8 @@ fn client_options() -> ClientOptions {
         reconnect: ReconnectPolicy::never(),
         idle_timeout: IDLE_TIMEOUT,
         keep_alive: Some(KEEP_ALIVE),
+        // Most messages are small, and the probes of a connection would weigh as much as minutes of heartbeats.
+        mtu_discovery: false,
         ..ClientOptions::default()
     }
 }
@@ -163,6 +165,7 @@ impl QuicListener {
             handshake_timeout: CONNECT_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,
             keep_alive: None,
+            mtu_discovery: false,
             ..ServerLimits::default()
         };
         let server = ProtocolServer::with_registry(registry.clone()).with_limits(limits);

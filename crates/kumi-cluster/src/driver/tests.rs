@@ -2,6 +2,7 @@
 //! milliseconds.
 
 mod certificates;
+mod compact;
 mod network;
 
 use super::{
@@ -100,7 +101,7 @@ async fn nodes_that_are_all_given_the_same_seeds_form_one_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_is_noticed_and_a_leave_is_told() {
+async fn a_crash_is_noticed_and_a_leave_is_reported() {
     let network = MemoryNetwork::new();
     let first = start(&network, 1, &[]).await;
     let mut watch = first.subscribe();
@@ -210,7 +211,7 @@ async fn an_observer_sees_the_cluster_and_is_no_member() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_is_too_slow_is_told_what_it_missed() {
+async fn a_watcher_that_is_too_slow_gets_the_number_it_missed() {
     let network = MemoryNetwork::new();
     let node = start(&network, 1, &[]).await;
     let mut watch = node.subscribe();
@@ -326,7 +327,7 @@ async fn nodes_in_memory_get_addresses_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_life_that_ends_is_told_once_to_those_who_outlive_it() {
+async fn each_life_that_ends_is_reported_once_to_all_that_outlive_it() {
     let network = MemoryNetwork::new();
     let first = start(&network, 1, &[]).await;
     let mut watch = first.subscribe();

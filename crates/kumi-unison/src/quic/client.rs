@@ -41,6 +41,9 @@ pub struct ClientOptions {
     pub max_buffered_bytes: usize,
     /// The local address, for servers of its family; any, if there is none.
     pub bind: Option<SocketAddr>,
+    /// Whether larger datagrams than 1,200 bytes are tried on the path. That takes some ten packets of several KiB per
+    /// connection, and makes large messages cheaper.
+    pub mtu_discovery: bool,
 }
 
 impl Default for ClientOptions {
@@ -52,6 +55,7 @@ impl Default for ClientOptions {
             keep_alive: Some(Duration::from_secs(10)),
             max_buffered_bytes: 32 * 1024 * 1024,
             bind: None,
+            mtu_discovery: true,
         }
     }
 }

@@ -63,6 +63,9 @@ pub struct ServerLimits {
     pub idle_timeout: Duration,
     /// How often a silent connection is asked for a sign of life.
     pub keep_alive: Option<Duration>,
+    /// Whether larger datagrams than 1,200 bytes are tried, as in
+    /// [`ClientOptions::mtu_discovery`](crate::ClientOptions::mtu_discovery).
+    pub mtu_discovery: bool,
 }
 
 impl Default for ServerLimits {
@@ -79,6 +82,7 @@ impl Default for ServerLimits {
             first_message_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
             keep_alive: None,
+            mtu_discovery: true,
         }
     }
 }

@@ -177,12 +177,16 @@ impl Dialer {
         let host = &self.target.host;
         let (attempt, crypto) = self.tls.attempt(host, address)?;
         let mut config = ClientConfig::new(crypto);
-        config.transport_config(Arc::new(transport_config(
+        let mut transport = transport_config(
             SERVER_STREAMS,
             self.options.max_buffered_bytes,
             self.options.idle_timeout,
             self.options.keep_alive,
-        )));
+        );
+        if !self.options.mtu_discovery {
+            transport.mtu_discovery_config(None);
+        }
+        config.transport_config(Arc::new(transport));
         let endpoint = self.endpoint(address)?;
         let target = &self.target;
         let connecting = endpoint

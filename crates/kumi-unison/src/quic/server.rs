@@ -180,13 +180,17 @@ impl ProtocolServer {
 /// QUIC as a server with these limits and this certificate runs it.
 fn server_config(limits: &ServerLimits, tls: &ServerTls) -> Result<ServerConfig, NetworkError> {
     let mut config = ServerConfig::with_crypto(tls.quic_config()?);
+    let mut transport = transport_config(
+        limits.max_streams,
+        limits.max_buffered_bytes,
+        limits.idle_timeout,
+        limits.keep_alive,
+    );
+    if !limits.mtu_discovery {
+        transport.mtu_discovery_config(None);
+    }
     config
-        .transport_config(Arc::new(transport_config(
-            limits.max_streams,
-            limits.max_buffered_bytes,
-            limits.idle_timeout,
-            limits.keep_alive,
-        )))
+        .transport_config(Arc::new(transport))
         .migration(true)
         .max_incoming(MAX_INCOMING)
         .incoming_buffer_size(INCOMING_BYTES_EACH)

@@ -104,3 +104,26 @@ async fn requests_and_large_events_are_refused_on_such_a_channel() {
     );
     within(channel.send_event("At", json!(1))).await.unwrap();
 }
+
+/// What membership relies on: its messages of up to this many bytes go as datagrams on every path that carries QUIC.
+#[tokio::test]
+async fn an_event_of_1100_bytes_fits_a_datagram_of_the_smallest_path() {
+    let lab = lab();
+    let proxy = Proxy::start(lab.address(), 23).await;
+    proxy.set(Conditions {
+        mtu: 1200,
+        ..Conditions::default()
+    });
+    let client = lab.client_at(proxy.address()).await;
+    let channel = within(client.open_channel_with("positions", options()))
+        .await
+        .unwrap();
+    within(channel.send_event_bytes("m", vec![7; 1100]))
+        .await
+        .unwrap();
+    let large = within(channel.send_event_bytes("m", vec![7; 1190])).await;
+    assert!(
+        matches!(large, Err(NetworkError::FrameTooLarge { .. })),
+        "{large:?}"
+    );
+}

@@ -22,7 +22,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 const SECRET: &[u8] = b"a secret of enough bytes";
 
-fn key() -> Security {
+pub(super) fn key() -> Security {
     keyed(SECRET)
 }
 
@@ -101,7 +101,7 @@ pub(super) async fn trouble(node: &ClusterNode) -> String {
 }
 
 /// A connection of somebody who has the key and speaks Unison, but is no node.
-async fn stranger(node: &ClusterNode) -> ProtocolClient {
+pub(super) async fn stranger(node: &ClusterNode) -> ProtocolClient {
     let key = ClusterKey::from_secret(SECRET).expect("long enough");
     let tls = ClientTls::cluster(&key).expect("a certificate");
     let address = node.authority().as_str();
@@ -142,7 +142,7 @@ async fn seeds_are_addresses_or_names_and_news_travel_as_datagrams() {
 }
 
 #[tokio::test]
-async fn who_has_another_key_stays_outside_and_is_told_why() {
+async fn a_node_with_another_key_is_refused_with_the_reason() {
     let first = start(&key(), |_| {}).await;
     let other = keyed(b"another secret of enough bytes");
     let outsider = joining(&other, first.authority()).await;
@@ -182,7 +182,7 @@ async fn a_node_of_another_cluster_is_refused_and_both_sides_know() {
 }
 
 #[tokio::test]
-async fn garbage_on_the_port_disturbs_nobody() {
+async fn garbage_on_the_port_changes_nothing() {
     let security = key();
     let first = start(&security, |_| {}).await;
     let mut watch = first.subscribe();
@@ -305,7 +305,7 @@ async fn an_observer_that_leaves_simply_ends() {
     let observer = observer.await;
     let mut watch = observer.subscribe();
     members(&mut watch, 1).await;
-    observer.leave().await.expect("nobody has to be told");
+    observer.leave().await.expect("no member has to know");
     while watch.next().await.is_some() {}
 }
 
@@ -388,7 +388,7 @@ async fn islands_behind_one_name_come_together() {
         let bind = socket.local_addr().expect("bound");
         drop(socket);
         addresses.push(bind);
-        // The third one finds nobody but itself.
+        // The third one finds only itself.
         let led_to = if place < 2 {
             &addresses[..]
         } else {
@@ -460,14 +460,14 @@ async fn a_node_whose_engine_panics_ends_and_is_no_zombie() {
     assert!(failing.has_failed());
     while watch.next().await.is_some() {}
     let gone = tokio::time::timeout(PATIENCE, client.gone()).await;
-    gone.expect("the operator hears of it");
+    gone.expect("the operator gets an error");
     until(|| UdpSocket::bind(&*address).is_ok()).await;
     let left = failing.leave().await;
     assert!(matches!(left, Err(DriverError::Failed)), "{left:?}");
 }
 
 #[tokio::test]
-async fn a_watcher_hears_the_last_events_of_a_node_that_leaves() {
+async fn a_watcher_gets_the_last_events_of_a_node_that_leaves() {
     let security = key();
     let node = start(&security, |_| {}).await;
     let name = node.authority().to_string();
@@ -477,7 +477,7 @@ async fn a_watcher_hears_the_last_events_of_a_node_that_leaves() {
     let leaving = tokio::spawn(node.leave());
     let mut told = Vec::new();
     let hearing = async {
-        while let Some(event) = watch.next().await.expect("it is told of the end") {
+        while let Some(event) = watch.next().await.expect("the end is an event too") {
             if let crate::AdminEvent::Status { to, .. } = event {
                 told.push(to);
             }
