@@ -263,7 +263,7 @@ fn what_cannot_be_done_is_told_by_an_exit_code() {
     );
     fails(
         keys,
-        &["up", "--bind", "127.0.0.1:0", "--name", "two words"],
+        &["up", "--bind", "127.0.0.1:0", "--cluster", "two words"],
         2,
         "cluster_name",
     );
@@ -280,7 +280,7 @@ fn a_second_node_on_one_address_takes_it_over_and_the_first_says_so() {
     assert_eq!(cluster.nodes[third].authority, second);
     assert_eq!(cluster.nodes[1].ended(), Some(1));
     cluster.until(
-        "the first node is told that it has been superseded",
+        "the first node reports that it has been superseded",
         |views| {
             let told = views[1].told("self_downed");
             told.is_some_and(|event| event["reason"] == "superseded" && event["now"].is_null())
@@ -408,7 +408,7 @@ fn who_may_not_join_is_told_why_and_waits() {
     let seeds = [cluster.nodes[0].authority.clone()];
 
     let mut other_name = Plan::loopback(&seeds);
-    other_name.more = ["--name", "another"].map(str::to_owned).to_vec();
+    other_name.more = ["--cluster", "another"].map(str::to_owned).to_vec();
     cluster.add(other_name);
     cluster.until("both sides know of the other name", |views| {
         let waiting = views[1].told("waiting").map(|event| &event["seeds"][0]);
@@ -438,7 +438,7 @@ fn who_may_not_join_is_told_why_and_waits() {
     let said = cluster.keys.printed(&order);
     assert!(said.contains("no member has that name now"), "{said}");
     let joiner = cluster.add(kept_out.clone());
-    cluster.until("the joiner hears that it is kept out", |views| {
+    cluster.until("the joiner learns that it is quarantined", |views| {
         views[joiner].told("quarantined").is_some()
     });
     let lift = ["quarantine", &kept_out.bind, "--lift", "--node", &seeds[0]];

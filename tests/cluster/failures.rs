@@ -68,7 +68,7 @@ fn killed_paused_and_restarted_nodes_are_noticed_and_come_back() {
         );
         cluster.agree(&others);
         let left = asked.elapsed();
-        // A rumour may miss somebody, who then hears of the end only; but nobody takes a leave for a death.
+        // A rumour may miss a node, which then learns of the end only; but no node takes a leave for a death.
         let told = |other: &usize| &cluster.views[*other].statuses[known[*other]..];
         let says = |other: &usize, status: &str| {
             let mut told = told(other).iter();

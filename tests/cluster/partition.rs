@@ -48,6 +48,6 @@ fn a_divided_cluster_comes_together_again() {
     ));
     assert!(
         forwarded > 0 && dropped > 0,
-        "a proxy that nobody uses proves nothing"
+        "the proxy has to carry traffic"
     );
 }

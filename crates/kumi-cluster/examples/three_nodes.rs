@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Whoever holds the secret is in. `kumi cluster keygen` puts one into a file.
+    // Every holder of the secret is a member. `kumi cluster keygen` puts one into a file.
     let key = ClusterKey::from_secret(&ClusterKey::random_secret()?)?;
     let security = Security::key(&key)?;
 
@@ -62,9 +62,9 @@ async fn start(
     seeds: &[Authority],
     security: &Security,
 ) -> Result<ClusterNode, Box<dyn Error>> {
-    let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
-    options.seeds = seeds.to_vec();
-    options.metadata = MemberMetadata::build("1.0.0", &[role], &[])?;
+    let options = NodeOptions::new(MembershipRuntimeConfig::local())
+        .seeds(seeds.iter().cloned())
+        .metadata(MemberMetadata::build("1.0.0", &[role], &[])?);
     let node = ClusterNode::start(options, Transport::quic(security.clone())).await?;
     println!("the {role} node is {}", node.authority());
     Ok(node)

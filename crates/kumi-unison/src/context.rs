@@ -31,19 +31,18 @@ pub(crate) const MAX_DATAGRAM_PAYLOAD: usize = 64 * 1024;
 
 /// Limits on what one connection may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ConnectionLimits {
     /// Requests running at a time, over all channels.
-    pub max_in_flight: usize,
+    pub(crate) max_in_flight: usize,
     /// Bytes of frames that were begun and not completed, over all channels. The stream that goes beyond it is cut off:
     /// merely not reading it would let what is unread use up the connection's window, and nothing would get through. A
     /// peer that is this runtime waits before it sends so much.
-    pub max_partial_bytes: usize,
+    pub(crate) max_partial_bytes: usize,
     /// Bytes of whole messages, unfolded: requests that wait or run, and events that were not taken, over all channels. A
     /// request beyond it is refused as busy, an event ends its stream.
-    pub max_held_bytes: usize,
+    pub(crate) max_held_bytes: usize,
     /// How long a stream may stay open without its first whole message.
-    pub first_message_timeout: Duration,
+    pub(crate) first_message_timeout: Duration,
 }
 
 impl Default for ConnectionLimits {

@@ -100,10 +100,10 @@
 //! use kumi::cluster::{ClusterNode, MembershipRuntimeConfig, MemoryNetwork, NodeOptions, Transport};
 //!
 //! let network = MemoryNetwork::new(); // or Transport::quic(security)
-//! let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+//! let options = NodeOptions::new(MembershipRuntimeConfig::local());
 //! let first = ClusterNode::start(options.clone(), Transport::memory(&network)).await?;
 //! let mut watch = first.subscribe();
-//! options.seeds = vec![first.authority().clone()];
+//! let options = options.seeds([first.authority().clone()]);
 //! let second = ClusterNode::start(options, Transport::memory(&network)).await?;
 //! while first.members().members.len() < 2 {
 //!     watch.next().await;

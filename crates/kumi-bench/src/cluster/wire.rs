@@ -79,12 +79,9 @@ async fn started() -> Result<Vec<ClusterNode>> {
     let security = Security::key(&key)?;
     let mut nodes: Vec<ClusterNode> = Vec::new();
     for _ in 0..NODES {
-        let mut options = NodeOptions::new(MembershipRuntimeConfig::lan(SETTINGS_NODES));
-        options.seeds = nodes
-            .first()
-            .map(|first| first.authority().clone())
-            .into_iter()
-            .collect();
+        let seed = nodes.first().map(|first| first.authority().clone());
+        let config = MembershipRuntimeConfig::lan(SETTINGS_NODES);
+        let options = NodeOptions::new(config).seeds(seed);
         nodes.push(ClusterNode::start(options, Transport::quic(security.clone())).await?);
     }
     Ok(nodes)

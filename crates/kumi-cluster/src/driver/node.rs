@@ -56,28 +56,21 @@ const LAST_PACKETS: Duration = Duration::from_millis(50);
 /// How much longer than its grace a leaving node is waited for.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The options that a node starts with.
+/// The options that a node starts with: a configuration, and what its setters change.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct NodeOptions {
-    /// The numbers that membership runs by.
-    pub config: MembershipRuntimeConfig,
-    /// Where to listen; port 0 picks a free one.
-    pub bind: SocketAddr,
-    /// Where others reach this node, if that differs from where it listens. May be a DNS name.
-    pub advertise: Option<Authority>,
-    /// Whom to join: addresses or DNS names, which are resolved anew at each attempt. None makes a first node.
-    pub seeds: Vec<Authority>,
-    /// What this node says about itself.
-    pub metadata: MemberMetadata,
-    /// Watches the cluster without being a member of it.
-    pub observer: bool,
-    /// Offers the `cluster.admin` channel to peers that can connect.
-    pub admin: bool,
+    pub(super) config: MembershipRuntimeConfig,
+    pub(super) bind: SocketAddr,
+    pub(super) advertise: Option<Authority>,
+    pub(super) seeds: Vec<Authority>,
+    pub(super) metadata: MemberMetadata,
+    pub(super) observer: bool,
+    pub(super) admin: bool,
 }
 
 impl NodeOptions {
     /// A node on a free port of the loopback address, alone until it is given seeds.
+    #[must_use]
     pub fn new(config: MembershipRuntimeConfig) -> Self {
         Self {
             config,
@@ -88,6 +81,49 @@ impl NodeOptions {
             observer: false,
             admin: true,
         }
+    }
+
+    /// Where to listen; port 0 picks a free one.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = address;
+        self
+    }
+
+    /// Where others reach this node, if that differs from where it listens. May be a DNS name.
+    #[must_use]
+    pub fn advertise(mut self, authority: Authority) -> Self {
+        self.advertise = Some(authority);
+        self
+    }
+
+    /// Members to join: addresses or DNS names, which are resolved anew at each attempt. A node without seeds is the first
+    /// of a cluster.
+    #[must_use]
+    pub fn seeds(mut self, seeds: impl IntoIterator<Item = Authority>) -> Self {
+        self.seeds = seeds.into_iter().collect();
+        self
+    }
+
+    /// What this node says about itself.
+    #[must_use]
+    pub fn metadata(mut self, metadata: MemberMetadata) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
+    /// Whether the node watches the cluster without being a member of it. Default: false.
+    #[must_use]
+    pub fn observer(mut self, on: bool) -> Self {
+        self.observer = on;
+        self
+    }
+
+    /// Whether peers that can connect are offered the `cluster.admin` channel. Default: true.
+    #[must_use]
+    pub fn admin(mut self, on: bool) -> Self {
+        self.admin = on;
+        self
     }
 }
 
@@ -104,11 +140,11 @@ impl NodeOptions {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let key = ClusterKey::from_secret(&ClusterKey::random_secret()?)?;
 /// let security = Security::key(&key)?; // or Security::mutual(chain, key, authorities)
-/// let mut options = NodeOptions::new(MembershipRuntimeConfig::local());
+/// let options = NodeOptions::new(MembershipRuntimeConfig::local());
 /// let first = ClusterNode::start(options.clone(), Transport::quic(security.clone())).await?;
 /// let mut watch = first.subscribe(); // dropping it cancels it
 ///
-/// options.seeds = vec![first.authority().clone()];
+/// let options = options.seeds([first.authority().clone()]);
 /// let second = ClusterNode::start(options, Transport::quic(security)).await?;
 /// while first.members().members.len() < 2 {
 ///     if let Some(Notice::Event(event)) = watch.next().await {

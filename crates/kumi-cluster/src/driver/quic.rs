@@ -128,15 +128,13 @@ pub(super) fn host_of(authority: &Authority) -> &str {
 }
 
 fn client_options() -> ClientOptions {
-    ClientOptions {
-        connect_timeout: CONNECT_TIMEOUT,
-        reconnect: ReconnectPolicy::never(),
-        idle_timeout: IDLE_TIMEOUT,
-        keep_alive: Some(KEEP_ALIVE),
+    ClientOptions::new()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .reconnect(ReconnectPolicy::never())
+        .idle_timeout(IDLE_TIMEOUT)
+        .keep_alive(KEEP_ALIVE)
         // Most messages are small, and the probes of a connection would weigh as much as minutes of heartbeats.
-        mtu_discovery: false,
-        ..ClientOptions::default()
-    }
+        .mtu_discovery(false)
 }
 
 /// The socket that others connect to, and that this node dials from: it is known by one address.
@@ -158,16 +156,13 @@ impl QuicListener {
             address: bind,
             source,
         })?;
-        let limits = ServerLimits {
-            max_connections: MAX_CONNECTIONS,
-            max_streams: MAX_STREAMS,
-            max_handshakes: MAX_HANDSHAKES,
-            handshake_timeout: CONNECT_TIMEOUT,
-            idle_timeout: IDLE_TIMEOUT,
-            keep_alive: None,
-            mtu_discovery: false,
-            ..ServerLimits::default()
-        };
+        let limits = ServerLimits::new()
+            .max_connections(MAX_CONNECTIONS)
+            .max_streams(MAX_STREAMS)
+            .max_handshakes(MAX_HANDSHAKES)
+            .handshake_timeout(CONNECT_TIMEOUT)
+            .idle_timeout(IDLE_TIMEOUT)
+            .mtu_discovery(false);
         let server = ProtocolServer::with_registry(registry.clone()).with_limits(limits);
         let handle = server.listen(bind, &security.server)?;
         let address = handle.local_addr();

@@ -25,25 +25,26 @@ const UPDATES: usize = 256;
 /// Pings waiting to be sent.
 const PINGS: usize = 16;
 
-/// How a client connects.
+/// How a client connects. The default serves most.
+///
+/// ```
+/// use kumi_unison::{ClientOptions, ReconnectPolicy};
+/// use std::time::Duration;
+///
+/// let options = ClientOptions::new()
+///     .connect_timeout(Duration::from_secs(3))
+///     .reconnect(ReconnectPolicy::never());
+/// assert!(format!("{options:?}").contains("connect_timeout: 3s"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// How long one attempt may take, handshake and the server's introduction together.
-    pub connect_timeout: Duration,
-    /// What happens when the connection is lost.
-    pub reconnect: ReconnectPolicy,
-    /// How long the connection may be silent before it counts as lost.
-    pub idle_timeout: Duration,
-    /// How often a silent connection is asked for a sign of life.
-    pub keep_alive: Option<Duration>,
-    /// Bytes of the server's messages that may be unread; and as many that may be unfinished; and as many of whole ones
-    /// that wait or are being answered.
-    pub max_buffered_bytes: usize,
-    /// The local address, for servers of its family; any, if there is none.
-    pub bind: Option<SocketAddr>,
-    /// Whether larger datagrams than 1,200 bytes are tried on the path. That takes some ten packets of several KiB per
-    /// connection, and makes large messages cheaper.
-    pub mtu_discovery: bool,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) reconnect: ReconnectPolicy,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) max_buffered_bytes: usize,
+    pub(crate) bind: Option<SocketAddr>,
+    pub(crate) mtu_discovery: bool,
 }
 
 impl Default for ClientOptions {
@@ -57,6 +58,65 @@ impl Default for ClientOptions {
             bind: None,
             mtu_discovery: true,
         }
+    }
+}
+
+impl ClientOptions {
+    /// The default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How long one attempt may take, handshake and the server's introduction together. Default: 10 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// What happens when the connection is lost.
+    #[must_use]
+    pub fn reconnect(mut self, policy: ReconnectPolicy) -> Self {
+        self.reconnect = policy;
+        self
+    }
+
+    /// How long the connection may be silent before it counts as lost. Default: 30 s.
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// How often a silent connection is asked for a sign of life; `None` never does. Default: 10 s.
+    #[must_use]
+    pub fn keep_alive(mut self, interval: impl Into<Option<Duration>>) -> Self {
+        self.keep_alive = interval.into();
+        self
+    }
+
+    /// Bytes of the server's messages that may be unread; and as many that may be unfinished; and as many of whole ones
+    /// that wait or are being answered. Default: 32 MiB.
+    #[must_use]
+    pub fn max_buffered_bytes(mut self, bytes: usize) -> Self {
+        self.max_buffered_bytes = bytes;
+        self
+    }
+
+    /// The local address, for servers of its family. Default: any.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = Some(address);
+        self
+    }
+
+    /// Whether larger datagrams than 1,200 bytes are tried on the path. That takes some ten packets of several KiB per
+    /// connection, and makes large messages cheaper. Default: on.
+    #[must_use]
+    pub fn mtu_discovery(mut self, on: bool) -> Self {
+        self.mtu_discovery = on;
+        self
     }
 }
 

@@ -28,44 +28,28 @@ const UNACKNOWLEDGED_PACKETS: u32 = 10;
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(5);
 /// What the kernel is asked to keep for a socket; it may give less.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
-/// What a server allows.
+
+/// What a server allows. The default serves most.
 ///
 /// ```
 /// use kumi_unison::ServerLimits;
-/// let limits = ServerLimits { max_connections: 100, ..ServerLimits::default() };
-/// assert_eq!(limits.max_streams, 1024);
+/// let limits = ServerLimits::new().max_connections(100).max_streams(64);
+/// assert!(format!("{limits:?}").contains("max_connections: 100"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct ServerLimits {
-    /// Connections at a time. One more is refused before any cryptography.
-    pub max_connections: usize,
-    /// Handshakes at a time. From half of it on, a client has to prove its address with a round trip first; beyond
-    /// it, newcomers are not answered.
-    pub max_handshakes: usize,
-    /// How long a handshake may take.
-    pub handshake_timeout: Duration,
-    /// Streams a client may have open at a time, per connection.
-    pub max_streams: u32,
-    /// Requests running at a time, per connection.
-    pub max_in_flight: usize,
-    /// Bytes of a client's messages, per connection, that may be unread; and as many that may be unfinished; and as
-    /// many of whole ones that wait or are being answered.
-    pub max_buffered_bytes: usize,
-    /// Bytes that all connections of an endpoint may hold together, of everything that `max_buffered_bytes` limits for
-    /// each, and of answers that clients have not taken yet. What goes beyond it is refused as what goes beyond a
-    /// connection's limit: a request is answered as busy, an event or an unfinished message ends its stream.
-    pub max_total_bytes: usize,
-    /// Bytes that a connection may hold however much the others do; they do not count against `max_total_bytes`.
-    pub min_connection_bytes: usize,
-    /// How long a stream may stay open without its first whole message.
-    pub first_message_timeout: Duration,
-    /// How long a connection may be silent.
-    pub idle_timeout: Duration,
-    /// How often a silent connection is asked for a sign of life.
-    pub keep_alive: Option<Duration>,
-    /// Whether larger datagrams than 1,200 bytes are tried, as in
-    /// [`ClientOptions::mtu_discovery`](crate::ClientOptions::mtu_discovery).
-    pub mtu_discovery: bool,
+    pub(super) max_connections: usize,
+    pub(super) max_handshakes: usize,
+    pub(super) handshake_timeout: Duration,
+    pub(super) max_streams: u32,
+    pub(super) max_in_flight: usize,
+    pub(super) max_buffered_bytes: usize,
+    pub(super) max_total_bytes: usize,
+    pub(super) min_connection_bytes: usize,
+    pub(super) first_message_timeout: Duration,
+    pub(super) idle_timeout: Duration,
+    pub(super) keep_alive: Option<Duration>,
+    pub(super) mtu_discovery: bool,
 }
 
 impl Default for ServerLimits {
@@ -88,6 +72,102 @@ impl Default for ServerLimits {
 }
 
 impl ServerLimits {
+    /// The default limits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Connections at a time. One more is refused before any cryptography. Default: 10,000.
+    #[must_use]
+    pub fn max_connections(mut self, limit: usize) -> Self {
+        self.max_connections = limit;
+        self
+    }
+
+    /// Handshakes at a time. From half of it on, a client has to prove its address with a round trip first; beyond
+    /// it, newcomers are not answered. Default: 256.
+    #[must_use]
+    pub fn max_handshakes(mut self, limit: usize) -> Self {
+        self.max_handshakes = limit;
+        self
+    }
+
+    /// How long a handshake may take. Default: 10 s.
+    #[must_use]
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.handshake_timeout = timeout;
+        self
+    }
+
+    /// Streams a client may have open at a time, per connection. Default: 1,024.
+    #[must_use]
+    pub fn max_streams(mut self, limit: u32) -> Self {
+        self.max_streams = limit;
+        self
+    }
+
+    /// Requests running at a time, per connection. Default: 1,024.
+    #[must_use]
+    pub fn max_in_flight(mut self, limit: usize) -> Self {
+        self.max_in_flight = limit;
+        self
+    }
+
+    /// Bytes of a client's messages, per connection, that may be unread; and as many that may be unfinished; and as
+    /// many of whole ones that wait or are being answered. Default: 32 MiB.
+    #[must_use]
+    pub fn max_buffered_bytes(mut self, bytes: usize) -> Self {
+        self.max_buffered_bytes = bytes;
+        self
+    }
+
+    /// Bytes that all connections of an endpoint may hold together, of everything that `max_buffered_bytes` limits for
+    /// each, and of answers that clients have not taken yet. What goes beyond it is refused as what goes beyond a
+    /// connection's limit: a request is answered as busy, an event or an unfinished message ends its stream. Default: 1 GiB.
+    #[must_use]
+    pub fn max_total_bytes(mut self, bytes: usize) -> Self {
+        self.max_total_bytes = bytes;
+        self
+    }
+
+    /// Bytes that a connection may hold however much the others do; they do not count against `max_total_bytes`. Default: 64 KiB.
+    #[must_use]
+    pub fn min_connection_bytes(mut self, bytes: usize) -> Self {
+        self.min_connection_bytes = bytes;
+        self
+    }
+
+    /// How long a stream may stay open without its first whole message. Default: 10 s.
+    #[must_use]
+    pub fn first_message_timeout(mut self, timeout: Duration) -> Self {
+        self.first_message_timeout = timeout;
+        self
+    }
+
+    /// How long a connection may be silent. Default: 30 s.
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// How often a silent connection is asked for a sign of life. Default: never.
+    #[must_use]
+    pub fn keep_alive(mut self, interval: impl Into<Option<Duration>>) -> Self {
+        self.keep_alive = interval.into();
+        self
+    }
+
+    /// Whether larger datagrams than 1,200 bytes are tried, as [`ClientOptions::mtu_discovery`] does. Default: on.
+    ///
+    /// [`ClientOptions::mtu_discovery`]: crate::ClientOptions::mtu_discovery
+    #[must_use]
+    pub fn mtu_discovery(mut self, on: bool) -> Self {
+        self.mtu_discovery = on;
+        self
+    }
+
     /// What a client may send ahead when there are this many: a quarter of what all may hold is divided between them.
     pub(super) fn receive_window(&self, connections: usize) -> VarInt {
         let part = self.max_total_bytes / 4 / connections.max(1);

@@ -225,7 +225,7 @@ async fn a_dropped_call_cancels_its_handler() {
         };
         tokio::time::timeout(Duration::from_secs(10), cancelled)
             .await
-            .expect("the handler is told");
+            .expect("the handler gets it");
         let answer = within(channel.request("echo", json!("after"))).await;
         assert_eq!(answer.unwrap(), json!("after"));
         lab.echo.one_begun().await;
@@ -234,10 +234,7 @@ async fn a_dropped_call_cancels_its_handler() {
 
 #[tokio::test]
 async fn more_running_requests_than_allowed_are_not_executed() {
-    let limits = ServerLimits {
-        max_in_flight: 4,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits::new().max_in_flight(4);
     let lab = Lab::with(limits, |_| {});
     let client = lab.client().await;
     let channels = [

@@ -115,7 +115,7 @@ async fn a_server_that_goes_away_finishes_what_it_began_and_begins_nothing() {
     lab.echo.one_begun().await;
     let Lab { handle, echo, .. } = lab;
     let shutdown = tokio::spawn(handle.shutdown(Duration::from_secs(30)));
-    // The client hears of it some time; from then on its requests are not executed.
+    // The client learns of it some time; from then on its requests are not executed.
     let refused = within(async {
         loop {
             match channel.request("echo", json!(1)).await {
@@ -155,20 +155,14 @@ async fn a_stuck_handler_does_not_hold_up_a_shutdown() {
 
 #[tokio::test]
 async fn a_full_server_refuses_and_serves_those_it_has() {
-    let limits = ServerLimits {
-        max_connections: 2,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits::new().max_connections(2);
     let lab = Lab::with(limits, |_| {});
     let clients = [lab.client().await, lab.client().await];
     let address = lab.address().to_string();
     let third = kumi_unison::ProtocolClient::connect_with(
         &address,
         lab.pinned(),
-        kumi_unison::ClientOptions {
-            reconnect: ReconnectPolicy::never(),
-            ..options()
-        },
+        options().reconnect(ReconnectPolicy::never()),
     );
     let error = within(third).await.err().unwrap();
     assert!(matches!(error, NetworkError::Connect(_)), "{error:?}");

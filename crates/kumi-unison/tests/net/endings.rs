@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kumi_unison::{
-    ChannelOptions, ChannelSpec, ClientOptions, ConnectionContext, EventPolicy, NetworkError,
-    ProtocolClient, ServerLimits, Traffic, UnisonChannel,
+    ChannelOptions, ChannelSpec, ConnectionContext, EventPolicy, NetworkError, ProtocolClient,
+    ServerLimits, Traffic, UnisonChannel,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -52,12 +52,12 @@ async fn an_address_is_free_when_a_shutdown_returns() {
         let _channel = within(client.open_channel("echo")).await.unwrap();
         // Somebody who answers nothing is being dialled from the same socket.
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let nobody = silent.local_addr().unwrap().to_string();
+        let unanswered = silent.local_addr().unwrap().to_string();
         let (pinned, address) = (lab.pinned(), lab.address());
         let handle = Arc::new(lab.handle);
         let dialling = {
             let handle = handle.clone();
-            tokio::spawn(async move { handle.connect(&nobody, pinned, options()).await.err() })
+            tokio::spawn(async move { handle.connect(&unanswered, pinned, options()).await.err() })
         };
         let mut packet = [0; 2048];
         let waiting =
@@ -126,10 +126,7 @@ async fn a_closed_port_is_known_at_once_and_named() {
     let address = closed.local_addr().unwrap().to_string();
     drop(closed);
     // Far longer than the test may take.
-    let options = ClientOptions {
-        connect_timeout: Duration::from_secs(3600),
-        ..options()
-    };
+    let options = options().connect_timeout(Duration::from_secs(3600));
     let connecting = ProtocolClient::connect_with(&address, lab.pinned(), options);
     let error = within(connecting).await.err().unwrap().to_string();
     let expected = format!("cannot connect: {address}: nothing listens on UDP port ");

@@ -73,7 +73,10 @@ async fn a_stalled_consumer_slows_no_request_and_loses_nothing() {
     })
     .await;
     let at_rest = sent.load(Ordering::SeqCst);
-    assert!(at_rest < EVENTS, "{at_rest} events were sent to nobody");
+    assert!(
+        at_rest < EVENTS,
+        "{at_rest} events were sent without a reader"
+    );
     for expected in 0..EVENTS {
         let event = within(stalled.recv()).await.unwrap();
         let number: u64 = serde_json::from_slice(&event.payload).unwrap();

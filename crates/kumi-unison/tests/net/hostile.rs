@@ -1,7 +1,7 @@
 //! Peers that send what they should not, while others are served.
 //!
 //! The server runs in a process of its own, this same test binary started again, so that the memory it takes can be
-//! read from outside and is nobody else's.
+//! read from outside and belongs to this test alone.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -26,12 +26,10 @@ async fn serves_hostile_peers_when_started_for_it() {
     if std::env::var_os(SERVER_VARIABLE).is_none() {
         return;
     }
-    let limits = ServerLimits {
-        first_message_timeout: Duration::from_millis(500),
-        max_handshakes: 32,
-        handshake_timeout: Duration::from_secs(2),
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits::new()
+        .first_message_timeout(Duration::from_millis(500))
+        .max_handshakes(32)
+        .handshake_timeout(Duration::from_secs(2));
     let lab = Lab::with(limits, |_| {});
     println!("\nlistening {} {}", lab.address(), lab.tls.fingerprint());
     std::io::stdout().flush().unwrap();

@@ -84,15 +84,14 @@ impl Lab {
 
 /// Options with which tests lose no time.
 pub(crate) fn options() -> ClientOptions {
-    ClientOptions {
-        reconnect: ReconnectPolicy {
-            first: Duration::from_millis(10),
-            max: Duration::from_millis(100),
-            attempts: None,
-        },
-        connect_timeout: Duration::from_secs(5),
-        ..ClientOptions::default()
-    }
+    let policy = ReconnectPolicy {
+        first: Duration::from_millis(10),
+        max: Duration::from_millis(100),
+        attempts: None,
+    };
+    ClientOptions::new()
+        .reconnect(policy)
+        .connect_timeout(Duration::from_secs(5))
 }
 
 /// A service with a method for each thing tests want to see.

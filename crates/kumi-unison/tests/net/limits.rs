@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kumi_unison::{
-    CallOptions, ChannelOptions, ClientOptions, Codec, ContentType, IncomingRequest, NetworkError,
-    PacketType, Payload, ProtocolClient, ProtocolMessage, RemoteError, ServerLimits,
-    ServiceHandler, encode_frame,
+    CallOptions, ChannelOptions, Codec, ContentType, IncomingRequest, NetworkError, PacketType,
+    Payload, ProtocolClient, ProtocolMessage, RemoteError, ServerLimits, ServiceHandler,
+    encode_frame,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -19,10 +19,7 @@ use crate::raw::RawClient;
 
 #[tokio::test]
 async fn a_connection_counts_until_its_last_handler_is_done() {
-    let limits = ServerLimits {
-        max_connections: 1,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits::new().max_connections(1);
     let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let lab = Lab::with(limits, |server| {
         let (begun, gate) = (begun.clone(), gate.clone());
@@ -62,10 +59,7 @@ async fn a_connection_counts_until_its_last_handler_is_done() {
 async fn what_one_client_holds_leaves_others_their_floor() {
     const LARGE: usize = 200 * 1024;
     const LARGE_CALLS: usize = 12;
-    let limits = ServerLimits {
-        max_total_bytes: 1024 * 1024,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits::new().max_total_bytes(1024 * 1024);
     let lab = Lab::with(limits, |_| {});
     let payload = |bytes: usize| {
         let mut payload = vec![0; bytes];
@@ -128,14 +122,11 @@ async fn a_channel_without_compression_sends_what_it_was_given() {
 }
 
 #[tokio::test]
-async fn a_name_with_an_address_on_which_nobody_listens_is_reached_soon() {
+async fn a_name_with_an_address_without_a_listener_is_reached_soon() {
     // Only on 127.0.0.1, while the name often stands for ::1 too, and first.
     let lab = Lab::start();
     let address = format!("localhost:{}", lab.address().port());
-    let options = ClientOptions {
-        connect_timeout: Duration::from_secs(50),
-        ..options()
-    };
+    let options = options().connect_timeout(Duration::from_secs(50));
     let begun = std::time::Instant::now();
     let connecting = ProtocolClient::connect_with(&address, lab.pinned(), options);
     let client = within(connecting).await.unwrap();

@@ -208,10 +208,7 @@ async fn schemas_are_compared_again_after_a_loss() {
 #[tokio::test]
 async fn reconnecting_is_given_up_when_it_should_be() {
     let lab = Lab::start();
-    let client_options = kumi_unison::ClientOptions {
-        reconnect: ReconnectPolicy::never(),
-        ..options()
-    };
+    let client_options = options().reconnect(ReconnectPolicy::never());
     let address = lab.address().to_string();
     let connecting = ProtocolClient::connect_with(&address, lab.pinned(), client_options);
     let client = within(connecting).await.unwrap();
@@ -228,12 +225,10 @@ async fn reconnecting_is_given_up_when_it_should_be() {
 async fn a_connection_that_falls_silent_is_noticed_and_replaced() {
     let first = Lab::start();
     let proxy = Proxy::start(first.address(), 5).await;
-    let client_options = kumi_unison::ClientOptions {
-        idle_timeout: Duration::from_millis(500),
-        keep_alive: Some(Duration::from_millis(100)),
-        connect_timeout: Duration::from_millis(500),
-        ..options()
-    };
+    let client_options = options()
+        .idle_timeout(Duration::from_millis(500))
+        .keep_alive(Duration::from_millis(100))
+        .connect_timeout(Duration::from_millis(500));
     let address = proxy.address().to_string();
     let connecting = ProtocolClient::connect_with(&address, first.pinned(), client_options);
     let client = within(connecting).await.unwrap();
@@ -287,12 +282,12 @@ async fn a_call_that_found_no_connection_was_certainly_not_executed() {
         }
     })
     .await;
-    // The channel hears of it by its stream, which may be later.
+    // The channel learns of it by its stream, which may be later.
     let fast = CallOptions::new().fail_fast(true);
     let short = CallOptions::new().deadline(Duration::from_millis(200));
     for options in [fast, short, short.own_stream(true), fast.own_stream(true)] {
         let call = channel.call("echo", Payload::json(&1).unwrap(), options);
-        let error = within(call).await.expect_err("nobody answers");
+        let error = within(call).await.expect_err("there is no server");
         assert!(error.is_not_executed(), "{error:?} with {options:?}");
     }
     assert_eq!(echo.ran(), 0);

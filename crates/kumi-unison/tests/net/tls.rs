@@ -135,7 +135,7 @@ async fn an_authority_is_believed_for_the_name_it_signed() {
     works(&connect(&lab, trusting()).await.unwrap()).await;
     let by_name = format!("localhost:{port}");
     works(&connect_to(&by_name, trusting()).await.unwrap()).await;
-    // Another loopback address reaches nobody's name in the certificate.
+    // Another loopback address is not in the certificate.
     let stranger = Authority::new();
     let tls = ClientTls::ca_file(stranger.roots()).unwrap();
     tls_error(connect(&lab, tls).await);
@@ -235,7 +235,7 @@ async fn skipping_verification_works_on_loopback_only() {
     let lab = Lab::start();
     let anybody = || ClientTls::danger_skip_verification_on_loopback().unwrap();
     works(&connect(&lab, anybody()).await.unwrap()).await;
-    // Reserved for documentation, so nobody is there; it has to be refused before anybody is asked.
+    // Reserved for documentation, so nothing listens there; it has to be refused before anything is sent.
     let error = connect_to("192.0.2.1:4433", anybody()).await.err().unwrap();
     let NetworkError::Tls(error) = error else {
         panic!("{error:?}");

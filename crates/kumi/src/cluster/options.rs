@@ -159,9 +159,9 @@ pub(super) struct UpOptions {
     /// Whom to join, host:port; may be given several times, and names are resolved anew each time
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
     pub(super) seed: Vec<String>,
-    /// The cluster's name; nodes of other names are refused
-    #[arg(short, long, value_name = "NAME", default_value = "kumi")]
-    pub(super) name: String,
+    /// The cluster's name; nodes of other clusters are refused
+    #[arg(long, value_name = "NAME", default_value = "kumi")]
+    pub(super) cluster: String,
     #[command(flatten)]
     pub(super) metadata: MetadataOptions,
     /// The network that the timeouts are for

@@ -31,8 +31,8 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
     // Before anything runs, so that a signal during the start is not lost.
     let mut signals = Signals::new()?;
     let mut reload = listen(SignalKind::user_defined1())?;
-    let node_options = node_options(&options)?;
-    let seeds = node_options.seeds.clone();
+    let seeds = seeds(&options)?;
+    let node_options = node_options(&options, &seeds)?;
     let node = tokio::select! {
         node = ClusterNode::start(node_options, Transport::quic(security)) => node?,
         () = signals.next() => return Err(Failure::Ended("stopped before it had started".into())),
@@ -313,7 +313,7 @@ fn announce(
     printer: &Printer<'_>,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
-    let cluster = &options.name;
+    let cluster = &options.cluster;
     let identity = node.identity();
     let listening = node.local_addr().map(|address| address.to_string());
     if terminal.is_json {
@@ -331,25 +331,27 @@ fn announce(
     Ok(())
 }
 
-fn node_options(options: &UpOptions) -> Result<NodeOptions, Failure> {
+fn seeds(options: &UpOptions) -> Result<Vec<Authority>, Failure> {
+    options.seed.iter().map(|seed| authority(seed)).collect()
+}
+
+fn node_options(options: &UpOptions, seeds: &[Authority]) -> Result<NodeOptions, Failure> {
     let nodes = usize::try_from(options.nodes).unwrap_or(usize::MAX);
     let mut config = match options.preset {
         Preset::Lan => MembershipRuntimeConfig::lan(nodes),
         Preset::Wan => MembershipRuntimeConfig::wan(nodes),
         Preset::Local => MembershipRuntimeConfig::local(),
     };
-    config.cluster_name = options.name.clone();
-    let mut node = NodeOptions::new(config);
-    node.bind = options.bind;
-    node.advertise = options.advertise.as_deref().map(authority).transpose()?;
-    node.seeds = options
-        .seed
-        .iter()
-        .map(|seed| authority(seed))
-        .collect::<Result<_, _>>()?;
-    node.metadata = metadata(options)?;
-    node.observer = options.observer;
-    Ok(node)
+    config.cluster_name = options.cluster.clone();
+    let node = NodeOptions::new(config)
+        .bind(options.bind)
+        .seeds(seeds.iter().cloned())
+        .metadata(metadata(options)?)
+        .observer(options.observer);
+    Ok(match &options.advertise {
+        Some(advertise) => node.advertise(authority(advertise)?),
+        None => node,
+    })
 }
 
 fn metadata(options: &UpOptions) -> Result<MemberMetadata, Failure> {

@@ -86,14 +86,11 @@ impl Listening {
     /// A client that loses no time between two connections.
     pub(super) async fn quic_client(&self) -> ProtocolClient {
         let (handle, tls) = self.endpoint.as_ref().expect("it listens");
-        let options = ClientOptions {
-            reconnect: ReconnectPolicy {
-                first: Duration::from_millis(5),
-                max: Duration::from_millis(50),
-                attempts: None,
-            },
-            ..ClientOptions::default()
-        };
+        let options = ClientOptions::new().reconnect(ReconnectPolicy {
+            first: Duration::from_millis(5),
+            max: Duration::from_millis(50),
+            attempts: None,
+        });
         let pinned = ClientTls::pinned([tls.fingerprint()]).expect("a pin");
         let address = handle.local_addr().to_string();
         within(ProtocolClient::connect_with(&address, pinned, options))
@@ -178,7 +175,7 @@ impl House {
     }
 
     fn note(&self, text: impl Into<String>) {
-        // Nobody listens at the end of a test.
+        // The receiver is gone at the end of a test.
         let _ = self.notes.send(text.into());
     }
 
@@ -230,7 +227,7 @@ impl MainService for House {
             truth: Some(event.on),
             ..Optionals::default()
         };
-        // A peer that has gone hears nothing.
+        // A peer that has gone receives nothing.
         let _ = peer.send_optionals(&answer).await;
     }
 
