@@ -8,6 +8,7 @@
 
 use super::link::Link;
 use crate::{Authority, NodeUid};
+use kumi_unison::ReconnectPolicy;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::string::String;
@@ -22,9 +23,12 @@ pub const MAX_LINKS: usize = 64;
 /// Peers that could not be reached, and for which the next attempt has to wait.
 const MAX_FAILURES: usize = 256;
 
-/// The first wait after a failed attempt, and the longest.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_LONGEST: Duration = Duration::from_secs(1);
+/// The waits after failed attempts.
+const RETRY: ReconnectPolicy = ReconnectPolicy {
+    first: Duration::from_millis(100),
+    max: Duration::from_secs(1),
+    attempts: None,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Links {
@@ -43,7 +47,8 @@ struct Entry {
 #[derive(Debug)]
 struct Failure {
     retry_at: Instant,
-    wait: Duration,
+    /// Attempts that failed one after the other.
+    attempts: u32,
     /// What happened last, for an operator to read.
     reason: String,
 }
@@ -191,14 +196,17 @@ impl Links {
 
     /// Notes that a peer could not be reached, and that the next attempt has to wait.
     pub(super) fn failed(&mut self, name: &Authority, reason: String, now: Instant) {
-        let before = self.failures.get(name).map(|failure| failure.wait);
-        let wait = before.map_or(RETRY_FIRST, |wait| (wait * 2).min(RETRY_LONGEST));
-        self.note(name, now + wait, wait, reason);
+        let before = self
+            .failures
+            .get(name)
+            .map_or(0, |failure| failure.attempts);
+        let retry_at = now + RETRY.ceiling(before);
+        self.note(name, retry_at, before.saturating_add(1), reason);
     }
 
     /// Notes that a peer was reached and is none of ours. There is nothing to wait for.
     pub(super) fn wrong(&mut self, name: &Authority, reason: String, now: Instant) {
-        self.note(name, now, RETRY_FIRST, reason);
+        self.note(name, now, 1, reason);
     }
 
     /// Who was not reached when it was last tried, and why.
@@ -209,7 +217,7 @@ impl Links {
             .collect()
     }
 
-    fn note(&mut self, name: &Authority, retry_at: Instant, wait: Duration, reason: String) {
+    fn note(&mut self, name: &Authority, retry_at: Instant, attempts: u32, reason: String) {
         if self.failures.len() >= MAX_FAILURES && !self.failures.contains_key(name) {
             let first = self
                 .failures
@@ -221,7 +229,7 @@ impl Links {
         }
         let failure = Failure {
             retry_at,
-            wait,
+            attempts,
             reason,
         };
         self.failures.insert(name.clone(), failure);
@@ -309,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_reached_is_told_with_the_reason_until_it_is() {
+    fn an_unreachable_peer_is_listed_with_the_reason_until_it_is_reached() {
         let mut links = Links::default();
         let now = Instant::now();
         let (id, _) = insert(&mut links, "seed.example:1", now);
@@ -366,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn links_nobody_uses_are_given_up() {
+    fn unused_links_are_closed() {
         let mut links = Links::default();
         let start = Instant::now();
         let (unused, _) = insert(&mut links, "a:1", start);

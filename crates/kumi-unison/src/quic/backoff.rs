@@ -45,11 +45,19 @@ impl ReconnectPolicy {
 
     /// A wait as it would be before this attempt, whether or not there will be one.
     pub(crate) fn pause(&self, attempt: u32, random: &mut fastrand::Rng) -> Duration {
-        let ceiling = self
-            .first
-            .saturating_mul(1 << attempt.min(20))
-            .min(self.max);
-        ceiling.mul_f64(random.f64())
+        self.ceiling(attempt).mul_f64(random.f64())
+    }
+
+    /// The longest wait before an attempt, the first being number 0.
+    ///
+    /// ```
+    /// use kumi_unison::ReconnectPolicy;
+    /// let waits = [0, 1, 2, 60].map(|attempt| ReconnectPolicy::default().ceiling(attempt).as_millis());
+    /// assert_eq!(waits, [100, 200, 400, 10_000]);
+    /// ```
+    pub fn ceiling(&self, attempt: u32) -> Duration {
+        let doubled = self.first.saturating_mul(1 << attempt.min(20));
+        doubled.min(self.max)
     }
 }
 
