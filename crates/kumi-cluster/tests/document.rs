@@ -1,6 +1,6 @@
 //! The names of the design document, used the way it uses them: what a provider written from it would call.
 //!
-//! The table "The document's names" in `docs/cluster.md` says where arguments or results differ from it, and why.
+//! The table in `docs/design/cluster.md` says where arguments or results differ from it, and why.
 
 #![expect(
     clippy::unwrap_used,
@@ -159,7 +159,7 @@ fn the_flow_from_a_failure_to_the_topology() {
         (dead, runtime.snapshot().hash)
     );
 
-    // One of them falls silent: Suspect, then Dead, which is told with the topology and keeps that life out.
+    // One of them falls silent: Suspect, then Dead, which the topology reports and which keeps that life out.
     let (now, told) = run(&mut runtime, &mut core, &[&one], now, second * 12);
     let steps: Vec<NodeStatus> = told
         .iter()
