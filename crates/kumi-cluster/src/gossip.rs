@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_no_packet_has_one_to_itself_and_keeps_nobody_waiting() {
+    fn what_fits_no_packet_has_one_to_itself_and_delays_no_other() {
         let mut engine = GossipEngine::default();
         engine.enqueue(subject("small"), false);
         let long: Vec<alloc::string::String> =

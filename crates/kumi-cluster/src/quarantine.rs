@@ -6,7 +6,7 @@
 //!
 //! To lift an order is an order of its own, with a later version and no time. It has to outlive what it lifts: a member
 //! who missed it still has the earlier order, and would bring it back. An order is therefore remembered for a while past
-//! its own end and past the end of every order that it replaced, it is told in comparisons for as long, and the time
+//! its own end and past the end of every order that it replaced, it is part of comparisons for as long, and the time
 //! that is left of this memory travels with it, so that all forget it together and none brings it up again.
 
 use crate::identity::{Authority, NodeUid};

@@ -244,8 +244,8 @@ impl MemberRecord {
         }
     }
 
-    /// A hash of everything that two nodes have to agree on. The place is the authority's on the ring, which whoever
-    /// keeps the record has at hand.
+    /// A hash of everything that two nodes have to agree on. The place is the authority's on the ring, which the table
+    /// that keeps the record has at hand.
     pub(crate) fn digest(&self, place: u64) -> u64 {
         let mut digest = hash::fold(self.topology_hash(place), self.incarnation);
         digest = hash::fold(digest, self.metadata_stamp);

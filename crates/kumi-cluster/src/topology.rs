@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_status_alone_is_told_with_nobody_joined_or_left() {
+    fn a_changed_status_alone_is_an_event_with_no_member_joined_or_left() {
         let (mut world, a) = (World::new(), identity("a:1", 1));
         world.set(&a, Up, 0);
         world.poll(1000);

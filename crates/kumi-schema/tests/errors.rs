@@ -676,7 +676,7 @@ fn bounds_and_arrays_that_mean_nothing_are_refused() {
     );
 }
 
-/// What a type allows that nobody declared is not known.
+/// What an undeclared type allows is not known.
 #[test]
 fn a_misspelt_type_is_one_error() {
     check(

@@ -114,7 +114,7 @@ fn precedence_is_uid_then_terminal_then_incarnation_then_rank() {
 }
 
 #[test]
-fn nobody_goes_back_and_the_incarnation_is_learned_all_the_same() {
+fn no_status_goes_back_and_the_incarnation_is_learned_all_the_same() {
     for (from, to, kept) in [
         (Leaving, Joining, Leaving),
         (Leaving, Up, Leaving),
@@ -128,7 +128,7 @@ fn nobody_goes_back_and_the_incarnation_is_learned_all_the_same() {
         assert!(!known.settle(from), "{from} to {to}");
         assert_eq!((known.status, known.incarnation), (kept, 2));
         let outweighs = merged(&record(1, 2, to), &known).status;
-        assert_eq!(outweighs, kept, "whoever was told first is told better");
+        assert_eq!(outweighs, kept, "the merge does not depend on the order");
     }
 }
 

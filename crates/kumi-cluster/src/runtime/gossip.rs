@@ -355,7 +355,7 @@ impl MembershipRuntime {
         /// would never see the rest.
         const LOOK_AROUND: usize = 4;
         let peer = match self.random_peers(1, None).pop() {
-            Some(peer) if !self.hears_nobody_for_long(now) => peer,
+            Some(peer) if !self.receives_nothing_for_long(now) => peer,
             // The seeds know more than a table that may have gone stale.
             _ if self.seeds.is_empty() => return,
             _ => self.seeds[self.rng.below(self.seeds.len())].clone(),
@@ -378,7 +378,7 @@ impl MembershipRuntime {
         self.send(&peer, message, Delivery::Reliable);
     }
 
-    fn hears_nobody_for_long(&self, now: Now) -> bool {
+    fn receives_nothing_for_long(&self, now: Now) -> bool {
         now.own.saturating_since(self.heard_at.own) > self.config.push_pull_interval * 3
     }
 

@@ -501,8 +501,8 @@ impl MembershipRuntime {
         self.detector = PhiFailureDetector::new(self.config.phi());
         self.publish_self(now);
         // In a static cluster no peer has to be asked.
-        let in_touch =
-            !self.config.gossip_enabled || !self.hears_nobody(now) && self.table.active_len() > 1;
+        let in_touch = !self.config.gossip_enabled
+            || !self.receives_nothing(now) && self.table.active_len() > 1;
         let was_joining = self.joining.is_some();
         let keeps_place = matches!(reason, DownReason::Dead | DownReason::Claimed);
         if in_touch && !was_joining && keeps_place {

@@ -393,7 +393,7 @@ impl MembershipRuntime {
         let heard = entry
             .heard_at
             .is_some_and(|at| now.raw.saturating_since(at) < patience);
-        if heard || self.hears_nobody(now) {
+        if heard || self.receives_nothing(now) {
             self.set_timeout(slot, patience, now);
             return;
         }

@@ -108,7 +108,7 @@ impl MembershipRuntime {
     }
 
     fn in_trouble(&self, now: Now) -> bool {
-        self.suspects.waiting || self.table.active_len() > 1 && self.hears_nobody(now)
+        self.suspects.waiting || self.table.active_len() > 1 && self.receives_nothing(now)
     }
 
     /// Whom to compare with besides when something is wrong: most of those who are known may be gone, so above all

@@ -288,7 +288,7 @@ fn a_paused_node_is_taken_for_dead_and_comes_back_as_somebody_new() {
     assert!(net.uid(3) > old);
     for viewer in 0..5 {
         let dead = |event: &_| matches!(event, ClusterEvent::MemberStatusChanged { to: Dead, node_id, .. } if *node_id != old);
-        assert_eq!(net.count(viewer, dead), 0, "nobody else died");
+        assert_eq!(net.count(viewer, dead), 0, "no other member died");
     }
 }
 
@@ -310,7 +310,7 @@ fn a_node_that_was_down_stops_when_it_is_told_to() {
 }
 
 #[test]
-fn a_node_that_hears_nothing_convicts_nobody() {
+fn a_node_that_receives_nothing_convicts_no_member() {
     let mut net = Net::settled(6);
     for from in 0..5 {
         net.cut.insert((from, 5));
@@ -335,7 +335,7 @@ fn a_node_that_hears_nothing_convicts_nobody() {
 }
 
 #[test]
-fn a_node_that_nobody_hears_dies_and_is_back_soon_after_it_is_heard() {
+fn a_node_whose_messages_are_lost_dies_and_is_back_soon_after_they_arrive() {
     let mut net = Net::settled(6);
     let old = net.uid(5);
     for to in 0..5 {
@@ -384,7 +384,7 @@ fn a_suspicion_is_lifted_by_the_subject_in_a_higher_incarnation() {
 }
 
 #[test]
-fn whoever_is_accused_by_others_in_its_next_incarnation_is_looked_into_again() {
+fn a_member_accused_by_others_in_its_next_incarnation_is_probed_again() {
     let mut net = Net::settled(3);
     net.down.insert(2);
     while net.nodes[0].metrics().accusations == 0 || net.nodes[1].metrics().accusations == 0 {
@@ -437,7 +437,7 @@ fn a_node_alone_for_half_the_life_of_a_tombstone_is_somebody_new() {
     assert!(net.uid(3) > old);
     assert_eq!(net.nodes[3].snapshot().members.len(), 1);
     let dead = |event: &_| matches!(event, ClusterEvent::MemberStatusChanged { to: Dead, .. });
-    assert_eq!(net.count(3, dead), 0, "it convicted nobody");
+    assert_eq!(net.count(3, dead), 0, "it convicted no member");
     net.cut.clear();
     net.run(seconds(10));
     net.assert_agreed(4);
@@ -478,7 +478,7 @@ fn what_a_node_saw_die_before_it_was_alone_stays_dead() {
 }
 
 #[test]
-fn a_clock_that_jumps_costs_nobody_anything() {
+fn a_clock_that_jumps_changes_no_status() {
     let mut net = Net::settled(4);
     // A jump below the limit of isolation, seen as a late poll.
     let jumped = net.now + seconds(6);

@@ -153,7 +153,7 @@ impl MembershipRuntime {
     }
 
     /// Nothing came from any member for a while, so this node is the one that is cut off.
-    pub(super) fn hears_nobody(&self, now: Now) -> bool {
+    pub(super) fn receives_nothing(&self, now: Now) -> bool {
         let deaf_after = self.config.heartbeat_interval * DEAF_AFTER_BEATS;
         now.own.saturating_since(self.heard_at.own) > deaf_after
     }
@@ -421,7 +421,7 @@ impl MembershipRuntime {
         if record.accusations.round_of(me).is_multiple_of(2) {
             return false;
         }
-        if self.table.ring().len() > 2 && self.hears_nobody(now) {
+        if self.table.ring().len() > 2 && self.receives_nothing(now) {
             return false;
         }
         if !self.config.gossip_enabled {

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mute_place_reaches_nobody_and_nobody_has_a_connection_to_it() {
+    fn a_mute_place_reaches_no_other_and_no_other_has_a_connection_to_it() {
         let mut network = network(LinkProfile::LAN);
         network.set_place_loss(2, 0.0, 1.0);
         assert_eq!(arrived(&mut network, 2, 0, Carriage::Datagram), 0);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_is_well_deserves_death() {
+    fn a_node_that_is_well_does_not_deserve_death() {
         assert!(!truth().deserves_death(3, UID, 99));
     }
 

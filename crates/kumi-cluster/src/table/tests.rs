@@ -142,7 +142,7 @@ fn everybody_is_watched_by_the_next_on_the_ring_and_watches_the_previous() {
 }
 
 #[test]
-fn whoever_is_passed_over_watches_nobody_and_is_watched_by_the_next_who_are_not() {
+fn a_member_passed_over_watches_none_and_is_watched_by_the_next_that_are_not() {
     let mut table = MembershipTable::new(99);
     for port in 0..30 {
         apply(&mut table, &record(port, 1, Suspect));
@@ -180,7 +180,7 @@ fn whoever_is_passed_over_watches_nobody_and_is_watched_by_the_next_who_are_not(
 }
 
 #[test]
-fn accusing_makes_a_suspect_of_a_member_that_is_up_and_of_nobody_else() {
+fn accusing_makes_a_suspect_only_of_a_member_that_is_up() {
     let mut table = MembershipTable::new(9);
     let accusation = |round| Accusation {
         accuser: NodeUid::from_raw(3),

@@ -14,7 +14,7 @@ use kumi_cluster::{
 use crate::scenario::{Action, Scenario, Size};
 
 const SECOND_US: u64 = 1_000_000;
-/// How often a node that is kept out asks whether it still is, should nobody have told it.
+/// How often a node that is kept out asks whether it still is, in case the notice was lost.
 const ASKS_AGAIN: Duration = Duration::from_secs(60);
 
 /// What a run came to.
@@ -76,7 +76,7 @@ impl fmt::Display for Report {
 /// How long a cluster may take to agree once all troubles have ended.
 ///
 /// The slowest way back: a node that doubts itself (waiting times up to five times as long) takes that long to suspect
-/// and convict; a node that was alone starts afresh after half a `dead_timeout`; and whoever is given up is knocked at
+/// and convict; a node that was alone starts afresh after half a `dead_timeout`; and a member that was given up is tried
 /// once in several push-pulls.
 pub(crate) fn agreement_limit(config: &MembershipRuntimeConfig, nodes: usize) -> Duration {
     let doubt =
@@ -132,7 +132,7 @@ struct Stage {
 impl Stage {
     fn new(scenario: &Scenario, size: Size) -> Stage {
         let spec = WorldSpec {
-            // One more machine than there are nodes: for whoever only watches.
+            // One more machine than there are nodes, for the observer.
             nodes: scenario.nodes + 1,
             config: scenario.config.clone(),
             profile: scenario.profile,
@@ -174,7 +174,7 @@ impl Stage {
         self.world.run_until(until_us);
     }
 
-    /// Up to five others to ask. The very first node has nobody.
+    /// Up to five others to ask. The very first node has none.
     fn seeds(&mut self, node: usize) -> Vec<Authority> {
         let mut others: Vec<usize> = (0..self.nodes).filter(|&other| other != node).collect();
         self.rng.shuffle(&mut others);
@@ -205,12 +205,12 @@ impl Stage {
             node != target && !host.is_paused() && status == Some(NodeStatus::Up)
         });
         if let Some(node) = able {
-            // Whoever lifts it may crash before anybody has heard, so this goes on until nobody holds it to be in force.
+            // The node that lifts it may crash before it has told another, so this goes on until the order is in force on no node.
             let _ = self.world.release(node, target);
         }
         if knowing.iter().all(|&node| !self.runs(node)) {
             self.lift = None;
-            // Whoever has missed it goes on giving the target up until it compares with somebody.
+            // A node that has missed it goes on giving the target up until it compares with another.
             let known_us = self.config.push_pull_interval.as_micros() as u64 * 6;
             self.world.watch().truth().calm(target, at_us + known_us);
         }
@@ -226,7 +226,7 @@ impl Stage {
         match *action {
             Action::Start(0) => self.world.start(0, &[]).expect("a fresh node starts"),
             Action::Start(node) => {
-                // Before anybody has joined there is nobody but the first node to ask.
+                // Before the first join there is only the first node to ask.
                 let mut seeds = self.seeds(node);
                 seeds.insert(0, authority(0));
                 self.world.start(node, &seeds).expect("a fresh node starts");
@@ -305,7 +305,7 @@ impl Stage {
                 self.world.watch().truth().calm(node, at_us);
             }
             Action::CutLink { from, to } => {
-                // The receiver becomes one more monitor that hears badly.
+                // The receiver becomes one more monitor that loses messages.
                 self.world.watch().truth().disturb(to);
                 self.world.network().set_link_loss(from, to, 1.0);
             }
@@ -440,13 +440,13 @@ impl Stage {
         if seen != expected {
             return Some(format!("all hold {seen:?}, but {expected:?} run"));
         }
-        // Whom only a peer that has ended since suspected stays a suspect there: nobody else knows what to refute. Who is
+        // Whom only a peer that has ended since suspected stays a suspect there: no other node knows what to refute. Who is
         // a member is another matter.
         let observer = hosts[self.nodes].runtime()?;
         let members = observer.snapshot().members;
         let watched: Vec<_> = members.iter().map(|member| member.identity()).collect();
         let expected: Vec<_> = expected.into_iter().map(|(identity, _)| identity).collect();
-        (watched != expected).then(|| format!("whoever only watches sees {watched:?}"))
+        (watched != expected).then(|| format!("the observer sees {watched:?}"))
     }
 
     fn report(mut self, scenario: &Scenario, size: Size, agreed_after_us: Option<u64>) -> Report {

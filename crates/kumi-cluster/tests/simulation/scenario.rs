@@ -321,7 +321,7 @@ impl Plan {
         let other = (node + 1 + self.rng.index(self.nodes - 1)) % self.nodes;
         let wall_error_ms = self.rng.pick(&[0, 0, -3_600_000, 60_000, -50]).unwrap_or(0);
         match kind {
-            // Gone for good, but never so many that nobody is left to join.
+            // Gone for good, but never so many that no member is left to join.
             0 if self.gone.iter().filter(|gone| **gone).count() * 3 < self.nodes && node > 0 => {
                 self.gone[node] = true;
                 self.at(at_us, Action::Crash(node));

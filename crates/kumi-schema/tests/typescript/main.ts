@@ -54,7 +54,7 @@ class FakeChannel implements EverythingChannelTransport {
     this.requests.push([method, payload, options.idempotent]);
     const answer = this.answers.get(method);
     if (answer === undefined) {
-      throw new Error(`nobody answers ${method}`);
+      throw new Error(`no handler for ${method}`);
     }
     // What travels is text.
     const answered = answer(JSON.parse(JSON.stringify(payload)));
@@ -204,15 +204,15 @@ async function main(): Promise<void> {
   const event = await stream.next();
   assert(event.done !== true && event.value.by === "ann", "a stream begins where it was asked for");
   const second = await stream.next();
-  assert(second.done !== true && second.value.by === "bob", "a stream waits for nobody");
+  assert(second.done !== true && second.value.by === "bob", "a stream keeps what was not read");
   const third = stream.next();
   const fourth = stream.next();
   fake.push("Posted", { by: "cat" });
   await stream.return();
-  assert((await third).value?.by === "cat" && (await fourth).done === true, "whoever waits is answered");
+  assert((await third).value?.by === "cat" && (await fourth).done === true, "a waiting reader gets the next event");
   assert((await stream.next()).done === true, "a stream that was left has ended");
-  assert(heard.join() === "ann", "a listener that left hears nothing");
-  assert(fake.listeners.get("Posted")?.size === 0 && fake.closing.size === 0, "nobody listens any more");
+  assert(heard.join() === "ann", "a removed listener is not called");
+  assert(fake.listeners.get("Posted")?.size === 0 && fake.closing.size === 0, "no listener is left");
 
   // A stream gives what came, and then fails if its consumer is too slow.
   const slow = client.main.postedEvents();
@@ -227,7 +227,7 @@ async function main(): Promise<void> {
   });
   assert(given.length === 256 && overflow.message.includes("too many Posted"), overflow.message);
   assert((await slow.next()).done === true, "it fails once");
-  assert(fake.listeners.get("Posted")?.size === 0, "and hears nothing more");
+  assert(fake.listeners.get("Posted")?.size === 0, "and is not called again");
 
   // Streams end with their channel.
   const ticks = transport.channel("ticks");
@@ -238,11 +238,11 @@ async function main(): Promise<void> {
   ticks.push("Tick", { n: 1 });
   ticks.end(new Error("the line is cut"));
   assert((await waiting).value?.n === 1, "what came is given");
-  assert((await refusal(() => alsoWaiting)).message === "the line is cut", "a loss is told to whoever waits");
+  assert((await refusal(() => alsoWaiting)).message === "the line is cut", "a waiting reader gets the loss");
   assert((await idle.next()).value?.n === 1, "what came before the loss is given");
   assert((await refusal(() => idle.next())).message === "the line is cut", "and the loss after it");
   assert((await client.ticks.tickEvents().next()).done === true, "a channel that has ended has no events");
-  assert(ticks.listeners.get("Tick")?.size === 0 && ticks.closing.size === 0, "nobody listens to it");
+  assert(ticks.listeners.get("Tick")?.size === 0 && ticks.closing.size === 0, "it has no listener");
   const quiet = client.oldTalk.heardEvents();
   const ending = quiet.next();
   await client.oldTalk.close();

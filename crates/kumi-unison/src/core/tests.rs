@@ -537,7 +537,7 @@ fn a_refused_opening_fails_early_calls() {
 }
 
 #[test]
-fn an_opening_that_nobody_answers_ends_in_time() {
+fn an_opening_without_an_answer_ends_in_time() {
     let mut lab = Lab::new();
     lab.near.call(lab.now, 2, 60).unwrap();
     lab.now += Duration::from_secs(10);

@@ -271,7 +271,7 @@ async fn schemas_decide_which_formats_work() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_ends_by_its_deadline_and_its_handler_is_told() {
-    let (told, mut hears) = mpsc::unbounded_channel();
+    let (told, mut heard) = mpsc::unbounded_channel();
     let handler = ServiceHandler::new(move |request: IncomingRequest| {
         let told = told.clone();
         async move {
@@ -290,8 +290,8 @@ async fn a_call_ends_by_its_deadline_and_its_handler_is_told() {
         .await;
     assert_eq!(call, Err(NetworkError::Deadline));
     assert_eq!(before.elapsed(), Duration::from_millis(250));
-    assert_eq!(hears.recv().await.unwrap(), Duration::from_millis(250));
-    assert_eq!(hears.recv().await.unwrap(), Duration::ZERO);
+    assert_eq!(heard.recv().await.unwrap(), Duration::from_millis(250));
+    assert_eq!(heard.recv().await.unwrap(), Duration::ZERO);
     at_rest(&channel).await;
 }
 
@@ -451,7 +451,7 @@ async fn both_sides_may_ask() {
 }
 
 #[tokio::test]
-async fn closing_ends_calls_under_way_and_the_peer_hears_it() {
+async fn closing_ends_calls_under_way_and_the_peer_learns_of_it() {
     let hold = Hold::default();
     let channel = open(
         &registry_with("slow", ServiceHandler::new(hold.clone())),
@@ -502,7 +502,7 @@ async fn when_the_server_closes_calls_end_as_lost() {
 async fn the_last_handle_closes_the_channel() {
     let ended = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ended);
-    let (told, mut hears) = mpsc::unbounded_channel();
+    let (told, mut heard) = mpsc::unbounded_channel();
     let handler = move |_context: Arc<ConnectionContext>, channel: UnisonChannel| {
         let (count, told) = (Arc::clone(&count), told.clone());
         async move {
@@ -519,7 +519,7 @@ async fn the_last_handle_closes_the_channel() {
     let context = clone.context();
     assert_eq!(context.channels().len(), 1);
     drop(clone);
-    hears.recv().await.unwrap();
+    heard.recv().await.unwrap();
     assert_eq!(ended.load(Ordering::SeqCst), 1);
     while !context.channels().is_empty() {
         tokio::task::yield_now().await;
@@ -563,13 +563,13 @@ async fn draining_refuses_what_comes_later_and_finishes_what_runs() {
 
 #[tokio::test]
 async fn a_large_call_takes_a_stream_of_its_own() {
-    let (told, mut hears) = mpsc::unbounded_channel();
+    let (told, mut heard) = mpsc::unbounded_channel();
     let handler = move |_context: Arc<ConnectionContext>, channel: UnisonChannel| {
         told.send(channel.is_own_stream()).unwrap();
         async move { channel.serve(echo).await }
     };
     let channel = open(&registry_with("echo", handler), "echo").await;
-    assert_eq!(hears.recv().await, Some(false));
+    assert_eq!(heard.recv().await, Some(false));
     let metrics = || channel.context().metrics().snapshot();
     let large = Bytes::from(vec![1; kumi_unison::OWN_STREAM_BYTES]);
     assert_eq!(
@@ -585,7 +585,7 @@ async fn a_large_call_takes_a_stream_of_its_own() {
     assert_eq!(metrics().channels_opened, 3);
     assert_eq!(channel.request("m", json!(1)).await.unwrap(), json!(1));
     assert_eq!(metrics().channels_opened, 3);
-    assert!(hears.try_recv().is_err(), "they are part of the channel");
+    assert!(heard.try_recv().is_err(), "they are part of the channel");
 }
 
 #[test]

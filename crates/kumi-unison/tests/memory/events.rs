@@ -1,4 +1,4 @@
-//! Events over the in-memory transport: credit, policies, and that a stalled consumer stalls nobody else.
+//! Events over the in-memory transport: credit, policies, and that a stalled consumer stalls no other.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -176,8 +176,8 @@ async fn every_flipped_bit_of_an_opening_ends_that_stream_alone() {
 }
 
 #[tokio::test]
-async fn damage_on_an_open_channel_ends_it_and_the_handler_hears_why() {
-    let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
+async fn damage_on_an_open_channel_ends_it_and_the_handler_gets_the_reason() {
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let handler = move |_context: Arc<ConnectionContext>, channel: UnisonChannel| {
         let told = told.clone();
         async move {
@@ -206,7 +206,7 @@ async fn damage_on_an_open_channel_ends_it_and_the_handler_hears_why() {
         raw.write(bytes).await;
         raw.send.finish();
         raw.answer().await;
-        let error = hears.recv().await.unwrap().unwrap_err();
+        let error = heard.recv().await.unwrap().unwrap_err();
         assert!(
             matches!(
                 error,

@@ -182,7 +182,7 @@ async fn what_a_peer_says_at_the_end_is_why_calls_fail() {
     let mut server = Foreign::new(theirs);
     assert_eq!(server.hear().await.unwrap().0, PacketType::Handshake);
     assert_eq!(server.hear().await.unwrap().0, PacketType::Data);
-    let why = RemoteError::new("violation", "nobody does that");
+    let why = RemoteError::new("violation", "no peer may do that");
     let words = serde_json::to_vec(&why).unwrap();
     let closed = ProtocolMessage::event("__closed", ContentType::Json, words);
     server.say(PacketType::Control, &closed).await;

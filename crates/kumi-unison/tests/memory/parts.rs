@@ -208,7 +208,7 @@ async fn a_channel_closed_by_the_server_is_not_taken_for_lost() {
     let options = ChannelOptions::new().service(hold.clone());
     let channel = persistent(&registry_with("c", handler), options).await;
     soon(hold.started(1)).await;
-    // The server ends the channel while the client still works on an answer, which then finds nobody.
+    // The server ends the channel while the client still works on an answer, which then has no receiver.
     leave.notify_one();
     assert!(!soon(channel.lost()).await, "it was closed");
     assert_eq!(soon(channel.closed()).await, NetworkError::Closed);
@@ -226,7 +226,7 @@ async fn a_channel_that_its_policy_closed_does_not_come_again() {
             Ok(())
         },
     );
-    // Nobody takes the events, so credit runs out.
+    // The events are not read, so credit runs out.
     let channel = persistent(&registry, ChannelOptions::new().event_window(8, 1_000)).await;
     assert!(!soon(channel.lost()).await, "it was closed");
     match soon(channel.closed()).await {

@@ -172,8 +172,8 @@ async fn a_channel_that_is_given_up_ends_everything() {
         let channel = channel.clone();
         async move { channel.recv().await }
     });
-    channel.fail(NetworkError::Connect("nobody there".to_owned()));
-    let error = NetworkError::Connect("nobody there".to_owned());
+    channel.fail(NetworkError::Connect("no server there".to_owned()));
+    let error = NetworkError::Connect("no server there".to_owned());
     assert_eq!(waiting.await.unwrap(), Err(error.clone()));
     assert_eq!(receiving.await.unwrap().unwrap_err(), error);
     assert!(!channel.lost().await);

@@ -114,7 +114,10 @@ async fn while_answers_wait_no_further_handlers_run() {
     let answers = lab.ask(60, &Bytes::from_static(b"?"));
     settle().await;
     let so_far = ran.load(Ordering::SeqCst);
-    assert!(so_far < 10, "{so_far} handlers ran for nobody");
+    assert!(
+        so_far < 10,
+        "{so_far} handlers ran without a reader of their answers"
+    );
     assert!(lab.server.answer_bytes() <= 2 * HELD_BYTES);
 
     lab.gate.add_permits(1);

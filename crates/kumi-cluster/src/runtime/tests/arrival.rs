@@ -1,4 +1,4 @@
-//! Who begins when nobody has: nodes that name each other as seeds, and not themselves.
+//! Which node starts the cluster when the nodes name each other as seeds, and not themselves.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn nodes_that_name_each_other_in_a_circle_find_together() {
 }
 
 #[test]
-fn one_that_nobody_asks_waits_for_its_seed() {
+fn a_node_that_no_joiner_asks_waits_for_its_seed() {
     let mut net = Net::new(MembershipRuntimeConfig::local());
     net.start(&[1]);
     net.run(seconds(60));

@@ -68,7 +68,7 @@ fn a_joiner_goes_above_a_later_uid_once_and_not_twice() {
 }
 
 #[test]
-fn a_joiner_is_up_when_it_has_the_snapshot_and_nobody_says_so_for_it() {
+fn a_joiner_is_up_when_it_has_the_snapshot_and_only_it_says_so() {
     let mut net = Net::settled(2);
     let joiner = net.start(&[0]);
     net.cut.insert((0, joiner));
@@ -82,7 +82,7 @@ fn a_joiner_is_up_when_it_has_the_snapshot_and_nobody_says_so_for_it() {
 }
 
 #[test]
-fn whoever_is_dead_removed_or_an_earlier_life_is_told_when_it_speaks() {
+fn a_dead_removed_or_earlier_life_that_sends_gets_a_verdict() {
     for status in [Dead, Removed, Up] {
         let mut net = Net::settled(2);
         let mut record = net.nodes[0]
@@ -168,7 +168,7 @@ fn a_heartbeat_of_a_suspect_is_answered_and_only_a_higher_incarnation_lifts_the_
 }
 
 #[test]
-fn an_accuser_that_hears_the_accused_again_tells_it_at_once() {
+fn an_accuser_that_receives_from_the_accused_again_withdraws_at_once() {
     let mut net = Net::settled(3);
     net.down.insert(2);
     while net.nodes[0].metrics().accusations == 0 {
@@ -351,7 +351,7 @@ fn seven_of_nine_monitors_are_a_quorum_and_suspects_among_them_do_not_count() {
 fn a_quorum_that_breaks_in_between_starts_over() {
     let mut net = Net::settled(4);
     let timeout = net.config.suspect_timeout;
-    // Only n0 runs. It hears n1 and n2, and nothing of n3.
+    // Only n0 runs. It receives from n1 and n2, and nothing from n3.
     let run = |net: &mut Net, time: Duration| {
         let end = net.now + time;
         while net.now < end && net.status(0, 3) != Some(Dead) {

@@ -1,10 +1,10 @@
-//! Where limits are met: nobody to tell, too much to say, too many doors, too late to speak.
+//! Edge cases: no peers, too many rumours, too many addresses, messages after the end.
 
 use super::*;
 use crate::transport::Delivery;
 
 #[test]
-fn a_node_without_peers_has_nobody_to_tell_and_no_reason_to_wake() {
+fn a_node_without_peers_sends_nothing_and_has_no_deadline_for_it() {
     let mut net = Net::settled(1);
     net.nodes[0]
         .quarantine(&authority(7), "", seconds(100), net.now)

@@ -51,7 +51,7 @@ fn a_member_that_is_started_long_after_the_others_is_taken_in() {
 }
 
 #[test]
-fn a_deaf_member_convicts_nobody() {
+fn a_member_that_receives_nothing_convicts_no_member() {
     let mut net = fixed(4);
     net.run(seconds(3));
     for from in 0..3 {
@@ -67,7 +67,7 @@ fn a_deaf_member_convicts_nobody() {
 }
 
 #[test]
-fn whoever_was_kept_out_is_back_when_its_time_is_over_or_the_order_is_lifted() {
+fn a_quarantined_member_is_back_when_its_time_is_over_or_the_order_is_lifted() {
     for lifted in [false, true] {
         let mut net = fixed(3);
         net.run(seconds(3));
@@ -93,7 +93,7 @@ fn whoever_was_kept_out_is_back_when_its_time_is_over_or_the_order_is_lifted() {
 }
 
 #[test]
-fn whoever_was_sent_away_is_not_taken_in_again_by_its_heartbeats() {
+fn a_removed_member_is_not_taken_in_again_by_its_heartbeats() {
     let mut net = fixed(3);
     net.run(seconds(3));
     let outcome = net.nodes[0].handle_leave(&authority(2), net.now);

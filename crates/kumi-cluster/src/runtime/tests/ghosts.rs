@@ -46,9 +46,9 @@ fn joiners_that_die_at_once_do_not_come_between_those_who_live() {
 }
 
 #[test]
-fn a_node_that_hears_no_refutations_reckons_with_everybody() {
+fn a_node_that_receives_no_refutations_counts_all_monitors() {
     let mut net = Net::settled(12);
-    // It hears four of the eleven others, and the rest through them at best.
+    // It receives from four of the eleven others, and of the rest through them at best.
     for from in 4..11 {
         net.cut.insert((from, 11));
     }

@@ -20,7 +20,7 @@ fn pushed(outcome: &MembershipRuntimeOutcome, of: usize) -> Vec<MemberRecord> {
         .collect()
 }
 
-/// Polls one node until it pushes something about this authority, and tells nobody.
+/// Polls one node until it pushes something about this authority, and sends nothing on.
 fn next_push(net: &mut Net, node: usize, of: usize) -> Vec<MemberRecord> {
     for _ in 0..1000 {
         let at = net.nodes[node].next_deadline().expect("started");

@@ -57,7 +57,7 @@ fn an_observer_that_was_shown_an_island_sees_the_cluster_again() {
 }
 
 #[test]
-fn an_observer_hears_that_somebody_is_gone_whose_tombstone_is_gone_too() {
+fn an_observer_learns_of_a_departure_whose_tombstone_is_gone_too() {
     let (mut net, client) = observing(4);
     net.down.extend([3, client]);
     net.run(seconds(60));

@@ -77,7 +77,7 @@ fn a_node_that_is_kept_out_asks_whether_it_still_is() {
 }
 
 #[test]
-fn a_node_that_was_restarted_while_kept_out_knows_why_and_hears_of_the_end_from_anybody() {
+fn a_node_restarted_in_quarantine_knows_the_reason_and_learns_of_the_end_from_any_member() {
     let mut net = Net::settled(3);
     quarantine(&mut net, 0, 2);
     net.run(seconds(3));
@@ -259,7 +259,7 @@ fn an_order_for_which_there_is_no_room_is_refused() {
 }
 
 #[test]
-fn whoever_was_a_member_does_not_go_above_a_later_life() {
+fn a_former_member_does_not_take_a_uid_above_a_later_life() {
     let mut net = Net::settled(3);
     quarantine(&mut net, 0, 2);
     net.run(seconds(3));

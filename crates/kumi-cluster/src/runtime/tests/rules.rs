@@ -265,7 +265,7 @@ fn who_was_kept_out_comes_back_when_the_quarantine_is_lifted() {
 }
 
 #[test]
-fn a_first_node_whose_quarantine_is_over_begins_again_when_nobody_is_left() {
+fn a_first_node_whose_quarantine_is_over_begins_again_when_no_member_is_left() {
     let mut net = Net::new(MembershipRuntimeConfig::local());
     net.start(&[]);
     net.run(seconds(1));
@@ -397,7 +397,7 @@ fn a_relayed_answer_carries_the_answerers_own_incarnation() {
 }
 
 #[test]
-fn a_client_sees_everybody_and_is_seen_by_nobody() {
+fn a_client_sees_all_members_and_is_none() {
     let mut net = Net::settled(3);
     let client = net.add();
     net.nodes[client]

@@ -185,7 +185,7 @@ fn a_record_that_changed_without_an_event_is_caught() {
 }
 
 #[test]
-fn a_member_that_nobody_started_is_caught() {
+fn a_member_that_was_never_started_is_caught() {
     let mut checker = checker();
     let stranger = Authority::new("stranger:1").expect("printable");
     assert_eq!(checker.known(10, PLACE, &stranger), None);
@@ -410,7 +410,7 @@ fn turn(came: Option<NodeUid>, gone: Option<NodeUid>) -> impl Fn(&mut Checker) {
 }
 
 #[test]
-fn a_departure_that_is_told_twice_or_of_nobody_is_caught() {
+fn a_departure_reported_twice_or_of_no_member_is_caught() {
     let twice = turn(None, Some(OLD));
     check(
         Promise::DeparturesAreTold,

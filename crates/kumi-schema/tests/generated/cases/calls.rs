@@ -62,7 +62,7 @@ async fn what_breaks_the_schema_is_neither_sent_nor_handled(over: Over) {
         Err(NetworkError::Invalid(error)) => assert_eq!(error.path, "scalars.whole"),
         other => panic!("{other:?}"),
     }
-    // A client without these checks is told by the server.
+    // A client without these checks gets the server's error.
     let main = &lab.connection.main;
     let raw = serde_json::to_value(&request).expect("it is JSON");
     match main.request("Echo", raw).await {

@@ -6,7 +6,7 @@ use kumi_unison::{ChannelDirection, Delivery, Lifetime, NetworkError, StreamItem
 
 over_both!(
     events_come_on_streams_of_their_own,
-    a_stream_of_one_event_leaves_the_others_to_whoever_wants_them,
+    a_stream_of_one_event_leaves_the_others_to_other_readers,
     events_of_a_client_reach_its_server,
     unreliable_events_come_and_nothing_can_be_asked,
     older_forms_work_like_any_other,
@@ -54,7 +54,7 @@ async fn events_come_on_streams_of_their_own(over: Over) {
     assert_eq!(lab.note().await, "closed");
 }
 
-async fn a_stream_of_one_event_leaves_the_others_to_whoever_wants_them(over: Over) {
+async fn a_stream_of_one_event_leaves_the_others_to_other_readers(over: Over) {
     let lab = Lab::start(over).await;
     let client = lab.connection.main();
     let mut posted = client.posted_events();

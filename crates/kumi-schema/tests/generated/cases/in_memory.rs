@@ -46,7 +46,7 @@ async fn values_pass_between_the_ends() {
             let answer = match &question.question {
                 MainRequest::Add(add) => MainResponse::Add(Result::new(add.terms.iter().sum())),
                 MainRequest::Ping(_) => MainResponse::Ping,
-                other => panic!("nobody asks {other:?} here"),
+                other => panic!("unexpected request {other:?}"),
             };
             question.answer(answer);
         }

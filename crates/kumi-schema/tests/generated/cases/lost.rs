@@ -52,7 +52,7 @@ async fn event_streams_go_on_and_say_that_something_may_be_missing() {
         Ok(StreamItem::Event(Posted::new("server")))
     );
     lose_connection(&lab.client);
-    // Every stream of the channel is told, and then goes on.
+    // Every stream of the channel gets the loss, and then goes on.
     assert_eq!(within(streams.posted.recv()).await, Ok(StreamItem::Resumed));
     assert_eq!(
         within(streams.optionals.recv()).await,

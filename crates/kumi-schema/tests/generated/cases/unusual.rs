@@ -20,12 +20,12 @@ fn both_languages_take_the_same_values() {
         let taken = match &*message {
             "Checked" => taken::<Checked>(&json),
             "Demanding" => taken::<Demanding>(&json),
-            other => panic!("nobody knows {other}"),
+            other => panic!("unknown: {other}"),
         };
         let expected = match &*taken_by {
             "both" | "rust" => true,
             "none" => false,
-            other => panic!("nobody is called {other}"),
+            other => panic!("no such name: {other}"),
         };
         if taken.is_ok() != expected {
             wrong.push(format!("{message} {json}: {taken:?}"));

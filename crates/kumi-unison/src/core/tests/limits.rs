@@ -94,7 +94,7 @@ fn events_beyond_the_budget_end_the_stream_although_there_is_credit() {
 }
 
 #[test]
-fn datagrams_that_nobody_takes_are_bounded_in_bytes_too() {
+fn unread_datagrams_are_bounded_in_bytes_too() {
     let mut side = unreliable();
     for _ in 0..100 {
         side.core.handle_datagram(event(400), &mut side.effects);
