@@ -38,7 +38,7 @@ const LEN_BITS: u32 = 13;
 const LEN: u16 = (1 << LEN_BITS) - 1;
 const FORM_SHIFT: u32 = LEN_BITS;
 const FORMS: u8 = 1 << (16 - LEN_BITS);
-const _: () = assert!(INLINE_MAX <= LEN as usize && SMALL_MAX <= LEN as usize);
+const _: () = assert!(INLINE_MAX <= SMALL_MAX && SMALL_MAX <= LEN as usize);
 /// The mark that a running snapshot sets, see `Entry::set_copied`. It stands behind the key's length.
 const COPIED: u64 = 1 << (32 + KEY_LEN_BITS);
 
