@@ -10,7 +10,7 @@ use crate::types::zset::{Zset, ZsetEncoding, ZsetRef};
 
 /// A list, hash, set, sorted set or stream.
 ///
-/// The small form is bytes that lie in the entry, and four bits (the form) that say how to read
+/// The small form is bytes that lie in the entry, and three bits (the form) that say how to read
 /// them. A command that edits a small collection works on a copy in a scratch buffer, which is
 /// written back when the edit has changed something.
 pub(crate) trait Collection: Sized + 'static {

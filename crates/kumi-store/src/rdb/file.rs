@@ -277,6 +277,10 @@ impl<R: Read> FileReader<R> {
                 opcode::END => {
                     self.ended = true;
                     self.check_end()?;
+                    if self.empty_keys > EMPTY_KEYS_LOGGED {
+                        let keys = self.empty_keys;
+                        tracing::warn!(keys, "keys of empty collections were left out");
+                    }
                 }
                 kind => return Ok(Next::Key(head, kind, start)),
             }

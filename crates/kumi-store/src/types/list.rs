@@ -31,6 +31,8 @@ const ELEMENT_OVERHEAD: usize = 8;
 const SAFE_BYTES: usize = 8192;
 /// What a packed node takes from the heap besides its elements.
 const NODE_BYTES: usize = Shared::<GappedList>::HEAP_BYTES;
+/// What a node of one element takes from the heap besides that element.
+const ELEMENT_NODE_BYTES: usize = Shared::<Box<[u8]>>::HEAP_BYTES;
 /// Bytes of a listpack without elements.
 const EMPTY_LISTPACK: usize = 7;
 /// How long the only element of a packed node is when it may be kept without its frame.
@@ -145,11 +147,14 @@ enum Body {
     /// Copies of the list share it.
     Packed(Shared<GappedList>),
     /// The only element of a packed node, where the frame around it would take a larger block from the allocator: 4,096
-    /// bytes and 11 more are 5,120. It is packed before it changes.
-    Lone(Box<[u8]>),
+    /// bytes and 11 more are 5,120. It is packed before it changes. Shared like the others, or a snapshot of a list of such
+    /// nodes would copy all of it at once; in a block of its own, because the counts would take the larger block too.
+    Lone(Shared<Box<[u8]>>),
     /// One large element.
-    Plain(Box<[u8]>),
+    Plain(Shared<Box<[u8]>>),
 }
+
+const _: () = assert!(size_of::<Node>() == 24);
 
 /// The listpack bytes of a packed node with one element.
 pub(crate) fn lone_listpack_bytes(element: &[u8]) -> usize {
@@ -166,7 +171,7 @@ impl Node {
         {
             return Node {
                 count: 1,
-                body: Body::Lone(element.into()),
+                body: Body::Lone(Shared::new(element.into())),
             };
         }
         Node {
@@ -200,7 +205,7 @@ impl Node {
     fn plain(element: &[u8]) -> Self {
         Node {
             count: 1,
-            body: Body::Plain(element.into()),
+            body: Body::Plain(Shared::new(element.into())),
         }
     }
 
@@ -216,8 +221,8 @@ impl Node {
     fn heap_bytes(&self) -> usize {
         match &self.body {
             Body::Packed(block) => NODE_BYTES + block.heap_bytes(),
-            Body::Lone(bytes) => block_bytes(bytes.len()),
-            Body::Plain(bytes) => bytes.len(),
+            Body::Lone(bytes) => ELEMENT_NODE_BYTES + block_bytes(bytes.len()),
+            Body::Plain(bytes) => ELEMENT_NODE_BYTES + bytes.len(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A packed block: a short sequence of strings and integers in one run of bytes.
 //!
 //! It is the small form of hashes, sets and sorted sets, the page of their large form, and the node
-//! of lists and streams. A block of up to 1 KiB can lie inside a key's entry, so all reading is done
+//! of lists and streams. A block of up to 6 KiB can lie inside a key's entry, so all reading is done
 //! on a borrowed [`View`]; a [`Block`] owns its bytes and changes them.
 //!
 //! ```text

@@ -9,6 +9,7 @@ use super::super::entry::lies_inline;
 use super::super::value::{NewValue, StringRef};
 use super::{Expiry, Found, Keys, Look};
 use crate::error::CommandError;
+use crate::size_class::block_bytes;
 
 /// What an edit does with a key that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +161,15 @@ impl Keys<'_> {
                     }
                     self.keyspace.scratch = collection.into_buffer().unwrap_or_default();
                 }
-                _ => {
+                // The scratch buffer may be several times as long as this collection, which gets one of its own.
+                Some((form, bytes)) => {
+                    let mut own = Vec::with_capacity(block_bytes(bytes.len()));
+                    own.extend_from_slice(bytes);
+                    let value = T::from_small(form, own).into_value();
+                    entry.replace_value(NewValue::Boxed(value));
+                    self.keyspace.scratch = collection.into_buffer().unwrap_or_default();
+                }
+                None => {
                     entry.replace_value(NewValue::Boxed(collection.into_value()));
                 }
             }

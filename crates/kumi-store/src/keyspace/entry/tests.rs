@@ -66,6 +66,31 @@ fn keys_of_every_length_come_back() {
 }
 
 #[test]
+fn small_collections_of_every_length_and_form_come_back() {
+    for key_len in [0, 16, 32_767, 32_768] {
+        let key = vec![b'k'; key_len];
+        for (form, len) in [(0, 0), (6, 1_024), (7, 1_025), (7, SMALL_MAX)] {
+            let value: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let mut entry = Entry::new(&key, NewValue::Small(Type::Hash, form, &value), None, 9);
+            entry.set_copied(true);
+            entry.set_deadline(Some(3));
+            assert_eq!(entry.key(), &key[..]);
+            assert_eq!(entry.small(Type::Hash), Some((form, &value[..])));
+            assert!(entry.is_copied());
+            assert_eq!((entry.deadline(), entry.access_clock()), (Some(3), 9));
+            let mut renamed = entry.with_key(b"other");
+            assert_eq!(renamed.small(Type::Hash), Some((form, &value[..])));
+            renamed.replace_value(NewValue::Small(Type::Set, 7 - form, &value[len / 2..]));
+            assert_eq!(
+                renamed.small(Type::Set),
+                Some((7 - form, &value[len / 2..]))
+            );
+            assert_eq!(renamed.deadline(), Some(3));
+        }
+    }
+}
+
+#[test]
 fn a_value_is_inline_up_to_the_limit_and_boxed_above() {
     let long = [7; INLINE_MAX + 1];
     let mut entry = Entry::new(b"k", NewValue::Bytes(&long[1..]), None, 0);

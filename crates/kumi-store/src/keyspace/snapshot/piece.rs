@@ -22,7 +22,7 @@ use super::super::value::{NewValue, StringRef, Type, Value, ValueRef};
 /// A piece is handed over when it holds this much.
 const PIECE_BYTES: usize = 64 * 1024;
 /// What the last key of a piece may take without the buffer growing.
-const SLACK_BYTES: usize = 2 * 1024;
+const SLACK_BYTES: usize = 8 * 1024;
 
 const INT: u8 = 0;
 const BYTES: u8 = 1;

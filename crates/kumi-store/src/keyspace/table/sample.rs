@@ -56,7 +56,8 @@ impl Segment {
             entry.prefetch();
         }
         let mut visited = 0;
-        for entry in entries.chain(spilled) {
+        // A policy that looks at fewer entries than come takes the first of them, and those outside their bucket are rare.
+        for entry in spilled.into_iter().chain(entries) {
             visit(entry);
             visited += 1;
         }

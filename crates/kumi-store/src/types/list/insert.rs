@@ -5,6 +5,7 @@
 
 use super::{Body, List, ListEncoding, ListLimits, Many, Node, Nodes};
 use crate::types::packed::{Elem, PackedList};
+use crate::types::shared::Shared;
 
 /// Bytes that two listpacks lose when they become one.
 const MERGED_BYTES: usize = 7;
@@ -139,7 +140,7 @@ impl Many {
             return false;
         };
         self.node_bytes = self.node_bytes - bytes.len() + element.len();
-        *bytes = element.into();
+        *bytes = Shared::new(element.into());
         true
     }
 

@@ -30,6 +30,28 @@ fn texts(list: &List) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// A snapshot copies a list before its first change, in one step.
+#[test]
+fn a_copy_shares_the_elements_of_every_kind_of_node() {
+    let (lone, plain) = (vec![b'x'; 4_096], vec![b'y'; 100_000]);
+    let mut list = List::new();
+    for _ in 0..3 {
+        rpush(&mut list, &[&lone, &plain, b"a", b"b"], limits(-2));
+    }
+    let starts = |list: &List| -> Vec<*const u8> {
+        let texts = list.view().iter().map(|elem| match elem {
+            Elem::Bytes(bytes) => bytes.as_ptr(),
+            Elem::Int(_) => std::ptr::null(),
+        });
+        texts.collect()
+    };
+    let mut copy = list.clone();
+    assert_eq!(starts(&copy), starts(&list));
+    copy.push(Side::Back, b"c", limits(-2));
+    assert_eq!(starts(&copy)[..9], starts(&list)[..9]);
+    assert_eq!(texts(&copy)[..12], texts(&list)[..]);
+}
+
 #[test]
 fn names_follow_the_limit_in_bytes() {
     let cases = [
