@@ -365,6 +365,9 @@ impl Front {
         let Some(log) = &mut self.log.log else {
             return Err("there is no append-only file".into());
         };
+        if log.is_incomplete() || !log.has_file() {
+            return Err("the append-only file is not complete yet".into());
+        }
         log.flush(store, outputs, now)
             .map_err(|error| error.to_string())?;
         // Its thread may remove files that are loaded here.
