@@ -56,13 +56,21 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// A URL as it may be shown: what stands between `//` and the last `@` is left out, and so is a query, where a Unix
-/// socket's password may be.
+/// A URL as it may be shown: without user and password, and without a query, where a Unix socket's password may be.
 fn without_password(url: &str) -> String {
-    let (scheme, rest) = url.split_once("//").unwrap_or(("", url));
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    // `//` begins the address only after a scheme; in a URL without one it may stand behind the password.
+    let is_scheme = |at: &usize| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+';
+        url[..*at].bytes().all(plain)
+    };
+    let start = url.find("://").filter(is_scheme).map_or(0, |at| at + 3);
+    let (scheme, rest) = url.split_at(start);
+    let rest = match scheme.contains("unix") {
+        true => rest,
+        false => rest.rsplit_once('@').map_or(rest, |(_, host)| host),
+    };
     let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
-    format!("{scheme}//{rest}")
+    format!("{scheme}{rest}")
 }
 
 impl Builder {
@@ -249,6 +257,7 @@ mod tests {
             "rediss://:sesame@host",
             "unix:///run/redis.sock?db=1&pass=sesame",
             "redis://user:p@sesame@host",
+            "unix:///run/redis.sock?pass=p@sesame",
         ] {
             let builder = Builder::new(url, "web")
                 .credentials("user", "sesame")

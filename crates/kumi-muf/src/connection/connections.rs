@@ -59,6 +59,9 @@ pub(crate) struct Connections<T> {
     pub(super) route: Arc<Route>,
     pub(super) clock: Clock,
     pub(super) fleet: Fleet<T>,
+    /// Connections made so far to all nodes. A number is never used twice, not even for a node that left the map of slots
+    /// and came back.
+    pub(super) generations: u64,
     /// Patterns over keys that every node is subscribed to, and how often the set has grown.
     pub(super) patterns: BTreeSet<String>,
     pub(super) version: u64,
@@ -101,6 +104,7 @@ impl<T> Connections<T> {
             route,
             clock: Clock::start(),
             fleet: Fleet::default(),
+            generations: 0,
             patterns,
             version: 0,
             flags,

@@ -95,8 +95,14 @@ impl<T> Connections<T> {
         let Some(node) = self.fleet.nodes.get_mut(address) else {
             return;
         };
-        node.generation += 1;
-        let generation = node.generation;
+        // A node that left the map of slots and came back may be connected to twice. Dropping the first connection would
+        // lose the replies that it waits for.
+        if node.up.is_some() {
+            return;
+        }
+        self.generations += 1;
+        let generation = self.generations;
+        node.generation = generation;
         let remote = Remote {
             address: address.clone(),
             generation,
@@ -222,7 +228,8 @@ impl<T> Connections<T> {
                 ..
             } => {
                 tracing::debug!(node = %address, %error, "cannot connect");
-                if self.fleet.nodes.contains_key(&address) {
+                let node = self.fleet.nodes.get(&address);
+                if node.is_some_and(|node| node.up.is_none()) {
                     self.connect(address, failures);
                     self.refresh_topology(true);
                 }

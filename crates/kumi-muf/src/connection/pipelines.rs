@@ -216,7 +216,9 @@ impl<T> Connections<T> {
         };
         let joined = &mut scatter.joined[scatter.index];
         *joined = Some(match (joined.take(), reply) {
-            (Some(Reply::Number(sum)), Reply::Number(more)) => Reply::Number(sum + more),
+            (Some(Reply::Number(sum)), Reply::Number(more)) => {
+                Reply::Number(sum.saturating_add(more))
+            }
             (_, reply) => reply,
         });
         self.next_part(scatter);

@@ -84,7 +84,10 @@ impl Server {
     /// The URL as it may be shown: without user and password, and without a query.
     fn shown_url(&self) -> String {
         let (scheme, rest) = self.url.split_once("//").unwrap_or(("", &self.url));
-        let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        let rest = match scheme.contains("unix") {
+            true => rest,
+            false => rest.rsplit_once('@').map_or(rest, |(_, host)| host),
+        };
         let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
         terminal::quoted(&format!("{scheme}//{rest}"))
     }
