@@ -81,7 +81,7 @@ impl RedisOptions {
                 "cert" => options.certificates.chain = Some(tls::read(&name, &value)?),
                 "key" => options.certificates.key = Some(tls::read(&name, &value)?),
                 other if OF_THE_REDIS_CRATE.contains(&other) => {
-                    others.push(format!("{name}={value}"));
+                    others.push((name.into_owned(), value.into_owned()));
                 }
                 // A misspelt name would silently mean another queue.
                 other => {
@@ -91,7 +91,10 @@ impl RedisOptions {
                 }
             }
         }
-        parsed.set_query((!others.is_empty()).then(|| others.join("&")).as_deref());
+        parsed.set_query(None);
+        if !others.is_empty() {
+            parsed.query_pairs_mut().extend_pairs(&others);
+        }
         options.url = parsed.to_string();
         options.info()?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
@@ -258,6 +261,9 @@ mod tests {
             "http://ann:sesame@h",
             "redis://ann:sesame@h/x",
             "ann:sesame@h",
+            "ann:sesame@h//x",
+            "unix:///s?pass=sesame",
+            "unix:///s?pass=x@sesame",
         ] {
             let shown = match RedisOptions::from_url(url) {
                 Ok(options) => format!("{options:?}"),

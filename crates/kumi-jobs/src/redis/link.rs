@@ -82,10 +82,15 @@ impl Link {
 
     /// Connects for the first time. A name that is not found, an address where nothing listens, a certificate that is not
     /// trusted and a connection that the server closes are errors at once, because the URL is more likely wrong than the
-    /// server about to start.
+    /// server about to start. Once a node of a cluster has replied the URL is right, and another node may be failing over.
     pub(super) async fn reach(&self) -> Result<(), QueueError> {
         match self.connection().await {
-            Err(error) if is_definite(&error) => Err(self.unreachable(error)),
+            Err(error) if error.kind() == ErrorKind::InvalidClientConfig => Err(
+                QueueError::Config(format!("the certificates cannot be used: {error}")),
+            ),
+            Err(error) if is_definite(&error) && self.lock().nodes.is_empty() => {
+                Err(self.unreachable(error))
+            }
             // Calls repeat what passes, and report what does not.
             _ => Ok(()),
         }
@@ -324,7 +329,7 @@ impl Link {
 fn is_definite(error: &RedisError) -> bool {
     match error.kind() {
         ErrorKind::Io => !error.is_timeout(),
-        ErrorKind::Parse | ErrorKind::Client | ErrorKind::InvalidClientConfig => true,
+        ErrorKind::Parse | ErrorKind::Client => true,
         _ => false,
     }
 }
@@ -437,10 +442,19 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, QueueError> {
     })
 }
 
-/// A URL for messages: without what stands between `//` (or the beginning) and the last `@`.
+/// A URL for messages: without user and password, and without a query, where a Unix socket's password may be.
 pub(super) fn without_password(url: &str) -> String {
-    let start = url.find("//").map_or(0, |at| at + 2);
+    // `//` begins the address only after a scheme; in a URL without one it may stand behind the password.
+    let is_scheme = |at: &usize| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+';
+        url[..*at].bytes().all(plain)
+    };
+    let start = url.find("://").filter(is_scheme).map_or(0, |at| at + 3);
     let (scheme, rest) = url.split_at(start);
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let rest = match scheme.contains("unix") {
+        true => rest,
+        false => rest.rsplit_once('@').map_or(rest, |(_, host)| host),
+    };
+    let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
     format!("{scheme}{rest}")
 }
