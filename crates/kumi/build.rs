@@ -2,7 +2,8 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let released = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    // PROFILE is "release" in profiles that inherit it too.
+    let released = std::env::var("OUT_DIR").is_ok_and(|path| path.contains("/release/"));
     let linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
     if released && linux {
         println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");

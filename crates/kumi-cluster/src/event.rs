@@ -59,7 +59,7 @@ pub enum ClusterEvent {
     },
     /// A quarantine has ended.
     QuarantineReleased {
-        /// Who may come back.
+        /// The authority whose quarantine has ended.
         authority: Authority,
         /// When.
         observed_at: TimerInstant,

@@ -11,8 +11,8 @@
 //!
 //! `m` is an envelope of the core as it is; a datagram `c` is one without its head, see [`compact`](super::compact).
 //! The peer has proved that it belongs to the cluster before the first byte of this (the cluster's key, or a
-//! certificate); which of the members it is, is its own word, as everything is that members tell each other. Until the datagram channel is there, and whenever an envelope is larger than a datagram,
-//! the reliable channel carries it.
+//! certificate); which of the members it is, is its own word, as everything is that members tell each other. Until the
+//! datagram channel is there, and whenever an envelope is larger than a datagram, the reliable channel carries it.
 
 use super::compact::Head;
 use super::counters::Counters;
@@ -26,6 +26,7 @@ use std::string::String;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use std::vec::Vec;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +60,7 @@ pub(super) struct Hello {
     cluster: String,
     /// The version bytes of this node's envelopes, from a node that reads and writes compact ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    envelopes: Option<[u8; 3]>,
+    envelopes: Option<Vec<u8>>,
 }
 
 /// The peer at the other end, as it introduced itself.
@@ -78,7 +79,7 @@ impl Hello {
             authority: identity.authority.as_str().into(),
             uid: identity.uid.raw(),
             cluster: cluster.into(),
-            envelopes: Some(ENVELOPE_VERSIONS),
+            envelopes: Some(ENVELOPE_VERSIONS.into()),
         }
     }
 
@@ -101,7 +102,11 @@ impl Hello {
             let named = (1..=MAX_CLUSTER_NAME_BYTES).contains(&hello.cluster.len());
             let identity = NodeIdentity { authority, uid };
             let cluster = Some(hello.cluster).filter(|_| shown && named);
-            let head = hello.envelopes.zip(cluster.as_deref());
+            // Versions of another form are those of a node that this one cannot read compact envelopes from.
+            let versions = hello
+                .envelopes
+                .and_then(|versions| versions.try_into().ok());
+            let head = versions.zip(cluster.as_deref());
             Some(Peer {
                 head: head.map(|(versions, cluster)| Head::new(versions, cluster, &identity)),
                 identity,

@@ -6,12 +6,13 @@ use crate::duration::duration;
 use crate::terminal::Form;
 use clap::{Args, Subcommand, ValueEnum};
 use kumi_cluster::{Authority, MAX_QUARANTINE};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where a node listens, and where one is looked for, unless an option names another address.
 pub(super) const DEFAULT_NODE: &str = "127.0.0.1:7400";
+const DEFAULT_PORT: u16 = 7400;
 
 /// The longest role, key or value; all of them together have 512.
 const MAX_WORD_BYTES: usize = 255;
@@ -150,8 +151,8 @@ pub(super) struct AskOptions {
 
 #[derive(Args, Debug)]
 pub(super) struct UpOptions {
-    /// Where to listen (UDP), an IP address and a port; port 0 picks a free one
-    #[arg(short, long, value_name = "IP:PORT", default_value = DEFAULT_NODE, value_parser = bind_address)]
+    /// Where to listen (UDP), an IP address with or without a port (7400); port 0 picks a free one
+    #[arg(short, long, value_name = "IP[:PORT]", default_value = DEFAULT_NODE, value_parser = bind_address)]
     pub(super) bind: SocketAddr,
     /// Where others reach this node, host:port, if that is not where it listens
     #[arg(long, value_name = "ADDR")]
@@ -279,8 +280,12 @@ pub(super) fn authority(text: &str) -> Result<Authority, Failure> {
 
 /// Where to listen. Only a machine's own addresses can be listened on, so names are not looked up.
 fn bind_address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse().map_err(|_| {
-        "expected an IP address and a port, such as 10.0.0.1:7400 or [::1]:7400; names are for --advertise"
+    let alone = |_| {
+        text.parse()
+            .map(|ip: IpAddr| SocketAddr::new(ip, DEFAULT_PORT))
+    };
+    text.parse().or_else(alone).map_err(|_| {
+        "expected an IP address with or without a port, such as 10.0.0.1 or [::1]:7400; names are for --advertise"
     })
 }
 

@@ -74,19 +74,25 @@ pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failur
         )));
     }
     let client = connect(&options.ask).await?;
-    let view = client.members().await;
+    let before = client.members().await;
     let done = match options.lift {
         true => client.release(name).await,
         false => client.quarantine(name, &options.reason, options.time).await,
     };
+    let view = match options.lift && done.is_ok() {
+        true => client.members().await,
+        false => before,
+    };
     client.close().await;
     done?;
-    let is_known = view?.members.iter().any(|member| member.authority == *name);
-    let line = match options.lift {
-        true => format!("{name} may come back"),
-        false => {
+    let mut members = view?.members.into_iter();
+    let is_member = members.any(|member| member.authority == *name && member.is_active());
+    let line = match (options.lift, is_member) {
+        (true, true) => format!("the quarantine of {name} is lifted; it is a member"),
+        (true, false) => format!("the quarantine of {name} is lifted; it may join again"),
+        (false, _) => {
             let ms = u64::try_from(options.time.as_millis()).unwrap_or(u64::MAX);
-            let unknown = match is_known {
+            let unknown = match is_member {
                 true => "",
                 false => "; no member has that name now, one that comes is kept out",
             };

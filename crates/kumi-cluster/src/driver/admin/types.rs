@@ -158,7 +158,7 @@ pub enum AdminEvent {
         /// Why.
         reason: String,
     },
-    /// A member may come back.
+    /// The quarantine of an authority has ended.
     Released {
         /// Who.
         authority: String,
