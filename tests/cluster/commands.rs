@@ -252,7 +252,7 @@ fn what_cannot_be_done_is_told_by_an_exit_code() {
         keys,
         &["up", "--bind", "localhost:0"],
         2,
-        "expected an IP address and a port",
+        "expected an IP address with or without a port",
     );
     fails(keys, &["up", "--bind", &node], 3, "cannot listen on");
     fails(
