@@ -52,13 +52,8 @@ async fn units_that_miss_nothing_search_nothing() {
             web.request("a.b", "x").await.expect("an answer");
             let gathered = web.gather("a.b", "x").count(5);
             assert_eq!(gathered.await.expect("answers").len(), 5);
-            let short = web.gather("a.b", "x").timeout(Duration::from_millis(20));
-            // On a busy machine the server may not even confirm the request in this time.
-            let short = short.await.map(|_| ());
-            assert!(
-                matches!(short, Ok(()) | Err(Error::Disconnected)),
-                "{short:?}"
-            );
+            let short = web.gather("a.b", "x").timeout(Duration::from_millis(200));
+            short.await.expect("answers");
             assert_eq!(web.units().await.expect("units").len(), 6);
         }
         assert_eq!(scans(&server), before);
