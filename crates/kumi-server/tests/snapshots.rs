@@ -10,8 +10,7 @@ use rustix::process::Signal;
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use tempfile::TempDir;
+use std::process::Command;
 
 const READY: &str = "Ready to accept connections unix";
 
@@ -319,44 +318,23 @@ fn debug_reload_goes_through_the_file() {
 }
 
 /// A redis-server on a directory.
-struct Redis(Child, TempDir);
-
-impl Redis {
-    fn start(data: &Path) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let child = Command::new("redis-server")
-            .args([
-                "--port",
-                "0",
-                "--save",
-                "",
-                "--enable-debug-command",
-                "yes",
-                "--unixsocket",
-            ])
-            .arg(dir.path().join("s"))
-            .arg("--dir")
-            .arg(data)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is installed");
-        let redis = Self(child, dir);
-        eventually(|| redis.1.path().join("s").exists(), |&exists| exists);
-        let mut client = redis.connect();
-        eventually(|| client.line("PING"), |reply| reply == "PONG");
-        redis
-    }
-
-    fn connect(&self) -> Client<UnixStream> {
-        Client::unix(&self.1.path().join("s"))
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start_redis(data: &Path) -> Process {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("s");
+    let args = [
+        "--port",
+        "0",
+        "--save",
+        "",
+        "--enable-debug-command",
+        "yes",
+        "--unixsocket",
+        socket.to_str().unwrap(),
+        "--dir",
+        data.to_str().unwrap(),
+    ];
+    let ready = "ready to accept connections at";
+    Process::start_program(Command::new("redis-server"), dir, &args, ready)
 }
 
 #[test]
@@ -372,7 +350,7 @@ fn files_go_to_redis_and_back_for_every_type_and_encoding() {
     assert_eq!(client.line("BGSAVE"), "Background saving started");
     wait_for_save(&mut client);
     drop(server);
-    let redis = Redis::start(ours.path());
+    let redis = start_redis(ours.path());
     let mut theirs = redis.connect();
     assert_eq!(theirs.line("DEBUG DIGEST"), digest);
     assert_eq!(theirs.line("FCALL hello 0"), "hi");
@@ -380,7 +358,7 @@ fn files_go_to_redis_and_back_for_every_type_and_encoding() {
     drop(redis);
 
     let empty = tempfile::tempdir().unwrap();
-    let redis = Redis::start(empty.path());
+    let redis = start_redis(empty.path());
     let mut theirs = redis.connect();
     fill(&mut theirs);
     let digest = theirs.line("DEBUG DIGEST");

@@ -69,7 +69,12 @@ impl Process {
 
     /// Starts one with exactly these arguments and waits for a line of its log.
     pub fn start_in(dir: TempDir, args: &[&str], until: &str) -> Self {
-        let mut child = binary()
+        Self::start_program(binary(), dir, args, until)
+    }
+
+    /// The same of any server that writes its log to its standard output.
+    pub fn start_program(mut program: Command, dir: TempDir, args: &[&str], until: &str) -> Self {
+        let mut child = program
             .args(args)
             .current_dir(dir.path())
             .stdout(Stdio::piped())
