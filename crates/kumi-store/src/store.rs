@@ -108,6 +108,8 @@ struct Run {
     plan: Vec<Planned>,
     /// One of them is a stream command.
     has_streams: bool,
+    /// One of them names a member of a hash, a set or a sorted set.
+    has_members: bool,
     /// A run of requests is being executed.
     in_batch: bool,
     /// A long command is running and others are being served meanwhile.

@@ -527,12 +527,13 @@ pub(super) fn prefetch_whole<T>(value: &T) {
     }
 }
 
+/// Has the cache line of an address loaded, without waiting for it.
 #[inline]
 #[cfg_attr(
     not(all(target_arch = "x86_64", not(miri))),
     expect(unused_variables, reason = "only x86-64 has a stable prefetch")
 )]
-fn prefetch_address(address: *const u8) {
+pub(super) fn prefetch_address(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

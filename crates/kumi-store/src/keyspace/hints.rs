@@ -37,6 +37,11 @@ impl Hints {
         self.hints.len()
     }
 
+    /// The hash at a place.
+    pub(crate) fn hash_at(&self, place: usize) -> Option<u64> {
+        self.hints.get(place).map(|hint| hint.hash)
+    }
+
     pub(crate) fn hashes(&self) -> impl Iterator<Item = u64> {
         self.hints.iter().map(|hint| hint.hash)
     }

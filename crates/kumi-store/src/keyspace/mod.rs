@@ -13,6 +13,7 @@ mod entry;
 mod eviction;
 mod hints;
 mod load;
+mod prefetch;
 mod segment;
 mod snapshot;
 mod table;
@@ -42,7 +43,6 @@ use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
 use crate::propagation::Propagation;
 use crate::types::list::ListLimits;
-use crate::types::stream::Stream;
 use deadlines::Deadlines;
 use eviction::Pool;
 use hints::Hints;
@@ -329,38 +329,6 @@ impl Keyspace {
 
     pub(crate) fn total_keys(&self) -> usize {
         self.total_keys
-    }
-
-    /// Hashes a key of the requests that are about to run, and has its bucket loaded.
-    #[inline]
-    pub(crate) fn prefetch_bucket(&mut self, db: usize, key: &[u8]) {
-        let table = &self.dbs[db].table;
-        let hash = table.hash(key);
-        table.prefetch_bucket(hash);
-        self.hints.push(key, hash);
-    }
-
-    /// Has the entries of all hinted keys loaded. Their buckets have been asked for before.
-    pub(crate) fn prefetch_entries(&self, db: usize) {
-        let table = &self.dbs[db].table;
-        for entry in self.hints.hashes().filter_map(|it| table.candidate(it)) {
-            entry.prefetch();
-        }
-    }
-
-    /// Has the values of all hinted keys loaded as far as pointers lead to them: the box of each value, then the stream
-    /// behind it, then the ends of the stream's last node. A step for all keys at a time, so that the cache misses of a
-    /// step overlap.
-    pub(crate) fn prefetch_streams(&self, db: usize) {
-        let table = &self.dbs[db].table;
-        let entries = || self.hints.hashes().filter_map(|it| table.candidate(it));
-        entries().for_each(Entry::prefetch_boxed);
-        let streams = || entries().filter_map(|entry| <Box<Stream>>::of(entry.boxed()?));
-        streams().for_each(|stream| entry::prefetch_whole(&**stream));
-        for (first, last) in streams().filter_map(|stream| stream.tail_ends()) {
-            entry::prefetch(first);
-            entry::prefetch(last);
-        }
     }
 
     /// Brings the totals up to date after a change of one database.

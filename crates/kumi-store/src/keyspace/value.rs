@@ -8,12 +8,12 @@
 use super::collection::Collection;
 use crate::number;
 use crate::size_class::block_bytes;
-use crate::types::Slices;
 use crate::types::hash::{Hash, HashRef};
 use crate::types::list::{List, ListRef};
 use crate::types::set::{Set, SetRef};
 use crate::types::stream::Stream;
 use crate::types::zset::{Zset, ZsetRef};
+use crate::types::{Members, Slices};
 use kumi_resp::{Args, SharedBytes};
 
 /// The type of a value, as TYPE names it.
@@ -123,6 +123,16 @@ impl Value {
         match blocks {
             0 | 1 => self.heap_bytes(),
             _ => self.heap_bytes() / BLOCK_RATIO,
+        }
+    }
+
+    /// A collection whose members can be loaded ahead of a lookup.
+    pub(super) fn members(&self) -> Option<&dyn Members> {
+        match self {
+            Value::Set(set) => Some(set),
+            Value::SortedSet(zset) => Some(zset),
+            Value::Hash(hash) => Some(hash),
+            Value::Bytes(_) | Value::Shared(_) | Value::List(_) | Value::Stream(_) => None,
         }
     }
 

@@ -4,14 +4,14 @@
 //! ```text
 //! front:  decode a request -> Store::plan       finds the row, hashes the keys, prefetches buckets
 //!         ... as long as there are whole requests
-//! front:  Store::execute_batch                  prefetches entries and streams, then executes in order
+//! front:  Store::execute_batch                  prefetches entries, streams and members, then executes in order
 //! ```
 //!
 //! The plan holds hints only: hashes, and the row a name stands for. Everything that a command can
 //! change for the ones behind it (database, protocol, reply mode, MULTI, closing, blocking) is read
 //! again for each command. A command that changes how the bytes behind it are decoded ends the run.
 
-use crate::command::{CommandId, CommandIndex, Group, flag};
+use crate::command::{Command, CommandId, CommandIndex, Group, flag};
 use crate::host::Host;
 use crate::output::Outputs;
 use crate::session::SessionKey;
@@ -24,6 +24,9 @@ const MAX_HINTS: usize = 256;
 /// The most requests of a run: their keys' cache lines have to stay in the cache until they are
 /// used.
 pub const MAX_BATCH_REQUESTS: usize = 64;
+
+/// In a run of fewer requests, loading members ahead costs more than it saves.
+const LEAST_MEMBERS: usize = 4;
 
 /// What is known of a request before it runs.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +58,7 @@ impl Store {
         let row = self.index.get(id).row;
         let db = session.db;
         self.run.has_streams |= row.group == Group::Stream;
+        self.run.has_members |= names_a_member(row);
         for spec in row.keys {
             if self.keyspace.hints.len() >= MAX_HINTS {
                 break;
@@ -86,6 +90,14 @@ impl Store {
             if std::mem::take(&mut self.run.has_streams) {
                 self.keyspace.prefetch_streams(session.db);
             }
+            if std::mem::take(&mut self.run.has_members) && plan.len() >= LEAST_MEMBERS {
+                let members = plan.iter().enumerate().filter_map(|(index, planned)| {
+                    let row = self.index.get(planned.id?).row;
+                    let args = batch.args(buffer, index);
+                    Some((planned.first_hint, member_of(row, args)?))
+                });
+                self.keyspace.prefetch_members(session.db, members);
+            }
         }
         self.now = host.now();
         let outer = std::mem::replace(&mut self.run.in_batch, true);
@@ -107,6 +119,21 @@ impl Store {
             self.run.plan.clear();
         }
         (executed, flow)
+    }
+}
+
+/// Whether a command looks up one member of a hash, a set or a sorted set.
+fn names_a_member(row: &Command) -> bool {
+    let group = matches!(row.group, Group::Hash | Group::Set | Group::SortedSet);
+    group && row.has(flag::FAST)
+}
+
+/// The member that a request names first, or, of a sorted set, last: its score comes before it.
+fn member_of<'a>(row: &Command, args: Args<'a>) -> Option<&'a [u8]> {
+    match row.group {
+        _ if !names_a_member(row) || args.len() < 3 => None,
+        Group::SortedSet => args.get(args.len() - 1),
+        _ => args.get(2),
     }
 }
 

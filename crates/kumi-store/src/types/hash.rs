@@ -9,7 +9,7 @@ use super::packed::{Elem, Packed, PackedView};
 use super::pages::Seed;
 use super::sample::{Selection, draw_distinct, is_sparse};
 use super::table::{Table, next_entry};
-use super::{Slices, stays_packed};
+use super::{Members, Slices, Step, stays_packed};
 
 /// A table with no more fields than this becomes a packed block again.
 const SHRINK_LEN: usize = 16;
@@ -316,6 +316,21 @@ impl Hash {
             block.push_back(value);
         }
         self.form = Form::Packed(block);
+    }
+}
+
+impl Members for Hash {
+    fn hash(&self, member: &[u8]) -> Option<u64> {
+        match &self.form {
+            Form::Table(table) => Some(table.hash(member)),
+            _ => None,
+        }
+    }
+
+    fn lines(&self, hash: u64, step: Step, load: &mut dyn FnMut(*const u8)) {
+        if let Form::Table(table) = &self.form {
+            table.lines(hash, step, load);
+        }
     }
 }
 

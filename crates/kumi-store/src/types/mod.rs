@@ -47,6 +47,40 @@ pub(crate) trait Slices: Send {
     fn drop_piece(&mut self) -> bool;
 }
 
+/// What a lookup of a member reads one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The table's place for the member's hash.
+    Slot,
+    /// The entries or records of that place.
+    Page,
+    /// The leaf of a sorted set.
+    Leaf,
+    /// What the leaf holds.
+    Items,
+}
+
+impl Step {
+    pub(crate) const ALL: [Self; 4] = [Self::Slot, Self::Page, Self::Leaf, Self::Items];
+}
+
+/// A collection that says which memory a lookup will read, so that it can be loaded for several lookups at once.
+pub(crate) trait Members {
+    /// The hash by which a member is found; none if the collection is small.
+    fn hash(&self, member: &[u8]) -> Option<u64>;
+
+    /// Calls `load` with the addresses that a step reads. It reads what the steps before have loaded.
+    fn lines(&self, hash: u64, step: Step, load: &mut dyn FnMut(*const u8));
+}
+
+const CACHE_LINE: usize = 64;
+
+/// The address of a value.
+#[inline]
+fn address<T>(value: &T) -> *const u8 {
+    std::ptr::from_ref(value).cast()
+}
+
 /// A copy with the same capacity, so that sums of heap bytes hold for the copy of a collection too.
 fn clone_whole<T: Clone>(items: &Vec<T>) -> Vec<T> {
     let mut copy = Vec::with_capacity(items.capacity());

@@ -25,6 +25,7 @@
 //! This module does not hash and does not know what an entry is; it trusts the hashes it is handed.
 //! Compared with the keyspace's own table, an entry costs no allocation and no pointer.
 
+use super::address;
 use super::shared::Shared;
 
 /// Pages in a segment.
@@ -172,6 +173,15 @@ impl<P: Page> Pages<P> {
     #[inline]
     pub(crate) fn page(&self, hash: u64) -> &P {
         &self.segments[self.segment_of(hash)].pages[page_of(hash)]
+    }
+
+    /// Calls `load` with the addresses of the segment that [`Pages::page`] and [`Pages::edit`] read.
+    #[inline]
+    pub(crate) fn slot_lines(&self, hash: u64, load: &mut dyn FnMut(*const u8)) {
+        let segment = &self.segments[self.segment_of(hash)];
+        load(address(&segment.pages[page_of(hash)]));
+        load(address(&segment.bytes));
+        load(segment.counts());
     }
 
     /// Changes the page in which an entry with this hash is or belongs. The change may add or remove

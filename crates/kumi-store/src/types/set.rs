@@ -8,7 +8,7 @@ use super::packed::{Elem, Packed, PackedView};
 use super::pages::Seed;
 use super::sample::{Selection, draw_distinct, is_sparse};
 use super::table::Table;
-use super::{Slices, stays_packed};
+use super::{Members, Slices, Step, stays_packed};
 use crate::number;
 
 /// An `intset` by name stays sorted integers up to this many members, because clients see its order.
@@ -490,6 +490,21 @@ fn listpack_if(fits: bool) -> SetEncoding {
         SetEncoding::Listpack
     } else {
         SetEncoding::Hashtable
+    }
+}
+
+impl Members for Set {
+    fn hash(&self, member: &[u8]) -> Option<u64> {
+        match &self.form {
+            Form::Table(table) => Some(table.hash(member)),
+            _ => None,
+        }
+    }
+
+    fn lines(&self, hash: u64, step: Step, load: &mut dyn FnMut(*const u8)) {
+        if let Form::Table(table) = &self.form {
+            table.lines(hash, step, load);
+        }
     }
 }
 

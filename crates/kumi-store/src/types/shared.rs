@@ -18,6 +18,12 @@ impl<T: Clone> Shared<T> {
         Self(Arc::new(block))
     }
 
+    /// Where the counts are, which a change reads.
+    #[inline]
+    pub(super) fn counts(&self) -> *const u8 {
+        Arc::as_ptr(&self.0).cast::<u8>().wrapping_sub(COUNT_BYTES)
+    }
+
     /// The block, copied if it is shared.
     pub(super) fn into_inner(self) -> T {
         Arc::unwrap_or_clone(self.0)

@@ -7,6 +7,7 @@ use siphasher::sip::SipHasher13;
 
 use super::packed::{Elem, Packed, PackedView, Pos};
 use super::pages::{Page, Pages, Seed};
+use super::{CACHE_LINE, Step, address};
 
 /// The hash of an element. An integer is hashed as eight bytes, so its text is not needed.
 #[inline]
@@ -155,6 +156,29 @@ impl<const STRIDE: usize> Table<STRIDE> {
         let mut elems = view.iter_from(view.seek(index * STRIDE)?);
         let entry = next_entry(&mut elems)?;
         Some((entry, view.bytes().as_ptr() as usize + index))
+    }
+
+    /// See [`Members`](super::Members).
+    #[inline]
+    pub(super) fn hash(&self, member: &[u8]) -> u64 {
+        hash(self.0.seed(), Elem::parse(member))
+    }
+
+    /// See [`Members`](super::Members).
+    #[inline]
+    pub(super) fn lines(&self, hash: u64, step: Step, load: &mut dyn FnMut(*const u8)) {
+        /// Bytes of a page that most lookups read.
+        const READ: usize = 128;
+        match step {
+            Step::Slot => self.0.slot_lines(hash, load),
+            Step::Page => {
+                let bytes = self.0.page(hash).0.view().bytes();
+                for offset in (0..bytes.len().min(READ)).step_by(CACHE_LINE) {
+                    load(address(&bytes[offset]));
+                }
+            }
+            Step::Leaf | Step::Items => {}
+        }
     }
 
     #[inline]

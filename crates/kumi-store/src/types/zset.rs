@@ -7,13 +7,14 @@
 
 use std::ops::Range;
 
+use self::index::Hash32;
 use self::leaf::Key;
 use self::small::{PackedZset, ZsetView};
 use self::tree::Tree;
 use super::packed::elem::Text;
 use super::pages::Seed;
 use super::sample::{Selection, draw_distinct, is_sparse};
-use super::{Slices, stays_packed};
+use super::{Members, Slices, Step, stays_packed};
 
 mod index;
 mod leaf;
@@ -481,6 +482,21 @@ impl Zset {
             block.push_back(&member, score, self.encoding);
         }
         self.form = Form::Packed(block);
+    }
+}
+
+impl Members for Zset {
+    fn hash(&self, member: &[u8]) -> Option<u64> {
+        match &self.form {
+            Form::Packed(_) => None,
+            Form::Tree(tree) => Some(tree.hash(member).into()),
+        }
+    }
+
+    fn lines(&self, hash: u64, step: Step, load: &mut dyn FnMut(*const u8)) {
+        if let Form::Tree(tree) = &self.form {
+            tree.lines(hash as Hash32, step, load);
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! A record is eight bytes: 32 bits of the hash, and the leaf's number. The leaf has the rest: its
 //! items carry the same 32 bits, so records are moved and scanned without hashing a member again.
 
-use super::super::clone_whole;
 use super::super::pages::{Page, Pages, Seed};
+use super::super::{Step, address, clone_whole};
 
 /// 32 bits of a member's hash.
 pub(super) type Hash32 = u32;
@@ -80,6 +80,20 @@ impl Index {
         let page = self.0.page(wide(hash));
         let records = page.0.iter().copied();
         records.filter_map(move |it| (hash_of(it) == hash).then_some(it as LeafId))
+    }
+
+    /// See [`Members`](super::super::Members).
+    pub(super) fn lines(&self, hash: Hash32, step: Step, load: &mut dyn FnMut(*const u8)) {
+        if step == Step::Slot {
+            return self.0.slot_lines(wide(hash), load);
+        }
+        let RecordPage(records) = self.0.page(wide(hash));
+        records
+            .first()
+            .map(address)
+            .into_iter()
+            .for_each(&mut *load);
+        records.last().map(address).into_iter().for_each(load);
     }
 
     pub(super) fn insert(&mut self, hash: Hash32, leaf: LeafId) {

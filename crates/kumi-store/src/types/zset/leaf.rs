@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::super::clone_whole;
 use super::super::shared::Shared;
+use super::super::{CACHE_LINE, address, clone_whole};
 use super::index::{Hash32, LeafId};
 
 /// Members in a full leaf.
@@ -67,6 +67,16 @@ impl Clone for Leaf {
 }
 
 impl Leaf {
+    /// Calls `load` with the addresses that a search by member reads, and the middle of what a change moves.
+    pub(super) fn lines(&self, load: &mut dyn FnMut(*const u8)) {
+        let per_line = CACHE_LINE / size_of::<Tag>();
+        for tag in self.tags.iter().step_by(per_line) {
+            load(address(tag));
+        }
+        let middle = self.bytes.get(self.bytes.len() / 2);
+        middle.map(address).into_iter().for_each(load);
+    }
+
     pub(super) fn new() -> Self {
         Leaf {
             scores: Vec::new(),

@@ -22,6 +22,7 @@ use siphasher::sip::SipHasher13;
 
 use super::super::pages::Seed;
 use super::super::shared::Shared;
+use super::super::{Step, address};
 use super::index::{Hash32, Index, LeafId};
 use super::leaf::{Key, LEAF_MAX, Leaf, NONE};
 
@@ -226,7 +227,7 @@ impl Tree {
     }
 
     #[inline]
-    fn hash(&self, member: &[u8]) -> Hash32 {
+    pub(super) fn hash(&self, member: &[u8]) -> Hash32 {
         let sip = SipHasher13::new_with_keys(self.seed.0, self.seed.1);
         (sip.hash(member) >> 32) as Hash32
     }
@@ -239,6 +240,24 @@ impl Tree {
     #[inline]
     fn inner(&self, id: NodeId) -> &Inner {
         &self.inners[id as usize]
+    }
+
+    /// See [`Members`](super::super::Members).
+    pub(super) fn lines(&self, hash: Hash32, step: Step, load: &mut dyn FnMut(*const u8)) {
+        match step {
+            Step::Slot | Step::Page => self.index.lines(hash, step, load),
+            Step::Leaf => {
+                for leaf in self.index.leaves(hash) {
+                    load(address(self.leaf(leaf)));
+                    load(address(&self.leaf(leaf).next));
+                }
+            }
+            Step::Items => {
+                for leaf in self.index.leaves(hash) {
+                    self.leaf(leaf).lines(load);
+                }
+            }
+        }
     }
 
     /// Where a member is.
