@@ -1,5 +1,5 @@
 //! What the allocator is asked for besides memory. This is the only module of the crate with
-//! `unsafe`, for the one call that has no safe form.
+//! `unsafe`, for calls that have no safe form.
 
 /// Has the allocator give back what other threads freed for the calling thread.
 ///
@@ -19,6 +19,32 @@ pub(crate) fn collect(force: bool) {
 /// Other allocators return memory by themselves.
 #[cfg(not(feature = "mimalloc"))]
 pub(crate) fn collect(_force: bool) {}
+
+/// Whether a block that the calling thread allocated lies in a page of which at most 80% are used. The page that new
+/// blocks come from does not count, and in a program with another allocator no page does.
+#[cfg(feature = "mimalloc")]
+pub(crate) fn is_in_sparse_page(block: *const u8) -> bool {
+    const USED_PERCENT: usize = 80;
+    let block = block.cast_mut().cast();
+    #[expect(unsafe_code, reason = "foreign functions")]
+    // SAFETY: the first call takes any pointer. The second one reads what the allocator keeps about the page of a
+    // pointer that is its own, and answers false unless the page belongs to the heap of the calling thread, the only
+    // one that changes it.
+    unsafe {
+        libmimalloc_sys::mi_is_in_heap_region(block)
+            && libmimalloc_sys::mi_unsafe_heap_page_is_under_utilized(
+                libmimalloc_sys::mi_heap_get_default(),
+                block,
+                USED_PERCENT,
+            )
+    }
+}
+
+/// Nothing is known of other allocators.
+#[cfg(not(feature = "mimalloc"))]
+pub(crate) fn is_in_sparse_page(_block: *const u8) -> bool {
+    false
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 use crate::allocator;
 use crate::config_file::{replace_file, write_back};
 use crate::descriptors;
+use crate::facts;
 use crate::front::{EngineIo, Front};
 use crate::listen::{self, Listener, Place};
 use crate::{rdb_file, snapshot, tls};
@@ -149,6 +150,15 @@ impl Host for Front {
 
     fn purge_memory(&mut self) {
         allocator::collect(true);
+    }
+
+    fn resident_bytes(&mut self) -> usize {
+        let grown = facts::rss_bytes().saturating_sub(self.startup_rss_bytes);
+        usize::try_from(grown).unwrap_or(usize::MAX)
+    }
+
+    fn is_in_sparse_page(&mut self, block: *const u8) -> bool {
+        allocator::is_in_sparse_page(block)
     }
 
     fn read_file(&mut self, path: &[u8]) -> Result<Vec<u8>, String> {

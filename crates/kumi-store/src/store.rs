@@ -19,6 +19,7 @@
 
 pub(crate) mod batch;
 mod clients;
+pub(crate) mod compaction;
 mod cron;
 pub(crate) mod ctx;
 pub(crate) mod delivery;
@@ -47,6 +48,7 @@ use crate::script::Scripts;
 use crate::session::{InputUse, Peer, SessionKey};
 use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
+use compaction::Compaction;
 use cron::Cron;
 use eviction::Eviction;
 use kumi_resp::{Limits, ProtocolError, encode};
@@ -135,6 +137,7 @@ pub struct Store {
     run: Run,
     cron: Cron,
     eviction: Eviction,
+    compaction: Compaction,
     invalidations: Invalidations,
     pub(crate) saves: Saves,
     /// The snapshot that is being taken.
@@ -172,6 +175,7 @@ impl Store {
             run: Run::default(),
             cron: Cron::new(now),
             eviction: Eviction::default(),
+            compaction: Compaction::default(),
             invalidations: Invalidations::default(),
             saves: Saves::new(now),
             snapshot: None,

@@ -23,6 +23,11 @@ pub(crate) struct LabHost {
     /// CONFIG SET of this directive fails to apply.
     pub(crate) refuses: Option<&'static str>,
     pub(crate) facts: HostFacts,
+    /// Resident memory, and whether every block lies in a sparse page.
+    pub(crate) resident_bytes: usize,
+    pub(crate) is_sparse: bool,
+    /// How often free memory was to be given back.
+    pub(crate) purges: usize,
     pub(crate) event_loop: EventLoop,
     /// What others send while a long command runs. Each time they are served, 10 ms pass.
     pub(crate) meanwhile: Vec<(SessionKey, &'static str)>,
@@ -176,6 +181,18 @@ impl Host for LabHost {
 
     fn event_loop(&mut self) -> EventLoop {
         self.event_loop
+    }
+
+    fn purge_memory(&mut self) {
+        self.purges += 1;
+    }
+
+    fn resident_bytes(&mut self) -> usize {
+        self.resident_bytes
+    }
+
+    fn is_in_sparse_page(&mut self, _: *const u8) -> bool {
+        self.is_sparse
     }
 
     fn sleep(&mut self, time: Duration) {

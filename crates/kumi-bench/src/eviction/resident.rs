@@ -2,7 +2,11 @@
 //! their size.
 //!
 //! Each phase sets new keys until about twice as much was written as fits, so that nearly every value of the phase
-//! before is evicted and its memory is either used again or returned to the system.
+//! before is evicted and its memory is either used again or returned to the system. A phase is measured once resident
+//! memory does not fall any more.
+
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -18,6 +22,8 @@ const STEADY: f64 = 1.15;
 const SHIFTED: f64 = 1.3;
 /// Bytes a key takes besides its value, roughly: it only decides how many keys a phase sets.
 const BYTES_PER_KEY: usize = 60;
+/// Memory that has not fallen for this long has settled.
+const SETTLED: Duration = Duration::from_secs(2);
 /// How often a phase writes what fits.
 const TURNOVER: usize = 2;
 
@@ -80,8 +86,23 @@ fn run(stage: &Stage, contender: &Contender, limit: usize) -> Result<Vec<f64>> {
         first += keys;
         let mut connection = Connection::open(server.address())?;
         let used = info(&mut connection, "memory", "used_memory:")?;
-        let resident = procfs::resident_bytes(server.pid())?;
+        let resident = settled(server.pid())?;
         ratios.push(resident as f64 / used as f64);
     }
     Ok(ratios)
+}
+
+/// Resident memory once it does not fall any more: servers return free memory with a delay.
+fn settled(pid: u32) -> Result<u64> {
+    let mut least = procfs::resident_bytes(pid)?;
+    let mut since = Instant::now();
+    while since.elapsed() < SETTLED {
+        thread::sleep(SETTLED / 10);
+        let resident = procfs::resident_bytes(pid)?;
+        if resident < least - least / 100 {
+            least = resident;
+            since = Instant::now();
+        }
+    }
+    procfs::resident_bytes(pid)
 }

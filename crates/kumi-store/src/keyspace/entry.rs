@@ -374,6 +374,48 @@ impl Entry {
         block_bytes(header.layout().size()) + key + value
     }
 
+    /// Moves this entry, the box of its value and a string in that box to other blocks of the heap, each of them only
+    /// if `leave` says so of its present block. Returns how many were moved. Their sizes stay the same, and so do the
+    /// bytes of a long key and of a collection outside of the entry.
+    pub(super) fn relocate(&mut self, leave: &mut dyn FnMut(*const u8) -> bool) -> usize {
+        let mut moved = 0;
+        if leave(self.0.as_ptr()) {
+            let layout = self.header().layout();
+            let block = allocate(layout);
+            // SAFETY: both blocks have this layout, the new one is fresh, and `&mut self` says that nothing borrows
+            // from the old one, which is not used any more.
+            unsafe {
+                ptr::copy_nonoverlapping(self.0.as_ptr(), block.as_ptr(), layout.size());
+                dealloc(self.0.as_ptr(), layout);
+            }
+            self.0 = block;
+            moved += 1;
+        }
+        if let Some(old) = self.boxed_pointer()
+            && leave(old.as_ptr().cast())
+        {
+            let block = Box::into_raw(Box::<Value>::new_uninit()).cast::<Value>();
+            // SAFETY: the value is moved to a fresh box bit by bit, and the old box is freed without dropping it. The
+            // header says that the word at the value's offset is the pointer of the box.
+            unsafe {
+                ptr::copy_nonoverlapping(old.as_ptr(), block, 1);
+                dealloc(old.as_ptr().cast(), Layout::new::<Value>());
+                let at = self.at(self.header().value_offset());
+                at.cast::<*mut Value>().write_unaligned(block);
+            }
+            moved += 1;
+        }
+        if let Some(Value::Bytes(bytes)) = self.boxed_mut()
+            && leave(bytes.as_ptr())
+        {
+            let mut block = Vec::with_capacity(bytes.capacity());
+            block.extend_from_slice(bytes);
+            *bytes = block;
+            moved += 1;
+        }
+        moved
+    }
+
     /// A pointer `offset` bytes into the allocation.
     ///
     /// Sound only for offsets within the allocation, which is why the callers' safety comments

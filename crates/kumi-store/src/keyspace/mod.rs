@@ -7,6 +7,7 @@
 
 mod access;
 mod collection;
+mod compaction;
 mod deadlines;
 mod door;
 mod entry;
@@ -28,6 +29,7 @@ pub(crate) use self::{
     value::Type,
 };
 pub(crate) use access::{AccessRule, SavedAccess, idle_seconds};
+pub(crate) use compaction::{Relocated, Walk};
 pub(crate) use door::{Expiry, Keys, Look, When};
 pub(crate) use entry::Entry;
 pub(crate) use eviction::EvictionRule;

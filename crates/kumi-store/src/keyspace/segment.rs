@@ -426,6 +426,13 @@ impl Segment {
         placed.chain(self.overflow.iter().map(|(_, entry)| entry))
     }
 
+    /// All entries, to change them without changing their keys.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let buckets = self.buckets.iter_mut();
+        let placed = buckets.flat_map(|bucket| bucket.slots.iter_mut().flatten());
+        placed.chain(self.overflow.iter_mut().map(|(_, entry)| entry))
+    }
+
     /// A random entry, each with the same probability.
     pub(super) fn random(&self, rng: &mut fastrand::Rng) -> Option<&Entry> {
         // A few throws at the slots hit one soon unless the segment is nearly empty or has spilled.

@@ -30,6 +30,7 @@
 
 use siphasher::sip::SipHasher13;
 
+use super::compaction::Relocated;
 use super::entry::Entry;
 use super::segment::{BUCKETS, CAPACITY, Place, Segment};
 use freeze::Frozen;
@@ -294,6 +295,24 @@ impl Table {
     /// All entries, in no order that means anything.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.iter_segments().flat_map(Segment::iter)
+    }
+
+    /// Calls [`Entry::relocate`] for the entries of the segment that has this hash. Returns the hash at which the next
+    /// segment begins, or none after the last one. A snapshot does not notice: it copies what entries hold.
+    pub(super) fn relocate_segment(
+        &mut self,
+        hash: u64,
+        relocated: &mut Relocated,
+        leave: &mut dyn FnMut(*const u8) -> bool,
+    ) -> Option<u64> {
+        let owner = self.owner(hash)?;
+        let segment = self.segment_mut(owner)?;
+        segment.iter().for_each(Entry::prefetch);
+        for entry in segment.iter_mut() {
+            relocated.note(entry.relocate(leave));
+        }
+        let open = u64::MAX.checked_shr(segment.depth).unwrap_or(0);
+        (hash | open).checked_add(1)
     }
 
     /// Has the bucket of a hash loaded into the cache.

@@ -1,4 +1,4 @@
-//! What is done by the clock: slices of expiry, waits and pauses that end, housekeeping.
+//! What is done by the clock: slices of expiry and of compaction, waits and pauses that end, housekeeping.
 
 use super::{Effect, Store};
 use crate::host::{EventLoop, Host, Now};
@@ -14,7 +14,7 @@ const EXPIRY_SLICE_NS: u64 = 1_000_000;
 pub(super) struct Cron {
     next_housekeeping_ms: u64,
     next_sweep_ms: u64,
-    /// DEBUG PAUSE-CRON: neither housekeeping nor active expiry.
+    /// DEBUG PAUSE-CRON: neither housekeeping nor active expiry nor compaction.
     pub(super) paused: bool,
 }
 
@@ -40,7 +40,9 @@ impl Store {
             return self.now.unix_ms();
         }
         let expiry = expiry.filter(|_| !self.cron.paused && !self.clients.hold_writes);
-        [wait, pause, expiry, self.snapshot_deadline()]
+        let compaction = self.compaction.next_slice_ns().map(steady);
+        let compaction = compaction.filter(|_| !self.cron.paused);
+        [wait, pause, expiry, compaction, self.snapshot_deadline()]
             .into_iter()
             .flatten()
             // A wall clock that was set back must not make the loop sleep until it has caught up.
@@ -56,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Does what is due: a slice of expiry, waits that ended, the end of a pause, housekeeping.
+    /// Does what is due: a slice of expiry or of compaction, waits that ended, the end of a pause, housekeeping.
     /// Work that is left over makes `next_deadline` lie in the past: serve clients, call again.
     pub fn poll(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         self.now = host.now();
@@ -74,6 +76,9 @@ impl Store {
             self.continue_eviction(outputs, host);
         }
         self.drive_snapshot(outputs, host);
+        if !self.cron.paused {
+            self.compact(host);
+        }
         let period_ms = self.housekeeping_ms();
         if is_due(self.cron.next_housekeeping_ms, period_ms, now_ms) {
             self.cron.next_housekeeping_ms = now_ms + period_ms;

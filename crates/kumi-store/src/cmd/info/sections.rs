@@ -4,6 +4,7 @@ use super::Section;
 use crate::cmd::memory::Overview;
 use crate::host::{EventLoop, HostFacts, Now};
 use crate::pubsub::Kind;
+use crate::store::compaction::SHARE_PERCENT;
 use crate::store::{SnapshotPurpose, Store};
 use crate::{KUMI_VERSION, REDIS_VERSION};
 use std::fmt::Display;
@@ -217,9 +218,25 @@ impl<'a> Page<'a> {
         self.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
         let allocator = self.facts.allocator.clone();
         self.field("mem_allocator", allocator);
-        self.field("active_defrag_running", 0);
+        let compacting = self.store.compacting_ms().is_some();
+        let share = if compacting { SHARE_PERCENT } else { 0 };
+        self.field("active_defrag_running", share);
         self.field("lazyfree_pending_objects", self.facts.discards_pending);
         self.field("lazyfreed_objects", self.store.telemetry.stats.lazily_freed);
+    }
+
+    /// What was moved out of sparse pages, under the names that Redis has for it.
+    fn compaction(&mut self) {
+        let done = self.store.telemetry.stats.compaction;
+        let missed = done.keys - done.keys_moved;
+        self.field("active_defrag_hits", done.blocks_moved);
+        self.field("active_defrag_misses", missed);
+        self.field("active_defrag_key_hits", done.keys_moved);
+        self.field("active_defrag_key_misses", missed);
+        let total_us = self.store.telemetry.stats.compaction_us;
+        self.field("total_active_defrag_time", total_us / 1000);
+        let current_ms = self.store.compacting_ms().unwrap_or(0);
+        self.field("current_active_defrag_time", current_ms);
     }
 
     fn persistence(&mut self) {
@@ -373,13 +390,8 @@ impl<'a> Page<'a> {
             "total_forks",
             "migrate_cached_sockets",
             "slave_expires_tracked_keys",
-            "active_defrag_hits",
-            "active_defrag_misses",
-            "active_defrag_key_hits",
-            "active_defrag_key_misses",
-            "total_active_defrag_time",
-            "current_active_defrag_time",
         ]);
+        self.compaction();
         let tracking = &self.store.keyspace.tracking;
         let (keys, items, prefixes) = (tracking.keys(), tracking.items(), tracking.prefixes());
         self.field("tracking_total_keys", keys);

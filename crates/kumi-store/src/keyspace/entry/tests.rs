@@ -217,6 +217,8 @@ enum Change {
     Deadline(Option<u64>),
     Clock(u32),
     Rename(Vec<u8>),
+    /// One bit for each block that is asked about, from the second on.
+    Relocate(u8),
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -244,6 +246,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => any::<Option<u64>>().prop_map(Change::Deadline),
         1 => any::<u32>().prop_map(Change::Clock),
         1 => key().prop_map(Change::Rename),
+        2 => any::<u8>().prop_map(Change::Relocate),
     ]
 }
 
@@ -285,6 +288,12 @@ proptest! {
                 Change::Rename(new) => {
                     entry = entry.with_key(&new);
                     key = new;
+                }
+                Change::Relocate(blocks) => {
+                    let (bytes, mut left) = (entry.heap_bytes(), blocks);
+                    let moved = entry.relocate(&mut |_| { left >>= 1; left & 1 == 1 });
+                    prop_assert!(moved <= 3);
+                    prop_assert_eq!(entry.heap_bytes(), bytes);
                 }
             }
             prop_assert_eq!(entry.key(), &key[..]);
