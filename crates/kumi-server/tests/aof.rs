@@ -377,6 +377,40 @@ fn a_rewrite_waits_for_a_running_save() {
 }
 
 #[test]
+fn unused_files_are_kept_as_long_as_the_configuration_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::kumi(dir.path(), &["--appendonly", "yes"]);
+    let mut client = server.connect();
+    let rewrite = |count: usize, client: &mut Client<UnixStream>| {
+        assert!(client.line("BGREWRITEAOF").starts_with("Background"));
+        let rewrites = format!("aof_rewrites:{count}\r");
+        eventually(
+            || client.line("INFO persistence"),
+            |info| info.contains(&rewrites) && info.contains("aof_rewrite_in_progress:0"),
+        );
+    };
+    client.line("CONFIG SET aof-disable-auto-gc yes");
+    rewrite(2, &mut client);
+    assert_eq!(files(dir.path(), ".base.rdb").len(), 2);
+    client.line("CONFIG SET aof-disable-auto-gc no");
+    assert_eq!(files(dir.path(), ".base.rdb").len(), 1);
+    // What is set while a rewrite runs counts at its end.
+    for number in 0..50 {
+        client.line(&format!("SET key:{number} 1"));
+    }
+    client.line("CONFIG SET rdb-key-save-delay 20000");
+    assert!(client.line("BGREWRITEAOF").starts_with("Background"));
+    client.line("CONFIG SET aof-disable-auto-gc yes rdb-key-save-delay 0");
+    eventually(
+        || client.line("INFO persistence"),
+        |info| info.contains("aof_rewrites:3\r"),
+    );
+    assert_eq!(files(dir.path(), ".base.rdb").len(), 2);
+    client.line("CONFIG SET aof-disable-auto-gc no");
+    assert_eq!(files(dir.path(), ".base.rdb").len(), 1);
+}
+
+#[test]
 fn it_is_turned_on_and_off_at_run_time() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::kumi(dir.path(), &[]);

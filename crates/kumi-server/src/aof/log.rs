@@ -18,6 +18,7 @@ use kumi_store::{LogFacts, Now, Outputs, Store};
 use mio::Waker;
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -37,7 +38,6 @@ pub(super) struct Policy {
     pub(super) rewrite_min_bytes: u64,
     pub(super) rdb_base: bool,
     pub(super) incremental_fsync: bool,
-    pub(super) keep_history: bool,
     no_sync_on_rewrite: bool,
 }
 
@@ -50,7 +50,6 @@ impl Policy {
             rewrite_min_bytes: settings.aof_rewrite_min_bytes,
             rdb_base: settings.aof_use_rdb_preamble,
             incremental_fsync: settings.aof_incremental_fsync,
-            keep_history: settings.aof_keep_history,
             no_sync_on_rewrite: settings.no_appendfsync_on_rewrite,
         }
     }
@@ -64,6 +63,8 @@ pub(crate) struct Log {
     _lock: Option<File>,
     pub(super) manifest: Manifest,
     pub(super) policy: Policy,
+    /// `aof-disable-auto-gc`: files that are no longer used stay.
+    pub(super) keeps_history: Arc<AtomicBool>,
     /// None until the first base is written, and after the file failed.
     pub(super) appender: Option<Appender>,
     pub(super) syncer: Syncer,
@@ -140,6 +141,7 @@ impl Log {
             _lock: start.lock,
             manifest: start.manifest,
             policy: Policy::of(settings),
+            keeps_history: Arc::new(AtomicBool::new(settings.aof_keep_history)),
             appender: None,
             syncer: Syncer::start(waker)?,
             waiting: Vec::new(),
@@ -201,6 +203,12 @@ impl Log {
     /// Takes over changed directives.
     pub(crate) fn configure(&mut self, settings: &Settings) {
         self.policy = Policy::of(settings);
+        self.keeps_history
+            .store(settings.aof_keep_history, Ordering::Relaxed);
+        // A rewrite removes them at its end: until then no other manifest may be written.
+        if self.rewrite.is_none() {
+            self.remove_history();
+        }
     }
 
     /// What INFO shows.

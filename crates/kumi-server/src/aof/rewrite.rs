@@ -12,6 +12,7 @@ use super::place::Place;
 use kumi_store::{Now, Outputs, Store};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -29,7 +30,8 @@ pub(crate) struct Install {
     place: Place,
     base: Part,
     manifest: Manifest,
-    keep_history: bool,
+    /// `aof-disable-auto-gc`, which may change while the base is written.
+    keeps_history: Arc<AtomicBool>,
     installed: Arc<OnceLock<Installed>>,
 }
 
@@ -49,7 +51,7 @@ impl Install {
         let (_, base_bytes) = self.place.files.read(&self.place.path(&self.base))?;
         let mut manifest = self.manifest;
         self.place.write(&manifest)?;
-        if !self.keep_history {
+        if !self.keeps_history.load(Ordering::Relaxed) {
             self.place.remove_history(&mut manifest);
         }
         // Each rewrite has a cell of its own, and installs once.
@@ -175,7 +177,7 @@ impl Log {
                 place: self.place.clone(),
                 base: rewrite.base.clone(),
                 manifest: self.rewritten(rewrite),
-                keep_history: self.policy.keep_history,
+                keeps_history: self.keeps_history.clone(),
                 installed: rewrite.installed.clone(),
             },
         })
@@ -230,6 +232,7 @@ impl Log {
         self.manifest = installed.manifest.clone();
         self.earlier_bytes = installed.base_bytes;
         self.base_bytes = self.current_bytes();
+        self.remove_history();
         self.note_success();
         if self.appender.is_none() {
             // The increment failed meanwhile. Writes stay refused until another base has the data it lacks.
@@ -343,7 +346,7 @@ impl Log {
 
     /// Removes files that are no longer used, unless they are to be kept.
     pub(super) fn remove_history(&mut self) {
-        if !self.policy.keep_history {
+        if !self.keeps_history.load(Ordering::Relaxed) {
             self.place.remove_history(&mut self.manifest);
         }
     }
