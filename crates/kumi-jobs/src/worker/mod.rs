@@ -1,5 +1,6 @@
 //! The worker: claims tasks, runs their handlers, reports how they ended.
 
+mod ahead;
 mod execute;
 mod run;
 #[cfg(test)]

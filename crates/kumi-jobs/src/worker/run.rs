@@ -4,17 +4,22 @@
 //! nothing to report and nothing to claim, the loop waits on the queue's signals. After a call that failed, it is unknown
 //! whether the call was carried out: reports are sent again, and the queue is asked what this worker holds, so that claims
 //! whose reply was lost are started too.
+//!
+//! Claims start as far as there are free slots. While handlers end at their first poll, `ahead.rs` lets the worker claim
+//! more than that, and send the next turn before it runs what the last one brought.
 
+use super::ahead::{Pace, Waiting};
 use super::execute::{self, Beginning, Running, Stop};
 use super::{RENEWAL, WorkerError, WorkerSettings};
-use crate::core::{TURN_LIMIT, TaskId, Timestamp, Token};
+use crate::core::{TURN_LIMIT, TaskId, Timestamp};
 use crate::error::QueueError;
 use crate::queue::{Ask, Claim, Finish, Lease, Outcome, Queue, Room, Signal, Turn};
 use crate::registry::Registry;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn, ready};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
@@ -44,6 +49,12 @@ pub(super) struct Run<S> {
     rotation: usize,
     running: HashMap<TaskId, Running>,
     running_of: HashMap<Arc<str>, usize>,
+    /// Claims that have no slot yet.
+    waiting: Waiting,
+    pace: Pace,
+    call: Option<InFlight>,
+    /// Calls start no earlier than this.
+    not_before: Instant,
     /// Reports that the queue has not confirmed, with their attempt. The first `sent` of them are in flight.
     reports: Vec<(Finish, u32)>,
     sent: usize,
@@ -70,6 +81,13 @@ enum Reply {
 }
 
 type Call = BoxFuture<'static, Reply>;
+
+/// A call and when it was sent.
+struct InFlight {
+    call: Call,
+    sent_at: Instant,
+}
+
 type Wait = BoxFuture<'static, Result<Vec<Signal>, QueueError>>;
 
 impl<S: Send + Sync + 'static> Run<S> {
@@ -91,6 +109,10 @@ impl<S: Send + Sync + 'static> Run<S> {
             rotation: fastrand::usize(..1_000),
             running: HashMap::new(),
             running_of: HashMap::new(),
+            waiting: Waiting::default(),
+            pace: Pace::default(),
+            call: None,
+            not_before: Instant::now(),
             reports: Vec::new(),
             sent: 0,
             reports_sender,
@@ -106,27 +128,18 @@ impl<S: Send + Sync + 'static> Run<S> {
 
     pub(super) async fn until(mut self, stop: impl Future) -> Result<(), WorkerError> {
         tokio::pin!(stop);
-        let mut call: Option<(Call, Instant)> = None;
         let mut wait: Option<(Wait, Vec<Arc<str>>, bool)> = None;
-        // Calls start no earlier than this.
-        let mut not_before = Instant::now();
         let mut next_due: Option<Duration> = None;
         let mut give_up_at: Option<Instant> = None;
         let mut batch = Vec::new();
         loop {
+            self.start_waiting();
             let now = Instant::now();
-            if call.is_none() && now >= not_before {
-                call = self.next_call(now).map(|call| (call, now));
-            }
-            if self.stopping
-                && self.running.is_empty()
-                && self.reports.is_empty()
-                && call.is_none()
-                && !self.unsure
-            {
+            self.send(now);
+            if self.stopping && !self.holds_some() && self.call.is_none() && !self.unsure {
                 break;
             }
-            if call.is_none() && wait.is_none() && !self.stopping && now >= not_before {
+            if self.call.is_none() && wait.is_none() && !self.stopping && now >= self.not_before {
                 let types = self.types_with_room();
                 let at_most = next_due
                     .filter(|_| !types.is_empty())
@@ -136,7 +149,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             }
             if let Some((_, types, poked)) = &mut wait
                 && !*poked
-                && call.is_none()
+                && self.call.is_none()
                 && (self.stopping
                     || self
                         .types_with_room()
@@ -148,19 +161,23 @@ impl<S: Send + Sync + 'static> Run<S> {
             }
             let lease_end = self.renewed + self.settings.lease;
             let beat_at = self.renewed + RENEWAL;
+            let not_before = self.not_before;
+            let overdue_at = self.waiting.deadline();
             tokio::select! {
                 biased;
-                reply = poll(&mut call) => {
-                    let sent_at = call.take().map_or(now, |(_, sent_at)| sent_at);
+                reply = poll(&mut self.call) => {
+                    let sent_at = self.call.take().map_or(now, |call| call.sent_at);
                     match self.take_reply(reply, sent_at)? {
                         Ok(due) => {
                             self.failures = 0;
                             if due.is_some() { next_due = due; }
-                            // A queue that replies at once would keep this loop from ever waiting.
+                            if self.pace.is_ahead() && !self.stopping { self.send_ahead().await; }
+                            // A queue that replies at once would keep this loop from ever waiting. And the runtime of
+                            // one thread writes a call to its socket while this task does not run.
                             if self.inline { tokio::task::yield_now().await; }
                         }
                         Err(error) => {
-                            not_before = Instant::now() + self.pause();
+                            self.not_before = Instant::now() + self.pause();
                             tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a call to the queue failed");
                         }
                     }
@@ -175,7 +192,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                     match signals {
                         Ok(signals) => self.take_signals(&signals),
                         Err(error) => {
-                            not_before = Instant::now() + self.pause();
+                            self.not_before = Instant::now() + self.pause();
                             tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a wait on the queue failed");
                             self.hungry = true;
                         }
@@ -183,13 +200,18 @@ impl<S: Send + Sync + 'static> Run<S> {
                 }
                 _ = &mut stop, if !self.stopping => {
                     self.stopping = true;
+                    self.give_back_waiting();
                     give_up_at = Some(Instant::now() + self.settings.shutdown);
                 }
-                () = sleep_until(beat_at), if call.is_none() && self.holds_some() && now < beat_at => {}
-                () = sleep_until(not_before), if call.is_none() && now < not_before => {}
+                () = sleep_until(beat_at), if self.call.is_none() && self.holds_some() && now < beat_at => {}
+                () = sleep_until(not_before), if self.call.is_none() && now < not_before => {}
                 () = sleep_until(lease_end), if self.holds_some() && now < lease_end => {
                     tracing::warn!(owner = %self.settings.owner, "the lease ran out; running tasks are cancelled");
-                    self.running.values().for_each(|running| running.stop(Stop::LeaseLost));
+                    self.lose_lease();
+                }
+                () = sleep_until(overdue_at.unwrap_or(now)), if overdue_at.is_some() => {
+                    let overdue = self.waiting.take_overdue(Instant::now());
+                    self.give_back(overdue);
                 }
                 () = sleep_until(give_up_at.unwrap_or(now)), if give_up_at.is_some() => {
                     self.give_up().await;
@@ -197,8 +219,29 @@ impl<S: Send + Sync + 'static> Run<S> {
                 }
             }
         }
-        self.last_reports(call.map(|(call, _)| call)).await;
+        self.last_reports().await;
         Ok(())
+    }
+
+    /// Sends the next call, if there is something to say and none is in flight.
+    fn send(&mut self, now: Instant) {
+        if self.call.is_none() && now >= self.not_before {
+            let call = self.next_call(now);
+            self.call = call.map(|call| InFlight { call, sent_at: now });
+        }
+    }
+
+    /// Sends the next turn before the claims of the last one are run, so that the queue and this worker work at the same
+    /// time. The first poll of a call puts it on its way.
+    async fn send_ahead(&mut self) {
+        self.hungry = true;
+        self.send(Instant::now());
+        let Some(InFlight { call, .. }) = &mut self.call else {
+            return;
+        };
+        if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
+            *call = Box::pin(ready(reply));
+        }
     }
 
     fn next_call(&mut self, now: Instant) -> Option<Call> {
@@ -208,10 +251,17 @@ impl<S: Send + Sync + 'static> Run<S> {
                 Reply::Running(queue.running(&owner).await)
             }));
         }
-        let room = self.room();
-        let asks = self.hungry && room > 0 && !self.stopping;
-        if asks || !self.reports.is_empty() {
-            self.hungry &= !asks;
+        let asks = self.hungry && self.free() > 0 && !self.stopping;
+        let max = match asks {
+            true => self.pace.ask(self.room()),
+            false => 0,
+        };
+        if max > 0 || !self.reports.is_empty() {
+            if max > 0 {
+                self.hungry = false;
+            } else {
+                self.pace.report_only();
+            }
             let reports: Vec<Finish> = self
                 .reports
                 .iter()
@@ -219,7 +269,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                 .map(|(report, _)| report.clone())
                 .collect();
             self.sent = reports.len();
-            let ask = self.ask(if asks { room } else { 0 });
+            let ask = self.ask(max);
             return Some(Box::pin(async move {
                 Reply::Turn(queue.turn(reports, ask).await)
             }));
@@ -244,7 +294,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             types: types
                 .map(|task_type| Room {
                     task_type: task_type.clone(),
-                    room: self.room_for(task_type).min(max),
+                    room: self.limited(task_type, max),
                 })
                 .collect(),
             max: max.min(TURN_LIMIT),
@@ -266,22 +316,21 @@ impl<S: Send + Sync + 'static> Run<S> {
             Reply::Running(Ok(claims)) => {
                 self.unsure = false;
                 self.hungry = true;
-                for claim in claims {
-                    self.start_unknown(claim);
-                }
+                let unknown = claims.into_iter().filter(|claim| !self.knows(claim));
+                let unknown = unknown.collect();
+                self.take_claims(unknown);
                 return Ok(Ok(None));
             }
             Reply::Beat(Ok(lease)) => {
                 self.renewed = sent_at;
                 if lease == Lease::Lost {
-                    for running in self.running.values() {
-                        running.stop(Stop::LeaseLost);
-                    }
+                    self.lose_lease();
                 }
                 return Ok(Ok(None));
             }
             Reply::Turn(Err(error)) => {
                 self.unsure = true;
+                self.pace.slow_down();
                 error
             }
             Reply::Beat(Err(error)) | Reply::Running(Err(error)) => error,
@@ -289,6 +338,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         if let QueueError::OwnerReleased(_) = &failed {
             self.running.values().for_each(Running::abort);
             self.running.clear();
+            self.waiting = Waiting::default();
             self.reports.clear();
             return Err(failed.into());
         }
@@ -299,23 +349,79 @@ impl<S: Send + Sync + 'static> Run<S> {
         for ((report, attempt), finished) in self.reports.drain(..sent).zip(&turn.finished) {
             execute::tell(report.id, &report.outcome, attempt, *finished);
         }
-        let inline_until = std::time::Instant::now() + INLINE;
-        for claim in turn.claims {
-            let inline = self.inline && std::time::Instant::now() < inline_until;
-            self.start(claim, inline);
-        }
         self.hungry |= turn.more;
+        self.pace.replied(turn.claims.len(), turn.more);
+        self.take_claims(turn.claims);
         let until = |due: Timestamp| due.since(turn.now).max(Duration::from_millis(1));
         Some(turn.next_due.map_or(WAIT, until))
     }
 
-    fn start(&mut self, claim: Claim, inline: bool) {
+    /// Takes claims that are new here. A worker that stops gives them back.
+    fn take_claims(&mut self, claims: Vec<Claim>) {
+        if self.stopping {
+            self.give_back(claims.into_iter().rev());
+            return;
+        }
+        let (now, some_wait) = (Instant::now(), !self.waiting.is_empty());
+        for claim in claims {
+            if some_wait {
+                // An older claim on the same task: its lease ended meanwhile.
+                self.waiting.remove(claim.id);
+            }
+            self.waiting.push(claim, now);
+        }
+    }
+
+    /// Starts the claims that wait, as far as there are free slots.
+    fn start_waiting(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        if self
+            .waiting
+            .since()
+            .is_some_and(|since| now >= since + self.settings.lease)
+        {
+            // This process stood still for so long that other workers may have these tasks.
+            self.give_back_waiting();
+            return;
+        }
+        let (inline_until, mut quick) = (now + INLINE, true);
+        while self.free() > 0
+            && let Some(claim) = self.waiting.pop()
+        {
+            let inline = self.inline && Instant::now() < inline_until;
+            quick &= self.start(claim, inline);
+        }
+        self.pace.ran(quick && self.waiting.is_empty());
+    }
+
+    fn give_back_waiting(&mut self) {
+        let all = self.waiting.take_all();
+        self.give_back(all);
+    }
+
+    /// Reports claims that were not started. Their attempts are given back too.
+    fn give_back(&mut self, claims: impl Iterator<Item = Claim>) {
+        let report = |claim: Claim| (Finish::new(&claim, Outcome::GivenBack), claim.attempt);
+        self.reports.extend(claims.map(report));
+    }
+
+    /// The lease is over, or may be: other workers may get what this one holds.
+    fn lose_lease(&mut self) {
+        self.give_back_waiting();
+        for running in self.running.values() {
+            running.stop(Stop::LeaseLost);
+        }
+    }
+
+    /// Starts a claim. True if it is over already.
+    fn start(&mut self, claim: Claim, inline: bool) -> bool {
         let Some(registered) = self.registry.registered(&claim.envelope.task_type) else {
             // The queue answered with a type that was not asked for.
-            let attempt = claim.attempt;
-            self.reports
-                .push((Finish::new(&claim, Outcome::GivenBack), attempt));
-            return;
+            self.give_back(std::iter::once(claim));
+            return true;
         };
         let (id, attempt) = (claim.id, claim.attempt);
         let mut beginning = Beginning::new(claim, registered, &self.state, &self.queue);
@@ -329,7 +435,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         if inline && let Some(report) = beginning.poll_once() {
             self.reports.push((report, attempt));
             self.hungry = true;
-            return;
+            return true;
         }
         let running = beginning.start(&self.reports_sender);
         *self
@@ -337,6 +443,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             .entry(running.task_type.clone())
             .or_default() += 1;
         self.running.insert(id, running);
+        false
     }
 
     fn forget(&mut self, task_type: &str) {
@@ -345,20 +452,14 @@ impl<S: Send + Sync + 'static> Run<S> {
         }
     }
 
-    /// Starts a claim whose reply was lost, unless it is running here or waits to be reported.
-    fn start_unknown(&mut self, claim: Claim) {
-        let runs = |token: Token| token == claim.token;
-        let is_running = self
-            .running
-            .get(&claim.id)
-            .is_some_and(|running| runs(running.token));
-        let is_reported = self
-            .reports
-            .iter()
-            .any(|(report, _)| report.id == claim.id && runs(report.token));
-        if !is_running && !is_reported {
-            self.start(claim, false);
-        }
+    /// Whether a claim runs here, waits to be started, or waits to be reported.
+    fn knows(&self, claim: &Claim) -> bool {
+        let (id, token) = (claim.id, claim.token);
+        let running = self.running.get(&id);
+        let is_report = |(report, _): &(Finish, u32)| report.id == id && report.token == token;
+        running.is_some_and(|running| running.token == token)
+            || self.waiting.holds(id, token)
+            || self.reports.iter().any(is_report)
     }
 
     fn take_report(&mut self, report: Finish) {
@@ -378,10 +479,14 @@ impl<S: Send + Sync + 'static> Run<S> {
         // A wait that ran out of time looks too: something may be due.
         self.hungry = true;
         for signal in signals {
-            if let Signal::Cancel(id) = signal
-                && let Some(running) = self.running.get(id)
-            {
+            let Signal::Cancel(id) = signal else {
+                continue;
+            };
+            if let Some(running) = self.running.get(id) {
                 running.stop(Stop::Cancelled);
+            } else if let Some(claim) = self.waiting.remove(*id) {
+                let report = Finish::new(&claim, Outcome::Cancelled);
+                self.reports.push((report, claim.attempt));
             }
         }
     }
@@ -409,22 +514,34 @@ impl<S: Send + Sync + 'static> Run<S> {
         self.types.iter().filter(has_room).cloned().collect()
     }
 
-    fn room(&self) -> usize {
+    /// Slots without a running task.
+    fn free(&self) -> usize {
         self.settings.concurrency.saturating_sub(self.running.len())
     }
 
+    /// Slots that no running task has and no claim waits for.
+    fn room(&self) -> usize {
+        self.free().saturating_sub(self.waiting.len())
+    }
+
     fn room_for(&self, task_type: &str) -> usize {
+        self.limited(task_type, self.room())
+    }
+
+    /// How many tasks of a type this worker may claim, at most `room`.
+    fn limited(&self, task_type: &str, room: usize) -> usize {
         match self.settings.limits.get(task_type) {
-            None => self.room(),
+            None => room,
             Some(limit) => {
                 let running = self.running_of.get(task_type).copied().unwrap_or(0);
-                limit.saturating_sub(running).min(self.room())
+                let held = running + self.waiting.len_of(task_type);
+                limit.saturating_sub(held).min(room)
             }
         }
     }
 
     fn holds_some(&self) -> bool {
-        !self.running.is_empty() || !self.reports.is_empty()
+        !self.running.is_empty() || !self.waiting.is_empty() || !self.reports.is_empty()
     }
 
     fn pause(&mut self) -> Duration {
@@ -465,16 +582,11 @@ impl<S: Send + Sync + 'static> Run<S> {
     }
 
     /// Sends what is left to report, and passes on a wake-up that this worker may have taken.
-    async fn last_reports(&mut self, call: Option<Call>) {
+    async fn last_reports(&mut self) {
         let (queue, ask) = (self.queue.clone(), self.ask(0));
-        let mut reports = self.unconfirmed();
+        let (call, mut reports) = (self.call.take(), self.unconfirmed());
         let work = async move {
-            if let Some(call) = call
-                && let Reply::Turn(Ok(turn)) = call.await
-            {
-                let unstarted = turn.claims.iter();
-                reports.extend(unstarted.map(|claim| Finish::new(claim, Outcome::GivenBack)));
-            }
+            reports.extend(unstarted(call).await);
             loop {
                 let rest = reports.split_off(reports.len().min(TURN_LIMIT));
                 queue.turn(reports, ask.clone()).await?;
@@ -503,16 +615,20 @@ impl<S> Run<S> {
 }
 
 impl<S> Drop for Run<S> {
-    /// A worker that was dropped gives back what it runs, if there is still a runtime to do it on.
+    /// A worker that was dropped gives back what it holds, if there is still a runtime to do it on.
     fn drop(&mut self) {
-        let mut reports = self.unconfirmed();
+        let (call, mut reports) = (self.call.take(), self.unconfirmed());
+        let waiting = self.waiting.take_all();
+        reports.extend(waiting.map(|claim| Finish::new(&claim, Outcome::GivenBack)));
         for (id, running) in self.running.drain() {
             running.abort();
             reports.push(running.given_back(id, &self.settings.owner));
         }
-        if let (false, Ok(runtime)) = (reports.is_empty(), Handle::try_current()) {
+        let is_done = reports.is_empty() && call.is_none();
+        if let (false, Ok(runtime)) = (is_done, Handle::try_current()) {
             let queue = self.queue.clone();
             runtime.spawn(async move {
+                reports.extend(unstarted(call).await);
                 while !reports.is_empty() {
                     let rest = reports.split_off(reports.len().min(TURN_LIMIT));
                     if queue.finish(reports).await.is_err() {
@@ -525,11 +641,23 @@ impl<S> Drop for Run<S> {
     }
 }
 
-async fn poll(call: &mut Option<(Call, Instant)>) -> Reply {
+async fn poll(call: &mut Option<InFlight>) -> Reply {
     match call {
-        Some((call, _)) => call.await,
+        Some(InFlight { call, .. }) => call.await,
         None => std::future::pending().await,
     }
+}
+
+/// Reports on the claims that the call in flight brings to a worker that has ended.
+async fn unstarted(call: Option<InFlight>) -> Vec<Finish> {
+    let Some(InFlight { call, .. }) = call else {
+        return Vec::new();
+    };
+    let Reply::Turn(Ok(turn)) = call.await else {
+        return Vec::new();
+    };
+    let report = |claim: &Claim| Finish::new(claim, Outcome::GivenBack);
+    turn.claims.iter().rev().map(report).collect()
 }
 
 async fn poll_wait(

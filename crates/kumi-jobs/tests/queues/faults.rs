@@ -13,6 +13,7 @@ use std::time::Duration;
 
 on_both_servers![
     replies_that_are_lost_lose_no_task,
+    replies_that_are_lost_lose_no_task_that_was_claimed_ahead,
     a_server_that_forgets_its_scripts_gets_them_again,
     a_server_that_restarts_with_its_data_loses_no_task,
     a_server_that_restarts_without_its_data_accepts_no_stale_report,
@@ -63,6 +64,44 @@ async fn replies_that_are_lost_lose_no_task(kind: Kind) {
     assert!(proxy.cuts.load(Ordering::SeqCst) > 5, "something was cut");
     work::check_sums(&**jobs.queue(), tasks.len()).await;
     check_effects(&effects, 200);
+}
+
+/// Tasks whose handlers end at their first poll, on a runtime of one thread: the worker claims them ahead.
+async fn replies_that_are_lost_lose_no_task_that_was_claimed_ahead(kind: Kind) {
+    let work = async move {
+        let server = Server::start(kind);
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let proxy = Proxy::start(server.port, seed).await;
+        let url = |port: u16| format!("redis://127.0.0.1:{port}/?queue=ahead");
+        // The worker's calls are cut; the producer's go past the proxy.
+        let (jobs, cut) = (
+            connected(&url(server.port)).await,
+            connected(&url(proxy.port)).await,
+        );
+        let tasks = work::tasks(3_000);
+        work::enqueue(&**jobs.queue(), &tasks).await;
+        let effects = Effects::default();
+        proxy.cut(true);
+        let done = async {
+            work::all_succeed(&**jobs.queue(), ids(&tasks)).await;
+            proxy.cut(false);
+        };
+        work::quick_worker(&cut, &effects)
+            .run_until(done)
+            .await
+            .expect("it worked");
+        assert!(proxy.cuts.load(Ordering::SeqCst) > 5, "something was cut");
+        work::check_sums(&**jobs.queue(), tasks.len()).await;
+        check_effects(&effects, 3_000);
+    };
+    let on_one_thread = move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().expect("a runtime");
+        runtime.block_on(work);
+    };
+    let thread = tokio::task::spawn_blocking(on_one_thread);
+    thread.await.expect("no panic");
 }
 
 async fn a_server_that_forgets_its_scripts_gets_them_again(kind: Kind) {

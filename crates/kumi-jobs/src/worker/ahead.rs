@@ -1,0 +1,159 @@
+//! Claims beyond the free slots: how many a turn asks for, and the claims that wait for a slot.
+//!
+//! A handler that ends at its first poll frees its slot at once. A worker with only such handlers spends its time on
+//! turns, and each turn has a fixed cost. So while the queue has more than is asked for and handlers end at their first
+//! poll, [`Pace`] asks for more tasks than there are free slots, and allows the next turn to be sent before the claims of
+//! the last one are run. One handler that has to wait, one claim without a slot or one reply with fewer tasks than asked
+//! for ends that.
+//!
+//! [`Waiting`] holds the claims that have no slot yet. What waits longer than [`PATIENCE`] is given back by the worker.
+
+use crate::core::{TaskId, Token};
+use crate::queue::Claim;
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The most tasks that a turn asks for beyond the free slots. One turn in flight and one batch that is run bound what a
+/// worker holds beyond its slots to twice as many.
+pub(super) const BATCH: usize = 128;
+
+/// How long a claim waits for a slot.
+pub(super) const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Turns in a row whose claims all ended at their first poll, before more is asked for than there are free slots.
+const QUICK_TURNS: u32 = 2;
+
+/// How far ahead a worker claims.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Turns in a row whose claims all ended at their first poll.
+    quick_turns: u32,
+    /// How many tasks the next turn asks for, if that is more than the free slots; 0 while nothing is claimed ahead.
+    batch: usize,
+    /// How many tasks the last turn asked for.
+    asked: usize,
+    /// Whether the last reply held all that was asked for and its claims have not been run.
+    is_full: bool,
+}
+
+impl Pace {
+    /// How many tasks the next turn asks for, with so many free slots.
+    pub(super) fn ask(&mut self, free: usize) -> usize {
+        self.asked = free.max(self.batch);
+        self.asked
+    }
+
+    /// A turn without an ask is sent.
+    pub(super) fn report_only(&mut self) {
+        self.asked = 0;
+    }
+
+    /// A reply with so many claims arrived; `more` are left in the queue.
+    pub(super) fn replied(&mut self, claims: usize, more: bool) {
+        if self.asked == 0 {
+            return;
+        }
+        self.is_full = claims > 0 && (more || claims >= self.asked);
+        if !self.is_full {
+            self.slow_down();
+        }
+    }
+
+    /// Whether the next turn is to be sent before the claims of the last reply are run.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.batch > 0 && self.is_full
+    }
+
+    /// The claims that waited were run. They were `quick` if all of them got a slot and ended at their first poll.
+    pub(super) fn ran(&mut self, quick: bool) {
+        let is_full = std::mem::take(&mut self.is_full);
+        match quick {
+            false => self.slow_down(),
+            true if is_full => {
+                self.quick_turns = self.quick_turns.saturating_add(1);
+                if self.quick_turns >= QUICK_TURNS {
+                    self.batch = (2 * self.asked).clamp(1, BATCH);
+                }
+            }
+            true => {}
+        }
+    }
+
+    /// Asks for no more than there are free slots.
+    pub(super) fn slow_down(&mut self) {
+        self.quick_turns = 0;
+        self.batch = 0;
+    }
+}
+
+/// Claims without a slot, the oldest first, each with the time of its reply.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    claims: VecDeque<(Claim, Instant)>,
+}
+
+impl Waiting {
+    pub(super) fn len(&self) -> usize {
+        self.claims.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.claims.is_empty()
+    }
+
+    /// How many claims of a type wait.
+    pub(super) fn len_of(&self, task_type: &str) -> usize {
+        let is_same = |(claim, _): &&(Claim, Instant)| *claim.envelope.task_type == *task_type;
+        self.claims.iter().filter(is_same).count()
+    }
+
+    pub(super) fn push(&mut self, claim: Claim, now: Instant) {
+        self.claims.push_back((claim, now));
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Claim> {
+        Some(self.claims.pop_front()?.0)
+    }
+
+    /// Takes the claim on a task, if it waits.
+    pub(super) fn remove(&mut self, id: TaskId) -> Option<Claim> {
+        let at = self.claims.iter().position(|(claim, _)| claim.id == id)?;
+        Some(self.claims.remove(at)?.0)
+    }
+
+    /// Whether this claim waits.
+    pub(super) fn holds(&self, id: TaskId, token: Token) -> bool {
+        let is_same = |(claim, _): &(Claim, Instant)| claim.id == id && claim.token == token;
+        self.claims.iter().any(is_same)
+    }
+
+    /// When the reply with the oldest claim arrived.
+    pub(super) fn since(&self) -> Option<Instant> {
+        Some(self.claims.front()?.1)
+    }
+
+    /// When the oldest claim has waited for long enough.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        Some(self.since()? + PATIENCE)
+    }
+
+    /// Takes the claims that have waited for long enough, the newest first. Given back in this order, they keep their
+    /// order at the head of their line.
+    pub(super) fn take_overdue(&mut self, now: Instant) -> impl Iterator<Item = Claim> + use<> {
+        let is_fresh = |(_, since): &(Claim, Instant)| *since + PATIENCE > now;
+        let overdue = self.claims.iter().position(is_fresh);
+        let rest = self.claims.split_off(overdue.unwrap_or(self.claims.len()));
+        let overdue = std::mem::replace(&mut self.claims, rest);
+        overdue.into_iter().rev().map(|(claim, _)| claim)
+    }
+
+    /// Takes all claims, in the order of `take_overdue`.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Claim> + use<> {
+        let all = std::mem::take(&mut self.claims);
+        all.into_iter().rev().map(|(claim, _)| claim)
+    }
+}
+
+#[cfg(test)]
+mod tests;

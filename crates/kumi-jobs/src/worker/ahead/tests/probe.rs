@@ -1,0 +1,173 @@
+//! A memory queue that records its turns, takes time for them and loses replies.
+
+use crate::core::{NewTask, Owner, Progress, Settings, TaskId, TaskRecord, TaskState, Timestamp};
+use crate::queue::{
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Page, Queue,
+    Released, Reply, Requeued, Schedule, Signal, Turn,
+};
+use crate::{InMemoryQueue, QueueError};
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A turn that asks for so many tasks.
+    Sent(usize),
+    Replied,
+    /// A handler began.
+    Ran,
+}
+
+pub(super) struct Probe {
+    inner: InMemoryQueue,
+    /// How long a reply takes.
+    each_takes: Duration,
+    /// Whether the reply to the turn with this number is lost.
+    loses: fn(usize) -> bool,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    events: Vec<Event>,
+    /// The most tasks that were Running after a turn, of each type.
+    most_held_of: HashMap<Arc<str>, usize>,
+    /// Of all types together.
+    most_held: usize,
+}
+
+impl Probe {
+    pub(super) fn new() -> Self {
+        Self {
+            inner: InMemoryQueue::new(),
+            each_takes: Duration::ZERO,
+            loses: |_| false,
+            seen: Mutex::default(),
+        }
+    }
+
+    pub(super) fn each_takes(mut self, time: Duration) -> Self {
+        self.each_takes = time;
+        self
+    }
+
+    pub(super) fn loses(mut self, loses: fn(usize) -> bool) -> Self {
+        self.loses = loses;
+        self
+    }
+
+    pub(super) fn note(&self, event: Event) {
+        self.seen().events.push(event);
+    }
+
+    pub(super) fn turns(&self) -> usize {
+        let is_sent = |event: &&Event| matches!(event, Event::Sent(_));
+        self.seen().events.iter().filter(is_sent).count()
+    }
+
+    pub(super) fn largest_ask(&self) -> usize {
+        let asked = |event: &Event| match event {
+            Event::Sent(max) => *max,
+            _ => 0,
+        };
+        self.seen().events.iter().map(asked).max().unwrap_or(0)
+    }
+
+    /// Handlers that began while a turn was in flight.
+    pub(super) fn ran_in_flight(&self) -> usize {
+        let (mut in_flight, mut count) = (false, 0);
+        for event in &self.seen().events {
+            match event {
+                Event::Sent(_) => in_flight = true,
+                Event::Replied => in_flight = false,
+                Event::Ran => count += usize::from(in_flight),
+            }
+        }
+        count
+    }
+
+    pub(super) fn most_held(&self) -> usize {
+        self.seen().most_held
+    }
+
+    pub(super) fn most_held_of(&self, task_type: &str) -> usize {
+        let seen = self.seen();
+        seen.most_held_of.get(task_type).copied().unwrap_or(0)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap()
+    }
+
+    async fn count(&self) {
+        let counts = self.inner.counts_by_state().await.unwrap();
+        let mut seen = self.seen();
+        let held = counts.of(TaskState::Running) as usize;
+        seen.most_held = seen.most_held.max(held);
+        for (task_type, states) in counts.by_type {
+            let held = states.get(&TaskState::Running).copied().unwrap_or(0) as usize;
+            let most = seen.most_held_of.entry(task_type).or_default();
+            *most = held.max(*most);
+        }
+    }
+}
+
+macro_rules! pass_on {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $reply:ty;)*) => {
+        $(fn $name<'a>(&'a self, $($arg: $type),*) -> Reply<'a, $reply> {
+            self.inner.$name($($arg),*)
+        })*
+    };
+}
+
+impl Queue for Probe {
+    fn settings(&self) -> &Settings {
+        self.inner.settings()
+    }
+
+    fn turn(&self, reports: Vec<Finish>, ask: Ask) -> Reply<'_, Turn> {
+        Box::pin(async move {
+            let number = self.turns();
+            self.note(Event::Sent(ask.max));
+            let turn = self.inner.turn(reports, ask).await;
+            self.count().await;
+            if !self.each_takes.is_zero() {
+                tokio::time::sleep(self.each_takes).await;
+            }
+            self.note(Event::Replied);
+            match (self.loses)(number) {
+                true => Err(QueueError::Protocol("the reply is lost".into())),
+                false => turn,
+            }
+        })
+    }
+
+    pass_on! {
+        fn enqueue(tasks: Vec<NewTask>) -> Vec<Enqueued>;
+        fn heartbeat(owner: &'a Owner, lease: Duration) -> Lease;
+        fn running(owner: &'a Owner) -> Vec<Claim>;
+        fn release_owner(gone: &'a Gone, silent_for: Duration) -> Released;
+        fn reap() -> usize;
+        fn progress(claim: &'a Claim, progress: Progress) -> bool;
+        fn save_step(claim: &'a Claim, name: &'a str, value: Bytes) -> bool;
+        fn steps(id: TaskId) -> BTreeMap<String, Bytes>;
+        fn cancel(id: TaskId) -> Cancel;
+        fn get_status(id: TaskId) -> Option<TaskRecord>;
+        fn counts_by_state() -> Counts;
+        fn list(filter: &'a Filter, cursor: Option<&'a str>, limit: usize) -> Page;
+        fn requeue(ids: Vec<TaskId>) -> Vec<Requeued>;
+        fn purge(ids: Vec<TaskId>) -> usize;
+        fn pause(paused: bool) -> ();
+        fn limit(task_type: &'a str, limit: Option<u32>) -> ();
+        fn wait(owner: &'a Owner, types: Vec<Arc<str>>, at_most: Duration) -> Vec<Signal>;
+        fn poke(owner: &'a Owner) -> ();
+        fn done(id: TaskId) -> Option<TaskRecord>;
+        fn subscribe() -> Events;
+        fn put_schedule(schedule: Schedule) -> ();
+        fn remove_schedule(name: &'a str) -> bool;
+        fn schedules() -> (Timestamp, Vec<Schedule>);
+        fn fire(name: &'a str, last: Timestamp, slot: Timestamp, task: Option<NewTask>) -> bool;
+    }
+}
