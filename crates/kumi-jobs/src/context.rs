@@ -5,7 +5,7 @@ use crate::core::{Progress, TaskId};
 use crate::error::QueueError;
 use crate::queue::{Claim, Queue};
 use crate::task::TaskError;
-use crate::worker::Stopping;
+use crate::worker::{Stoppable, Stopping};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ struct Inner<S> {
     claim: Claim,
     state: Arc<S>,
     queue: Arc<dyn Queue>,
-    stop: Arc<Stopping>,
+    stop: Stopping,
     /// Read when the first step is asked for.
     steps: OnceCell<Mutex<BTreeMap<String, Bytes>>>,
 }
@@ -38,21 +38,20 @@ impl<S> Clone for Context<S> {
 }
 
 impl<S> Context<S> {
-    pub(crate) fn new(
-        claim: Claim,
-        state: Arc<S>,
-        queue: Arc<dyn Queue>,
-        stop: Arc<Stopping>,
-    ) -> Self {
+    pub(crate) fn new(claim: Claim, state: Arc<S>, queue: Arc<dyn Queue>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 claim,
                 state,
                 queue,
-                stop,
+                stop: Stopping::default(),
                 steps: OnceCell::new(),
             }),
         }
+    }
+
+    pub(crate) fn stopping(&self) -> &Stopping {
+        &self.inner.stop
     }
 
     /// The state that the worker was built with.
@@ -160,6 +159,19 @@ impl<S> Context<S> {
                 "this run's claim is over: the task was given to another worker",
             )),
         }
+    }
+}
+
+impl<S: Send + Sync + 'static> Context<S> {
+    /// The means to stop the run, for its worker.
+    pub(crate) fn stoppable(&self) -> Arc<dyn Stoppable> {
+        self.inner.clone()
+    }
+}
+
+impl<S: Send + Sync> Stoppable for Inner<S> {
+    fn stopping(&self) -> &Stopping {
+        &self.stop
     }
 }
 

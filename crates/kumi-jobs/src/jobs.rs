@@ -11,6 +11,7 @@ use crate::memory::InMemoryQueue;
 use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued, Schedule};
 use crate::redis::RedisQueue;
 use crate::task::{Options, Task};
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -83,13 +84,13 @@ impl Jobs {
         tasks: impl IntoIterator<Item = T>,
     ) -> Result<Vec<Handle<T::Output>>, QueueError> {
         let (task_type, options) = (Arc::from(T::TYPE), T::options());
-        let mut handles = Vec::new();
+        let (mut handles, mut buffer) = (Vec::new(), Vec::new());
         let mut tasks = tasks.into_iter().peekable();
         while tasks.peek().is_some() {
             let batch: Vec<NewTask> = tasks
                 .by_ref()
                 .take(ENQUEUE_LIMIT)
-                .map(|task| encode_as(&task, &task_type, &options))
+                .map(|task| encode_as(&task, &task_type, &options, &mut buffer))
                 .collect::<Result<_, _>>()?;
             let made = self.queue.enqueue(batch).await?;
             made.iter().for_each(|made| tell(*made, T::TYPE));
@@ -251,18 +252,21 @@ impl Jobs {
 const PAGE: usize = 200;
 
 fn encode<T: Task>(task: &T) -> Result<NewTask, QueueError> {
-    encode_as(task, &Arc::from(T::TYPE), &T::options())
+    encode_as(task, &Arc::from(T::TYPE), &T::options(), &mut Vec::new())
 }
 
-/// As `encode`, with the type and the options that several tasks share.
+/// As `encode`, with the type, the options and the buffer that several tasks share. The payload has no spare capacity.
 fn encode_as<T: Task>(
     task: &T,
     task_type: &Arc<str>,
     options: &Options,
+    buffer: &mut Vec<u8>,
 ) -> Result<NewTask, QueueError> {
-    let payload = serde_json::to_vec(task).map_err(|error| {
+    buffer.clear();
+    serde_json::to_writer(&mut *buffer, task).map_err(|error| {
         QueueError::Invalid(format!("the {} cannot be encoded: {error}", T::TYPE))
     })?;
+    let payload = Bytes::copy_from_slice(buffer);
     let mut new = NewTask::new(TaskEnvelope::json(task_type.clone(), payload));
     new.max_attempts = options.max_attempts;
     new.priority = options.priority;

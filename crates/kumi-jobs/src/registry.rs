@@ -1,9 +1,11 @@
 //! Handlers by task type.
 
 use crate::context::Context;
+use crate::core::NULL;
 use crate::task::{Options, Task, TaskError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -164,6 +166,10 @@ fn decode<T: Task>(payload: &[u8]) -> Result<T, TaskError> {
 }
 
 fn encode<T: Task>(output: &T::Output) -> Result<Bytes, TaskError> {
+    if TypeId::of::<T::Output>() == TypeId::of::<()>() {
+        // The JSON of a task without output, without an allocation.
+        return Ok(Bytes::from_static(NULL));
+    }
     match serde_json::to_vec(output) {
         Ok(bytes) => Ok(bytes.into()),
         Err(error) => Err(TaskError::Abort(format!(

@@ -9,6 +9,7 @@ pub mod transition;
 
 pub use id::{Owner, ParseIdError, TaskId, Timestamp, Token};
 pub(crate) use machine::{Effects, Machine};
+pub(crate) use record::NULL;
 pub use record::{
     JSON, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// The media type of a payload whose producer named none.
 pub const JSON: &str = "application/json";
 
+/// The result of a task without output.
+pub(crate) const NULL: &[u8] = b"null";
+
 /// A task as data: its type names the handler, its payload is the handler's argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEnvelope {

@@ -6,7 +6,7 @@ use crate::core::{
 };
 use crate::error::QueueError;
 use crate::queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Outcome, Requeued, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Outcome, Requeued, Room, Turn,
 };
 use ::redis::Value;
 use bytes::Bytes;
@@ -158,9 +158,11 @@ pub(super) fn bytes(value: Value) -> Result<Bytes, QueueError> {
 }
 
 pub(super) fn string(value: Value) -> Result<String, QueueError> {
-    let bytes = bytes(value)?;
-    String::from_utf8(bytes.into())
-        .map_err(|error| QueueError::Protocol(format!("no UTF-8: {error}")))
+    let bytes = match value {
+        Value::BulkString(bytes) => bytes,
+        other => bytes(other)?.into(),
+    };
+    String::from_utf8(bytes).map_err(|error| QueueError::Protocol(format!("no UTF-8: {error}")))
 }
 
 pub(super) fn parsed<T: FromStr>(value: Value) -> Result<T, QueueError> {
@@ -248,7 +250,7 @@ pub(super) fn timestamp(value: &Value) -> Result<Timestamp, QueueError> {
     Ok(Timestamp::from_ms(ms))
 }
 
-pub(super) fn turn(value: Value, owner: &Owner) -> Result<Turn, QueueError> {
+pub(super) fn turn(value: Value, ask: &Ask) -> Result<Turn, QueueError> {
     let parts: [Value; 6] = array(value)?
         .try_into()
         .map_err(|_| QueueError::Protocol("a turn without six parts".into()))?;
@@ -258,7 +260,7 @@ pub(super) fn turn(value: Value, owner: &Owner) -> Result<Turn, QueueError> {
             .into_iter()
             .map(finished)
             .collect::<Result<_, _>>()?,
-        claims: self::claims(claims, owner)?,
+        claims: self::claims(claims, &ask.owner, &ask.types)?,
         now: timestamp(&now)?,
         next_due: match integer(&due)? {
             -1 => None,
@@ -269,14 +271,19 @@ pub(super) fn turn(value: Value, owner: &Owner) -> Result<Turn, QueueError> {
     })
 }
 
-pub(super) fn claims(value: Value, owner: &Owner) -> Result<Vec<Claim>, QueueError> {
+/// Claims of an owner; a type that was asked for is named by the ask's own text.
+pub(super) fn claims(
+    value: Value,
+    owner: &Owner,
+    asked: &[Room],
+) -> Result<Vec<Claim>, QueueError> {
     array(value)?
         .into_iter()
-        .map(|value| claim(value, owner))
+        .map(|value| claim(value, owner, asked))
         .collect()
 }
 
-fn claim(value: Value, owner: &Owner) -> Result<Claim, QueueError> {
+fn claim(value: Value, owner: &Owner, asked: &[Room]) -> Result<Claim, QueueError> {
     let parts: [Value; 10] = array(value)?
         .try_into()
         .map_err(|_| QueueError::Protocol("a claim without ten parts".into()))?;
@@ -292,11 +299,12 @@ fn claim(value: Value, owner: &Owner) -> Result<Claim, QueueError> {
         created_at,
         trace,
     ] = parts;
-    let trace = string(trace)?;
+    let (task_type, trace) = (string(task_type)?, string(trace)?);
+    let known = asked.iter().find(|room| *room.task_type == *task_type);
     Ok(Claim {
         id: parsed(id)?,
         envelope: TaskEnvelope {
-            task_type: string(task_type)?.into(),
+            task_type: known.map_or_else(|| task_type.into(), |room| room.task_type.clone()),
             payload: bytes(payload)?,
             content_type: media_type(string(media)?),
         },

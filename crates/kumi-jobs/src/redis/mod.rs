@@ -266,7 +266,7 @@ impl Queue for RedisQueue {
             if confirmed < confirm.replicas {
                 tracing::warn!(confirmed, wanted = confirm.replicas, "replicas are behind");
             }
-            codec::turn(done, &ask.owner)
+            codec::turn(done, &ask)
         })
     }
 
@@ -294,6 +294,7 @@ impl Queue for RedisQueue {
                 claims.extend(codec::claims(
                     self.shared.admin("claims", args).await?,
                     owner,
+                    &[],
                 )?);
             }
             Ok(claims)

@@ -4,19 +4,18 @@ use crate::context::Context;
 use crate::core::{Owner, TaskId, Token};
 use crate::jobs::TRACE;
 use crate::queue::{Claim, Finish, Outcome, Queue};
-use crate::registry::{Registered, TaskHandler};
+use crate::registry::{Execution, Registered, TaskHandler};
 use crate::task::{Options, TaskError};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 /// Why a run is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +33,7 @@ pub(super) struct Running {
     pub(super) token: Token,
     pub(super) attempt: u32,
     pub(super) task_type: Arc<str>,
-    stop: Arc<Stopping>,
+    stop: Arc<dyn Stoppable>,
     abort: AbortHandle,
 }
 
@@ -46,6 +45,11 @@ pub(crate) struct Stopping {
     reason: OnceLock<Stop>,
 }
 
+/// What holds a run's `Stopping`.
+pub(crate) trait Stoppable: Send + Sync {
+    fn stopping(&self) -> &Stopping;
+}
+
 impl Stopping {
     pub(crate) fn token(&self) -> &CancellationToken {
         self.token.get_or_init(CancellationToken::new)
@@ -53,59 +57,109 @@ impl Stopping {
 }
 
 /// A run that is about to begin.
-pub(super) struct Beginning {
-    token: Token,
-    attempt: u32,
-    task_type: Arc<str>,
-    stop: Arc<Stopping>,
-    run: BoxFuture<'static, Finish>,
+pub(super) struct Beginning<S> {
+    context: Context<S>,
+    handler: Arc<dyn TaskHandler<S>>,
+    options: Arc<Options>,
+    span: Span,
+    /// The handler's future, once it was polled.
+    work: Option<Execution>,
 }
 
-impl Beginning {
-    pub(super) fn new<S: Send + Sync + 'static>(
+impl<S: Send + Sync + 'static> Beginning<S> {
+    pub(super) fn new(
         claim: Claim,
         registered: &Registered<S>,
         state: &Arc<S>,
         queue: &Arc<dyn Queue>,
     ) -> Self {
-        let stop = Arc::new(Stopping::default());
-        let (token, attempt) = (claim.token, claim.attempt);
-        let task_type = claim.envelope.task_type.clone();
-        let options = registered.options.clone();
-        let context = Context::new(claim, state.clone(), queue.clone(), stop.clone());
-        let run = execute(context, registered.handler.clone(), options, stop.clone());
+        let (id, attempt) = (claim.id, claim.attempt);
+        let span = tracing::info_span!("task", task_id = %id, task_type = &*claim.envelope.task_type, attempt, trace = claim.trace.as_deref());
+        tracing::info!(parent: &span, task_id = %id, attempt, "Started");
         Self {
-            token,
-            attempt,
-            task_type,
-            stop,
-            run: Box::pin(run),
+            context: Context::new(claim, state.clone(), queue.clone()),
+            handler: registered.handler.clone(),
+            options: registered.options.clone(),
+            span,
+            work: None,
         }
     }
 
-    /// Polls the run once. A run that is not done has to be started, which polls it again.
+    /// Polls the handler once. A run that is not done has to be started, which polls it again.
     pub(super) fn poll_once(&mut self) -> Option<Finish> {
-        let mut context = std::task::Context::from_waker(Waker::noop());
-        match self.run.as_mut().poll(&mut context) {
-            Poll::Ready(report) => Some(report),
-            Poll::Pending => None,
-        }
+        let Self {
+            context, handler, ..
+        } = self;
+        let claim = context.claim();
+        let poll = || {
+            let payload = claim.envelope.payload.clone();
+            let mut work = handler.execute(payload, context.clone());
+            let mut waker = std::task::Context::from_waker(Waker::noop());
+            match work.as_mut().poll(&mut waker) {
+                Poll::Ready(returned) => Ok(returned),
+                Poll::Pending => Err(work),
+            }
+        };
+        let traced = || {
+            self.span
+                .in_scope(|| TRACE.sync_scope(claim.trace.clone(), poll))
+        };
+        let ended = match catch_unwind(AssertUnwindSafe(traced)) {
+            Ok(Ok(returned)) => Ended::Returned(returned),
+            Ok(Err(work)) => {
+                self.work = Some(work);
+                return None;
+            }
+            Err(panic) => Ended::Panicked(panic_text(&*panic)),
+        };
+        Some(self.report(ended))
     }
 
     /// Goes on in a task of its own. The report arrives in `reports`, unless the run is aborted.
     pub(super) fn start(self, reports: &mpsc::UnboundedSender<Finish>) -> Running {
-        let (run, reports) = (self.run, reports.clone());
+        let claim = self.context.claim();
+        let (token, attempt) = (claim.token, claim.attempt);
+        let task_type = claim.envelope.task_type.clone();
+        let (stop, reports) = (self.context.stoppable(), reports.clone());
         let task = tokio::spawn(async move {
             // The worker that reads it may be gone; then it has given the task back.
-            let _ = reports.send(run.await);
+            let _ = reports.send(self.run().await);
         });
         Running {
-            token: self.token,
-            attempt: self.attempt,
-            task_type: self.task_type,
-            stop: self.stop,
+            token,
+            attempt,
+            task_type,
+            stop,
             abort: task.abort_handle(),
         }
+    }
+
+    async fn run(mut self) -> Finish {
+        let (context, handler, work) =
+            (self.context.clone(), self.handler.clone(), self.work.take());
+        let trace = context.claim().trace.clone();
+        let work = async move {
+            match work {
+                Some(work) => work.await,
+                None => {
+                    let payload = context.claim().envelope.payload.clone();
+                    handler.execute(payload, context).await
+                }
+            }
+        };
+        let work = AssertUnwindSafe(work)
+            .catch_unwind()
+            .instrument(self.span.clone());
+        let stop = self.context.stopping();
+        let ended = TRACE.scope(trace, bounded(work, &self.options, stop)).await;
+        self.report(ended)
+    }
+
+    fn report(&self, ended: Ended<Result<bytes::Bytes, TaskError>>) -> Finish {
+        let claim = self.context.claim();
+        let reason = self.context.stopping().reason.get();
+        let outcome = outcome(ended, &self.options, claim.attempt, reason);
+        Finish::new(claim, outcome)
     }
 }
 
@@ -113,8 +167,8 @@ impl Running {
     /// Tells the handler to stop.
     pub(super) fn stop(&self, reason: Stop) {
         // A second reason changes nothing.
-        let _ = self.stop.reason.set(reason);
-        self.stop.token().cancel();
+        let _ = self.stop.stopping().reason.set(reason);
+        self.stop.stopping().token().cancel();
     }
 
     /// The report on a run that was aborted.
@@ -140,26 +194,6 @@ pub(super) fn longest_grace<'a>(options: impl Iterator<Item = &'a Options>) -> D
         .map(|options| options.cancel_grace)
         .max()
         .unwrap_or_default()
-}
-
-async fn execute<S: Send + Sync + 'static>(
-    context: Context<S>,
-    handler: Arc<dyn TaskHandler<S>>,
-    options: Arc<Options>,
-    stop: Arc<Stopping>,
-) -> Finish {
-    let claim = context.claim();
-    let (id, attempt) = (claim.id, claim.attempt);
-    let trace = claim.trace.clone();
-    let span = tracing::info_span!("task", task_id = %id, task_type = &*claim.envelope.task_type, attempt, trace = trace.as_deref());
-    tracing::info!(parent: &span, task_id = %id, attempt, "Started");
-    let mut report = Finish::new(claim, Outcome::GivenBack);
-    let payload = claim.envelope.payload.clone();
-    let work = async move { handler.execute(payload, context).await };
-    let work = AssertUnwindSafe(work).catch_unwind().instrument(span);
-    let ended = TRACE.scope(trace, bounded(work, &options, &stop)).await;
-    report.outcome = outcome(ended, &options, attempt, stop.reason.get());
-    report
 }
 
 /// How a handler's future ended.

@@ -6,7 +6,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use execute::Stopping;
+pub(crate) use execute::{Stoppable, Stopping};
 
 use crate::context::Context;
 use crate::core::Owner;

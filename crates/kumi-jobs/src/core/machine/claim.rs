@@ -9,7 +9,7 @@ use super::super::settings::{TURN_BUDGET, TURN_LIMIT};
 use super::{Holder, Machine};
 use crate::error::QueueError;
 use crate::queue::{Ask, Claim, Finish, Room, Turn};
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 /// Which priority is served first, by the claim counter modulo 15.
 pub(crate) const SLOTS: [usize; 15] = [0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0];
@@ -70,7 +70,7 @@ impl Machine {
             let holder = holder.or_insert_with(|| Holder {
                 lease_end: now.after(ask.lease),
                 renewed_at: now,
-                running: BTreeSet::new(),
+                running: HashSet::default(),
             });
             holder.running.extend(claims.iter().map(|claim| claim.id));
         }

@@ -1,7 +1,7 @@
 //! Reports: what becomes of a task after a run.
 
 use super::super::id::{TaskId, Timestamp, Token};
-use super::super::record::{Progress, TaskState};
+use super::super::record::{NULL, Progress, TaskState};
 use super::super::settings::MAX_GIVEN_BACK;
 use super::{Machine, Record};
 use crate::error::QueueError;
@@ -161,9 +161,10 @@ impl Record {
                 self.result_dropped = result
                     .as_ref()
                     .is_some_and(|result| result.len() > result_limit);
-                if let Some(result) = result.filter(|result| result.len() <= result_limit && keeps)
-                {
-                    self.rare().result = Some(result);
+                match result.filter(|result| result.len() <= result_limit && keeps) {
+                    Some(result) if result == NULL => self.result_null = true,
+                    Some(result) => self.rare().result = Some(result),
+                    None => {}
                 }
                 Next::End(TaskState::Succeeded)
             }

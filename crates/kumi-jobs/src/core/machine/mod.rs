@@ -15,7 +15,7 @@ mod tests;
 
 use super::id::{Owner, TaskId, Timestamp, Token};
 use super::record::{
-    NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
+    NULL, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
 use super::settings::Settings;
 use crate::queue::{Claim, Schedule, Signal, TaskEvent};
@@ -29,7 +29,7 @@ type Lanes = [VecDeque<TaskId>; 4];
 
 pub(crate) struct Machine {
     settings: Settings,
-    records: HashMap<TaskId, Box<Record>, BuildHasherDefault<IdHasher>>,
+    records: HashMap<TaskId, Box<Record>, IdState>,
     /// All types that a task was enqueued of. A record names its own by index.
     kinds: Vec<Kind>,
     kind_ids: HashMap<Arc<str>, u32>,
@@ -97,6 +97,8 @@ struct Record {
     priority: Priority,
     cancel_requested: bool,
     result_dropped: bool,
+    /// The result is `null`, as for all tasks without output; `rare` has any other.
+    result_null: bool,
     attempts: u32,
     max_attempts: u32,
     runs: u32,
@@ -126,7 +128,18 @@ struct Rare {
 struct Holder {
     lease_end: Timestamp,
     renewed_at: Timestamp,
-    running: BTreeSet<TaskId>,
+    running: HashSet<TaskId, IdState>,
+}
+
+type IdState = BuildHasherDefault<IdHasher>;
+
+impl Holder {
+    /// What the owner runs, by id.
+    fn ids(&self) -> Vec<TaskId> {
+        let mut ids: Vec<TaskId> = self.running.iter().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
 }
 
 impl Machine {
@@ -359,6 +372,7 @@ impl Record {
             priority: task.priority,
             cancel_requested: false,
             result_dropped: false,
+            result_null: false,
             attempts: 0,
             max_attempts: task.max_attempts,
             runs: 0,
@@ -441,7 +455,10 @@ impl Record {
             token: self.token,
             cancel_requested: self.cancel_requested,
             progress: rare.and_then(|rare| rare.progress.clone()),
-            result: rare.and_then(|rare| rare.result.clone()),
+            result: match self.result_null {
+                true => Some(Bytes::from_static(NULL)),
+                false => rare.and_then(|rare| rare.result.clone()),
+            },
             result_dropped: self.result_dropped,
             serial: rare.and_then(|rare| rare.serial.clone()),
             unique: rare.and_then(|rare| rare.unique.clone()),

@@ -50,8 +50,8 @@ impl Machine {
         let Some(holder) = self.owners.get(owner) else {
             return Ok(Vec::new());
         };
-        let claims = holder.running.iter().filter_map(|id| self.claim_of(*id));
-        Ok(claims.collect())
+        let ids = holder.ids();
+        Ok(ids.iter().filter_map(|id| self.claim_of(*id)).collect())
     }
 
     /// Gives back what the owner whose lease ended first held. At most one turn's worth, and within the budget.
@@ -63,7 +63,8 @@ impl Machine {
             .filter(|(_, holder)| holder.lease_end <= now)
             .min_by_key(|(owner, holder)| (holder.lease_end, (*owner).clone()))
             .map(|(owner, holder)| {
-                let ids: Vec<TaskId> = holder.running.iter().copied().take(most).collect();
+                let mut ids = holder.ids();
+                ids.truncate(most);
                 (owner.clone(), ids)
             });
         let Some((owner, ids)) = ended else {
@@ -112,7 +113,7 @@ impl Machine {
         let mut count = 0;
         for owner in lives {
             let ids: Vec<TaskId> = match self.owners.get(&owner) {
-                Some(holder) => holder.running.iter().copied().collect(),
+                Some(holder) => holder.ids(),
                 None => Vec::new(),
             };
             // The last one first: each goes to the head of its line, and so they keep their order.
