@@ -185,6 +185,18 @@ fn an_operator_sees_and_steers_tasks() {
     assert_eq!(server.ok(&["purge"]), "1 purged");
     assert_eq!(server.run(&["status", &id]).status.code(), Some(8));
     assert_eq!(server.run(&["enqueue", "mail", "{"]).status.code(), Some(2));
+    let fails_with = |url: &str, text: &str| {
+        let kumi = Command::new(env!("CARGO_BIN_EXE_kumi"))
+            .args(["jobs", "--url", url, "counts"])
+            .output()
+            .expect("kumi runs");
+        let said = String::from_utf8_lossy(&kumi.stderr);
+        assert_eq!(kumi.status.code(), Some(2), "{said}");
+        assert!(said.contains(text), "{said}");
+    };
+    fails_with(&format!("{}/99", server.url), "has no database 99");
+    let with_tls = server.url.replace("redis:", "rediss:");
+    fails_with(&with_tls, "answers without TLS");
     server.ok(&[
         "cron",
         "set",

@@ -16,6 +16,9 @@ use tokio::time::{Instant, sleep};
 /// How long to connect may take.
 const CONNECT: Duration = Duration::from_secs(3);
 
+/// How long a connection may take before a server that should speak TLS is asked whether it answers without.
+const HANDSHAKE: Duration = Duration::from_millis(300);
+
 /// How long a reply may take on a connection that does not block.
 const RESPONSE: Duration = Duration::from_secs(10);
 
@@ -81,10 +84,42 @@ impl Link {
     }
 
     /// Connects for the first time. A name that is not found, an address where nothing listens, a certificate that is not
-    /// trusted and a connection that the server closes are errors at once, because the URL is more likely wrong than the
-    /// server about to start. Once a node of a cluster has replied the URL is right, and another node may be failing over.
+    /// trusted, a server without TLS where the URL says TLS, a database that the server does not have and a connection that
+    /// the server closes are errors at once, because the URL is more likely wrong than the server about to start. Once a
+    /// node of a cluster has replied the URL is right, and another node may be failing over.
     pub(super) async fn reach(&self) -> Result<(), QueueError> {
-        match self.connection().await {
+        let is_plain = || super::tls::answers_in_plain(self.info.addr());
+        let no_tls = || {
+            let address = self.address();
+            QueueError::Config(format!(
+                "the server at {address} answers without TLS: its URL begins with redis://, not rediss://"
+            ))
+        };
+        let is_silent_and_plain = async {
+            sleep(HANDSHAKE).await;
+            if !is_plain().await {
+                std::future::pending().await
+            }
+        };
+        let connected = tokio::select! {
+            biased;
+            connected = self.connection() => connected,
+            () = is_silent_and_plain => return Err(no_tls()),
+        };
+        if let Err(error) = &connected
+            && is_definite(error)
+            && is_plain().await
+        {
+            return Err(no_tls());
+        }
+        match connected {
+            Err(error) if self.lacks_database(&error) => {
+                let (address, database) = (self.address(), self.info.redis_settings().db());
+                Err(QueueError::Config(format!(
+                    "the server at {address} has no database {database}: {}",
+                    error.detail().unwrap_or_default()
+                )))
+            }
             Err(error) if error.kind() == ErrorKind::InvalidClientConfig => Err(
                 QueueError::Config(format!("the certificates cannot be used: {error}")),
             ),
@@ -94,6 +129,13 @@ impl Link {
             // Calls repeat what passes, and report what does not.
             _ => Ok(()),
         }
+    }
+
+    /// Whether the server does not have the database that the URL names. A cluster has database 0 only.
+    fn lacks_database(&self, error: &RedisError) -> bool {
+        let texts = ["DB index is out of range", "not allowed in cluster mode"];
+        let says = |detail: &str| texts.iter().any(|text| detail.contains(text));
+        self.info.redis_settings().db() != 0 && error.detail().is_some_and(says)
     }
 
     pub(super) fn unreachable(&self, source: RedisError) -> QueueError {
@@ -432,10 +474,7 @@ fn range_nodes(range: &Value, asked_host: &str) -> Vec<Node> {
 
 /// Reads a `redis://`, `rediss://` or `unix://` URL.
 pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, QueueError> {
-    #[cfg(not(feature = "tls"))]
-    if url.starts_with("rediss:") {
-        return Err(super::tls::no_tls());
-    }
+    super::tls::check_scheme(url, cfg!(feature = "tls"))?;
     url.into_connection_info().map_err(|error| {
         let url = without_password(url);
         QueueError::Config(format!("'{url}' is not a Redis URL: {error}"))

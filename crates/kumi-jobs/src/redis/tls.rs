@@ -6,6 +6,8 @@
 use crate::error::QueueError;
 use ::redis::{ConnectionAddr, ConnectionInfo};
 use std::path::Path;
+#[cfg(feature = "tls")]
+use std::time::Duration;
 
 /// Certificates in PEM, as the options or the URL give them.
 #[derive(Clone, Default)]
@@ -101,14 +103,63 @@ fn check_roots(pem: &[u8]) -> Result<(), QueueError> {
     }
 }
 
-/// The error of a `rediss://` URL in a build without TLS.
-#[cfg(not(feature = "tls"))]
-pub(super) fn no_tls() -> QueueError {
+/// A `rediss://` URL needs a build with TLS.
+pub(super) fn check_scheme(url: &str, has_tls: bool) -> Result<(), QueueError> {
+    match has_tls || !url.starts_with("rediss:") {
+        true => Ok(()),
+        false => Err(no_tls()),
+    }
+}
+
+fn no_tls() -> QueueError {
     QueueError::Config("TLS is not built in: enable the feature `tls` of kumi-jobs".into())
+}
+
+/// Whether a server that should speak TLS replies to a PING without it.
+///
+/// A server without TLS takes the first message of a handshake for the beginning of a command. It replies with an error
+/// or, mostly, is silent until the handshake's time is over. A server with TLS replies to the PING with an alert, or not
+/// at all.
+#[cfg(feature = "tls")]
+pub(super) async fn answers_in_plain(address: &ConnectionAddr) -> bool {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// How long a reply to the PING may take.
+    const REPLY: Duration = Duration::from_secs(1);
+
+    let ConnectionAddr::TcpTls { host, port, .. } = address else {
+        return false;
+    };
+    let first_byte = async {
+        let mut stream = tokio::net::TcpStream::connect((host.as_str(), *port)).await?;
+        stream.write_all(b"PING\r\n").await?;
+        stream.read_u8().await
+    };
+    // PONG, or an error such as NOAUTH.
+    let reply = tokio::time::timeout(REPLY, first_byte).await;
+    matches!(reply, Ok(Ok(b'+' | b'-')))
+}
+
+#[cfg(not(feature = "tls"))]
+pub(super) async fn answers_in_plain(_: &ConnectionAddr) -> bool {
+    false
 }
 
 /// Reads a file that the URL names.
 pub(super) fn read(name: &str, path: &str) -> Result<Vec<u8>, QueueError> {
     std::fs::read(Path::new(path))
         .map_err(|error| QueueError::Config(format!("{name}={path} cannot be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_tls_names_the_feature() {
+        assert!(check_scheme("redis://h", false).is_ok());
+        assert!(check_scheme("rediss://h", true).is_ok());
+        let error = check_scheme("rediss://h", false).unwrap_err().to_string();
+        assert!(error.contains("feature `tls`"), "{error}");
+    }
 }

@@ -236,6 +236,33 @@ async fn a_failover_loses_nothing_that_a_replica_confirmed() {
     check_effects(&effects, 400);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_starts_during_a_failover_loses_no_task() {
+    let mut cluster = tokio::task::spawn_blocking(Cluster::start)
+        .await
+        .expect("a cluster");
+    let url = format!("{}&replicas=1", cluster.url());
+    let before = connected(&url).await;
+    let tasks = work::tasks(100);
+    work::enqueue(&**before.queue(), &tasks).await;
+    drop(before);
+    let name = url.split(['=', '&']).nth(1).expect("a name");
+    let primary = cluster.primary_of(&format!("kumi:jobs:{{{name}}}:"));
+    cluster.kill(primary);
+    // Another node than the one that is gone.
+    let other = cluster.ports[(primary + 1) % cluster.ports.len()];
+    let url = format!("redis://127.0.0.1:{other}/?queue={name}");
+    let jobs = connected(&url).await;
+    let effects = Effects::default();
+    let done = work::all_succeed(&**jobs.queue(), ids(&tasks));
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    work::check_sums(&**jobs.queue(), tasks.len()).await;
+    check_effects(&effects, 100);
+}
+
 async fn many_tasks_due_at_one_instant_all_run(kind: Kind) {
     let count = match std::env::var_os("KUMI_JOBS_LONG") {
         Some(_) => 50_000,

@@ -157,6 +157,34 @@ async fn a_url_that_leads_to_no_redis_is_an_error_at_once(kind: Kind) {
     }
 }
 
+async fn a_server_without_tls_is_an_error_at_once(kind: Kind) {
+    let open = Server::start(kind);
+    let guarded = Server::with_args(kind, &["--requirepass", "sesame"]);
+    for server in [open, guarded] {
+        let url = format!("rediss://localhost:{}/", server.port);
+        let (error, took) = refused(&url).await;
+        assert!(matches!(error, QueueError::Config(_)), "{error:?}");
+        let text = chain(&error);
+        assert!(text.contains("answers without TLS"), "{text}");
+        assert!(took < Duration::from_secs(10), "{took:?}");
+    }
+}
+
+async fn a_database_that_the_server_lacks_is_an_error_at_once(kind: Kind) {
+    let server = Server::start(kind);
+    let url = format!("redis://localhost:{}/99?queue=q", server.port);
+    let (error, took) = refused(&url).await;
+    assert!(matches!(error, QueueError::Config(_)), "{error:?}");
+    let text = chain(&error);
+    assert!(text.contains("has no database 99"), "{text}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    let url = format!("redis://localhost:{}/7?queue=q", server.port);
+    Jobs::connect(&url).await.expect("a queue");
+    assert_eq!(queue_names(&url).await.expect("names"), ["q"]);
+    let first = url.replace("/7", "/0");
+    assert!(queue_names(&first).await.expect("names").is_empty());
+}
+
 async fn a_client_shows_its_certificate(kind: Kind) {
     let secured = Secured::start(kind, true);
     let (error, _) = refused(&secured.cacert()).await;
@@ -191,5 +219,7 @@ on_both_servers!(
     tasks_run_over_tls,
     a_certificate_that_is_not_trusted_is_an_error_at_once,
     a_url_that_leads_to_no_redis_is_an_error_at_once,
+    a_server_without_tls_is_an_error_at_once,
+    a_database_that_the_server_lacks_is_an_error_at_once,
     a_client_shows_its_certificate,
 );
