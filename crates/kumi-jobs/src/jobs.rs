@@ -87,10 +87,14 @@ impl Jobs {
         let (mut handles, mut buffer) = (Vec::new(), Vec::new());
         let mut tasks = tasks.into_iter().peekable();
         while tasks.peek().is_some() {
+            let now = Timestamp::of_this_machine();
             let batch: Vec<NewTask> = tasks
                 .by_ref()
                 .take(ENQUEUE_LIMIT)
-                .map(|task| encode_as(&task, &task_type, &options, &mut buffer))
+                .map(|task| {
+                    let id = TaskId::from_parts(now, fastrand::u128(..));
+                    encode_as(id, &task, &task_type, &options, &mut buffer)
+                })
                 .collect::<Result<_, _>>()?;
             let made = self.queue.enqueue(batch).await?;
             made.iter().for_each(|made| tell(*made, T::TYPE));
@@ -252,11 +256,19 @@ impl Jobs {
 const PAGE: usize = 200;
 
 fn encode<T: Task>(task: &T) -> Result<NewTask, QueueError> {
-    encode_as(task, &Arc::from(T::TYPE), &T::options(), &mut Vec::new())
+    let (task_type, options) = (Arc::from(T::TYPE), T::options());
+    encode_as(
+        TaskId::random(),
+        task,
+        &task_type,
+        &options,
+        &mut Vec::new(),
+    )
 }
 
 /// As `encode`, with the type, the options and the buffer that several tasks share. The payload has no spare capacity.
 fn encode_as<T: Task>(
+    id: TaskId,
     task: &T,
     task_type: &Arc<str>,
     options: &Options,
@@ -267,7 +279,7 @@ fn encode_as<T: Task>(
         QueueError::Invalid(format!("the {} cannot be encoded: {error}", T::TYPE))
     })?;
     let payload = Bytes::copy_from_slice(buffer);
-    let mut new = NewTask::new(TaskEnvelope::json(task_type.clone(), payload));
+    let mut new = NewTask::with_id(id, TaskEnvelope::json(task_type.clone(), payload));
     new.max_attempts = options.max_attempts;
     new.priority = options.priority;
     new.trace = TRACE.try_with(Clone::clone).ok().flatten();

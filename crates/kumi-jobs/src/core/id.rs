@@ -26,6 +26,18 @@ impl ParseIdError {
 const SHORT_LEN: usize = 26;
 const SHORT_DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
+/// The value of each digit by its byte; `NO_DIGIT` for all other bytes.
+const SHORT_VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < SHORT_DIGITS.len() {
+        values[SHORT_DIGITS[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+const NO_DIGIT: u8 = 0xff;
+
 /// The id of a task: a UUIDv7, so ids sort by the millisecond in which they were made. Its text is 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(u128);
@@ -34,13 +46,7 @@ impl TaskId {
     /// A new id, from this machine's clock and the thread's random generator.
     #[must_use]
     pub fn random() -> Self {
-        let since_epoch = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
-        Self::from_parts(
-            Timestamp::from_ms(since_epoch.as_millis() as u64),
-            fastrand::u128(..),
-        )
+        Self::from_parts(Timestamp::of_this_machine(), fastrand::u128(..))
     }
 
     /// The id for a moment and 74 random bits.
@@ -52,21 +58,26 @@ impl TaskId {
     }
 
     /// The short text that queues use inside: 26 digits of base 32, in the alphabet and order of a ULID, in small letters.
-    pub(crate) fn short(self) -> String {
-        let digit = |place: u32| char::from(SHORT_DIGITS[(self.0 >> (5 * place)) as usize & 31]);
-        (0..SHORT_LEN as u32).rev().map(digit).collect()
+    pub(crate) fn short(self) -> [u8; SHORT_LEN] {
+        let mut bits = self.0;
+        let mut text = [0; SHORT_LEN];
+        for digit in text.iter_mut().rev() {
+            *digit = SHORT_DIGITS[bits as usize & 31];
+            bits >>= 5;
+        }
+        text
     }
 
     /// Reads what [`TaskId::short`] writes.
     fn from_short(text: &str) -> Option<Self> {
         let mut bits: u128 = 0;
         for (place, byte) in text.bytes().enumerate() {
-            let digit = SHORT_DIGITS.iter().position(|digit| *digit == byte)?;
+            let value = SHORT_VALUES[usize::from(byte)];
             // The first of 26 digits holds three of 128 bits.
-            if place == 0 && digit > 7 {
+            if value == NO_DIGIT || place == 0 && value > 7 {
                 return None;
             }
-            bits = bits << 5 | digit as u128;
+            bits = bits << 5 | u128::from(value);
         }
         Some(Self(bits))
     }
@@ -246,6 +257,14 @@ impl Timestamp {
         Self(ms)
     }
 
+    /// This machine's clock, which is not the queue's.
+    pub(crate) fn of_this_machine() -> Self {
+        let since_epoch = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
+        Self(since_epoch.as_millis() as u64)
+    }
+
     /// Milliseconds since 1970.
     #[must_use]
     pub const fn as_ms(self) -> u64 {
@@ -274,7 +293,7 @@ mod tests {
         let mut last = String::new();
         for bits in [0, 1, 31, 32, u128::from(u64::MAX), u128::MAX / 3, u128::MAX] {
             let id = TaskId(bits);
-            let text = id.short();
+            let text = String::from_utf8(id.short().to_vec()).unwrap();
             assert_eq!(text.parse(), Ok(id));
             assert!(last < text, "{last} {text}");
             last = text;

@@ -228,8 +228,13 @@ impl NewTask {
     /// A task with a new id and the defaults: five attempts, normal priority, eligible at once.
     #[must_use]
     pub fn new(envelope: TaskEnvelope) -> Self {
+        Self::with_id(TaskId::random(), envelope)
+    }
+
+    /// As `new`, with this id.
+    pub(crate) fn with_id(id: TaskId, envelope: TaskEnvelope) -> Self {
         Self {
-            id: TaskId::random(),
+            id,
             envelope,
             max_attempts: super::DEFAULT_MAX_ATTEMPTS,
             priority: Priority::Normal,

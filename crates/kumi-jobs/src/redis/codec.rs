@@ -24,7 +24,7 @@ pub(super) fn text(value: impl ToString) -> Vec<u8> {
 
 /// An id as keys and scripts have it.
 pub(super) fn id_text(id: TaskId) -> Vec<u8> {
-    id.short().into_bytes()
+    id.short().to_vec()
 }
 
 fn ms(duration: Duration) -> Vec<u8> {

@@ -381,7 +381,9 @@ impl Queue for RedisQueue {
     fn steps(&self, id: TaskId) -> Reply<'_, BTreeMap<String, Bytes>> {
         Box::pin(async move {
             let mut command = ::redis::cmd("HGETALL");
-            command.arg(self.shared.key(&format!("steps:{}", id.short())));
+            let name = id.short();
+            let key = format!("steps:{}", String::from_utf8_lossy(&name));
+            command.arg(self.shared.key(&key));
             let steps = codec::pairs(self.shared.link.call(&command, Repeat::Yes).await?)?;
             steps
                 .into_iter()

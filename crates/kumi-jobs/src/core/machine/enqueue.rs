@@ -46,12 +46,13 @@ impl Machine {
             record.envelope.task_type = task_type.clone();
         }
         record.next_run_at = now.after(delay);
-        let next_run_at = record.next_run_at;
-        self.records.insert(id, Box::new(record));
+        let (next_run_at, level) = (record.next_run_at, record.priority.level());
         let state = match delay.is_zero() {
-            true => self.join_serial(id),
+            true => self.join_serial(id, record.serial_key()),
             false => TaskState::Scheduled,
         };
+        record.state = state;
+        self.records.insert(id, Box::new(record));
         match state {
             TaskState::Scheduled => {
                 let is_first = self
@@ -61,11 +62,11 @@ impl Machine {
                 self.scheduled.insert((next_run_at, id));
                 self.effects.wake |= is_first;
             }
-            TaskState::Queued => self.line_up(id, false),
+            TaskState::Queued => {
+                self.kinds[kind as usize].lanes[level].push_back(id);
+                self.effects.wake = true;
+            }
             _ => {}
-        }
-        if let Some(record) = self.records.get_mut(&id) {
-            record.state = state;
         }
         let kind = &mut self.kinds[kind as usize];
         kind.counts[state as usize] += 1;

@@ -203,15 +203,16 @@ impl Machine {
 
     /// Makes a task eligible: it joins its serial line if it is not at the head already, and waits as Queued or Blocked.
     fn admit(&mut self, id: TaskId, now: Timestamp) {
-        let to = self.join_serial(id);
+        let key = self.records.get(&id).and_then(|record| record.serial_key());
+        let to = self.join_serial(id, key);
         self.set_state(id, now, to);
         if to == TaskState::Queued {
             self.line_up(id, false);
         }
     }
 
-    fn join_serial(&mut self, id: TaskId) -> TaskState {
-        let key = self.records.get(&id).and_then(|record| record.serial_key());
+    /// Joins the line of a task's serial key. Answers whether the task waits there.
+    fn join_serial(&mut self, id: TaskId, key: Option<Arc<str>>) -> TaskState {
         let Some(key) = key else {
             return TaskState::Queued;
         };
@@ -227,8 +228,8 @@ impl Machine {
     }
 
     /// Takes a task from the head of its serial line, if it is there, and lets the next one run.
-    fn leave_serial(&mut self, id: TaskId, now: Timestamp) {
-        let Some(key) = self.records.get(&id).and_then(|record| record.serial_key()) else {
+    fn leave_serial(&mut self, id: TaskId, key: Option<Arc<str>>, now: Timestamp) {
+        let Some(key) = key else {
             return;
         };
         let Some(line) = self.serial.get_mut(&key) else {
@@ -275,13 +276,14 @@ impl Machine {
                 rare.progress = None;
             }
         }
+        let serial = record.serial_key();
         let unique = record.rare.as_ref().and_then(|rare| rare.unique.clone());
         if let Some(unique) = unique {
             let end = unique.window.map(|window| record.created_at.after(window));
             self.release_unique(id, &unique, now, end.filter(|_| to == TaskState::Succeeded));
         }
         if !holds_line {
-            self.leave_serial(id, now);
+            self.leave_serial(id, serial, now);
         }
         match to {
             TaskState::Succeeded if self.settings.keep_succeeded == 0 => self.forget(id, now),
@@ -313,12 +315,12 @@ impl Machine {
 
     /// Removes a terminal task's record. The lists by state are the caller's.
     fn forget(&mut self, id: TaskId, now: Timestamp) {
-        self.leave_serial(id, now);
         if !self.steps.is_empty() {
             self.steps.remove(&id);
         }
         if let Some(record) = self.records.remove(&id) {
             self.kinds[record.kind as usize].counts[record.state as usize] -= 1;
+            self.leave_serial(id, record.serial_key(), now);
         }
     }
 
