@@ -3,6 +3,8 @@
 //! Each variant says whose doing it is and whether the request may have been executed, because that is what a caller
 //! must know before asking again.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -87,10 +89,17 @@ pub enum NetworkError {
     #[error("the call was cancelled")]
     Cancelled,
     /// The connection or the stream broke before the answer came.
-    #[error("the connection was lost{}", if *maybe_executed { ", the request may have been executed" } else { "" })]
+    #[error(
+        "the connection{} was lost{}",
+        peer.map_or(String::new(), |peer| format!(" to {peer}")),
+        if *maybe_executed { ", the request may have been executed" } else { "" }
+    )]
+    #[non_exhaustive]
     ConnectionLost {
         /// False when the request certainly never reached the peer.
         maybe_executed: bool,
+        /// The peer's address, where the transport has addresses.
+        peer: Option<SocketAddr>,
     },
     /// The two sides' schemas differ in their major version. Nothing was executed.
     #[error("schema version {} does not fit ours, {ours}", Shown(theirs))]
@@ -143,6 +152,9 @@ pub enum NetworkError {
     /// A connection could not be made.
     #[error("cannot connect: {}", Shown(.0))]
     Connect(String),
+    /// Options do not fit together. The caller's fault; nothing was opened.
+    #[error("{0}")]
+    Options(String),
     /// An address could not be listened on; most often it is taken. Nothing was opened.
     #[error("cannot listen on {address}: {reason}")]
     Listen {
@@ -153,7 +165,7 @@ pub enum NetworkError {
     },
     /// Certificates or trust are not as they must be.
     #[cfg(feature = "quic")]
-    #[error("who the peer is cannot be trusted")]
+    #[error("the TLS handshake cannot be done")]
     Tls(#[source] std::sync::Arc<TlsError>),
 }
 
@@ -183,6 +195,25 @@ impl From<WireError> for NetworkError {
 }
 
 impl NetworkError {
+    /// A lost connection to a peer without an address, as in memory.
+    ///
+    /// ```
+    /// use kumi_unison::NetworkError;
+    /// let lost = NetworkError::connection_lost(false);
+    /// assert!(lost.is_not_executed());
+    /// assert_eq!(lost.to_string(), "the connection was lost");
+    /// ```
+    pub const fn connection_lost(maybe_executed: bool) -> Self {
+        Self::lost(maybe_executed, None)
+    }
+
+    pub(crate) const fn lost(maybe_executed: bool, peer: Option<SocketAddr>) -> Self {
+        Self::ConnectionLost {
+            maybe_executed,
+            peer,
+        }
+    }
+
     /// Whether asking again can do no harm because this request certainly was not executed.
     pub fn is_not_executed(&self) -> bool {
         matches!(
@@ -194,7 +225,8 @@ impl NetworkError {
                 | Self::Unavailable { .. }
                 | Self::Draining
                 | Self::ConnectionLost {
-                    maybe_executed: false
+                    maybe_executed: false,
+                    ..
                 }
                 | Self::SchemaMismatch { .. }
                 | Self::DeliveryMismatch { .. }

@@ -86,8 +86,8 @@ pub use subscription::{Lagged, Subscription};
 pub use text::Shown;
 #[cfg(feature = "quic")]
 pub use tls::{
-    ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError, TrustStore,
-    check_private_file,
+    CertificateFault, ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError,
+    TrustStore, check_private_file,
 };
 pub use trace::{TraceContext, TraceError};
 pub use typed::{

@@ -26,6 +26,7 @@ use crate::identity::{
 };
 use crate::payload::Payload;
 use crate::subscription::Subscription;
+use crate::text::Chain;
 use crate::wire::{MessageType, PacketType, ProtocolMessage};
 
 /// Updates kept for a connection that is slow to read them. One that falls behind takes the identity anew.
@@ -401,7 +402,7 @@ impl ChannelRegistry {
                 tracing::debug!(
                     connection_id = %context.connection_id,
                     stream_id,
-                    %error,
+                    error = %Chain(&error),
                     "a stream is closed for its first message"
                 );
                 let code = reset_code(&error);
@@ -475,7 +476,7 @@ impl ChannelRegistry {
                 connection_id = %context.connection_id,
                 stream_id,
                 channel = name,
-                %error,
+                error = %Chain(&error),
                 "a channel's handler failed"
             );
         }

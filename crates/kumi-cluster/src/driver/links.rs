@@ -24,11 +24,9 @@ pub const MAX_LINKS: usize = 64;
 const MAX_FAILURES: usize = 256;
 
 /// The waits after failed attempts.
-const RETRY: ReconnectPolicy = ReconnectPolicy {
-    first: Duration::from_millis(100),
-    max: Duration::from_secs(1),
-    attempts: None,
-};
+const RETRY: ReconnectPolicy = ReconnectPolicy::new()
+    .first_wait(Duration::from_millis(100))
+    .max_wait(Duration::from_secs(1));
 
 #[derive(Debug, Default)]
 pub(super) struct Links {

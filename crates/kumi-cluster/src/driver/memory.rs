@@ -165,9 +165,7 @@ impl MemoryLine {
 
     pub(super) fn close(&self) {
         let channels = core::mem::take(&mut *self.channels());
-        let lost = NetworkError::ConnectionLost {
-            maybe_executed: true,
-        };
+        let lost = NetworkError::connection_lost(true);
         channels
             .iter()
             .for_each(|channel| channel.fail(lost.clone()));

@@ -20,6 +20,7 @@ use super::transport::{
 };
 use crate::core::{Phase, Step, after};
 use crate::error::{NetworkError, TransportError};
+use crate::text::Chain;
 use crate::wire::{FrameReader, Metadata, PacketHeader, ProtocolMessage};
 
 /// How long after the peer stopped reading it may take to say why.
@@ -309,6 +310,7 @@ fn expire(engine: &Engine) {
 fn lost(engine: &Engine, stream: u64, error: &TransportError) {
     tracing::debug!(
         connection_id = %engine.context.connection_id,
+        peer = ?engine.context.peer(),
         stream_id = engine.stream_id(),
         %error,
         "a stream broke"
@@ -343,8 +345,9 @@ async fn read<R: TransportRecv>(
             code = reset_code(&error);
             tracing::debug!(
                 connection_id = %engine.context.connection_id,
+                peer = ?engine.context.peer(),
                 stream_id = engine.stream_id(),
-                %error,
+                error = %Chain(&error),
                 "a stream is closed for what came on it"
             );
             engine.context.metrics().protocol_errors.increment();

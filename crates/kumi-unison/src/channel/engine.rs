@@ -126,11 +126,6 @@ pub(super) struct Terms {
     pub(super) fail_fast: bool,
 }
 
-/// A call that waited for a connection and never left.
-pub(super) const NOT_SENT: NetworkError = NetworkError::ConnectionLost {
-    maybe_executed: false,
-};
-
 /// Tokio's clock, so that tests can pause it.
 pub(super) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
@@ -150,7 +145,7 @@ impl Engine {
         options: ChannelOptions,
         context: &Arc<ConnectionContext>,
     ) -> Result<Arc<Self>, NetworkError> {
-        let settings = options.settings(options.is_persistent(), context.budget());
+        let settings = options.settings(options.is_persistent(), context);
         let codec = options.codec(context);
         let core = Core::opener(settings, name, 1, stream_id, codec, wall())?;
         Ok(Self::new(core, stream_id, 2, options, context, None))
@@ -165,7 +160,7 @@ impl Engine {
         whole: Option<Arc<Engine>>,
     ) -> Result<Arc<Self>, NetworkError> {
         let codec = options.codec(context);
-        let settings = options.settings(false, context.budget());
+        let settings = options.settings(false, context);
         let core = Core::acceptor(
             settings,
             name,
@@ -401,14 +396,19 @@ impl Engine {
         let deadline = tokio::time::Instant::from_std(call.deadline);
         let started = tokio::select! {
             biased;
-            () = self.lost(), if fail_fast => return Err(NOT_SENT),
+            () = self.lost(), if fail_fast => return Err(self.not_sent()),
             started = tokio::time::timeout_at(deadline, line) => started,
         };
         match started {
-            Ok(Err(NetworkError::Deadline)) | Err(_) if self.is_lost() => Err(NOT_SENT),
+            Ok(Err(NetworkError::Deadline)) | Err(_) if self.is_lost() => Err(self.not_sent()),
             Ok(result) => result,
             Err(_) => Err(NetworkError::Deadline),
         }
+    }
+
+    /// The error of a call that waited for a connection and never left.
+    pub(super) fn not_sent(&self) -> NetworkError {
+        NetworkError::lost(false, self.carrier().context.peer())
     }
 
     /// Resolves when there is no connection.

@@ -36,7 +36,7 @@ pub(crate) use accept::{
     Accepted, First, Spoiled, answer_framed, answer_unframed, first_message, refuse, say_why,
 };
 pub(crate) use engine::Engine;
-use engine::{NOT_SENT, Terms};
+use engine::Terms;
 pub use events::EventReceiver;
 pub use options::{
     CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT, DEFAULT_MAX_IN_FLIGHT,
@@ -98,9 +98,7 @@ impl UnisonChannel {
             && !Arc::ptr_eq(&carrier.context, context)
         {
             // The connection changed meanwhile, and with it what stream numbers mean.
-            return Err(NetworkError::ConnectionLost {
-                maybe_executed: false,
-            });
+            return Err(NetworkError::lost(false, context.peer()));
         }
         let engine = Engine::opener(name, stream_id, options, context)?;
         if engine.is_own_stream() {
@@ -210,7 +208,7 @@ impl UnisonChannel {
         let opener = engine.options.opener.as_ref().filter(|_| own_stream);
         loop {
             if options.fail_fast && engine.is_lost() {
-                return Err(NOT_SENT);
+                return Err(engine.not_sent());
             }
             let terms = Terms {
                 now,
@@ -230,7 +228,7 @@ impl UnisonChannel {
             now = engine::now();
             match (&result, &carrier) {
                 // A persistent channel waits for its next stream, as long as the deadline allows.
-                (Err(NetworkError::ConnectionLost { maybe_executed }), carrier)
+                (Err(NetworkError::ConnectionLost { maybe_executed, .. }), carrier)
                     if engine.options.is_persistent()
                         && (options.idempotent || !maybe_executed)
                         && !options.fail_fast
@@ -267,12 +265,12 @@ impl UnisonChannel {
         let call = async {
             let opened = tokio::select! {
                 biased;
-                () = self.engine().lost(), if terms.fail_fast => return Err(NOT_SENT),
+                () = self.engine().lost(), if terms.fail_fast => return Err(self.engine().not_sent()),
                 opened = tokio::time::timeout_at(until, opened) => opened,
             };
             let Ok(opened) = opened else {
                 return Err(match self.engine().is_lost() {
-                    true => NOT_SENT,
+                    true => self.engine().not_sent(),
                     false => NetworkError::Deadline,
                 });
             };
@@ -554,7 +552,7 @@ impl Keeper {
         let engine = &self.0;
         let (now, id) = (engine::now(), engine.next_id());
         engine
-            .step_here(|core, effects| core.reattach(now, id, stream_id, effects))
+            .step_here(|core, effects| core.reattach(now, id, stream_id, context.peer(), effects))
             .0?;
         engine.set_stream_id(stream_id);
         engine.join(context);
@@ -572,5 +570,10 @@ impl Keeper {
 
     pub(crate) fn name(&self) -> String {
         self.0.core().name().to_owned()
+    }
+
+    /// The address of the peer that carried the channel last.
+    pub(crate) fn peer(&self) -> Option<std::net::SocketAddr> {
+        self.0.carrier().context.peer()
     }
 }

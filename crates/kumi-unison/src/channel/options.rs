@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::UnisonChannel;
 use super::service::Service;
 use crate::context::ConnectionContext;
-use crate::core::{Budget, EventPolicy, Settings, Window};
+use crate::core::{EventPolicy, Settings, Window};
 use crate::error::NetworkError;
 use crate::identity::{ChannelDirection, Delivery, Lifetime, SchemaId};
 use crate::trace::TraceContext;
@@ -249,7 +249,7 @@ impl ChannelOptions {
         }
     }
 
-    pub(crate) fn settings(&self, persistent: bool, budget: &Arc<Budget>) -> Settings {
+    pub(crate) fn settings(&self, persistent: bool, context: &ConnectionContext) -> Settings {
         Settings {
             schema: self.schema.clone(),
             persistent,
@@ -260,7 +260,8 @@ impl ChannelOptions {
             open_timeout: self.open_timeout,
             unreliable: self.delivery == Delivery::Unreliable,
             part_of: self.part_of.as_ref().map(|carrier| carrier.stream_id),
-            budget: Arc::clone(budget),
+            budget: Arc::clone(context.budget()),
+            peer: context.peer(),
         }
     }
 }

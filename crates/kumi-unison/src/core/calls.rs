@@ -121,9 +121,7 @@ impl Core {
             Phase::PeerDone => return Err(Refused::Error(NetworkError::Closed)),
             Phase::Ended { error, .. } => {
                 return Err(Refused::Error(match error {
-                    NetworkError::ConnectionLost { .. } => NetworkError::ConnectionLost {
-                        maybe_executed: false,
-                    },
+                    NetworkError::ConnectionLost { peer, .. } => NetworkError::lost(false, *peer),
                     error => error.clone(),
                 }));
             }
@@ -225,9 +223,9 @@ impl Core {
             effects.wakers.extend(waker.take());
             effects.counts.failed += 1;
             let error = match error {
-                NetworkError::ConnectionLost { .. } => NetworkError::ConnectionLost {
-                    maybe_executed: call.end <= taken,
-                },
+                NetworkError::ConnectionLost { peer, .. } => {
+                    NetworkError::lost(call.end <= taken, *peer)
+                }
                 error => error.clone(),
             };
             call.state = State::Done(Err(error));

@@ -24,6 +24,7 @@ mod opening;
 mod tests;
 
 use std::collections::{HashSet, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -94,6 +95,8 @@ pub(crate) struct Settings {
     pub(crate) part_of: Option<u64>,
     /// What the connection may hold of the peer's messages.
     pub(crate) budget: Arc<Budget>,
+    /// The peer's address, for errors.
+    pub(crate) peer: Option<SocketAddr>,
 }
 
 /// Where a channel stands.
@@ -359,9 +362,7 @@ impl Core {
             return;
         }
         self.phase = Phase::PeerDone;
-        let lost = NetworkError::ConnectionLost {
-            maybe_executed: true,
-        };
+        let lost = NetworkError::lost(true, self.settings.peer);
         self.fail_calls(&lost, true, effects);
         self.drop_backlog(effects);
         self.wake_everyone(effects);
@@ -374,22 +375,14 @@ impl Core {
             // The peer had ended it in order; that an answer of ours no longer arrives changes nothing about that.
             Phase::PeerDone => self.end(NetworkError::Closed, false, effects),
             _ if self.settings.persistent => self.lose(effects),
-            _ => self.end(
-                NetworkError::ConnectionLost {
-                    maybe_executed: true,
-                },
-                false,
-                effects,
-            ),
+            _ => self.end(NetworkError::lost(true, self.settings.peer), false, effects),
         }
     }
 
     /// The stream is gone and another may come.
     fn lose(&mut self, effects: &mut Effects) {
         self.phase = Phase::Lost;
-        let lost = NetworkError::ConnectionLost {
-            maybe_executed: true,
-        };
+        let lost = NetworkError::lost(true, self.settings.peer);
         self.fail_calls(&lost, false, effects);
         self.drop_work();
         self.wake_everyone(effects);
@@ -427,6 +420,7 @@ impl Core {
         now: Instant,
         id: u64,
         stream_id: u64,
+        peer: Option<SocketAddr>,
         effects: &mut Effects,
     ) -> Result<(), NetworkError> {
         match &self.phase {
@@ -438,6 +432,7 @@ impl Core {
                 ));
             }
         }
+        self.settings.peer = peer;
         self.generation += 1;
         self.output = Output::new(stream_id);
         self.expected_sequence = 0;

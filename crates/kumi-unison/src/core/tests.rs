@@ -1,6 +1,7 @@
 //! Two cores, a clock moved by hand, and whatever a peer may do wrong.
 
 use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use crate::wire::FrameReader;
 
 const LIMIT: u32 = 16;
 const BUDGET: usize = 100_000;
+const PEER: Option<SocketAddr> = Some(SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7400)));
 
 fn settings() -> Settings {
     Settings {
@@ -30,6 +32,7 @@ fn settings() -> Settings {
         unreliable: false,
         part_of: None,
         budget: Arc::new(Budget::new(BUDGET)),
+        peer: PEER,
     }
 }
 
@@ -430,7 +433,7 @@ fn loss_tells_what_may_have_run() {
     lab.near.output(lab.now);
     lab.near.call(lab.now, 3, 9).unwrap();
     lab.near.core.handle_loss(&mut lab.near.effects);
-    let lost = |maybe_executed| Some(Err(NetworkError::ConnectionLost { maybe_executed }));
+    let lost = |maybe_executed| Some(Err(NetworkError::lost(maybe_executed, PEER)));
     assert_eq!(lab.near.result(2), lost(true));
     assert_eq!(lab.near.result(3), lost(false));
     assert_eq!(
@@ -460,12 +463,12 @@ fn a_reattached_channel_says_so_and_ignores_answers_of_before() {
     assert!(token.is_cancelled());
     lab.near
         .core
-        .reattach(now, 9, 4, &mut lab.near.effects)
+        .reattach(now, 9, 4, PEER, &mut lab.near.effects)
         .unwrap();
     assert!(
         lab.near
             .core
-            .reattach(now, 10, 4, &mut lab.near.effects)
+            .reattach(now, 10, 4, PEER, &mut lab.near.effects)
             .is_err(),
         "it has a stream"
     );

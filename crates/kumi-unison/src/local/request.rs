@@ -54,13 +54,9 @@ impl<Q, A> RequestChannel<Q, A> {
     /// When the other half is gone, or dropped the question.
     pub async fn request(&self, question: Q) -> Result<A, NetworkError> {
         let (tx, rx) = oneshot::channel();
-        let lost = NetworkError::ConnectionLost {
-            maybe_executed: false,
-        };
+        let lost = NetworkError::connection_lost(false);
         self.tx.send((question, tx)).await.map_err(|_| lost)?;
-        rx.await.map_err(|_| NetworkError::ConnectionLost {
-            maybe_executed: true,
-        })
+        rx.await.map_err(|_| NetworkError::connection_lost(true))
     }
 }
 
@@ -181,9 +177,7 @@ mod tests {
             async move { request.request(1).await }
         });
         drop(respond.recv().await.unwrap());
-        let lost = NetworkError::ConnectionLost {
-            maybe_executed: true,
-        };
+        let lost = NetworkError::connection_lost(true);
         assert_eq!(call.await.unwrap(), Err(lost));
 
         let call = tokio::spawn({
@@ -196,9 +190,7 @@ mod tests {
         assert!(!question.answer(4));
 
         drop(respond);
-        let lost = NetworkError::ConnectionLost {
-            maybe_executed: false,
-        };
+        let lost = NetworkError::connection_lost(false);
         assert_eq!(request.request(3).await, Err(lost));
     }
 

@@ -183,9 +183,7 @@ impl DatagramLink for MemoryDatagrams {
                 max: MAX_DATAGRAM,
             });
         }
-        let lost = NetworkError::ConnectionLost {
-            maybe_executed: false,
-        };
+        let lost = NetworkError::connection_lost(false);
         self.peer.upgrade().ok_or(lost)?.deliver_datagram(packet);
         Ok(())
     }

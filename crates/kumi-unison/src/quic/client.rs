@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::address::Target;
 use super::backoff::ReconnectPolicy;
+use super::limits::{Tuning, tuning_setters};
 use super::link::{Dialer, Link};
 use super::supervisor::{self, State};
 use crate::{
@@ -24,6 +25,9 @@ use crate::{
 const UPDATES: usize = 256;
 /// Pings waiting to be sent.
 const PINGS: usize = 16;
+
+/// How often a client asks a silent connection for a sign of life, unless it is set.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// How a client connects. The default serves most.
 ///
@@ -40,11 +44,8 @@ const PINGS: usize = 16;
 pub struct ClientOptions {
     pub(crate) connect_timeout: Duration,
     pub(crate) reconnect: ReconnectPolicy,
-    pub(crate) idle_timeout: Duration,
-    pub(crate) keep_alive: Option<Duration>,
-    pub(crate) max_buffered_bytes: usize,
     pub(crate) bind: Option<SocketAddr>,
-    pub(crate) mtu_discovery: bool,
+    pub(super) tuning: Tuning,
 }
 
 impl Default for ClientOptions {
@@ -52,11 +53,8 @@ impl Default for ClientOptions {
         ClientOptions {
             connect_timeout: Duration::from_secs(10),
             reconnect: ReconnectPolicy::default(),
-            idle_timeout: Duration::from_secs(30),
-            keep_alive: Some(Duration::from_secs(10)),
-            max_buffered_bytes: 32 * 1024 * 1024,
             bind: None,
-            mtu_discovery: true,
+            tuning: Tuning::new(Some(KEEP_ALIVE)),
         }
     }
 }
@@ -82,28 +80,6 @@ impl ClientOptions {
         self
     }
 
-    /// How long the connection may be silent before it counts as lost. Default: 30 s.
-    #[must_use]
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.idle_timeout = timeout;
-        self
-    }
-
-    /// How often a silent connection is asked for a sign of life; `None` never does. Default: 10 s.
-    #[must_use]
-    pub fn keep_alive(mut self, interval: impl Into<Option<Duration>>) -> Self {
-        self.keep_alive = interval.into();
-        self
-    }
-
-    /// Bytes of the server's messages that may be unread; and as many that may be unfinished; and as many of whole ones
-    /// that wait or are being answered. Default: 32 MiB.
-    #[must_use]
-    pub fn max_buffered_bytes(mut self, bytes: usize) -> Self {
-        self.max_buffered_bytes = bytes;
-        self
-    }
-
     /// The local address, for servers of its family. Default: any.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
@@ -111,12 +87,15 @@ impl ClientOptions {
         self
     }
 
-    /// Whether larger datagrams than 1,200 bytes are tried on the path. That takes some ten packets of several KiB per
-    /// connection, and makes large messages cheaper. Default: on.
-    #[must_use]
-    pub fn mtu_discovery(mut self, on: bool) -> Self {
-        self.mtu_discovery = on;
-        self
+    tuning_setters!();
+
+    /// Whether a client can work with these values.
+    fn check(&self) -> Result<(), NetworkError> {
+        if self.connect_timeout.is_zero() {
+            return Err(NetworkError::Options("connect_timeout is zero".to_owned()));
+        }
+        self.tuning.check()?;
+        self.reconnect.check()
     }
 }
 
@@ -175,6 +154,7 @@ impl ProtocolClient {
         options: ClientOptions,
         endpoint: Option<(Endpoint, bool)>,
     ) -> Result<ProtocolClient, NetworkError> {
+        options.check()?;
         let mut dialer = Dialer::new(target, tls, options.clone());
         if let Some((endpoint, is_ipv6)) = endpoint {
             dialer = dialer.with_endpoint(endpoint, is_ipv6);
@@ -284,9 +264,8 @@ impl ProtocolClient {
     /// How long the server takes to answer on the control stream.
     pub async fn ping(&self) -> Result<Duration, NetworkError> {
         let (answer, answered) = oneshot::channel();
-        let gone = |_| NetworkError::ConnectionLost {
-            maybe_executed: false,
-        };
+        let peer = self.context().and_then(|context| context.peer());
+        let gone = |_| NetworkError::lost(false, peer);
         self.shared
             .pings
             .send(answer)

@@ -33,8 +33,8 @@ pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection
         .set_receive_window(limits.receive_window(listener.connections.load(Ordering::Relaxed)));
     let connection_limits = ConnectionLimits::default()
         .max_in_flight(limits.max_in_flight)
-        .max_partial_bytes(limits.max_buffered_bytes)
-        .max_held_bytes(limits.max_buffered_bytes)
+        .max_partial_bytes(limits.tuning.max_buffered_bytes)
+        .max_held_bytes(limits.tuning.max_buffered_bytes)
         .first_message_timeout(limits.first_message_timeout);
     let share = Share::new(&listener.budget, limits.min_connection_bytes);
     let usage = Usage::new(&connection_limits, Some(share));

@@ -16,8 +16,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::broadcast;
 
 use super::CloseCode;
+use super::link::lost_to;
 use super::server::Listener;
 use super::transport::{QuicRecv, QuicSend, Turns};
+use crate::text::Chain;
 use crate::{
     ChannelUpdate, ContentType, MessageType, NetworkError, PacketFlags, PacketType, Payload,
     ProtocolMessage, ServerIdentity, UnisonStream,
@@ -34,7 +36,7 @@ pub(super) async fn serve(listener: &Listener, connection: &quinn::Connection) -
     match run(listener, connection).await {
         Ok(()) => CloseCode::Done,
         Err(error) => {
-            tracing::debug!(%error, "the control stream failed");
+            tracing::debug!(error = %Chain(&error), "the control stream failed");
             match error {
                 NetworkError::Transport(_) | NetworkError::ConnectionLost { .. } => CloseCode::Done,
                 _ => CloseCode::Protocol,
@@ -44,7 +46,7 @@ pub(super) async fn serve(listener: &Listener, connection: &quinn::Connection) -
 }
 
 async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), NetworkError> {
-    let (send, receive) = connection.open_bi().await.map_err(super::link::lost)?;
+    let (send, receive) = connection.open_bi().await.map_err(lost_to(connection))?;
     let stream_id = u64::from(send.id());
     let (send, receive) = (
         QuicSend::new(send, connection, &Turns::default()),
@@ -101,7 +103,7 @@ impl ClientControl {
     pub(super) async fn accept(
         connection: &quinn::Connection,
     ) -> Result<(ClientControl, ServerIdentity), NetworkError> {
-        let (send, receive) = connection.accept_bi().await.map_err(super::link::lost)?;
+        let (send, receive) = connection.accept_bi().await.map_err(lost_to(connection))?;
         let stream_id = u64::from(send.id());
         let (send, receive) = (
             QuicSend::new(send, connection, &Turns::default()),

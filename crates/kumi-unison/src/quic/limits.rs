@@ -18,6 +18,8 @@ use quinn::congestion::CubicConfig;
 use quinn::{AckFrequencyConfig, EndpointConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::NetworkError;
+
 /// The largest datagram tried. quinn hands the kernel up to ten at a time, and together they must stay below what one
 /// UDP datagram may be, or the kernel refuses them all.
 const MAX_UDP_PAYLOAD: u16 = 6400;
@@ -26,8 +28,47 @@ const INITIAL_WINDOW: u64 = 72 * 1024;
 /// Packets that may come without being acknowledged, and how long that may last.
 const UNACKNOWLEDGED_PACKETS: u32 = 10;
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(5);
+/// QUIC counts idle time in milliseconds, and 0 as none.
+const SHORTEST_IDLE: Duration = Duration::from_millis(1);
 /// What the kernel is asked to keep for a socket; it may give less.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+/// The setters of [`Tuning`], for options that have it as their field `tuning`.
+macro_rules! tuning_setters {
+    () => {
+        /// Bytes of the peer's messages, per connection, that may be unread; and as many that may be unfinished; and as
+        /// many of whole ones that wait or are being answered. Default: 32 MiB.
+        #[must_use]
+        pub fn max_buffered_bytes(mut self, bytes: usize) -> Self {
+            self.tuning.max_buffered_bytes = bytes;
+            self
+        }
+
+        /// How long a connection may be silent before it counts as lost. Default: 30 s.
+        #[must_use]
+        pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+            self.tuning.idle_timeout = timeout;
+            self
+        }
+
+        /// How often a silent connection is asked for a sign of life; `None` never does. Default: 10 s at a client, never
+        /// at a server.
+        #[must_use]
+        pub fn keep_alive(mut self, interval: impl Into<Option<Duration>>) -> Self {
+            self.tuning.keep_alive = interval.into();
+            self
+        }
+
+        /// Whether larger datagrams than 1,200 bytes are tried on the path. That takes some ten packets of several KiB
+        /// per connection, and makes large messages cheaper. Default: on.
+        #[must_use]
+        pub fn mtu_discovery(mut self, on: bool) -> Self {
+            self.tuning.mtu_discovery = on;
+            self
+        }
+    };
+}
+pub(super) use tuning_setters;
 
 /// What a server allows. The default serves most.
 ///
@@ -43,13 +84,10 @@ pub struct ServerLimits {
     pub(super) handshake_timeout: Duration,
     pub(super) max_streams: u32,
     pub(super) max_in_flight: usize,
-    pub(super) max_buffered_bytes: usize,
     pub(super) max_total_bytes: usize,
     pub(super) min_connection_bytes: usize,
     pub(super) first_message_timeout: Duration,
-    pub(super) idle_timeout: Duration,
-    pub(super) keep_alive: Option<Duration>,
-    pub(super) mtu_discovery: bool,
+    pub(super) tuning: Tuning,
 }
 
 impl Default for ServerLimits {
@@ -60,13 +98,10 @@ impl Default for ServerLimits {
             handshake_timeout: Duration::from_secs(10),
             max_streams: 1024,
             max_in_flight: 1024,
-            max_buffered_bytes: 32 * 1024 * 1024,
             max_total_bytes: 1024 * 1024 * 1024,
             min_connection_bytes: 64 * 1024,
             first_message_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(30),
-            keep_alive: None,
-            mtu_discovery: true,
+            tuning: Tuning::new(None),
         }
     }
 }
@@ -114,14 +149,6 @@ impl ServerLimits {
         self
     }
 
-    /// Bytes of a client's messages, per connection, that may be unread; and as many that may be unfinished; and as
-    /// many of whole ones that wait or are being answered. Default: 32 MiB.
-    #[must_use]
-    pub fn max_buffered_bytes(mut self, bytes: usize) -> Self {
-        self.max_buffered_bytes = bytes;
-        self
-    }
-
     /// Bytes that all connections of an endpoint may hold together, of everything that `max_buffered_bytes` limits for
     /// each, and of answers that clients have not taken yet. What goes beyond it is refused as what goes beyond a
     /// connection's limit: a request is answered as busy, an event or an unfinished message ends its stream. Default: 1 GiB.
@@ -145,36 +172,68 @@ impl ServerLimits {
         self
     }
 
-    /// How long a connection may be silent. Default: 30 s.
-    #[must_use]
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.idle_timeout = timeout;
-        self
-    }
-
-    /// How often a silent connection is asked for a sign of life. Default: never.
-    #[must_use]
-    pub fn keep_alive(mut self, interval: impl Into<Option<Duration>>) -> Self {
-        self.keep_alive = interval.into();
-        self
-    }
-
-    /// Whether larger datagrams than 1,200 bytes are tried, as [`ClientOptions::mtu_discovery`] does. Default: on.
-    ///
-    /// [`ClientOptions::mtu_discovery`]: crate::ClientOptions::mtu_discovery
-    #[must_use]
-    pub fn mtu_discovery(mut self, on: bool) -> Self {
-        self.mtu_discovery = on;
-        self
-    }
+    tuning_setters!();
 
     /// What a client may send ahead when there are this many: a quarter of what all may hold is divided between them.
     pub(super) fn receive_window(&self, connections: usize) -> VarInt {
         let part = self.max_total_bytes / 4 / connections.max(1);
         let window = part
             .max(self.min_connection_bytes)
-            .min(self.max_buffered_bytes);
+            .min(self.tuning.max_buffered_bytes);
         VarInt::from_u32(u32::try_from(window).unwrap_or(u32::MAX))
+    }
+}
+
+/// How one side runs its QUIC connections: what clients and servers have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Tuning {
+    pub(super) max_buffered_bytes: usize,
+    pub(super) idle_timeout: Duration,
+    pub(super) keep_alive: Option<Duration>,
+    pub(super) mtu_discovery: bool,
+}
+
+impl Tuning {
+    pub(super) fn new(keep_alive: Option<Duration>) -> Tuning {
+        Tuning {
+            max_buffered_bytes: 32 * 1024 * 1024,
+            idle_timeout: Duration::from_secs(30),
+            keep_alive,
+            mtu_discovery: true,
+        }
+    }
+
+    /// QUIC's configuration, for a peer that may open this many streams.
+    pub(super) fn config(&self, max_streams: u32) -> TransportConfig {
+        let mut transport = transport_config(
+            max_streams,
+            self.max_buffered_bytes,
+            self.idle_timeout,
+            self.keep_alive,
+        );
+        if !self.mtu_discovery {
+            transport.mtu_discovery_config(None);
+        }
+        transport
+    }
+
+    /// Whether a connection can work with these values.
+    pub(super) fn check(&self) -> Result<(), NetworkError> {
+        let rules = [
+            (
+                self.idle_timeout >= SHORTEST_IDLE,
+                "idle_timeout is below 1 ms",
+            ),
+            (
+                self.keep_alive.is_none_or(|interval| !interval.is_zero()),
+                "keep_alive is zero; `None` switches it off",
+            ),
+            (self.max_buffered_bytes > 0, "max_buffered_bytes is zero"),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, broken)) => Err(NetworkError::Options((*broken).to_owned())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -261,6 +320,33 @@ mod tests {
         assert_eq!(window(1), 32 * 1024 * 1024);
         assert_eq!(window(1_024), 256 * 1024);
         assert_eq!(window(1_000_000), 64 * 1024);
+    }
+
+    #[test]
+    fn values_that_no_connection_works_with_are_an_error() {
+        let tuning = || Tuning::new(None);
+        let check = |tuning: Tuning, expected: &str| {
+            let error = tuning.check().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        assert_eq!(tuning().check(), Ok(()));
+        let idle_timeout = Duration::from_micros(999);
+        check(
+            Tuning {
+                idle_timeout,
+                ..tuning()
+            },
+            "idle_timeout",
+        );
+        check(Tuning::new(Some(Duration::ZERO)), "keep_alive");
+        let max_buffered_bytes = 0;
+        check(
+            Tuning {
+                max_buffered_bytes,
+                ..tuning()
+            },
+            "max_buffered_bytes",
+        );
     }
 
     #[test]

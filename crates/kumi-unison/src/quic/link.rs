@@ -13,9 +13,10 @@ use super::address::{Target, any_local};
 use super::client::ClientOptions;
 use super::closed::closed_port;
 use super::control::ClientControl;
-use super::limits::{bind_socket, endpoint_config, transport_config};
+use super::limits::{bind_socket, endpoint_config};
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
 use crate::context::Usage;
+use crate::text::Chain;
 use crate::tls::Attempt;
 use crate::{
     ChannelOptions, ClientTls, Codec, ConnectionContext, ConnectionLimits, NetworkError,
@@ -56,7 +57,8 @@ impl Link {
     }
 
     pub(super) async fn open_stream(&self) -> Result<(QuicSend, QuicRecv, u64), NetworkError> {
-        let (send, receive) = self.connection.open_bi().await.map_err(lost)?;
+        let opened = self.connection.open_bi().await;
+        let (send, receive) = opened.map_err(lost_to(&self.connection))?;
         let stream_id = u64::from(send.id());
         let send = QuicSend::new(send, &self.connection, &self.turns);
         Ok((send, QuicRecv::new(receive), stream_id))
@@ -89,8 +91,8 @@ pub(super) struct Dialer {
 impl Dialer {
     pub(super) fn new(target: Target, tls: ClientTls, options: ClientOptions) -> Dialer {
         let limits = ConnectionLimits::default()
-            .max_partial_bytes(options.max_buffered_bytes)
-            .max_held_bytes(options.max_buffered_bytes);
+            .max_partial_bytes(options.tuning.max_buffered_bytes)
+            .max_held_bytes(options.tuning.max_buffered_bytes);
         Dialer {
             limits,
             usage: Usage::new(&limits, None),
@@ -112,6 +114,11 @@ impl Dialer {
         };
         self.endpoints().push(socket);
         self
+    }
+
+    /// The server that it connects to.
+    pub(super) fn target(&self) -> &Target {
+        &self.target
     }
 
     fn endpoints(&self) -> MutexGuard<'_, Vec<Socket>> {
@@ -149,7 +156,7 @@ impl Dialer {
                         return Ok(dialed);
                     }
                     Err(error) => {
-                        tracing::debug!(%address, %error, "cannot connect");
+                        tracing::debug!(%address, error = %Chain(&error), "cannot connect");
                         last = Some(error);
                     }
                 },
@@ -177,16 +184,7 @@ impl Dialer {
         let host = &self.target.host;
         let (attempt, crypto) = self.tls.attempt(host, address)?;
         let mut config = ClientConfig::new(crypto);
-        let mut transport = transport_config(
-            SERVER_STREAMS,
-            self.options.max_buffered_bytes,
-            self.options.idle_timeout,
-            self.options.keep_alive,
-        );
-        if !self.options.mtu_discovery {
-            transport.mtu_discovery_config(None);
-        }
-        config.transport_config(Arc::new(transport));
+        config.transport_config(Arc::new(self.options.tuning.config(SERVER_STREAMS)));
         let endpoint = self.endpoint(address)?;
         let target = &self.target;
         let connecting = endpoint
@@ -199,7 +197,7 @@ impl Dialer {
             }
             () = closed_port(address) => {
                 let text = format!("nothing listens on UDP port {} of {}", address.port(), address.ip());
-                return Err(NetworkError::Connect(named(target, address, &text)));
+                return Err(NetworkError::Connect(format!("{}: {text}", named(target, address))));
             }
         };
         attempt.confirm()?;
@@ -300,12 +298,12 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// A reason with the server it is about, and the address that was tried where a name has several.
-fn named(target: &Target, address: SocketAddr, reason: &str) -> String {
+/// The server, and the address that was tried where a name has several.
+fn named(target: &Target, address: SocketAddr) -> String {
     let (target, address) = (target.to_string(), address.to_string());
     match target == address {
-        true => format!("{target}: {reason}"),
-        false => format!("{target} ({address}): {reason}"),
+        true => target,
+        false => format!("{target} ({address})"),
     }
 }
 
@@ -319,24 +317,30 @@ fn refused(
     if let Some(refusal) = attempt.and_then(Attempt::refusal) {
         return refusal.into();
     }
-    let code = match &error {
-        ConnectionError::TransportError(error) => u64::from(error.code),
-        ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
-        _ => 0,
-    };
-    if TLS_ALERTS.contains(&code) {
-        return TlsError::Refused {
-            alert: (code & 0xff) as u8,
-            reason: error.to_string(),
+    let peer = || named(target, address);
+    let reason = error.to_string();
+    match &error {
+        // Noticed on this side.
+        ConnectionError::TransportError(error) if TLS_ALERTS.contains(&u64::from(error.code)) => {
+            let peer = peer();
+            TlsError::Handshake { peer, reason }.into()
         }
-        .into();
+        ConnectionError::ConnectionClosed(close)
+            if TLS_ALERTS.contains(&u64::from(close.error_code)) =>
+        {
+            TlsError::Refused {
+                peer: peer(),
+                alert: (u64::from(close.error_code) & 0xff) as u8,
+                reason,
+            }
+            .into()
+        }
+        _ => NetworkError::Connect(format!("{}: {reason}", peer())),
     }
-    NetworkError::Connect(named(target, address, &error.to_string()))
 }
 
 /// A connection that ended under something that had not begun.
-pub(super) fn lost(_: ConnectionError) -> NetworkError {
-    NetworkError::ConnectionLost {
-        maybe_executed: false,
-    }
+pub(super) fn lost_to(connection: &Connection) -> impl FnOnce(ConnectionError) -> NetworkError {
+    let peer = connection.remote_address();
+    move |_| NetworkError::lost(false, Some(peer))
 }

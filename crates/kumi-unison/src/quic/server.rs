@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::address::{Target, any_local};
-use super::limits::{ServerLimits, bind_socket, transport_config};
+use super::limits::{ServerLimits, bind_socket};
 use super::reset::server_endpoint_config;
 use super::traffic::{Counted, CountingSocket, Traffic};
 use super::{ClientOptions, CloseCode, ProtocolClient, accept};
@@ -180,17 +180,9 @@ impl ProtocolServer {
 /// QUIC as a server with these limits and this certificate runs it.
 fn server_config(limits: &ServerLimits, tls: &ServerTls) -> Result<ServerConfig, NetworkError> {
     let mut config = ServerConfig::with_crypto(tls.quic_config()?);
-    let mut transport = transport_config(
-        limits.max_streams,
-        limits.max_buffered_bytes,
-        limits.idle_timeout,
-        limits.keep_alive,
-    );
-    if !limits.mtu_discovery {
-        transport.mtu_discovery_config(None);
-    }
+    limits.tuning.check()?;
     config
-        .transport_config(Arc::new(transport))
+        .transport_config(Arc::new(limits.tuning.config(limits.max_streams)))
         .migration(true)
         .max_incoming(MAX_INCOMING)
         .incoming_buffer_size(INCOMING_BYTES_EACH)

@@ -20,6 +20,7 @@ use super::client::Shared;
 use super::control::{ClientControl, Heard};
 use super::link::Link;
 use crate::channel::Keeper;
+use crate::text::Chain;
 use crate::{NetworkError, ServerIdentity};
 
 /// A stream that lasted this long counts as a success.
@@ -65,7 +66,8 @@ pub(super) async fn run(
             shared.state.send_replace(State::Ended { identity });
             break;
         }
-        tracing::info!(conn_id = %link.context.connection_id, "connection lost");
+        let server = shared.dialer.target();
+        tracing::info!(conn_id = %link.context.connection_id, %server, "connection lost");
         shared.state.send_replace(State::Down {
             identity: identity.clone(),
         });
@@ -146,12 +148,14 @@ async fn attend(
                 }
             }
             Ok(Heard::GoAway) => {
-                tracing::info!(conn_id = %link.context.connection_id, "the server is going away");
+                let server = shared.dialer.target();
+                tracing::info!(conn_id = %link.context.connection_id, %server, "the server is going away");
                 link.context.drain();
                 told_to_go = true;
             }
             Err(error) => {
-                tracing::debug!(%error, "the control stream ended");
+                let server = shared.dialer.target();
+                tracing::debug!(%server, error = %Chain(&error), "the control stream ended");
                 return match error {
                     NetworkError::Wire(_) | NetworkError::Violation(_) | NetworkError::Codec(_) => {
                         CloseCode::Protocol
@@ -180,6 +184,7 @@ async fn leave(link: &Link) {
 /// with each connection before this that was lost soon.
 async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientControl)> {
     let mut random = fastrand::Rng::new();
+    let mut reported: Option<String> = None;
     for attempt in 0.. {
         let policy = &shared.options.reconnect;
         policy.wait(attempt, &mut random)?;
@@ -193,7 +198,17 @@ async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientContr
             () = shared.stop.cancelled() => return None,
             dialed = shared.dialer.dial() => match dialed {
                 Ok(dialed) => return Some(dialed),
-                Err(error) => tracing::debug!(attempt, %error, "cannot reconnect"),
+                Err(error) => {
+                    let error = Chain(&error).to_string();
+                    let server = shared.dialer.target();
+                    // Once for each reason: a certificate that does not fit, or a server that is gone, stays so for long.
+                    if reported.as_ref() == Some(&error) {
+                        tracing::debug!(attempt, %server, %error, "cannot reconnect");
+                    } else {
+                        tracing::warn!(attempt, %server, %error, "cannot reconnect, will try again");
+                        reported = Some(error);
+                    }
+                }
             },
         }
     }
@@ -222,9 +237,7 @@ pub(super) async fn keep(shared: Arc<Shared>, keeper: Keeper) {
             }
         }
         let Ok(link) = shared.link().await else {
-            keeper.fail(NetworkError::ConnectionLost {
-                maybe_executed: false,
-            });
+            keeper.fail(NetworkError::lost(false, keeper.peer()));
             return;
         };
         attached = Instant::now();
@@ -233,7 +246,7 @@ pub(super) async fn keep(shared: Arc<Shared>, keeper: Keeper) {
             continue;
         };
         if let Err(error) = keeper.reattach(send, receive, stream_id, &link.context) {
-            tracing::debug!(channel = keeper.name(), %error, "cannot reattach");
+            tracing::debug!(channel = keeper.name(), error = %Chain(&error), "cannot reattach");
         }
     }
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use quinn::{Connection, ReadError, RecvStream, SendDatagramError, SendStream, VarInt, WriteError};
 use rustls::pki_types::CertificateDer;
 
-use super::link::lost;
+use super::link::lost_to;
 use crate::{DatagramLink, NetworkError, TransportError, TransportRecv, TransportSend};
 
 /// From this many bytes on a write gives way.
@@ -123,7 +123,7 @@ impl DatagramLink for QuicDatagrams {
     fn send(&self, packet: Bytes) -> Result<(), NetworkError> {
         let len = packet.len();
         self.0.send_datagram(packet).map_err(|error| match error {
-            SendDatagramError::ConnectionLost(error) => lost(error),
+            SendDatagramError::ConnectionLost(error) => lost_to(&self.0)(error),
             // A peer that takes no datagrams takes none of any size.
             SendDatagramError::TooLarge
             | SendDatagramError::UnsupportedByPeer

@@ -12,7 +12,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::server::roots_in;
-use super::verify::{Belief, BeliefVerifier, Shown};
+use super::verify::{AuthorityVerifier, Belief, BeliefVerifier, Shown};
 use super::{ClusterKey, Credentials, Fingerprint, TlsError, TrustStore, provider};
 use crate::ALPN;
 
@@ -117,8 +117,10 @@ impl ClientTls {
                 None => Belief::First,
             }),
             Trust::Authorities(roots) => {
-                WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone())
-                    .build()?
+                let authorities =
+                    WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone())
+                        .build()?;
+                AuthorityVerifier::new(authorities, shown.clone())
             }
         };
         let builder = builder
@@ -170,8 +172,11 @@ impl Attempt {
 
     /// Why the verifier refused the peer, after a handshake that failed; `None` when something else was the reason.
     pub(crate) fn refusal(&self) -> Option<TlsError> {
-        let presented = self.shown.refused()?;
         let peer = self.peer.clone();
+        if let Some(fault) = self.shown.fault() {
+            return Some(TlsError::Certificate { peer, fault });
+        }
+        let presented = self.shown.refused()?;
         match &self.trust {
             Trust::Believed(Belief::Pinned(_)) => Some(TlsError::NotPinned { peer, presented }),
             Trust::Believed(Belief::Key(_)) => Some(TlsError::OtherCluster { peer }),

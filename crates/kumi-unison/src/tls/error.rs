@@ -112,13 +112,29 @@ pub enum TlsError {
         /// Whom the connection was for.
         peer: String,
     },
+    /// No authority that is trusted here vouches for the peer's certificate, its name or its dates. Nothing was sent to
+    /// the peer.
+    #[error("{peer} showed a certificate that {fault}")]
+    Certificate {
+        /// Whom the connection was for.
+        peer: String,
+        /// What is wrong with the certificate.
+        fault: CertificateFault,
+    },
+    /// The handshake failed on this side for another reason than the peer's certificate.
+    #[error("the handshake with {peer} failed: {}", Shown(reason))]
+    Handshake {
+        /// Whom the connection was for.
+        peer: String,
+        /// What TLS said.
+        reason: String,
+    },
     /// The peer did not believe this side, or the two have no protocol in common. Usually this side's certificate is
     /// missing or not one the server was told to let in.
-    #[error(
-        "the peer ended the handshake with TLS alert {alert}: {}",
-        Shown(reason)
-    )]
+    #[error("{peer} ended the handshake with TLS alert {alert}: {}", Shown(reason))]
     Refused {
+        /// Whom the connection was for.
+        peer: String,
         /// The alert's number, as in 116 for a certificate that is required and 120 for no common protocol.
         alert: u8,
         /// What QUIC says of it.
@@ -155,6 +171,46 @@ pub enum TlsError {
         /// How many it holds at most.
         limit: usize,
     },
+}
+
+/// What is wrong with a certificate that an authority should vouch for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateFault {
+    /// It was not signed by an authority that is trusted here.
+    #[error("no authority trusted here has signed")]
+    UnknownIssuer,
+    /// It is for other names.
+    #[error("is not for this name")]
+    WrongName,
+    /// Its last day is over.
+    #[error("has expired")]
+    Expired,
+    /// Its first day has not come, or a clock is wrong.
+    #[error("is not valid yet")]
+    NotYetValid,
+    /// Something else.
+    #[error("cannot be used: {}", Shown(.0))]
+    Other(String),
+}
+
+impl CertificateFault {
+    pub(super) fn of(error: &rustls::Error) -> CertificateFault {
+        use rustls::CertificateError as E;
+        match error {
+            rustls::Error::InvalidCertificate(fault) => match fault {
+                // A signature that does not fit is that of another authority of the same name.
+                E::UnknownIssuer | E::BadSignature => CertificateFault::UnknownIssuer,
+                E::NotValidForName | E::NotValidForNameContext { .. } => {
+                    CertificateFault::WrongName
+                }
+                E::Expired | E::ExpiredContext { .. } => CertificateFault::Expired,
+                E::NotValidYet | E::NotValidYetContext { .. } => CertificateFault::NotYetValid,
+                other => CertificateFault::Other(other.to_string()),
+            },
+            other => CertificateFault::Other(other.to_string()),
+        }
+    }
 }
 
 /// Two are equal when they say the same: what lies below cannot be compared.

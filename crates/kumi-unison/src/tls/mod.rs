@@ -27,7 +27,7 @@ pub(crate) use self::client::Attempt;
 pub use self::client::ClientTls;
 pub use self::cluster::ClusterKey;
 pub use self::credentials::Credentials;
-pub use self::error::TlsError;
+pub use self::error::{CertificateFault, TlsError};
 pub use self::fingerprint::Fingerprint;
 pub use self::key_file::check_private_file;
 pub(crate) use self::server::ResetSecret;

@@ -1,11 +1,12 @@
-//! The verifiers that are not about certificate authorities.
+//! The verifiers that are not about certificate authorities, and one that notes what authorities do not vouch for.
 //!
 //! All of them check the handshake's signature with the certificate's key, so a certificate that was merely copied
 //! proves nothing. They differ in which certificate they believe. Names and dates in it are not looked at: who pins a
 //! certificate has already said whose it is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
@@ -16,7 +17,7 @@ use rustls::{
     SignatureScheme,
 };
 
-use super::Fingerprint;
+use super::{CertificateFault, Fingerprint};
 
 /// Which certificates are believed.
 #[derive(Clone, Debug)]
@@ -33,7 +34,15 @@ pub(super) enum Belief {
 
 /// What a peer showed and whether it was believed, to report why a handshake failed, or to record it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shown(Arc<Mutex<Option<(Fingerprint, bool)>>>);
+pub(super) struct Shown(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// The certificate, and whether it was believed.
+    certificate: Option<(Fingerprint, bool)>,
+    /// Why no authority vouches for it.
+    fault: Option<CertificateFault>,
+}
 
 impl Shown {
     pub(super) fn believed(&self) -> Option<Fingerprint> {
@@ -45,12 +54,21 @@ impl Shown {
     }
 
     fn get(&self, wanted: bool) -> Option<Fingerprint> {
-        let shown = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.seen().certificate;
         shown.and_then(|(fingerprint, believed)| (believed == wanted).then_some(fingerprint))
     }
 
+    /// Why no authority vouches for what was shown.
+    pub(super) fn fault(&self) -> Option<CertificateFault> {
+        self.seen().fault.clone()
+    }
+
     fn set(&self, fingerprint: Fingerprint, believed: bool) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((fingerprint, believed));
+        self.seen().certificate = Some((fingerprint, believed));
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,5 +199,55 @@ impl ClientCertVerifier for BeliefVerifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.schemes()
+    }
+}
+
+/// Verifies a server by authorities, and notes why it did not believe one.
+#[derive(Debug)]
+pub(super) struct AuthorityVerifier {
+    authorities: Arc<WebPkiServerVerifier>,
+    shown: Shown,
+}
+
+impl AuthorityVerifier {
+    pub(super) fn new(authorities: Arc<WebPkiServerVerifier>, shown: Shown) -> Arc<Self> {
+        Arc::new(AuthorityVerifier { authorities, shown })
+    }
+}
+
+impl ServerCertVerifier for AuthorityVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.authorities
+            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+            .inspect_err(|error| self.shown.seen().fault = Some(CertificateFault::of(error)))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(no_older_tls())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
     }
 }

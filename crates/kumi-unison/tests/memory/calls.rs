@@ -488,12 +488,7 @@ async fn when_the_server_closes_calls_end_as_lost() {
     });
     channel.send_event("go", json!(null)).await.unwrap();
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!(
-        error,
-        NetworkError::ConnectionLost {
-            maybe_executed: true
-        }
-    );
+    assert_eq!(error, NetworkError::connection_lost(true));
     assert!(channel.recv().await.is_err());
     assert_eq!(channel.load(), (0, 0, 0));
 }

@@ -90,9 +90,7 @@ async fn a_lost_stream_ends_calls_and_a_new_one_resumes_the_channel() {
     hold.started(1).await;
     wire.cut().await;
     assert!(channel.lost().await);
-    let lost = NetworkError::ConnectionLost {
-        maybe_executed: true,
-    };
+    let lost = NetworkError::connection_lost(true);
     assert_eq!(call.await.unwrap(), Err(lost));
     hold.cancelled(1).await;
     hold.release();
@@ -123,9 +121,7 @@ async fn only_idempotent_calls_are_repeated() {
     let (plain, repeated) = (call(false), call(true));
     hold.started(2).await;
     wire.cut().await;
-    let lost = NetworkError::ConnectionLost {
-        maybe_executed: true,
-    };
+    let lost = NetworkError::connection_lost(true);
     assert_eq!(plain.await.unwrap(), Err(lost));
     hold.release();
     let _wire = reattach(&channel, &registry);
@@ -142,9 +138,7 @@ async fn calls_and_events_made_without_a_stream_wait_for_the_next() {
     assert!(channel.lost().await);
     let options = CallOptions::new().deadline(Duration::from_secs(1));
     let short = channel.call("m", Payload::json(&1).unwrap(), options).await;
-    let lost = NetworkError::ConnectionLost {
-        maybe_executed: false,
-    };
+    let lost = NetworkError::connection_lost(false);
     assert_eq!(short, Err(lost), "it never left");
     let waiting = tokio::spawn({
         let channel = channel.clone();
@@ -192,12 +186,7 @@ async fn a_transient_channel_ends_with_its_stream() {
         NetworkError::ConnectionLost { .. }
     ));
     let error = channel.request("m", json!(1)).await.unwrap_err();
-    assert_eq!(
-        error,
-        NetworkError::ConnectionLost {
-            maybe_executed: false
-        }
-    );
+    assert_eq!(error, NetworkError::connection_lost(false));
 }
 
 #[tokio::test]

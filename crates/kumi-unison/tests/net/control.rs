@@ -8,7 +8,7 @@ use kumi_unison::{
 };
 use serde_json::json;
 
-use crate::lab::{Echo, Lab, options, within};
+use crate::lab::{Echo, Lab, lost, options, within};
 
 #[tokio::test]
 async fn a_server_introduces_itself_with_its_channels() {
@@ -143,14 +143,10 @@ async fn a_stuck_handler_does_not_hold_up_a_shutdown() {
         tokio::spawn(async move { channel.request("gate", json!(0)).await })
     };
     lab.echo.one_begun().await;
+    let server = lab.address();
     within(lab.handle.shutdown(Duration::from_millis(100))).await;
     let error = within(pending).await.unwrap().unwrap_err();
-    assert_eq!(
-        error,
-        NetworkError::ConnectionLost {
-            maybe_executed: true
-        }
-    );
+    assert_eq!(lost(error), (true, Some(server)));
 }
 
 #[tokio::test]

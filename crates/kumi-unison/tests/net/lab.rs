@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kumi_unison::{
-    ClientOptions, ClientTls, IncomingRequest, Payload, ProtocolClient, ProtocolServer,
-    ReconnectPolicy, RemoteError, ServerHandle, ServerLimits, ServerTls, Service, ServiceHandler,
+    ClientOptions, ClientTls, IncomingRequest, NetworkError, Payload, ProtocolClient,
+    ProtocolServer, ReconnectPolicy, RemoteError, ServerHandle, ServerLimits, ServerTls, Service,
+    ServiceHandler,
 };
 use tokio::sync::Semaphore;
 
@@ -82,13 +83,23 @@ impl Lab {
     }
 }
 
+/// What the error of a lost call says: whether it may have run, and the peer's address.
+pub(crate) fn lost(error: NetworkError) -> (bool, Option<SocketAddr>) {
+    match error {
+        NetworkError::ConnectionLost {
+            maybe_executed,
+            peer,
+            ..
+        } => (maybe_executed, peer),
+        other => panic!("not a lost connection: {other:?}"),
+    }
+}
+
 /// Options with which tests lose no time.
 pub(crate) fn options() -> ClientOptions {
-    let policy = ReconnectPolicy {
-        first: Duration::from_millis(10),
-        max: Duration::from_millis(100),
-        attempts: None,
-    };
+    let policy = ReconnectPolicy::new()
+        .first_wait(Duration::from_millis(10))
+        .max_wait(Duration::from_millis(100));
     ClientOptions::new()
         .reconnect(policy)
         .connect_timeout(Duration::from_secs(5))

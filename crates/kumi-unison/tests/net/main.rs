@@ -15,6 +15,7 @@ mod hostile;
 mod lab;
 mod legacy;
 mod limits;
+mod log;
 mod network;
 mod proxy;
 mod raw;

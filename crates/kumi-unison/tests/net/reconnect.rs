@@ -8,7 +8,7 @@ use kumi_unison::{
 };
 use serde_json::json;
 
-use crate::lab::{Echo, Lab, options, within};
+use crate::lab::{Echo, Lab, lost, options, within};
 use crate::proxy::{Conditions, Proxy};
 
 fn persistent() -> ChannelOptions {
@@ -73,10 +73,7 @@ async fn a_server_started_again_ends_the_connections_of_the_one_before() {
     proxy.retarget(second.address());
     let begun = std::time::Instant::now();
     let error = within(channel.request("echo", json!(2))).await.unwrap_err();
-    let lost = NetworkError::ConnectionLost {
-        maybe_executed: true,
-    };
-    assert_eq!(error, lost);
+    assert_eq!(lost(error), (true, Some(proxy.address())));
     assert!(within(channel.recv()).await.unwrap().is_resumed());
     within(channel.request("echo", json!(3))).await.unwrap();
     assert_eq!(second.echo.ran(), 1);
@@ -111,12 +108,8 @@ async fn pending_calls_end_once_and_only_idempotent_ones_run_again() {
     let second = successor(&first);
     second.echo.gate.add_permits(10);
     replace(first, &second, &client, &proxy).await;
-    assert_eq!(
-        within(once).await.unwrap().unwrap_err(),
-        NetworkError::ConnectionLost {
-            maybe_executed: true
-        }
-    );
+    let error = within(once).await.unwrap().unwrap_err();
+    assert_eq!(lost(error), (true, Some(proxy.address())));
     let answer = within(again).await.unwrap().unwrap();
     assert!(answer.to_json::<bool>().unwrap());
     assert_eq!(second.echo.ran(), 1, "only the idempotent one ran again");
@@ -145,12 +138,8 @@ async fn large_calls_are_repeated_like_small_ones() {
     let second = successor(&first);
     second.echo.gate.add_permits(10);
     replace(first, &second, &client, &proxy).await;
-    assert_eq!(
-        within(once).await.unwrap().unwrap_err(),
-        NetworkError::ConnectionLost {
-            maybe_executed: true
-        }
-    );
+    let error = within(once).await.unwrap().unwrap_err();
+    assert_eq!(lost(error), (true, Some(proxy.address())));
     assert_eq!(within(again).await.unwrap().unwrap().bytes[0], 1);
     assert_eq!(second.echo.ran(), 1, "only the idempotent one ran again");
 }
@@ -215,8 +204,15 @@ async fn reconnecting_is_given_up_when_it_should_be() {
     let channel = within(client.open_channel_with("echo", persistent()))
         .await
         .unwrap();
+    let server = lab.address();
     drop(lab.handle);
-    assert!(within(channel.recv()).await.is_err());
+    let error = within(channel.recv()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("the connection to {server} was lost")
+    );
+    let error = within(channel.request("echo", json!(1))).await.unwrap_err();
+    assert_eq!(lost(error), (false, Some(server)));
     assert!(within(client.open_channel("echo")).await.is_err());
     assert!(!client.is_connected());
 }

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use kumi_unison::{
-    ClientTls, ClusterKey, Credentials, IncomingRequest, NetworkError, Payload, ProtocolClient,
-    RemoteError, ServerLimits, ServerTls, ServiceHandler, TlsError, TrustStore,
+    CertificateFault, ClientTls, ClusterKey, Credentials, IncomingRequest, NetworkError, Payload,
+    ProtocolClient, RemoteError, ServerLimits, ServerTls, ServiceHandler, TlsError, TrustStore,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::json;
 
 use crate::lab::{Lab, options, within};
+use crate::log::Log;
 use crate::proxy::Proxy;
 
 fn lab(tls: ServerTls) -> Lab {
@@ -43,6 +44,21 @@ fn tls_error(outcome: Result<ProtocolClient, NetworkError>) -> String {
     }
 }
 
+/// What was wrong with the certificate of this server.
+fn certificate_fault(lab: &Lab, outcome: Result<ProtocolClient, NetworkError>) -> CertificateFault {
+    let error = outcome.err().expect("not trusted");
+    let NetworkError::Tls(error) = error else {
+        panic!("not about TLS: {error:?}");
+    };
+    match &*error {
+        TlsError::Certificate { peer, fault } => {
+            assert_eq!(*peer, lab.address().to_string());
+            fault.clone()
+        }
+        other => panic!("not about a certificate: {other:?}"),
+    }
+}
+
 /// An authority that writes certificates into a directory.
 struct Authority {
     directory: tempfile::TempDir,
@@ -69,9 +85,16 @@ impl Authority {
 
     /// Certificate and key files for these names.
     fn issue(&self, file: &str, names: &[&str]) -> (PathBuf, PathBuf) {
+        self.issue_for(file, names, (2001, 4001))
+    }
+
+    /// Certificate and key files that are valid from the first day of a year to that of another.
+    fn issue_for(&self, file: &str, names: &[&str], (from, to): (i32, i32)) -> (PathBuf, PathBuf) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(names).unwrap();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.not_before = rcgen::date_time_ymd(from, 1, 1);
+        params.not_after = rcgen::date_time_ymd(to, 1, 1);
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let write = |suffix: &str, text: &str| {
             let path = self.directory.path().join(format!("{file}.{suffix}"));
@@ -135,10 +158,12 @@ async fn an_authority_is_believed_for_the_name_it_signed() {
     works(&connect(&lab, trusting()).await.unwrap()).await;
     let by_name = format!("localhost:{port}");
     works(&connect_to(&by_name, trusting()).await.unwrap()).await;
-    // Another loopback address is not in the certificate.
     let stranger = Authority::new();
     let tls = ClientTls::ca_file(stranger.roots()).unwrap();
-    tls_error(connect(&lab, tls).await);
+    assert_eq!(
+        certificate_fault(&lab, connect(&lab, tls).await),
+        CertificateFault::UnknownIssuer
+    );
 }
 
 #[tokio::test]
@@ -147,7 +172,49 @@ async fn a_certificate_for_another_name_is_refused() {
     let (chain, key) = authority.issue("server", &["example.com"]);
     let lab = lab(ServerTls::from_pem_files(chain, key).unwrap());
     let tls = ClientTls::ca_file(authority.roots()).unwrap();
-    tls_error(connect(&lab, tls).await);
+    assert_eq!(
+        certificate_fault(&lab, connect(&lab, tls).await),
+        CertificateFault::WrongName
+    );
+}
+
+#[tokio::test]
+async fn a_certificate_out_of_its_dates_is_refused() {
+    let authority = Authority::new();
+    for (years, expected) in [
+        ((2001, 2002), CertificateFault::Expired),
+        ((4001, 4002), CertificateFault::NotYetValid),
+    ] {
+        let (chain, key) = authority.issue_for("server", &["127.0.0.1"], years);
+        let lab = lab(ServerTls::from_pem_files(chain, key).unwrap());
+        let tls = ClientTls::ca_file(authority.roots()).unwrap();
+        assert_eq!(certificate_fault(&lab, connect(&lab, tls).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_client_whose_server_comes_back_with_another_certificate_says_so_and_goes_on() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 1).await;
+    let client = first.client_at(proxy.address()).await;
+    works(&client).await;
+
+    let mut log = Log::capture();
+    let stranger = Lab::start();
+    drop(first.handle);
+    proxy.retarget(stranger.address());
+    let warning = within(log.warning()).await;
+    assert!(warning.contains("which is not the pinned one"), "{warning}");
+    assert!(warning.contains(&proxy.address().to_string()), "{warning}");
+
+    let again = Lab::at(
+        "127.0.0.1:0".parse().unwrap(),
+        ServerLimits::default(),
+        first.tls.clone(),
+        |_| {},
+    );
+    proxy.retarget(again.address());
+    works(&client).await;
 }
 
 #[tokio::test]
@@ -167,6 +234,8 @@ async fn mutual_tls_lets_in_whom_the_authority_signed() {
 
     let error = tls_error(connect(&lab, trusting()).await);
     assert!(error.starts_with("Refused"), "{error}");
+    let server = lab.address().to_string();
+    assert!(error.contains(&server), "{error}");
 
     let stranger = Authority::new().credentials("client", &["unit-1"]);
     let tls = trusting().with_credentials(stranger).unwrap();

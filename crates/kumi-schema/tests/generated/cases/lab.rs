@@ -86,11 +86,10 @@ impl Listening {
     /// A client that loses no time between two connections.
     pub(super) async fn quic_client(&self) -> ProtocolClient {
         let (handle, tls) = self.endpoint.as_ref().expect("it listens");
-        let options = ClientOptions::new().reconnect(ReconnectPolicy {
-            first: Duration::from_millis(5),
-            max: Duration::from_millis(50),
-            attempts: None,
-        });
+        let policy = ReconnectPolicy::new()
+            .first_wait(Duration::from_millis(5))
+            .max_wait(Duration::from_millis(50));
+        let options = ClientOptions::new().reconnect(policy);
         let pinned = ClientTls::pinned([tls.fingerprint()]).expect("a pin");
         let address = handle.local_addr().to_string();
         within(ProtocolClient::connect_with(&address, pinned, options))

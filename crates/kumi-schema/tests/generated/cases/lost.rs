@@ -105,12 +105,15 @@ async fn only_what_the_schema_calls_idempotent_is_asked_again() {
     assert_eq!(begun, ["add", "add", "echo", "echo"]);
     lose_connection(&lab.client);
     for call in once {
-        assert_eq!(
-            within(call).await.expect("no panic"),
+        let lost = within(call).await.expect("no panic");
+        let may_have_run = matches!(
+            lost,
             Err(NetworkError::ConnectionLost {
-                maybe_executed: true
+                maybe_executed: true,
+                ..
             })
         );
+        assert!(may_have_run, "{lost:?}");
     }
     lab.house.gate.add_permits(100);
     for call in again {

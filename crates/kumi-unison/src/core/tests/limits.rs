@@ -231,7 +231,7 @@ fn resuming() -> Lab {
     lab.near.core.handle_loss(&mut lab.near.effects);
     lab.near
         .core
-        .reattach(lab.now, 9, 4, &mut lab.near.effects)
+        .reattach(lab.now, 9, 4, PEER, &mut lab.near.effects)
         .unwrap();
     lab
 }
