@@ -1,7 +1,7 @@
 //! The numbers that membership runs by, and presets of them.
 
 use crate::error::MembershipRuntimeError;
-use crate::phi::PhiConfig;
+use crate::phi::{MAX_THRESHOLD, PhiConfig};
 use alloc::string::String;
 use core::time::Duration;
 
@@ -9,9 +9,7 @@ use core::time::Duration;
 pub const MAX_CLUSTER_NAME_BYTES: usize = 64;
 
 /// The longest of any of the times: far beyond what makes sense, and far below what would overflow anywhere.
-const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The highest threshold of phi. One false alarm in 10^1000 is never.
-const MAX_PHI_THRESHOLD: f64 = 1000.0;
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The most addresses that are remembered of those who are gone.
 const MAX_ADDRESS_BOOK: usize = 1 << 20;
 
@@ -168,7 +166,7 @@ impl MembershipRuntimeConfig {
                 "cluster_name must be 1 to 64 visible ASCII characters",
             ),
             (
-                self.phi_threshold > 0.0 && self.phi_threshold <= MAX_PHI_THRESHOLD,
+                self.phi_threshold > 0.0 && self.phi_threshold <= MAX_THRESHOLD,
                 "phi_threshold must be above 0 and at most 1000",
             ),
             (
@@ -204,12 +202,11 @@ impl MembershipRuntimeConfig {
     }
 
     pub(crate) fn phi(&self) -> PhiConfig {
-        PhiConfig {
-            threshold: self.phi_threshold,
-            first_estimate: self.heartbeat_interval,
-            min_deviation: self.min_deviation,
-            acceptable_pause: self.acceptable_pause,
-        }
+        PhiConfig::new()
+            .threshold(self.phi_threshold)
+            .first_estimate(self.heartbeat_interval)
+            .min_deviation(self.min_deviation)
+            .acceptable_pause(self.acceptable_pause)
     }
 
     /// How many accusers it takes, of so many monitors that count: 7 of 9, and two thirds of fewer.
@@ -284,7 +281,7 @@ mod tests {
         ] {
             *time = MAX_TIME;
         }
-        config.phi_threshold = MAX_PHI_THRESHOLD;
+        config.phi_threshold = MAX_THRESHOLD;
         let authority = |name| Authority::new(name).expect("valid");
         let node = LocalNode {
             authority: authority("a:1"),

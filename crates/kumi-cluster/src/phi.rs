@@ -13,6 +13,8 @@
 //! moment at which phi reaches the threshold is known as soon as a heartbeat arrives: detection is one deadline per
 //! subject, and nothing is computed in between.
 
+use crate::config::MAX_TIME;
+use crate::error::MembershipRuntimeError;
 use crate::identity::Authority;
 use crate::time::{TimerInstant, micros};
 use alloc::collections::BTreeMap;
@@ -25,17 +27,25 @@ const WINDOW: usize = 100;
 /// The greatest phi ever told. Past it the number says nothing more.
 const MAX_PHI: f64 = 1e6;
 
+/// The highest threshold. One false alarm in 10^1000 is never.
+pub(crate) const MAX_THRESHOLD: f64 = 1000.0;
+
 /// How the detector judges.
+///
+/// ```
+/// use core::time::Duration;
+/// use kumi_cluster::PhiConfig;
+///
+/// let config = PhiConfig::new().threshold(10.0).acceptable_pause(Duration::from_secs(5));
+/// assert!(config.check().is_ok());
+/// assert!(config.threshold(f64::NAN).check().is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PhiConfig {
-    /// The phi at which silence becomes suspicious.
-    pub threshold: f64,
-    /// The interval expected before any was measured.
-    pub first_estimate: Duration,
-    /// The least deviation, so that a very regular sender is not suspected for a blink.
-    pub min_deviation: Duration,
-    /// Silence that is forgiven on top of the mean: a pause of the other side's scheduler or network.
-    pub acceptable_pause: Duration,
+    threshold: f64,
+    first_estimate: Duration,
+    min_deviation: Duration,
+    acceptable_pause: Duration,
 }
 
 /// What the detector noticed.
@@ -90,11 +100,74 @@ pub struct PhiFailureDetector {
 
 impl Default for PhiConfig {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PhiConfig {
+    /// The values of a network of one site.
+    #[must_use]
+    pub const fn new() -> Self {
         Self {
             threshold: 8.0,
             first_estimate: Duration::from_millis(500),
             min_deviation: Duration::from_millis(100),
             acceptable_pause: Duration::from_secs(2),
+        }
+    }
+
+    /// The phi at which silence becomes suspicious: above 0 and at most 1000. Default: 8.
+    #[must_use]
+    pub const fn threshold(mut self, phi: f64) -> Self {
+        self.threshold = phi;
+        self
+    }
+
+    /// The interval expected before any was measured. Default: 500 ms.
+    #[must_use]
+    pub const fn first_estimate(mut self, interval: Duration) -> Self {
+        self.first_estimate = interval;
+        self
+    }
+
+    /// The least deviation, so that a very regular sender is not suspected after a short delay. Default: 100 ms.
+    #[must_use]
+    pub const fn min_deviation(mut self, deviation: Duration) -> Self {
+        self.min_deviation = deviation;
+        self
+    }
+
+    /// Silence that is forgiven on top of the mean: a pause of the other side's scheduler or network. Default: 2 s.
+    #[must_use]
+    pub const fn acceptable_pause(mut self, pause: Duration) -> Self {
+        self.acceptable_pause = pause;
+        self
+    }
+
+    /// Whether the numbers make sense. A detector takes any, and one that does not hold suspects at once or never.
+    pub fn check(&self) -> Result<(), MembershipRuntimeError> {
+        let times = [
+            self.first_estimate,
+            self.min_deviation,
+            self.acceptable_pause,
+        ];
+        let rules = [
+            (
+                self.threshold > 0.0 && self.threshold <= MAX_THRESHOLD,
+                "the threshold of phi must be above 0 and at most 1000",
+            ),
+            (
+                !self.first_estimate.is_zero(),
+                "the first estimate of the interval must not be zero",
+            ),
+            (
+                times.iter().all(|time| *time <= MAX_TIME),
+                "no time may be longer than 365 days",
+            ),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, broken)) => Err(MembershipRuntimeError::InvalidConfig(broken)),
+            None => Ok(()),
         }
     }
 }

@@ -249,8 +249,9 @@ impl Carrier {
             Ok(Ok(Some(connected))) => connected,
             Ok(Ok(None)) => return,
             Ok(Err(error)) => {
+                let error = shown(&error);
                 tracing::debug!(peer = %to, %error, "cannot connect");
-                return self.dial_failed(to, shown(&error));
+                return self.dial_failed(to, error);
             }
             Err(_) => {
                 tracing::debug!(peer = %to, "no connection in time");
@@ -335,7 +336,7 @@ impl Carrier {
         // Before this side's hello, on which the peer opens the datagram channel and expects to be known.
         let (link, waiting) = self.take_in(&peer);
         link.exchange_heads(&own, &self.cluster_name, head);
-        self.accepted().insert(context.connection_id, link.clone());
+        let _accepted = Accepted::new(self, context.connection_id, link.clone());
         let pump = self.pump(&link, gossip.clone());
         let running = async {
             match hello.send(&gossip).await {
@@ -349,9 +350,6 @@ impl Carrier {
             () = self.stop.cancelled() => NetworkError::Closed,
         };
         tracing::debug!(peer = %peer.authority, error = %ended, "a connection ended");
-        link.close();
-        self.accepted().remove(&context.connection_id);
-        self.links().remove(link.id());
         Ok(())
     }
 
@@ -465,6 +463,39 @@ impl Carrier {
     }
 }
 
+/// A link that a peer made, for as long as its handler runs: it is forgotten also when the handler is aborted, as when it
+/// waits for the core while its connection ends.
+struct Accepted<'a> {
+    carrier: &'a Carrier,
+    connection: Uuid,
+    link: Arc<Link>,
+}
+
+impl<'a> Accepted<'a> {
+    fn new(carrier: &'a Carrier, connection: Uuid, link: Arc<Link>) -> Self {
+        carrier.accepted().insert(connection, link.clone());
+        Self {
+            carrier,
+            connection,
+            link,
+        }
+    }
+}
+
+impl Drop for Accepted<'_> {
+    fn drop(&mut self) {
+        self.link.close();
+        let mut accepted = self.carrier.accepted();
+        // A peer that opens the channel twice on one connection has replaced it.
+        let is_ours = |link: &Arc<Link>| Arc::ptr_eq(link, &self.link);
+        if accepted.get(&self.connection).is_some_and(is_ours) {
+            accepted.remove(&self.connection);
+        }
+        drop(accepted);
+        self.carrier.links().remove(self.link.id());
+    }
+}
+
 /// Opens the reliable channel of a new connection and exchanges names on it. Reaching oneself is a failure, so that
 /// the next address of the name is tried.
 async fn introduce(
@@ -504,4 +535,82 @@ fn shown(error: &NetworkError) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::MemoryNetwork;
+    use crate::{
+        LocalNode, MemberMetadata, MembershipRuntime, MembershipRuntimeConfig, NodeUid,
+        TimerInstant,
+    };
+    use kumi_unison::{ChannelSource, MemoryClient};
+    use tokio::sync::mpsc;
+
+    fn identity(name: &str) -> NodeIdentity {
+        NodeIdentity {
+            authority: Authority::new(name).expect("a name"),
+            uid: NodeUid::from_raw(1),
+        }
+    }
+
+    fn carrier() -> Arc<Carrier> {
+        let node = LocalNode {
+            authority: identity("a:1").authority,
+            metadata: MemberMetadata::EMPTY,
+            unix_ms: 1,
+            uid: None,
+        };
+        let config = MembershipRuntimeConfig::local();
+        let now = TimerInstant::from_millis(1);
+        let runtime = MembershipRuntime::new(config, node, 1, now).expect("a runtime");
+        Carrier::new(
+            Arc::new(Transport::memory(&MemoryNetwork::new())),
+            MembershipRuntimeShared::new(runtime),
+            "kumi".into(),
+            InboundQueue::new().0,
+            Arc::default(),
+            Clock::start(),
+            CancellationToken::new(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_link_whose_handler_is_aborted_is_forgotten() {
+        let carrier = carrier();
+        let registry = ChannelRegistry::new("a", "1.0.0", "test");
+        let (started, mut handlers) = mpsc::unbounded_channel();
+        let accepting = carrier.clone();
+        let accept = move |context: Arc<ConnectionContext>, channel: UnisonChannel| {
+            let (carrier, started) = (accepting.clone(), started.clone());
+            async move {
+                let handler = tokio::spawn(async move { carrier.accept(context, channel).await });
+                let _ = started.send(handler);
+                Ok(())
+            }
+        };
+        registry.register_channel(GOSSIP_CHANNEL, accept);
+        let client = MemoryClient::connect(&registry);
+        let meet = async || {
+            let gossip = client.open_channel(GOSSIP_CHANNEL, gossip_options()).await;
+            let gossip = gossip.expect("a channel");
+            let hello = Hello::of(&identity("b:1"), "kumi");
+            hello.send(&gossip).await.expect("sent");
+            Hello::receive(&gossip).await.expect("a hello");
+            gossip
+        };
+        let _first = meet().await;
+        let _second = meet().await;
+        assert_eq!((carrier.accepted().len(), carrier.connections()), (1, 2));
+        let mut abort = async || {
+            let handler = handlers.recv().await.expect("a handler");
+            handler.abort();
+            assert!(handler.await.is_err_and(|error| error.is_cancelled()));
+        };
+        abort().await;
+        assert_eq!((carrier.accepted().len(), carrier.connections()), (1, 1));
+        abort().await;
+        assert_eq!((carrier.accepted().len(), carrier.connections()), (0, 0));
+    }
 }

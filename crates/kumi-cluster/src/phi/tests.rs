@@ -1,4 +1,5 @@
 use super::*;
+use alloc::string::ToString;
 use alloc::vec;
 use proptest::prelude::*;
 
@@ -111,6 +112,24 @@ fn an_absence_that_a_probe_has_ended_does_not_blind_the_detector() {
     );
 }
 
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    let config = PhiConfig::new();
+    assert_eq!(config.check(), Ok(()));
+    for (config, expected) in [
+        (config.threshold(0.0), "threshold"),
+        (config.threshold(-1.0), "threshold"),
+        (config.threshold(f64::NAN), "threshold"),
+        (config.threshold(1000.1), "threshold"),
+        (config.first_estimate(Duration::ZERO), "first estimate"),
+        (config.min_deviation(Duration::MAX), "365 days"),
+        (config.acceptable_pause(Duration::MAX), "365 days"),
+    ] {
+        let error = config.check().expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
 proptest! {
     #[test]
     fn phi_is_finite_and_never_falls_while_silence_lasts(
@@ -121,8 +140,13 @@ proptest! {
         usual in any::<bool>(),
     ) {
         let [first_estimate, min_deviation, acceptable_pause] = durations;
-        let unusual = PhiConfig { threshold, first_estimate, min_deviation, acceptable_pause };
-        let config = if usual { PhiConfig { threshold, ..PhiConfig::default() } } else { unusual };
+        let mut config = PhiConfig::new().threshold(threshold);
+        if !usual {
+            config = config
+                .first_estimate(first_estimate)
+                .min_deviation(min_deviation)
+                .acceptable_pause(acceptable_pause);
+        }
         let mut detector = PhiFailureDetector::new(config);
         detector.watch(&a(), ms(0));
         for beat in beats {
