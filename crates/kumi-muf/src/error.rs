@@ -57,12 +57,20 @@ pub enum Error {
     #[error("the backend answered with an error: {}", shown(.0))]
     Remote(Bytes),
     /// The server could not be reached until the deadline. The request may have run.
-    #[error("the server could not be reached before the deadline")]
-    Disconnected,
-    /// The server refused a command that is needed, with this text. What it was asked to do is not done; a request
-    /// whose answer may not be read may have run.
-    #[error("the server refused: {}", shown(.0.as_bytes()))]
-    Refused(String),
+    #[error("the server at {server} could not be reached before the deadline")]
+    Disconnected {
+        /// The server of the URL: `host:port`, or the path of a Unix socket.
+        server: String,
+    },
+    /// The server refused a command that is needed. What it was asked to do is not done; a request whose answer may not
+    /// be read may have run.
+    #[error("the server at {server} refused: {}", shown(.reason.as_bytes()))]
+    Refused {
+        /// The server of the URL: `host:port`, or the path of a Unix socket.
+        server: String,
+        /// The server's error.
+        reason: String,
+    },
     /// The text is not a URL, names something that is not supported, or the certificates given with it cannot be read.
     /// The caller's fault; nothing was opened.
     #[error("the URL {url}, or a certificate given with it, cannot be used")]
@@ -90,12 +98,23 @@ pub enum Error {
         /// How long it was waited for: `Builder::connect_timeout`.
         limit: Duration,
     },
+    /// The server's certificate is not trusted: another authority signed it, it is for another name, or it has expired.
+    /// Nothing was sent to the server.
+    #[error("the certificate of {address} is not trusted: {reason}")]
+    Certificate {
+        /// `host:port`.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The server sends no keyspace events, and this user may not change that.
     #[error(
-        "the server does not send all keyspace events that are needed, and CONFIG is not allowed: set \
+        "the server at {server} does not send all keyspace events that are needed, and CONFIG is not allowed: set \
          notify-keyspace-events to at least {need}, or allow polling when connecting"
     )]
     Notifications {
+        /// `host:port`, or the path of a Unix socket.
+        server: String,
         /// The flags it has to have.
         need: String,
     },
@@ -114,15 +133,41 @@ impl Error {
     }
 }
 
-impl From<CallError> for Error {
-    fn from(error: CallError) -> Self {
+impl Error {
+    /// The error of a call to a unit of this server.
+    pub(crate) fn of_call(error: CallError, server: &str) -> Self {
         match error {
             CallError::NoResponder => Error::NoResponder,
             CallError::HandlerTimeout { claimant } => Error::HandlerTimeout { claimant },
             CallError::Remote(payload) => Error::Remote(payload),
-            CallError::Disconnected => Error::Disconnected,
-            CallError::Refused(text) => Error::Refused(text),
+            CallError::Disconnected => Error::disconnected(server),
+            CallError::Refused(reason) => Error::refused(server, reason),
             CallError::TooLarge { limit_bytes } => Error::TooLargeToRead { limit_bytes },
         }
+    }
+
+    pub(crate) fn disconnected(server: &str) -> Self {
+        Error::Disconnected {
+            server: server.to_owned(),
+        }
+    }
+
+    pub(crate) fn refused(server: &str, reason: String) -> Self {
+        Error::Refused {
+            server: server.to_owned(),
+            reason,
+        }
+    }
+
+    /// The error and what is behind it on one line, for a log.
+    pub(crate) fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&shown(error.to_string().as_bytes()).to_string());
+            cause = error.source();
+        }
+        text
     }
 }

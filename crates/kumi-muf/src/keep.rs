@@ -60,7 +60,7 @@ impl Keep {
             .await?;
         let id = owned.await.map_err(|_| Error::Closed)?;
         let owned = Owned { muf: self.muf, id };
-        confirmed(is_written).await?;
+        owned.confirmed(is_written).await?;
         Ok(owned)
     }
 
@@ -118,16 +118,20 @@ impl Owned {
                 written,
             })
             .await?;
-        confirmed(is_written).await
+        self.confirmed(is_written).await
     }
-}
 
-/// Waits until the server has a value, for as long as commands of handles are tried.
-async fn confirmed(written: oneshot::Receiver<Result<(), CallError>>) -> Result<(), Error> {
-    match timeout(PATIENCE, written).await {
-        Ok(Ok(result)) => result.map_err(Error::from),
-        Ok(Err(_)) => Err(Error::Closed),
-        Err(_) => Err(Error::Disconnected),
+    /// Waits until the server has a value, for as long as commands of handles are tried.
+    async fn confirmed(
+        &self,
+        written: oneshot::Receiver<Result<(), CallError>>,
+    ) -> Result<(), Error> {
+        let server = self.muf.server();
+        match timeout(PATIENCE, written).await {
+            Ok(Ok(result)) => result.map_err(|error| Error::of_call(error, server)),
+            Ok(Err(_)) => Err(Error::Closed),
+            Err(_) => Err(Error::disconnected(server)),
+        }
     }
 }
 

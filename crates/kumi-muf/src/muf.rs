@@ -95,6 +95,11 @@ impl Muf {
         self.inner.unit.as_str()
     }
 
+    /// The server of the URL: `host:port`, or the path of a Unix socket.
+    pub fn server(&self) -> &str {
+        &self.inner.wires.server
+    }
+
     /// The state of the connection to the server.
     pub fn connection(&self) -> Connection {
         *self.inner.wires.connection.borrow()
@@ -371,7 +376,7 @@ impl Muf {
         self.ask(Ask::Units(reply)).await?;
         match timeout(PATIENCE, units).await {
             Ok(units) => units.map_err(|_| Error::Closed)?,
-            Err(_) => Err(Error::Disconnected),
+            Err(_) => Err(Error::disconnected(self.server())),
         }
     }
 
@@ -436,12 +441,15 @@ impl Muf {
     pub async fn tap(&self) -> Result<Tap, Error> {
         if self.is_polling() {
             // Nothing would ever be seen.
-            return Err(Error::Notifications { need: "K$x".into() });
+            return Err(Error::Notifications {
+                server: self.server().to_owned(),
+                need: "K$x".into(),
+            });
         }
         let (events, seen) = mpsc::channel(TAP_LIMIT);
         let (reply, begun) = oneshot::channel();
         self.ask(Ask::Tap { events, reply }).await?;
-        begun.await.map_err(|_| Error::Closed)?;
+        begun.await.map_err(|_| Error::Closed)??;
         Ok(Tap::new(self.clone(), seen))
     }
 
@@ -497,7 +505,7 @@ impl Muf {
             let pattern = pattern.to_owned();
             self.ask(Ask::Search { pattern, reply }).await?;
             match found.await.map_err(|_| Error::Closed)? {
-                Err(Error::Disconnected) if Instant::now() < until => sleep(RETRY).await,
+                Err(Error::Disconnected { .. }) if Instant::now() < until => sleep(RETRY).await,
                 found => return found,
             }
         }
@@ -515,10 +523,12 @@ impl Muf {
             .await?;
             match ran.await.map_err(|_| Error::Closed)? {
                 Ok(replies) => match replies.iter().find_map(refusal) {
-                    Some(text) => return Err(Error::Refused(text)),
+                    Some(reason) => return Err(Error::refused(self.server(), reason)),
                     None => return Ok(replies),
                 },
-                Err(_) if Instant::now() >= until => return Err(Error::Disconnected),
+                Err(_) if Instant::now() >= until => {
+                    return Err(Error::disconnected(self.server()));
+                }
                 Err(_) => sleep(RETRY).await,
             }
         }

@@ -68,7 +68,8 @@ impl Call {
         self.muf.ask(Ask::Call(ask)).await?;
         let result = answered.await.map_err(|_| Error::Closed)?;
         guard.disarm();
-        Ok(Answer::from(result?))
+        let answer = result.map_err(|error| Error::of_call(error, self.muf.server()))?;
+        Ok(Answer::from(answer))
     }
 }
 
@@ -151,7 +152,7 @@ impl Gather {
         Ok(Answers {
             coming,
             guard: Some(guard),
-            _muf: self.muf,
+            muf: self.muf,
         })
     }
 
@@ -179,7 +180,7 @@ pub struct Answers {
     coming: mpsc::UnboundedReceiver<Result<Gathered, CallError>>,
     guard: Option<Guard>,
     /// The engine lives as long as there is a handle.
-    _muf: Muf,
+    muf: Muf,
 }
 
 impl Answers {
@@ -199,7 +200,8 @@ impl Stream for Answers {
         {
             guard.disarm();
         }
-        Poll::Ready(answer.map(|answer| answer.map_err(Error::from)))
+        let server = self.muf.server();
+        Poll::Ready(answer.map(|answer| answer.map_err(|error| Error::of_call(error, server))))
     }
 }
 

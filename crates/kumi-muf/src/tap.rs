@@ -92,7 +92,7 @@ async fn read(muf: Muf, traffic: Traffic) -> Result<Traffic, Error> {
             event.value = value.map(|it| it.slice(..it.len().min(limit_bytes)));
         }
         // The event is shown without its value: the server went away after it sent the event.
-        Err(Error::Disconnected) => {}
+        Err(Error::Disconnected { .. }) => {}
         Err(error) => return Err(error),
     }
     Ok(Traffic::Key(event))

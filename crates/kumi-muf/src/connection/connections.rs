@@ -59,8 +59,8 @@ pub(crate) struct Connections<T> {
     pub(super) route: Arc<Route>,
     pub(super) clock: Clock,
     pub(super) fleet: Fleet<T>,
-    /// Connections made so far to all nodes. A number is never used twice, not even for a node that left the map of slots
-    /// and came back.
+    /// Connections made or tried so far to all nodes. A number is never used twice, not even for a node that left the map of
+    /// slots and came back.
     pub(super) generations: u64,
     /// Patterns over keys that every node is subscribed to, and how often the set has grown.
     pub(super) patterns: BTreeSet<String>,
@@ -71,6 +71,8 @@ pub(crate) struct Connections<T> {
     pub(super) has_begun: bool,
     /// The map of slots is being read.
     pub(super) is_refreshing: bool,
+    /// When it was last begun to be read.
+    pub(super) refreshed_at: Time,
     /// More has arrived than was taken in.
     pub(super) has_more: bool,
     /// Pipelines whose replies are here: kept for its room.
@@ -86,6 +88,7 @@ pub(super) enum Report {
     /// A connection was tried. `version` is that of the patterns it subscribed to.
     Connected {
         address: Address,
+        attempt: u64,
         version: u64,
         result: Result<Box<Connected>, Error>,
         failures: u32,
@@ -110,6 +113,7 @@ impl<T> Connections<T> {
             flags,
             has_begun: false,
             is_refreshing: false,
+            refreshed_at: Time(0),
             has_more: false,
             answered: Vec::new(),
             events: VecDeque::new(),
@@ -131,6 +135,11 @@ impl<T> Connections<T> {
     /// Publishes that nothing more will happen.
     pub(crate) fn close(&self) {
         self.state.send_replace(Connection::Closed);
+    }
+
+    /// The server of the URL, for errors.
+    pub(crate) fn server(&self) -> Arc<str> {
+        self.route.server().into()
     }
 
     pub(crate) fn is_cluster(&self) -> bool {

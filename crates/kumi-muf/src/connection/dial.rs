@@ -10,8 +10,27 @@ use tokio::net::UnixStream;
 use super::stream::{Stream, unusable};
 use super::tls::Trust;
 
+/// Why there is no connection.
+pub(super) enum Failed {
+    /// The server's certificate is not trusted, for this reason.
+    Certificate(String),
+    Other(RedisError),
+}
+
+impl From<RedisError> for Failed {
+    fn from(error: RedisError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Other(error.into())
+    }
+}
+
 /// Connects. Dropping the future closes what was opened.
-pub(super) async fn dial(addr: &ConnectionAddr, trust: &Trust) -> Result<Stream, RedisError> {
+pub(super) async fn dial(addr: &ConnectionAddr, trust: &Trust) -> Result<Stream, Failed> {
     match addr {
         ConnectionAddr::Tcp(host, port) => Ok(Stream::Tcp(tcp(host, *port).await?)),
         #[cfg(unix)]
@@ -19,7 +38,7 @@ pub(super) async fn dial(addr: &ConnectionAddr, trust: &Trust) -> Result<Stream,
         ConnectionAddr::TcpTls { host, port, .. } => {
             trust.meet(host, tcp(host, *port).await?).await
         }
-        _ => Err(unusable("this kind of address cannot be connected to")),
+        _ => Err(unusable("this kind of address cannot be connected to").into()),
     }
 }
 

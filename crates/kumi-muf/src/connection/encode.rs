@@ -174,7 +174,8 @@ mod tests {
         assert_eq!(slot("foo"), 12_182);
         assert_eq!(slot("MUF/a/REQ/x.y~{foo}"), 12_182);
         assert_eq!(slot("MUF/a/KEEP/x.y~{foo}.claim"), 12_182);
-        assert_eq!(slot("{}foo"), slot("{}foo"));
+        // An empty hash tag is none.
+        assert_eq!(slot("{}foo"), 9_500);
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub(super) struct Node<T> {
     /// Counts connections: what an older one says is ignored.
     pub(super) generation: u64,
     pub(super) up: Option<Up<T>>,
+    /// The attempt to connect that counts: a node that left and came back may have an older one under way.
+    pub(super) attempt: u64,
+    /// Why the last attempt failed, which is logged once.
+    pub(super) trouble: Option<String>,
 }
 
 /// A connected node.
@@ -152,6 +156,8 @@ impl<T> Fleet<T> {
                 Node {
                     generation: 0,
                     up: None,
+                    attempt: 0,
+                    trouble: None,
                 },
             );
         }
@@ -217,6 +223,12 @@ impl<T> Fleet<T> {
         self.nodes.get_mut(address)?.up.as_mut()
     }
 
+    /// Whether this attempt is the one that is to connect the node at `address`.
+    pub(super) fn awaits(&self, address: &str, attempt: u64) -> bool {
+        let node = self.nodes.get(address);
+        node.is_some_and(|node| node.up.is_none() && node.attempt == attempt)
+    }
+
     /// The node at `address`, if it was not connected anew.
     pub(super) fn up_of(&mut self, address: &str, generation: u64) -> Option<&mut Up<T>> {
         let node = self.nodes.get_mut(address)?;
@@ -231,5 +243,32 @@ impl<T> Fleet<T> {
         let mut slots = commands.iter().flat_map(encode::keys).map(|key| slot(key));
         let first = slots.next();
         slots.all(|slot| Some(slot) == first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_of_before_a_node_left_the_map_does_not_count_when_it_is_back() {
+        let map = |names: &[&str]| Topology {
+            primaries: names.iter().map(|name| Address::from(*name)).collect(),
+            slots: vec![None],
+        };
+        let mut fleet = Fleet::<()>::default();
+        let (missing, _) = fleet.adopt(map(&["a:1", "b:1"]));
+        assert_eq!(missing.len(), 2);
+        fleet.nodes.get_mut("a:1").expect("a node").attempt = 1;
+        assert!(fleet.awaits("a:1", 1));
+
+        let (missing, dropped) = fleet.adopt(map(&["b:1"]));
+        assert_eq!((missing.len(), dropped.len()), (0, 1));
+        assert!(!fleet.awaits("a:1", 1));
+        let (missing, _) = fleet.adopt(map(&["a:1", "b:1"]));
+        assert_eq!(missing, [Address::from("a:1")]);
+        fleet.nodes.get_mut("a:1").expect("a node").attempt = 2;
+        assert!(!fleet.awaits("a:1", 1));
+        assert!(fleet.awaits("a:1", 2));
     }
 }

@@ -15,8 +15,9 @@ use super::events::{Events, ensure_events};
 use super::fleet::Up;
 use super::node::{Connected, Route};
 use super::remote::Remote;
-use super::scan::search_refused;
+use super::scan::{refusal, search_refused};
 use super::state::Connection;
+use super::stream::unusable;
 use super::topology::{Address, Topology, name};
 use super::waiting::Waiting;
 use crate::error::Error;
@@ -29,8 +30,9 @@ const RETRY_DOUBLINGS: u32 = 6;
 const PING_EVERY: Duration = Duration::from_secs(3);
 const PING_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Of 256 looks at a cluster without trouble, how many read its map of slots.
-const REFRESHES: u8 = 26;
+/// How old the map of slots of a cluster without trouble may become. A node that joins is subscribed to after that at the
+/// latest, and finds requests that were made meanwhile: their TTL, 10 s by default, is to be longer.
+const REFRESH_MS: u64 = 4_000;
 
 /// What a new subscription has to find out besides.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,8 +48,8 @@ pub(crate) struct Checks {
 pub(crate) struct Subscribed {
     /// They send the events that are needed.
     pub(crate) told: bool,
-    /// A node's error, if it does not permit SCAN.
-    pub(crate) scan_refused: Option<String>,
+    /// A node's error, if it does not permit SCAN or a subscription.
+    pub(crate) refused: Option<String>,
 }
 
 /// The flags of all connected nodes were looked at again.
@@ -73,6 +75,10 @@ impl<T> Connections<T> {
             .await
             .map_err(|source| route.failed(None, source))?;
         let topology = topology.unwrap_or_else(Topology::single);
+        if topology.primaries.is_empty() {
+            let source = unusable("it is part of a cluster in which no node has slots");
+            return Err(route.failed(None, source));
+        }
         let mut connections = Self::new(route.clone(), patterns, flags);
         let channels = connections.channels();
         let mut connected = Vec::new();
@@ -95,14 +101,14 @@ impl<T> Connections<T> {
         let Some(node) = self.fleet.nodes.get_mut(address) else {
             return;
         };
-        // A node that left the map of slots and came back may be connected to twice. Dropping the first connection would
-        // lose the replies that it waits for.
+        // Dropping a connection that is in use would lose the replies that it waits for.
         if node.up.is_some() {
             return;
         }
         self.generations += 1;
         let generation = self.generations;
         node.generation = generation;
+        node.trouble = None;
         let remote = Remote {
             address: address.clone(),
             generation,
@@ -194,6 +200,12 @@ impl<T> Connections<T> {
 
     /// Connects a node, after a pause if it was tried before.
     fn connect(&mut self, address: Address, failures: u32) {
+        let Some(node) = self.fleet.nodes.get_mut(&address) else {
+            return;
+        };
+        self.generations += 1;
+        let attempt = self.generations;
+        node.attempt = attempt;
         let (route, flags, version) = (self.route.clone(), self.flags, self.version);
         let patterns = self.channels();
         self.tasks.spawn(async move {
@@ -204,12 +216,14 @@ impl<T> Connections<T> {
             match result {
                 Ok(connected) => Report::Connected {
                     address,
+                    attempt,
                     version,
                     result: Ok(Box::new(connected)),
                     failures,
                 },
                 Err(error) => Report::Connected {
                     address,
+                    attempt,
                     version,
                     result: Err(error),
                     failures: failures + 1,
@@ -221,18 +235,19 @@ impl<T> Connections<T> {
     /// One of this layer's tasks has ended.
     pub(super) fn reported(&mut self, report: Report) {
         match report {
+            // The node has left the map of slots, and perhaps come back: there is a later attempt if it has.
+            Report::Connected {
+                address, attempt, ..
+            } if !self.fleet.awaits(&address, attempt) => {}
             Report::Connected {
                 address,
                 result: Err(error),
                 failures,
                 ..
             } => {
-                tracing::debug!(node = %address, %error, "cannot connect");
-                let node = self.fleet.nodes.get(&address);
-                if node.is_some_and(|node| node.up.is_none()) {
-                    self.connect(address, failures);
-                    self.refresh_topology(true);
-                }
+                self.report_trouble(&address, &error);
+                self.connect(address, failures);
+                self.refresh_topology(true);
             }
             Report::Connected {
                 address,
@@ -244,6 +259,7 @@ impl<T> Connections<T> {
             }
             Report::Connected {
                 address,
+                attempt,
                 result: Ok(mut connected),
                 failures,
                 ..
@@ -258,6 +274,7 @@ impl<T> Connections<T> {
                             let result = Err(route.failed(name(&address), error));
                             return Report::Connected {
                                 address,
+                                attempt,
                                 version,
                                 result,
                                 failures: failures + 1,
@@ -266,6 +283,7 @@ impl<T> Connections<T> {
                     }
                     Report::Connected {
                         address,
+                        attempt,
                         version,
                         result: Ok(connected),
                         failures,
@@ -292,6 +310,21 @@ impl<T> Connections<T> {
         }
     }
 
+    /// Logs why a node cannot be connected, once for each reason: a certificate that does not fit, or a node that is gone,
+    /// stays so for long.
+    fn report_trouble(&mut self, address: &Address, error: &Error) {
+        let Some(node) = self.fleet.nodes.get_mut(address) else {
+            return;
+        };
+        let error = error.chain();
+        if node.trouble.as_ref() == Some(&error) {
+            tracing::debug!(node = %address, %error, "cannot connect");
+            return;
+        }
+        tracing::warn!(node = %address, %error, "cannot connect, will try again");
+        node.trouble = Some(error);
+    }
+
     /// Subscribes all nodes to more patterns over keys. The future does it; a node that fails there is dropped by its
     /// pings, and subscribed to everything when it comes back.
     pub(crate) fn subscribe(
@@ -310,33 +343,31 @@ impl<T> Connections<T> {
         let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
         let route = self.route.clone();
         async move {
-            let (mut told, mut scan_refused) = (true, None);
+            let (mut told, mut refused) = (true, None);
             for remote in &mut remotes {
                 if checks.scan {
-                    scan_refused = scan_refused.or(search_refused(remote).await);
+                    refused = refused.or(search_refused(remote).await);
                 }
                 let events = ensure_events(remote, flags).await;
                 if checks.events && events == Events::Unknown {
                     told &= still_told(&route, remote, flags).await;
                 }
                 for glob in &news {
-                    let _ = remote.psubscribe(&format!("{prefix}{glob}")).await;
+                    let subscribed = remote.psubscribe(&format!("{prefix}{glob}")).await;
+                    refused = refused.or(subscribed.err().as_ref().and_then(refusal));
                 }
             }
-            Subscribed { told, scan_refused }
+            Subscribed { told, refused }
         }
     }
 
     pub(crate) fn unsubscribe(&mut self, glob: &str) {
         self.patterns.remove(glob);
         let channel = format!("{}{glob}", self.route.channel_prefix());
-        let remotes = self.fleet.remotes();
-        self.tasks.spawn(async move {
-            for remote in remotes {
-                let _ = remote.punsubscribe(&channel).await;
-            }
-            Report::Nothing
-        });
+        // Sent here and now, so that a later subscription to the same pattern comes after it.
+        for remote in self.fleet.remotes() {
+            self.run_remote_call(remote.punsubscribe(&channel));
+        }
     }
 
     /// Checks that all nodes still send the events that are needed, and sets their flags if not.
@@ -367,37 +398,37 @@ impl<T> Connections<T> {
 
     /// Reads the cluster's map of slots: at once when something is wrong, else now and then.
     pub(super) fn refresh_topology(&mut self, wrong: bool) {
-        let due = wrong || !self.fleet.all_up() || fastrand::u8(..) < REFRESHES;
+        let now = self.clock.now();
+        let due = wrong || !self.fleet.all_up() || now.since(self.refreshed_at) >= REFRESH_MS;
         if !self.fleet.is_cluster() || self.is_refreshing || !due {
             return;
         }
         self.is_refreshing = true;
+        self.refreshed_at = now;
         let (route, known) = (self.route.clone(), self.fleet.remotes());
         let addresses: Vec<Address> = self.fleet.nodes.keys().cloned().collect();
         self.tasks.spawn(async move {
             if wrong {
                 sleep(Duration::from_millis(50)).await;
             }
-            let asking = async {
-                if let Some(mut remote) = known.into_iter().next()
-                    && let Ok(Some(topology)) = Topology::ask(&mut remote, &route.host()).await
-                {
-                    return Some(topology);
+            // A node that was taken out of the cluster still answers, with a map of nothing.
+            let names_nodes = |topology: &Topology| !topology.primaries.is_empty();
+            for mut remote in known {
+                let asked = Topology::ask(&mut remote, &route.host()).await;
+                if let Some(topology) = asked.ok().flatten().filter(names_nodes) {
+                    return Report::Topology(Some(topology));
                 }
-                for address in addresses.iter().map(Some).chain([None]) {
-                    let Ok(mut line) = route.open(address.and_then(name)).await else {
-                        continue;
-                    };
-                    if let Ok(Some(topology)) = Topology::ask(&mut line, &route.host()).await {
-                        return Some(topology);
-                    }
+            }
+            for address in addresses.iter().map(Some).chain([None]) {
+                let Ok(mut line) = route.open(address.and_then(name)).await else {
+                    continue;
+                };
+                let asked = Topology::ask(&mut line, &route.host()).await;
+                if let Some(topology) = asked.ok().flatten().filter(names_nodes) {
+                    return Report::Topology(Some(topology));
                 }
-                None
-            };
-            let topology = asking
-                .await
-                .filter(|topology| !topology.primaries.is_empty());
-            Report::Topology(topology)
+            }
+            Report::Topology(None)
         });
     }
 }

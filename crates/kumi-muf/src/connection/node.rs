@@ -12,7 +12,7 @@ use redis::{
 };
 use tokio::time::{Instant, timeout};
 
-use super::dial::dial;
+use super::dial::{Failed, dial};
 use super::events::{Events, ensure_events, set_probe};
 use super::pipe::Line;
 use super::tls::Trust;
@@ -60,6 +60,11 @@ impl Route {
         }
     }
 
+    /// The server of the URL, for messages.
+    pub(super) fn server(&self) -> String {
+        shown_address(self.info.addr())
+    }
+
     /// The error of a connection to `address` that failed, or that was refused something it needs.
     pub(super) fn failed(&self, address: Option<&str>, source: RedisError) -> Error {
         Error::Connect {
@@ -79,7 +84,13 @@ impl Route {
             Ok(line)
         };
         match timeout(self.connect_timeout, opening).await {
-            Ok(line) => line.map_err(|source| self.failed(address, source)),
+            Ok(line) => line.map_err(|error| match error {
+                Failed::Certificate(reason) => Error::Certificate {
+                    address: shown_address(&addr),
+                    reason,
+                },
+                Failed::Other(source) => self.failed(address, source),
+            }),
             Err(_) => Err(Error::ConnectTimeout {
                 address: shown_address(&addr),
                 limit: self.connect_timeout,
@@ -101,6 +112,7 @@ impl Route {
         };
         if !told && !self.may_poll {
             return Err(Error::Notifications {
+                server: shown_address(&self.addr(address)),
                 need: flags.to_owned(),
             });
         }

@@ -37,6 +37,8 @@ pub(super) struct Pipe {
     start: usize,
     end: usize,
     ended: bool,
+    /// Why it ended, if the system or TLS said so.
+    error: Option<io::Error>,
 }
 
 impl Pipe {
@@ -50,6 +52,7 @@ impl Pipe {
             start: 0,
             end: 0,
             ended: false,
+            error: None,
         }
     }
 
@@ -78,8 +81,10 @@ impl Pipe {
 
     /// Writes what goes without waiting.
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
-        if !self.ended && matches!(self.poll_write(cx), Poll::Ready(Err(_))) {
-            self.ended = true;
+        if !self.ended
+            && let Poll::Ready(Err(error)) = self.poll_write(cx)
+        {
+            (self.ended, self.error) = (true, Some(error));
         }
     }
 
@@ -88,14 +93,15 @@ impl Pipe {
         if self.ended {
             return Poll::Ready(());
         }
-        match (self.poll_write(cx), self.poll_read(cx)) {
-            (Poll::Ready(Err(_)), _) | (_, Poll::Ready(Err(_) | Ok(0))) => {
-                self.ended = true;
-                Poll::Ready(())
-            }
-            (_, Poll::Ready(Ok(_))) => Poll::Ready(()),
-            (_, Poll::Pending) => Poll::Pending,
-        }
+        let error = match (self.poll_write(cx), self.poll_read(cx)) {
+            // What the server said before it closed tells more than that nothing can be written.
+            (_, Poll::Ready(Err(error))) | (Poll::Ready(Err(error)), _) => Some(error),
+            (_, Poll::Ready(Ok(0))) => None,
+            (_, Poll::Ready(Ok(_))) => return Poll::Ready(()),
+            (_, Poll::Pending) => return Poll::Pending,
+        };
+        (self.ended, self.error) = (true, error);
+        Poll::Ready(())
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -203,7 +209,7 @@ impl Line {
                 return Ok(said);
             }
             if self.pipe.has_ended() {
-                return Err(broken());
+                return Err(self.pipe.error.take().map_or_else(broken, RedisError::from));
             }
             poll_fn(|cx| self.pipe.poll(cx)).await;
         }

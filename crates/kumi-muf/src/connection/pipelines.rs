@@ -39,7 +39,7 @@ impl<T> Connections<T> {
     }
 
     /// Sends a task's commands to the connection that it means, if that is still there.
-    fn run_remote_call(&mut self, remote_call: RemoteCall) {
+    pub(super) fn run_remote_call(&mut self, remote_call: RemoteCall) {
         let now = self.clock.now();
         let Some(up) = self
             .fleet

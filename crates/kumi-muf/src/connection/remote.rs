@@ -43,14 +43,7 @@ pub(crate) struct Remote {
 impl Remote {
     async fn send(&self, side: Side, packed: Vec<u8>, count: usize) -> RedisResult<Vec<Value>> {
         let (reply, replies) = oneshot::channel();
-        let remote_call = RemoteCall {
-            address: self.address.clone(),
-            generation: self.generation,
-            side,
-            packed,
-            count,
-            reply,
-        };
+        let remote_call = self.call(side, packed, count, reply);
         self.remote_calls
             .send(remote_call)
             .await
@@ -63,8 +56,27 @@ impl Remote {
         self.confirmed(cmd("PSUBSCRIBE").arg(pattern)).await
     }
 
-    pub(super) async fn punsubscribe(&self, pattern: &str) -> RedisResult<()> {
-        self.confirmed(cmd("PUNSUBSCRIBE").arg(pattern)).await
+    /// The call that unsubscribes from a pattern, for the owner of the connections. Its confirmation is not waited for.
+    pub(super) fn punsubscribe(&self, pattern: &str) -> RemoteCall {
+        let packed = cmd("PUNSUBSCRIBE").arg(pattern).get_packed_command();
+        self.call(Side::Pushes, packed, 1, oneshot::channel().0)
+    }
+
+    fn call(
+        &self,
+        side: Side,
+        packed: Vec<u8>,
+        count: usize,
+        reply: oneshot::Sender<Vec<Value>>,
+    ) -> RemoteCall {
+        RemoteCall {
+            address: self.address.clone(),
+            generation: self.generation,
+            side,
+            packed,
+            count,
+            reply,
+        }
     }
 
     /// Whether both connections answer.

@@ -13,22 +13,23 @@ const NO_KEY: &str = "kumi:none";
 
 /// The node's error if it does not permit a search. A node that does not reply is about to be reconnected.
 pub(super) async fn search_refused(remote: &mut Remote) -> Option<String> {
-    match scan(remote, 0, NO_KEY)
-        .await
-        .map_err(|error| trouble(&error))
-    {
-        Err(Error::Refused(text)) => Some(text),
-        _ => None,
+    let searched = scan(remote, 0, NO_KEY).await;
+    searched.err().as_ref().and_then(refusal)
+}
+
+/// The server's error; none if it cannot serve now, or is away.
+pub(super) fn refusal(error: &RedisError) -> Option<String> {
+    match error.code()? {
+        "LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "TRYAGAIN" => None,
+        code => Some(format!("{code} {}", error.detail().unwrap_or_default())),
     }
 }
 
-/// The server's error, or that it cannot serve now.
-pub(crate) fn trouble(error: &RedisError) -> Error {
-    match error.code() {
-        Some("LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "TRYAGAIN") | None => {
-            Error::Disconnected
-        }
-        Some(code) => Error::Refused(format!("{code} {}", error.detail().unwrap_or_default())),
+/// What a command of a handle failed with.
+pub(crate) fn trouble(server: &str, error: &RedisError) -> Error {
+    match refusal(error) {
+        Some(reason) => Error::refused(server, reason),
+        None => Error::disconnected(server),
     }
 }
 

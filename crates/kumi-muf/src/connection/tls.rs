@@ -6,6 +6,7 @@
 use redis::{ConnectionAddr, RedisError};
 use tokio::net::TcpStream;
 
+use super::dial::Failed;
 use super::stream::{Stream, unusable};
 
 /// Certificates as a builder collected them, in PEM.
@@ -45,8 +46,8 @@ impl Trust {
     }
 
     #[cfg(not(feature = "tls"))]
-    pub(super) async fn meet(&self, _: &str, _: TcpStream) -> Result<Stream, RedisError> {
-        Err(unusable("TLS is not built in: feature `tls`"))
+    pub(super) async fn meet(&self, _: &str, _: TcpStream) -> Result<Stream, Failed> {
+        Err(unusable("TLS is not built in: feature `tls`").into())
     }
 
     /// What connections to `addr` and its neighbours need.
@@ -69,16 +70,44 @@ impl Trust {
 
     /// Shakes hands with the server, which has to prove that it is `host`.
     #[cfg(feature = "tls")]
-    pub(super) async fn meet(&self, host: &str, stream: TcpStream) -> Result<Stream, RedisError> {
+    pub(super) async fn meet(&self, host: &str, stream: TcpStream) -> Result<Stream, Failed> {
         let (Some(connector), Ok(name)) = (
             &self.connector,
             tokio_rustls::rustls::pki_types::ServerName::try_from(host.to_owned()),
         ) else {
-            return Err(unusable("the server's name cannot be checked"));
+            return Err(unusable("the server's name cannot be checked").into());
         };
-        let stream = connector.connect(name, stream).await?;
-        Ok(Stream::Tls(Box::new(stream)))
+        match connector.connect(name, stream).await {
+            Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
+            Err(error) => Err(match certificate_fault(&error) {
+                Some(reason) => Failed::Certificate(reason),
+                None => error.into(),
+            }),
+        }
     }
+}
+
+/// What is wrong with the server's certificate, if that is why a handshake failed.
+#[cfg(feature = "tls")]
+fn certificate_fault(error: &std::io::Error) -> Option<String> {
+    use tokio_rustls::rustls::{CertificateError as E, Error};
+
+    let error = error.get_ref()?.downcast_ref::<Error>()?;
+    let Error::InvalidCertificate(fault) = error else {
+        return None;
+    };
+    Some(match fault {
+        // A signature that does not fit is that of another authority of the same name.
+        E::UnknownIssuer | E::BadSignature => {
+            "no authority that is trusted here has signed it".to_owned()
+        }
+        E::NotValidForName | E::NotValidForNameContext { .. } => {
+            "it is not for this name".to_owned()
+        }
+        E::Expired | E::ExpiredContext { .. } => "it has expired".to_owned(),
+        E::NotValidYet | E::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
+        other => other.to_string(),
+    })
 }
 
 #[cfg(feature = "tls")]

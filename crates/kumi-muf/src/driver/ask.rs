@@ -141,7 +141,7 @@ pub(crate) enum Ask {
     Tap {
         events: mpsc::Sender<Traffic>,
         /// Completed once all nodes are subscribed to.
-        reply: oneshot::Sender<()>,
+        reply: oneshot::Sender<Result<(), Error>>,
     },
     Stats(oneshot::Sender<Stats>),
     Close(oneshot::Sender<()>),
@@ -178,8 +178,9 @@ pub(super) enum After {
     Serve(ServeAsk),
     Watch(WatchId, oneshot::Sender<Result<WatchId, Error>>),
     Directory,
-    Tap(oneshot::Sender<()>),
-    Nothing,
+    Tap(oneshot::Sender<Result<(), Error>>),
+    /// Seeing the answers of other backends.
+    Answers,
 }
 
 /// Keys that a search found.

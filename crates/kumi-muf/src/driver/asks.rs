@@ -1,13 +1,15 @@
 //! What handles ask for: calls, services, watches, values; and what they take back when they are dropped.
 
-use super::ask::{After, Ask, CallAsk, GatherAsk, Recipient, Report, WatchAsk, Withdrawal};
+use super::ask::{
+    After, Ask, CallAsk, GatherAsk, Recipient, Report, WatchAsk, Withdrawal, Written,
+};
 use super::calls::Asked;
 use super::directory::Reply;
 use super::engine::{Engine, to_json, unix_ms};
 use super::notifications::{Generic, WATCH_FLAGS};
 use super::services::request_glob;
 use crate::connection::{scan, trouble};
-use crate::core::{CallSpec, GatherSpec, KeepPattern, RequestId, Time, ulid};
+use crate::core::{CallSpec, GatherSpec, KeepPattern, OwnedId, RequestId, Time, ulid};
 use crate::error::Error;
 use crate::traffic::TAP_GLOB;
 use tokio::sync::oneshot;
@@ -40,7 +42,7 @@ impl Engine {
                 written,
             } => {
                 let owned = self.core.own(&id, value, ttl_ms, now);
-                self.writing.push((owned, 1, written));
+                self.wait_for_write(owned, 1, written);
                 if let Err(owned) = reply.send(owned) {
                     self.withdrawn(Withdrawal::Owned(owned));
                 }
@@ -51,7 +53,7 @@ impl Engine {
                 written,
             } => {
                 if let Some(version) = self.core.change_owned(owned, value, now) {
-                    self.writing.push((owned, version, written));
+                    self.wait_for_write(owned, version, written);
                 }
             }
             Ask::Run { commands, reply } => {
@@ -80,6 +82,13 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Remembers a handle that waits until the server has a version of an owned value, and forgets those that have given up:
+    /// while the server is away none of them is completed.
+    fn wait_for_write(&mut self, owned: OwnedId, version: u64, written: Written) {
+        self.writing.retain(|(.., written)| !written.is_closed());
+        self.writing.push((owned, version, written));
     }
 
     fn call(&mut self, ask: CallAsk, now: Time) {
@@ -171,14 +180,14 @@ impl Engine {
     /// Pings every node, first where pushes come and then where replies come: what was sent before is taken in then.
     fn barrier(&mut self, reply: oneshot::Sender<Result<(), Error>>) {
         if !self.connections.all_up() {
-            let _ = reply.send(Err(Error::Disconnected));
+            let _ = reply.send(Err(Error::disconnected(&self.connections.server())));
             return;
         }
-        let remotes = self.connections.remotes();
+        let (remotes, server) = (self.connections.remotes(), self.connections.server());
         self.tasks.spawn(async move {
             for mut remote in remotes {
                 if remote.ping().await.is_err() {
-                    let _ = reply.send(Err(Error::Disconnected));
+                    let _ = reply.send(Err(Error::disconnected(&server)));
                     return Report::Nothing;
                 }
             }
@@ -194,10 +203,10 @@ impl Engine {
         reply: oneshot::Sender<Result<Vec<String>, Error>>,
     ) {
         if !self.connections.all_up() {
-            let _ = reply.send(Err(Error::Disconnected));
+            let _ = reply.send(Err(Error::disconnected(&self.connections.server())));
             return;
         }
-        let remotes = self.connections.remotes();
+        let (remotes, server) = (self.connections.remotes(), self.connections.server());
         self.tasks.spawn(async move {
             let mut all = Vec::new();
             for mut remote in remotes {
@@ -209,7 +218,7 @@ impl Engine {
                             cursor = next;
                         }
                         Err(error) => {
-                            let _ = reply.send(Err(trouble(&error)));
+                            let _ = reply.send(Err(trouble(&server, &error)));
                             return Report::Nothing;
                         }
                     }
@@ -235,7 +244,11 @@ impl Engine {
             },
             Withdrawal::Watch(watch) => {
                 self.core.cancel_watch(watch);
-                if let Some(glob) = self.watches.remove(watch) {
+                // The list of units may be kept by the same keys.
+                let is_listed = |glob: &String| {
+                    self.directory.watch.is_some() && *glob == KeepPattern::of_infos().key_glob()
+                };
+                if let Some(glob) = self.watches.remove(watch).filter(|glob| !is_listed(glob)) {
                     self.connections.unsubscribe(&glob);
                 }
             }

@@ -39,9 +39,9 @@ impl Directory {
     }
 
     /// The keyspace may not be searched: all questions fail, and the next one begins anew.
-    pub(super) fn refuse(&mut self, text: &str) {
+    pub(super) fn refuse(&mut self, server: &str, reason: &str) {
         for reply in std::mem::take(self).waiting {
-            let _ = reply.send(Err(Error::Refused(text.to_owned())));
+            let _ = reply.send(Err(Error::refused(server, reason.to_owned())));
         }
     }
 

@@ -144,7 +144,7 @@ impl Engine {
 
     /// Subscribes to the answers of all services: other backends answer too.
     pub(super) fn watch_answers(&mut self) {
-        self.subscribe(self.services.answer_globs(), After::Nothing);
+        self.subscribe(self.services.answer_globs(), After::Answers);
     }
 
     /// Forgets a service, and unsubscribes from what only that one served.

@@ -20,6 +20,7 @@ mod taps;
 mod upkeep;
 mod watches;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -56,6 +57,8 @@ pub(crate) struct Wires {
     pub(crate) asks: mpsc::Sender<Ask>,
     pub(crate) back: mpsc::UnboundedSender<Withdrawal>,
     pub(crate) connection: watch::Receiver<Connection>,
+    /// The server of the URL, for errors.
+    pub(crate) server: Arc<str>,
 }
 
 /// Connects to all nodes, and starts the engine once all of them are subscribed to.
@@ -85,7 +88,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         settings.poll_ms = poll.map(|poll| poll.as_millis().max(1) as u64);
         tracing::info!("the server sends no keyspace events; polling");
     }
-    let connection = connections.state();
+    let (connection, server) = (connections.state(), connections.server());
     let engine = Engine::new(Start {
         unit,
         instance,
@@ -103,6 +106,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         asks,
         back,
         connection,
+        server,
     };
     Ok((wires, settings))
 }

@@ -10,11 +10,12 @@ use super::services::{Served, request_glob};
 use crate::connection::EventsChecked;
 use crate::core::{KeepPattern, WatchId};
 use crate::error::Error;
+use crate::traffic::TAP_GLOB;
 
 impl Engine {
     pub(super) fn reported(&mut self, report: Report) {
         match report {
-            Report::Subscribed(after, subscribed) => match subscribed.scan_refused {
+            Report::Subscribed(after, subscribed) => match subscribed.refused {
                 Some(text) => self.refused(after, text),
                 None => self.subscribed(after, subscribed.told),
             },
@@ -34,34 +35,48 @@ impl Engine {
             After::Serve(ask) => self.serve(ask),
             After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
             After::Tap(reply) => {
-                let _ = reply.send(());
+                let _ = reply.send(Ok(()));
             }
-            After::Nothing => {}
+            After::Answers => {}
         }
     }
 
-    /// What was to be served or watched cannot be searched for, and would be missed whenever a push is.
-    fn refused(&mut self, after: After, text: String) {
+    /// What was to be served or watched cannot be subscribed to, or cannot be searched for and would be missed whenever a
+    /// push is. Its patterns are given up: with them a node could not be connected again.
+    fn refused(&mut self, after: After, reason: String) {
+        let server = self.connections.server();
+        let refused = || Error::refused(&server, reason.clone());
         match after {
             After::Serve(ask) => {
                 if !self.services.has_pattern(&ask.pattern) {
                     self.connections.unsubscribe(&request_glob(&ask.pattern));
                 }
-                let _ = ask.reply.send(Err(Error::Refused(text)));
+                let _ = ask.reply.send(Err(refused()));
             }
             After::Watch(watch, reply) => {
                 self.withdrawn(Withdrawal::Watch(watch));
-                let _ = reply.send(Err(Error::Refused(text)));
+                let _ = reply.send(Err(refused()));
             }
             After::Directory => {
                 if let Some(watch) = self.directory.watch {
                     self.core.cancel_watch(watch);
                     let glob = KeepPattern::of_infos().key_glob();
-                    self.connections.unsubscribe(&glob);
-                    self.directory.refuse(&text);
+                    if !self.watches.need(&glob) {
+                        self.connections.unsubscribe(&glob);
+                    }
+                    self.directory.refuse(&server, &reason);
                 }
             }
-            After::Tap(_) | After::Nothing => {}
+            After::Tap(reply) => {
+                self.connections.unsubscribe(TAP_GLOB);
+                let _ = reply.send(Err(refused()));
+            }
+            After::Answers => {
+                tracing::warn!(error = %refused(), "answers of other backends are not seen");
+                for glob in self.services.answer_globs() {
+                    self.connections.unsubscribe(&glob);
+                }
+            }
         }
     }
 
@@ -122,8 +137,10 @@ impl Engine {
                 if self.watches.is_empty() {
                     self.connections.need_events(FLAGS);
                 }
-                let need = WATCH_FLAGS.to_owned();
-                let _ = reply.send(Err(Error::Notifications { need }));
+                let _ = reply.send(Err(Error::Notifications {
+                    server: self.connections.server().to_string(),
+                    need: WATCH_FLAGS.to_owned(),
+                }));
                 return;
             }
         }

@@ -53,7 +53,11 @@ impl Engine {
                 continue;
             }
             tokio::select! {
-                has_arrived = self.connections.wait() => if has_arrived { self.take_in() },
+                has_arrived = self.connections.wait() => match has_arrived {
+                    true => self.take_in(),
+                    // A handle that sees a change of the connection finds it in the statistics too.
+                    false => self.settle(),
+                },
                 ask = asks.recv() => match ask {
                     Some(ask) => self.asked(ask),
                     None => break,

@@ -36,8 +36,13 @@ impl Watches {
     /// Forgets a watch. Returns the keys that no other watch needs.
     pub(super) fn remove(&mut self, watch: WatchId) -> Option<String> {
         let glob = self.watchers.remove(&watch)?.pattern.key_glob();
-        let mut others = self.watchers.values();
-        (!others.any(|other| other.pattern.key_glob() == glob)).then_some(glob)
+        (!self.need(&glob)).then_some(glob)
+    }
+
+    /// Whether a watch is over exactly these keys.
+    pub(super) fn need(&self, glob: &str) -> bool {
+        let mut watchers = self.watchers.values();
+        watchers.any(|watcher| watcher.pattern.key_glob() == glob)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::future::IntoFuture;
 use std::net::TcpListener;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use kumi_muf::{KeepEvent, Muf, Traffic};
+use kumi_muf::{Error, KeepEvent, Muf, Stats, Traffic};
 
 use crate::interop::{a_person_answers, a_person_calls, two_people};
 use crate::support::{Place, echo, end, output, until_ready, wait_until};
@@ -56,6 +57,40 @@ impl Cluster {
     /// What one node says.
     fn ask(&self, port: u16, arguments: &[&str]) -> String {
         output(cli(port).args(arguments))
+    }
+
+    /// Gives all slots of the last primary to the first, or back to the last.
+    fn move_slots(&self, to_last: bool) {
+        const SLOTS: [&str; 2] = ["10923", "16383"];
+        let (first, last) = (self.ports[0], self.ports[self.ports.len() - 1]);
+        let (from, to) = if to_last {
+            (first, last)
+        } else {
+            (last, first)
+        };
+        // The owner before the others: it would claim them again.
+        let others = self.ports.iter().filter(|port| **port != from);
+        for port in [&from].into_iter().chain(others) {
+            self.ask(*port, &[&["CLUSTER", "DELSLOTSRANGE"][..], &SLOTS].concat());
+        }
+        let added = self.ask(to, &[&["CLUSTER", "ADDSLOTSRANGE"][..], &SLOTS].concat());
+        assert_eq!(added, "OK");
+        self.ask(to, &["CLUSTER", "BUMPEPOCH"]);
+        wait_until("all agree on the slots", || {
+            self.ports.iter().all(|port| {
+                let slots = self.ask(*port, &["CLUSTER", "SLOTS"]);
+                let names_last = slots.lines().any(|line| line == last.to_string());
+                let state = self.ask(*port, &["CLUSTER", "INFO"]);
+                names_last == to_last && state.contains("cluster_state:ok")
+            })
+        });
+    }
+
+    /// How many connections of units the last primary has.
+    fn units_at_last(&self) -> usize {
+        let clients = self.ask(self.ports[self.ports.len() - 1], &["CLIENT", "LIST"]);
+        let is_unit = |line: &&str| line.contains("lib-name=kumi-muf") || line.contains("~");
+        clients.lines().filter(is_unit).count()
     }
 
     fn primaries(&self) -> Vec<usize> {
@@ -218,6 +253,76 @@ async fn watchers_and_onlookers_see_all_primaries_of_a_cluster() {
             assert_eq!(seen.unit, "caller");
             answered.insert(seen.id);
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_leaves_the_map_of_slots_and_comes_back_serves_again() {
+    let cluster = tokio::task::spawn_blocking(|| Cluster::start(false));
+    let cluster = Arc::new(cluster.await.expect("a cluster"));
+    let backend = Muf::connect(&cluster.url(), "back").await.expect("a unit");
+    backend.serve("a.b", echo).await.expect("a service");
+    let web = Muf::connect(&cluster.url(), "web").await.expect("a unit");
+    let mut watch = web.watch_keep("back/v*").await.expect("a watch");
+    let moved = async |to_last: bool, expected: usize| {
+        let (at, web) = (cluster.clone(), web.clone());
+        let moving = tokio::task::spawn_blocking(move || at.move_slots(to_last));
+        moving.await.expect("moved");
+        // A call that is redirected makes units read the map again.
+        let until = Instant::now() + Duration::from_secs(60);
+        while cluster.units_at_last() != expected {
+            assert!(Instant::now() < until, "not {expected} connections");
+            web.request("a.b", "x").await.expect("an answer");
+        }
+    };
+    // A connection for commands and one for pushes of each unit.
+    let connections = cluster.units_at_last();
+    assert_eq!(connections, 4);
+    for _ in 0..2 {
+        moved(false, 0).await;
+        moved(true, connections).await;
+        let before = (web.stats().await, backend.stats().await);
+        // What watched over the first connection looks at it once more within three seconds.
+        let until = Instant::now() + Duration::from_secs(5);
+        let mut calls = 0;
+        while Instant::now() < until || calls < 100 {
+            web.request("a.b", "x").await.expect("an answer");
+            calls += 1;
+        }
+        let after = (web.stats().await, backend.stats().await);
+        let reconnects = |stats: Result<Stats, Error>| stats.expect("open").reconnects;
+        assert_eq!(reconnects(before.0), reconnects(after.0));
+        assert_eq!(reconnects(before.1), reconnects(after.1));
+    }
+    assert!(web.connection().is_connected());
+    // Its events arrive: these keys are on all primaries.
+    let names: BTreeSet<String> = (0..12).map(|n| format!("v{n}")).collect();
+    for name in &names {
+        backend.keep(name, "after").await.expect("kept");
+    }
+    let mut seen = BTreeSet::new();
+    while seen.len() < names.len() {
+        let next = tokio::time::timeout(Duration::from_secs(30), watch.next());
+        if let KeepEvent::Value { id, .. } = next.await.expect("no hang").expect("open") {
+            seen.insert(id);
+        }
+    }
+    assert_eq!(seen, names);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_slots_is_an_error_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let port = free_ports(1)[0];
+    let mut alone = node(port, dir.path());
+    let connecting = Muf::connect(&format!("redis://127.0.0.1:{port}"), "web").await;
+    end(&mut alone);
+    match connecting.map(|_| ()) {
+        Err(Error::Connect { address, source }) => {
+            assert_eq!(address, format!("127.0.0.1:{port}"));
+            assert!(source.to_string().contains("no node has slots"), "{source}");
+        }
+        other => panic!("{other:?}"),
     }
 }
 

@@ -120,7 +120,7 @@ async fn a_server_that_stays_away_is_told_from_silence() {
         );
         server.kill();
         let error = call.await.expect("no panic").expect_err("it is gone");
-        assert!(matches!(error, Error::Disconnected), "{error:?}");
+        assert!(matches!(error, Error::Disconnected { .. }), "{error:?}");
     }
 }
 

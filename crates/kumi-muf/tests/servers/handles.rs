@@ -23,7 +23,7 @@ async fn an_owned_value_that_was_set_is_there_for_everybody() {
         }
         server.kill();
         let lost = owned.set("lost").await;
-        assert!(matches!(lost, Err(Error::Disconnected)), "{lost:?}");
+        assert!(matches!(lost, Err(Error::Disconnected { .. })), "{lost:?}");
         server.restart();
         owned.set("found").await.expect("written");
         assert_eq!(server.cli(&["GET", "MUF/unit/KEEP/status"]), "found");

@@ -86,13 +86,13 @@ async fn a_watch_where_deletions_are_not_told_of_is_refused_or_polled() {
     };
     flags("K$");
     let deaf = shy("web").connect().await.map(|_| ());
-    assert!(matches!(deaf, Err(Error::Notifications { need }) if need == "K$x"));
+    assert!(matches!(deaf, Err(Error::Notifications { need, .. }) if need == "K$x"));
     flags("K$x");
     let web = shy("web").connect().await.expect("a unit");
     web.serve("a.b", echo).await.expect("a service");
     let refused = web.watch_keep("s/*").await.map(|_| ());
     assert!(
-        matches!(&refused, Err(Error::Notifications { need }) if need == "K$xg"),
+        matches!(&refused, Err(Error::Notifications { need, .. }) if need == "K$xg"),
         "{refused:?}"
     );
     // Nothing else is the worse for it.
@@ -197,7 +197,7 @@ async fn a_user_who_may_not_do_what_is_needed_is_told_so() {
         builder.connect().await.expect("a unit")
     };
     let is_refused =
-        |error: &Error| matches!(error, Error::Refused(text) if text.contains("NOPERM"));
+        |error: &Error| matches!(error, Error::Refused { reason, .. } if reason.contains("NOPERM"));
     let blind = unit("-scan").await;
     let served = blind.serve("a.b", echo).await.map(|_| ());
     assert!(is_refused(&served.expect_err("no sweeps")));
@@ -211,11 +211,68 @@ async fn a_user_who_may_not_do_what_is_needed_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_subscribe_is_told_so_and_comes_back_after_a_lost_connection() {
+    let server = Server::start(Kind::Redis);
+    server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+    // Only the answers to its own calls. A pattern has to be allowed letter by letter.
+    let user = [
+        "ACL",
+        "SETUSER",
+        "u",
+        "reset",
+        "on",
+        ">pw",
+        "~*",
+        "+@all",
+        "&__keyspace@0__:MUF/web/[RE][ER][SR]/*",
+    ];
+    assert_eq!(server.cli(&user), "OK");
+    let web = server.builder("web").credentials("u", "pw").connect().await;
+    let web = web.expect("a unit");
+    let is_refused = |error: &Error| matches!(error, Error::Refused { reason, server } if reason.contains("NOPERM") && server.ends_with("/s"));
+    let served = web.serve("c.d", echo).await.map(|_| ());
+    assert!(is_refused(&served.expect_err("no requests would come")));
+    let watched = web.watch_keep("*/*").await.map(|_| ());
+    assert!(is_refused(&watched.expect_err("no changes would come")));
+    let tapped = web.tap().await.map(|_| ());
+    assert!(is_refused(&tapped.expect_err("nothing would be seen")));
+
+    // What was refused is not asked for again.
+    server.cli(&["CLIENT", "KILL", "USER", "u"]);
+    let back = async {
+        while web.stats().await.expect("open").reconnects == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let back = tokio::time::timeout(Duration::from_secs(30), back);
+    back.await.expect("it is connected again");
+    web.keep("here", "yes").await.expect("kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_watch_over_the_keys_of_the_list_of_units_leaves_the_list_alone() {
+    for server in Server::each() {
+        let web = server.unit("web").await;
+        assert_eq!(web.units().await.expect("a list").len(), 1);
+        drop(web.watch_keep("*/_info").await.expect("a watch"));
+        // The server replies in order, so that what the dropped watch led to is done.
+        web.units().await.expect("a list");
+        let _back = server.unit("back").await;
+        let units = web.units().await.expect("a list");
+        let names: Vec<&str> = units.iter().map(|info| info.unit.as_str()).collect();
+        assert_eq!(names, ["back", "web"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_list_of_units_on_a_server_that_is_gone_is_no_empty_list() {
     for mut server in Server::each() {
         let web = server.unit("web").await;
         server.kill();
-        let listed = web.units().await;
-        assert!(matches!(listed, Err(Error::Disconnected)), "{listed:?}");
+        let error = web.units().await.expect_err("no list");
+        assert!(matches!(error, Error::Disconnected { .. }), "{error:?}");
+        let named = format!("the server at {} could not", web.server());
+        assert!(error.to_string().starts_with(&named), "{error}");
+        assert!(web.server().ends_with("/s"), "{}", web.server());
     }
 }

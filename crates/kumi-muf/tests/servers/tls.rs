@@ -2,8 +2,9 @@
 
 use std::net::TcpListener;
 use std::process::{Child, Command};
+use std::time::Duration;
 
-use kumi_muf::{Error, Muf};
+use kumi_muf::{Builder, Error, Muf};
 
 use crate::support::{echo, end, until_ready};
 
@@ -18,8 +19,18 @@ struct Server {
 impl Server {
     /// `asks` it for certificates of clients too, which have to be the same one.
     fn start(asks: bool) -> (Self, rcgen::CertifiedKey<rcgen::KeyPair>) {
+        Self::valid_until(4000, asks)
+    }
+
+    /// Its certificate is valid from 2001 until the first day of a year.
+    fn valid_until(year: i32, asks: bool) -> (Self, rcgen::CertifiedKey<rcgen::KeyPair>) {
         let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let mut params = rcgen::CertificateParams::new(names).expect("names");
+        params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let signing_key = rcgen::KeyPair::generate().expect("a key");
+        let cert = params.self_signed(&signing_key).expect("a certificate");
+        let made = rcgen::CertifiedKey { cert, signing_key };
         let dir = tempfile::tempdir().expect("a directory");
         let file = |name: &str, pem: &str| {
             let path = dir.path().join(name);
@@ -33,7 +44,15 @@ impl Server {
         drop(free);
         let child = until_ready(
             Command::new("redis-server")
-                .args(["--port", "0", "--save", "", "--bind", "127.0.0.1"])
+                .args([
+                    "--port",
+                    "0",
+                    "--save",
+                    "",
+                    "--bind",
+                    "127.0.0.1",
+                    "127.0.0.2",
+                ])
                 .args(["--tls-port", &port.to_string(), "--tls-auth-clients"])
                 .arg(if asks { "yes" } else { "no" })
                 .arg("--tls-cert-file")
@@ -84,18 +103,41 @@ async fn units_call_each_other_over_tls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_is_not_trusted_ends_the_connection() {
     let (server, _) = Server::start(false);
-    // Its certificate is not among the system's roots.
-    let untrusted = Muf::connect(&server.url(), "web").await.map(|_| ());
-    assert!(
-        matches!(untrusted, Err(Error::Connect { .. })),
-        "{untrusted:?}"
-    );
     let insecure = Muf::connect(&format!("{}/#insecure", server.url()), "web").await;
     assert!(matches!(insecure.map(|_| ()), Err(Error::Url { .. })));
+
+    let localhost = format!("localhost:{}", server.port);
+    // Its certificate is not among the system's roots, nor is it this one.
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a root");
+    let unknown = "no authority that is trusted here has signed it";
+    not_trusted(Muf::builder(&server.url(), "web"), &localhost, unknown).await;
+    let builder = Muf::builder(&server.url(), "web").root_certificates(other.cert.pem());
+    not_trusted(builder, &localhost, unknown).await;
     // A name that the certificate does not have.
-    let url = format!("rediss://127.0.0.2:{}", server.port);
-    let builder = Muf::builder(&url, "web").root_certificates(server.certificate.clone());
-    assert!(builder.connect().await.is_err());
+    let elsewhere = format!("127.0.0.2:{}", server.port);
+    let builder = Muf::builder(&format!("rediss://{elsewhere}"), "web");
+    let builder = builder.root_certificates(server.certificate.clone());
+    not_trusted(builder, &elsewhere, "it is not for this name").await;
+
+    let (expired, _) = Server::valid_until(2002, false);
+    let builder = Muf::builder(&expired.url(), "web");
+    let builder = builder.root_certificates(expired.certificate.clone());
+    let localhost = format!("localhost:{}", expired.port);
+    not_trusted(builder, &localhost, "it has expired").await;
+}
+
+/// Connecting fails at once, with this reason.
+async fn not_trusted(builder: Builder, expected_address: &str, expected: &str) {
+    // Far beyond how long it takes, and far below giving up.
+    let builder = builder.connect_timeout(Duration::from_secs(600));
+    let connecting = tokio::time::timeout(Duration::from_secs(60), builder.connect());
+    let outcome = connecting.await.expect("an error at once").map(|_| ());
+    match outcome {
+        Err(Error::Certificate { address, reason }) => {
+            assert_eq!((&*address, &*reason), (expected_address, expected));
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +146,17 @@ async fn a_server_that_asks_is_shown_our_certificate() {
     let builder =
         || Muf::builder(&server.url(), "web").root_certificates(server.certificate.clone());
     let without = builder().connect().await.map(|_| ());
-    assert!(matches!(without, Err(Error::Connect { .. })), "{without:?}");
+    match without {
+        // The server's own words: it wants a certificate.
+        Err(Error::Connect { address, source }) => {
+            assert_eq!(address, format!("localhost:{}", server.port));
+            assert!(
+                source.to_string().contains("CertificateRequired"),
+                "{source}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
     let known = builder().client_certificate(made.cert.pem(), made.signing_key.serialize_pem());
     let web = known.connect().await.expect("a unit");
     web.keep("here", "yes").await.expect("kept");

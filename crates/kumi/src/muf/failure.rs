@@ -63,7 +63,7 @@ impl Failure {
             Failure::Usage(text) => text.clone(),
             Failure::Unanswered => "no backend answered".into(),
             Failure::Missing(key) => format!("nothing is kept at {key}"),
-            Failure::Muf(Error::Notifications { need }) => {
+            Failure::Muf(Error::Notifications { need, .. }) => {
                 // Only watching kept values needs generic events.
                 let instead = if need.contains('g') {
                     ", or look by the clock: --poll 1s"
@@ -85,11 +85,12 @@ impl Failure {
             }
             Failure::Unreachable(url, error) => {
                 let causes = causes(error);
-                let advice = match causes.contains("UnknownIssuer") {
-                    true => " (--cacert names certificates to trust)",
-                    false => "; is a server running there? --url or KUMI_URL names another",
-                };
-                format!("cannot reach {url}: {causes}{advice}")
+                format!(
+                    "cannot reach {url}: {causes}; is a server running there? --url or KUMI_URL names another"
+                )
+            }
+            Failure::Muf(error @ Error::Certificate { .. }) => {
+                format!("{error} (--cacert names certificates to trust)")
             }
             Failure::Muf(error) => chain(error),
             Failure::Other(error) => format!("{error:#}"),
@@ -113,7 +114,10 @@ impl Failure {
                 Error::Remote(_) => 4,
                 Error::NoResponder => 5,
                 Error::HandlerTimeout { .. } => 6,
-                Error::Disconnected | Error::ConnectTimeout { .. } | Error::Connect { .. } => 7,
+                Error::Disconnected { .. }
+                | Error::ConnectTimeout { .. }
+                | Error::Connect { .. }
+                | Error::Certificate { .. } => 7,
                 _ => 1,
             },
         }
@@ -157,7 +161,12 @@ mod tests {
                 claimant: "x".into(),
             }
             .into(),
-            Error::Disconnected.into(),
+            Error::Disconnected { server: "x".into() }.into(),
+            Error::Certificate {
+                address: "x".into(),
+                reason: "x".into(),
+            }
+            .into(),
             Error::Closed.into(),
         ];
         for failure in failures {

@@ -98,7 +98,7 @@ impl Server {
             Failure::Muf(Error::Connect { address, source }) if source.code().is_none() => {
                 Failure::Unreachable(self.shown_url(), Error::Connect { address, source })
             }
-            Failure::Muf(error @ (Error::ConnectTimeout { .. } | Error::Disconnected)) => {
+            Failure::Muf(error @ (Error::ConnectTimeout { .. } | Error::Disconnected { .. })) => {
                 Failure::Unreachable(self.shown_url(), error)
             }
             failure => failure,
