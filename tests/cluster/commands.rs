@@ -270,6 +270,25 @@ fn what_cannot_be_done_is_told_by_an_exit_code() {
 }
 
 #[test]
+fn a_node_that_is_given_an_address_without_a_port_listens_on_the_usual_one() {
+    let _turn = turn();
+    let mut cluster = Cluster::new();
+    // Every address of 127.0.0.0/8 is loopback, and the port of another one may be taken.
+    let plan = |ip: &str, seeds: &[String]| Plan {
+        bind: ip.into(),
+        ..Plan::loopback(seeds)
+    };
+    cluster.add(plan("127.74.0.1", &[]));
+    assert_eq!(cluster.nodes[0].authority, "127.74.0.1:7400");
+    assert_eq!(cluster.nodes[0].listening, "127.74.0.1:7400");
+    let seeds = [cluster.nodes[0].authority.clone()];
+    cluster.add(plan("127.74.0.2", &seeds));
+    cluster.until("both are members", |views| {
+        views.iter().all(|view| view.members.len() == 2)
+    });
+}
+
+#[test]
 fn a_second_node_on_one_address_takes_it_over_and_the_first_says_so() {
     let _turn = turn();
     let mut cluster = two();

@@ -348,6 +348,21 @@ mod tests {
     }
 
     #[test]
+    fn an_address_to_listen_on_may_leave_out_the_port() {
+        for (given, expected) in [
+            ("10.0.0.1", "10.0.0.1:7400"),
+            ("10.0.0.1:1", "10.0.0.1:1"),
+            ("::1", "[::1]:7400"),
+            ("[::1]:1", "[::1]:1"),
+        ] {
+            let Ok(ClusterTask::Up(options)) = parse(&format!("cluster up --bind {given}")) else {
+                panic!("{given}");
+            };
+            assert_eq!(options.bind.to_string(), expected);
+        }
+    }
+
+    #[test]
     fn nodes_are_hosts_with_ports() {
         for right in ["10.0.0.1:7400", "seeds.example:1", "[::1]:65535"] {
             assert!(authority(right).is_ok(), "{right}");
