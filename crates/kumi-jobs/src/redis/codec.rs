@@ -166,9 +166,7 @@ pub(super) fn string(value: Value) -> Result<String, QueueError> {
 }
 
 pub(super) fn parsed<T: FromStr>(value: Value) -> Result<T, QueueError> {
-    let text = string(value)?;
-    text.parse()
-        .map_err(|_| QueueError::Protocol(format!("'{text}'")))
+    read(&string(value)?)
 }
 
 fn optional(value: Value) -> Result<Option<Bytes>, QueueError> {
@@ -212,14 +210,15 @@ pub(super) fn enqueued(value: Value, task: TaskId) -> Result<Enqueued, QueueErro
     }
 }
 
-fn finished(value: Value) -> Result<Finished, QueueError> {
-    let (code, rest) = coded(value)?;
-    match code {
-        'A' => Ok(Finished::Applied(state(rest.chars().next())?)),
-        'D' => Ok(Finished::AlreadyApplied),
-        'R' => Ok(Finished::Refused),
-        'U' => Ok(Finished::Unknown),
-        code => Err(unknown_code(code)),
+/// What became of one report: a letter, and for `A` the letter of the new state.
+fn finished(text: &str) -> Result<Finished, QueueError> {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some('A') => Ok(Finished::Applied(state(letters.next())?)),
+        Some('D') => Ok(Finished::AlreadyApplied),
+        Some('R') => Ok(Finished::Refused),
+        Some('U') => Ok(Finished::Unknown),
+        code => Err(unknown_code(code.unwrap_or(' '))),
     }
 }
 
@@ -256,8 +255,8 @@ pub(super) fn turn(value: Value, ask: &Ask) -> Result<Turn, QueueError> {
         .map_err(|_| QueueError::Protocol("a turn without six parts".into()))?;
     let [now, due, more, paused, reports, claims] = parts;
     Ok(Turn {
-        finished: array(reports)?
-            .into_iter()
+        finished: string(reports)?
+            .split_ascii_whitespace()
             .map(finished)
             .collect::<Result<_, _>>()?,
         claims: self::claims(claims, &ask.owner, &ask.types)?,
@@ -283,43 +282,36 @@ pub(super) fn claims(
         .collect()
 }
 
+/// The parts of a claim are listed at `claim_of` in lib.lua.
 fn claim(value: Value, owner: &Owner, asked: &[Room]) -> Result<Claim, QueueError> {
-    let parts: [Value; 10] = array(value)?
-        .try_into()
-        .map_err(|_| QueueError::Protocol("a claim without ten parts".into()))?;
-    let [
-        id,
-        token,
-        task_type,
-        payload,
-        media,
-        attempt,
-        runs,
-        max_attempts,
-        created_at,
-        trace,
-    ] = parts;
-    let (task_type, trace) = (string(task_type)?, string(trace)?);
+    let mut parts = array(value)?.into_iter();
+    let mut part = || parts.next().unwrap_or(Value::BulkString(Vec::new()));
+    let (head, payload, media, trace) = (string(part())?, part(), string(part())?, string(part())?);
+    let mut words = head.split(' ');
+    let mut word = || words.next().unwrap_or_default();
+    let (id, token, task_type) = (word(), word(), word());
     let known = asked.iter().find(|room| *room.task_type == *task_type);
     Ok(Claim {
-        id: parsed(id)?,
+        id: read(id)?,
         envelope: TaskEnvelope {
             task_type: known.map_or_else(|| task_type.into(), |room| room.task_type.clone()),
             payload: bytes(payload)?,
-            content_type: media_type(string(media)?),
+            content_type: media_type(media),
         },
-        token: parsed(token)?,
+        token: read(token)?,
         owner: owner.clone(),
-        attempt: count(&attempt)?,
-        runs: count(&runs)?,
-        max_attempts: count(&max_attempts)?,
-        created_at: timestamp(&created_at)?,
+        attempt: read(word())?,
+        runs: read(word())?,
+        max_attempts: read(word())?,
+        created_at: Timestamp::from_ms(read(word())?),
         trace: (!trace.is_empty()).then(|| trace.into()),
     })
 }
 
-fn count(value: &Value) -> Result<u32, QueueError> {
-    u32::try_from(integer(value)?).map_err(|_| unexpected(value))
+/// A part of a text.
+fn read<T: FromStr>(text: &str) -> Result<T, QueueError> {
+    text.parse()
+        .map_err(|_| QueueError::Protocol(format!("'{text}'")))
 }
 
 pub(super) fn media_type(text: String) -> Cow<'static, str> {

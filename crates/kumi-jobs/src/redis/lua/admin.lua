@@ -39,7 +39,7 @@ function operations.claims()
   for n = 4, #ARGV do
     local r = load(ARGV[n])
     if r and r.s == 'r' and r.o == ARGV[3] then
-      claims[#claims + 1] = claim_of(r, call('HGET', P .. 'payload', r.id))
+      claims[#claims + 1] = claim_of(r, call('HGET', P .. 'payload', r.id), number(r.a, 0), runs_of(r))
     end
   end
   return claims

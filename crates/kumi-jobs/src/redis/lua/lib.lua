@@ -474,9 +474,12 @@ local function flush_payloads()
   if #payloads > 0 then call('HSET', P .. 'payload', unpack(payloads)) end
 end
 
--- The claim on a running task, as an array.
-local function claim_of(r, payload)
-  return { r.id, r.k, r.y, payload or '', r.C or '', number(r.a, 0), runs_of(r), number(r.m, 5), r.c, r.T or '' }
+-- A claim: "id token type attempts runs maximum created", the payload, and where there is one of them the media type and
+-- the trace context. Each value of a reply costs the server and the worker time, so the short ones are one text.
+local function claim_of(r, payload, attempts, runs)
+  local head = r.id .. ' ' .. r.k .. ' ' .. r.y .. ' ' .. attempts .. ' ' .. runs .. ' ' .. (r.m or '5') .. ' ' .. r.c
+  if r.C or r.T then return { head, payload or '', r.C or '', r.T or '' } end
+  return { head, payload or '' }
 end
 
 -- What run:<owner> holds of a task: its token, a mark, its type. The mark is '!' if its record has to be read when it

@@ -1,5 +1,6 @@
 -- turn: reports, ended leases, what is due, claims.
 -- ARGV: now owner nonce lease keep keep_ms keep_dead keep_dead_ms max types reports (type room)* (id token kind a b)*
+-- Reply: now, next due or -1, more, paused, what became of each report (one text, by spaces), claims (claim_of in lib.lua).
 -- The first write is a DEL, which a full server allows; it lets the script finish what it began.
 call('DEL', P .. 'none')
 local owner, nonce, lease = ARGV[2], '-' .. ARGV[3], tonumber(ARGV[4])
@@ -219,7 +220,7 @@ while first <= #candidates and bytes < 1048576 do
     running[#running + 1] = held_as(r)
     local body = bodies[n - first + 1]
     bytes = bytes + (body and #body or 0)
-    claims[n] = { r.id, r.k, r.y, body or '', r.C or '', attempts, runs or attempts, tonumber(r.m) or 5, r.c, r.T or '' }
+    claims[n] = claim_of(r, body, attempts, runs or attempts)
   end
   first = last + 1
 end
@@ -259,4 +260,4 @@ for _, kind in ipairs(asked) do
   if not paused and length > 0 and #claims < max and kind.room > 0 then more = true end
 end
 flush()
-return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, finished, claims }
+return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, table.concat(finished, ' '), claims }
