@@ -312,7 +312,7 @@ impl Bench {
         let mut row = row.goal(Some(Goal::AtMost(5.0)));
         row.add(OURS, Sample::new(longest_ms).context("no run was made")?);
         report.section(
-            "Enqueues of 500 tasks, turns of 200 reports and 200 claims",
+            "Enqueues of 256 tasks, turns of 128 reports and 128 claims",
             vec![row],
         );
         Ok(())

