@@ -273,16 +273,18 @@ fn what_cannot_be_done_is_told_by_an_exit_code() {
 fn a_node_that_is_given_an_address_without_a_port_listens_on_the_usual_one() {
     let _turn = turn();
     let mut cluster = Cluster::new();
-    // Every address of 127.0.0.0/8 is loopback, and the port of another one may be taken.
-    let plan = |ip: &str, seeds: &[String]| Plan {
-        bind: ip.into(),
+    // Every address of 127.0.0.0/8 is loopback. These are of this process alone.
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let ip = |last: u8| format!("127.{}.{low}.{last}", high % 128 + 64);
+    let plan = |last: u8, seeds: &[String]| Plan {
+        bind: ip(last),
         ..Plan::loopback(seeds)
     };
-    cluster.add(plan("127.74.0.1", &[]));
-    assert_eq!(cluster.nodes[0].authority, "127.74.0.1:7400");
-    assert_eq!(cluster.nodes[0].listening, "127.74.0.1:7400");
+    cluster.add(plan(1, &[]));
+    assert_eq!(cluster.nodes[0].authority, format!("{}:7400", ip(1)));
+    assert_eq!(cluster.nodes[0].listening, format!("{}:7400", ip(1)));
     let seeds = [cluster.nodes[0].authority.clone()];
-    cluster.add(plan("127.74.0.2", &seeds));
+    cluster.add(plan(2, &seeds));
     cluster.until("both are members", |views| {
         views.iter().all(|view| view.members.len() == 2)
     });

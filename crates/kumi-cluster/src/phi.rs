@@ -144,7 +144,7 @@ impl PhiConfig {
         self
     }
 
-    /// Whether the numbers make sense. A detector takes any, and one that does not hold suspects at once or never.
+    /// Whether the numbers make sense. A detector accepts others, and then suspects at once or never.
     pub fn check(&self) -> Result<(), MembershipRuntimeError> {
         let times = [
             self.first_estimate,

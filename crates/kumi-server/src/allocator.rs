@@ -28,8 +28,8 @@ pub(crate) fn is_in_sparse_page(block: *const u8) -> bool {
     let block = block.cast_mut().cast();
     #[expect(unsafe_code, reason = "foreign functions")]
     // SAFETY: the first call takes any pointer. The second one reads what the allocator keeps about the page of a
-    // pointer that is its own, and answers false unless the page belongs to the heap of the calling thread, the only
-    // one that changes it.
+    // pointer that is its own, which only the thread of the page's heap changes. The engine's thread allocated every
+    // block of the keyspace and is the one that asks.
     unsafe {
         libmimalloc_sys::mi_is_in_heap_region(block)
             && libmimalloc_sys::mi_unsafe_heap_page_is_under_utilized(
@@ -38,6 +38,23 @@ pub(crate) fn is_in_sparse_page(block: *const u8) -> bool {
                 USED_PERCENT,
             )
     }
+}
+
+/// Whether this program's memory comes from the allocator that is asked here.
+#[cfg(feature = "mimalloc")]
+pub(crate) fn knows_pages() -> bool {
+    let block = Box::new(0_u8);
+    #[expect(unsafe_code, reason = "a foreign function")]
+    // SAFETY: it takes any pointer.
+    unsafe {
+        libmimalloc_sys::mi_is_in_heap_region(std::ptr::from_ref(&*block).cast())
+    }
+}
+
+/// Nothing is known of other allocators.
+#[cfg(not(feature = "mimalloc"))]
+pub(crate) fn knows_pages() -> bool {
+    false
 }
 
 /// Nothing is known of other allocators.

@@ -109,7 +109,7 @@ impl Host for Front {
                 snapshot::start(encoder, rdb_file::plan(config.settings()))
             }
             SnapshotPurpose::Rewrite if self.config.keeps_files => {
-                snapshot::start(encoder, self.rewrite_plan()?)
+                snapshot::start(encoder, self.rewrite_plan(config.settings())?)
             }
             _ => {
                 let reason = "this server keeps its data in memory only";
@@ -153,6 +153,9 @@ impl Host for Front {
     }
 
     fn resident_bytes(&mut self) -> usize {
+        if !allocator::knows_pages() {
+            return 0;
+        }
         let grown = facts::rss_bytes().saturating_sub(self.startup_rss_bytes);
         usize::try_from(grown).unwrap_or(usize::MAX)
     }

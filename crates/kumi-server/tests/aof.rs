@@ -400,7 +400,12 @@ fn unused_files_are_kept_as_long_as_the_configuration_says() {
     }
     client.line("CONFIG SET rdb-key-save-delay 20000");
     assert!(client.line("BGREWRITEAOF").starts_with("Background"));
-    client.line("CONFIG SET aof-disable-auto-gc yes rdb-key-save-delay 0");
+    let info = eventually(
+        || client.line("INFO persistence"),
+        |info| info.contains("aof_rewrite_in_progress:1"),
+    );
+    assert!(info.contains("aof_rewrites:2\r"), "{info}");
+    client.line("CONFIG SET aof-disable-auto-gc yes");
     eventually(
         || client.line("INFO persistence"),
         |info| info.contains("aof_rewrites:3\r"),

@@ -229,13 +229,14 @@ pub trait Host {
     /// Has the allocator give free memory back to the system (MEMORY PURGE).
     fn purge_memory(&mut self) {}
 
-    /// Resident memory of the process beyond what it took before it held any data; 0 where unknown.
+    /// Resident memory of the process beyond what it took before it held any data; 0 where it is unknown, or where
+    /// [`Host::is_in_sparse_page`] knows nothing of the heap.
     fn resident_bytes(&mut self) -> usize {
         0
     }
 
-    /// Whether a block of the heap that the engine owns lies in a page that is mostly free. The engine moves what it
-    /// keeps there, so that the page can be given back.
+    /// Whether a block of the heap, allocated by the engine's thread, lies in a page that is mostly free. The engine
+    /// moves what it keeps there, so that the page can be given back.
     fn is_in_sparse_page(&mut self, _block: *const u8) -> bool {
         false
     }

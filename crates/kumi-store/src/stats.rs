@@ -118,9 +118,9 @@ pub(crate) struct Stats {
     pub(crate) recent_input_bytes: RecentMax,
     pub(crate) recent_output_bytes: RecentMax,
     pub(crate) active_expiry_us: u64,
-    /// What compaction looked at and moved, and the time it took.
+    /// What compaction looked at and moved, and for how long its walks that have ended ran.
     pub(crate) compaction: Relocated,
-    pub(crate) compaction_us: u64,
+    pub(crate) compaction_ms: u64,
     /// INFO's `lazyfreed_objects`: keys removed by FLUSHALL ASYNC and FLUSHDB ASYNC. As in Redis, a string removed by
     /// UNLINK is not counted, because it is a single allocation.
     pub(crate) lazily_freed: u64,

@@ -8,15 +8,15 @@
 //!
 //! [`Waiting`] holds the claims that have no slot yet. What waits longer than [`PATIENCE`] is given back by the worker.
 
-use crate::core::{TaskId, Token};
+use crate::core::{TURN_LIMIT, TaskId, Token};
 use crate::queue::Claim;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// The most tasks that a turn asks for beyond the free slots. One turn in flight and one batch that is run bound what a
-/// worker holds beyond its slots to twice as many.
-pub(super) const BATCH: usize = 128;
+/// worker holds beyond its slots to twice as many. It is less than a turn reports, so that reports do not wait.
+pub(super) const BATCH: usize = 100;
 
 /// How long a claim waits for a slot.
 pub(super) const PATIENCE: Duration = Duration::from_millis(10);
@@ -40,7 +40,7 @@ pub(super) struct Pace {
 impl Pace {
     /// How many tasks the next turn asks for, with so many free slots.
     pub(super) fn ask(&mut self, free: usize) -> usize {
-        self.asked = free.max(self.batch);
+        self.asked = free.max(self.batch).min(TURN_LIMIT);
         self.asked
     }
 
@@ -138,17 +138,7 @@ impl Waiting {
         Some(self.since()? + PATIENCE)
     }
 
-    /// Takes the claims that have waited for long enough, the newest first. Given back in this order, they keep their
-    /// order at the head of their line.
-    pub(super) fn take_overdue(&mut self, now: Instant) -> impl Iterator<Item = Claim> + use<> {
-        let is_fresh = |(_, since): &(Claim, Instant)| *since + PATIENCE > now;
-        let overdue = self.claims.iter().position(is_fresh);
-        let rest = self.claims.split_off(overdue.unwrap_or(self.claims.len()));
-        let overdue = std::mem::replace(&mut self.claims, rest);
-        overdue.into_iter().rev().map(|(claim, _)| claim)
-    }
-
-    /// Takes all claims, in the order of `take_overdue`.
+    /// Takes all claims, the newest first. Given back in this order, they keep their order at the head of their line.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Claim> + use<> {
         let all = std::mem::take(&mut self.claims);
         all.into_iter().rev().map(|(claim, _)| claim)

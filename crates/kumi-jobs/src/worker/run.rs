@@ -210,8 +210,8 @@ impl<S: Send + Sync + 'static> Run<S> {
                     self.lose_lease();
                 }
                 () = sleep_until(overdue_at.unwrap_or(now)), if overdue_at.is_some() => {
-                    let overdue = self.waiting.take_overdue(Instant::now());
-                    self.give_back(overdue);
+                    // What came after the oldest has no slot either, and is to stay behind it in its line.
+                    self.give_back_waiting();
                 }
                 () = sleep_until(give_up_at.unwrap_or(now)), if give_up_at.is_some() => {
                     self.give_up().await;
@@ -359,7 +359,9 @@ impl<S: Send + Sync + 'static> Run<S> {
     /// Takes claims that are new here. A worker that stops gives them back.
     fn take_claims(&mut self, claims: Vec<Claim>) {
         if self.stopping {
-            self.give_back(claims.into_iter().rev());
+            // Before what is given back already: that is older, and comes to stand before these in its line.
+            let reports = claims.iter().rev().map(given_back).collect::<Vec<_>>();
+            self.reports.splice(0..0, reports);
             return;
         }
         let (now, some_wait) = (Instant::now(), !self.waiting.is_empty());
@@ -397,15 +399,10 @@ impl<S: Send + Sync + 'static> Run<S> {
         self.pace.ran(quick && self.waiting.is_empty());
     }
 
+    /// Reports the claims that were not started.
     fn give_back_waiting(&mut self) {
         let all = self.waiting.take_all();
-        self.give_back(all);
-    }
-
-    /// Reports claims that were not started. Their attempts are given back too.
-    fn give_back(&mut self, claims: impl Iterator<Item = Claim>) {
-        let report = |claim: Claim| (Finish::new(&claim, Outcome::GivenBack), claim.attempt);
-        self.reports.extend(claims.map(report));
+        self.reports.extend(all.map(|claim| given_back(&claim)));
     }
 
     /// The lease is over, or may be: other workers may get what this one holds.
@@ -420,7 +417,7 @@ impl<S: Send + Sync + 'static> Run<S> {
     fn start(&mut self, claim: Claim, inline: bool) -> bool {
         let Some(registered) = self.registry.registered(&claim.envelope.task_type) else {
             // The queue answered with a type that was not asked for.
-            self.give_back(std::iter::once(claim));
+            self.reports.push(given_back(&claim));
             return true;
         };
         let (id, attempt) = (claim.id, claim.attempt);
@@ -584,9 +581,10 @@ impl<S: Send + Sync + 'static> Run<S> {
     /// Sends what is left to report, and passes on a wake-up that this worker may have taken.
     async fn last_reports(&mut self) {
         let (queue, ask) = (self.queue.clone(), self.ask(0));
-        let (call, mut reports) = (self.call.take(), self.unconfirmed());
+        let (call, held) = (self.call.take(), self.unconfirmed());
         let work = async move {
-            reports.extend(unstarted(call).await);
+            let mut reports = unstarted(call).await;
+            reports.extend(held);
             loop {
                 let rest = reports.split_off(reports.len().min(TURN_LIMIT));
                 queue.turn(reports, ask.clone()).await?;
@@ -617,18 +615,19 @@ impl<S> Run<S> {
 impl<S> Drop for Run<S> {
     /// A worker that was dropped gives back what it holds, if there is still a runtime to do it on.
     fn drop(&mut self) {
-        let (call, mut reports) = (self.call.take(), self.unconfirmed());
+        let (call, mut held) = (self.call.take(), self.unconfirmed());
         let waiting = self.waiting.take_all();
-        reports.extend(waiting.map(|claim| Finish::new(&claim, Outcome::GivenBack)));
+        held.extend(waiting.map(|claim| Finish::new(&claim, Outcome::GivenBack)));
         for (id, running) in self.running.drain() {
             running.abort();
-            reports.push(running.given_back(id, &self.settings.owner));
+            held.push(running.given_back(id, &self.settings.owner));
         }
-        let is_done = reports.is_empty() && call.is_none();
+        let is_done = held.is_empty() && call.is_none();
         if let (false, Ok(runtime)) = (is_done, Handle::try_current()) {
             let queue = self.queue.clone();
             runtime.spawn(async move {
-                reports.extend(unstarted(call).await);
+                let mut reports = unstarted(call).await;
+                reports.extend(held);
                 while !reports.is_empty() {
                     let rest = reports.split_off(reports.len().min(TURN_LIMIT));
                     if queue.finish(reports).await.is_err() {
@@ -649,6 +648,11 @@ async fn poll(call: &mut Option<InFlight>) -> Reply {
 }
 
 /// Reports on the claims that the call in flight brings to a worker that has ended.
+/// The report on a claim that was not started, and its attempt, which is given back too.
+fn given_back(claim: &Claim) -> (Finish, u32) {
+    (Finish::new(claim, Outcome::GivenBack), claim.attempt)
+}
+
 async fn unstarted(call: Option<InFlight>) -> Vec<Finish> {
     let Some(InFlight { call, .. }) = call else {
         return Vec::new();

@@ -30,8 +30,9 @@ const RETRY_DOUBLINGS: u32 = 6;
 const PING_EVERY: Duration = Duration::from_secs(3);
 const PING_PATIENCE: Duration = Duration::from_secs(3);
 
-/// How old the map of slots of a cluster without trouble may become. A node that joins is subscribed to after that at the
-/// latest, and finds requests that were made meanwhile: their TTL, 10 s by default, is to be longer.
+/// How old the map of slots of a cluster without trouble may become before it is asked for again, within a second. A node
+/// that joins is subscribed to soon after that, and finds requests that were made meanwhile: their TTL, 10 s by default,
+/// is to be longer.
 const REFRESH_MS: u64 = 4_000;
 
 /// What a new subscription has to find out besides.

@@ -203,10 +203,10 @@ impl Log {
     /// Takes over changed directives.
     pub(crate) fn configure(&mut self, settings: &Settings) {
         self.policy = Policy::of(settings);
-        self.keeps_history
-            .store(settings.aof_keep_history, Ordering::Relaxed);
+        let keeps = settings.aof_keep_history;
+        let kept = self.keeps_history.swap(keeps, Ordering::Relaxed);
         // A rewrite removes them at its end: until then no other manifest may be written.
-        if self.rewrite.is_none() {
+        if kept && !keeps && self.rewrite.is_none() {
             self.remove_history();
         }
     }

@@ -155,6 +155,9 @@ impl Place {
                     true
                 }
             });
+        if shorter.history.len() == manifest.history.len() {
+            return;
+        }
         match self.write(&shorter) {
             Ok(()) => *manifest = shorter,
             Err(error) => tracing::warn!("the manifest cannot be written: {error}"),

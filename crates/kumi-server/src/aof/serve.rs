@@ -241,7 +241,7 @@ impl Front {
     }
 
     /// Where the snapshot of a rewrite goes.
-    pub(crate) fn rewrite_plan(&self) -> io::Result<Plan> {
+    pub(crate) fn rewrite_plan(&self, settings: &Settings) -> io::Result<Plan> {
         let log = self.log.log.as_ref();
         let RewritePlan {
             temporary,
@@ -254,7 +254,7 @@ impl Front {
         Ok(Plan {
             temporary,
             incremental_fsync,
-            key_delay_us: 0,
+            key_delay_us: settings.key_save_delay_us,
             commit: Box::new(move |temporary| {
                 rdb_file::put_in_place(temporary, &path)?;
                 install.run()

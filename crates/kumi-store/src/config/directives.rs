@@ -191,7 +191,8 @@ use Standing::{Inert, Live, Refused};
 
 const APPEND_ONLY: &str = "no process is started for it";
 const CLUSTER: &str = "kumi-server is no node of a Redis Cluster";
-const DEFRAG: &str = "keys move out of sparse memory by themselves, when an eighth is wasted";
+const DEFRAG: &str =
+    "keys move out of sparse memory by themselves, when an eighth and 8 MiB are wasted";
 const LAZYFREE: &str = "large values and flushed databases are always freed on another thread";
 const PROCESS: &str = "kumi-server leaves its own process as the system made it";
 const REPLICATION: &str = "kumi-server has no replicas and follows no master yet";

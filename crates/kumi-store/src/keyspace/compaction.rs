@@ -25,13 +25,14 @@ pub(crate) struct Relocated {
     pub(crate) blocks_moved: u64,
 }
 
-/// A walk that moved fewer than one of so many keys found little.
-const FEW: u64 = 50;
+/// A walk that moves less than 1/50 of its keys, or less than so many blocks, has moved little.
+const LEAST_PART: u64 = 50;
+const LEAST_BLOCKS: u64 = 64;
 
 impl Relocated {
-    /// Whether enough was moved for a page or more to be free now.
+    /// Whether so much was moved that pages have become free.
     pub(crate) fn is_much(self) -> bool {
-        self.keys_moved > 0 && self.keys_moved * FEW >= self.keys
+        self.blocks_moved >= LEAST_BLOCKS && self.keys_moved * LEAST_PART >= self.keys
     }
 
     pub(crate) fn add(&mut self, more: Self) {
@@ -49,18 +50,19 @@ impl Relocated {
 }
 
 impl Keyspace {
-    /// Looks at the next segment of a walk, some hundred entries, and moves what lies in a block that `leave` accepts.
+    /// Looks at the next segment of a walk, some hundred entries, and moves the blocks of which `is_sparse` says that
+    /// their page is mostly free.
     /// Returns where the walk goes on, or none at its end.
     pub(crate) fn relocate_step(
         &mut self,
         walk: Walk,
         relocated: &mut Relocated,
-        leave: &mut dyn FnMut(*const u8) -> bool,
+        is_sparse: &mut dyn FnMut(*const u8) -> bool,
     ) -> Option<Walk> {
         let &db = self.occupied.range(walk.db..).next()?;
         let hash = if db == walk.db { walk.hash } else { 0 };
         let table = &mut self.dbs[db].table;
-        Some(match table.relocate_segment(hash, relocated, leave) {
+        Some(match table.relocate_segment(hash, relocated, is_sparse) {
             Some(hash) => Walk { db, hash },
             None => Walk {
                 db: db + 1,

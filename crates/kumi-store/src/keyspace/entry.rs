@@ -375,11 +375,11 @@ impl Entry {
     }
 
     /// Moves this entry, the box of its value and a string in that box to other blocks of the heap, each of them only
-    /// if `leave` says so of its present block. Returns how many were moved. Their sizes stay the same, and so do the
-    /// bytes of a long key and of a collection outside of the entry.
-    pub(super) fn relocate(&mut self, leave: &mut dyn FnMut(*const u8) -> bool) -> usize {
+    /// if `is_sparse` says so of the page of its present block. Returns how many were moved. Their sizes stay the same.
+    /// A long key, a string with a reference count and a collection outside of the entry stay where they are.
+    pub(super) fn relocate(&mut self, is_sparse: &mut dyn FnMut(*const u8) -> bool) -> usize {
         let mut moved = 0;
-        if leave(self.0.as_ptr()) {
+        if is_sparse(self.0.as_ptr()) {
             let layout = self.header().layout();
             let block = allocate(layout);
             // SAFETY: both blocks have this layout, the new one is fresh, and `&mut self` says that nothing borrows
@@ -392,7 +392,7 @@ impl Entry {
             moved += 1;
         }
         if let Some(old) = self.boxed_pointer()
-            && leave(old.as_ptr().cast())
+            && is_sparse(old.as_ptr().cast())
         {
             let block = Box::into_raw(Box::<Value>::new_uninit()).cast::<Value>();
             // SAFETY: the value is moved to a fresh box bit by bit, and the old box is freed without dropping it. The
@@ -406,7 +406,7 @@ impl Entry {
             moved += 1;
         }
         if let Some(Value::Bytes(bytes)) = self.boxed_mut()
-            && leave(bytes.as_ptr())
+            && is_sparse(bytes.as_ptr())
         {
             let mut block = Vec::with_capacity(bytes.capacity());
             block.extend_from_slice(bytes);

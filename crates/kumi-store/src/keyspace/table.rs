@@ -303,13 +303,13 @@ impl Table {
         &mut self,
         hash: u64,
         relocated: &mut Relocated,
-        leave: &mut dyn FnMut(*const u8) -> bool,
+        is_sparse: &mut dyn FnMut(*const u8) -> bool,
     ) -> Option<u64> {
         let owner = self.owner(hash)?;
         let segment = self.segment_mut(owner)?;
         segment.iter().for_each(Entry::prefetch);
         for entry in segment.iter_mut() {
-            relocated.note(entry.relocate(leave));
+            relocated.note(entry.relocate(is_sparse));
         }
         let open = u64::MAX.checked_shr(segment.depth).unwrap_or(0);
         (hash | open).checked_add(1)

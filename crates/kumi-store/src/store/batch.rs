@@ -122,7 +122,8 @@ impl Store {
     }
 }
 
-/// Whether a command looks up one member of a hash, a set or a sorted set.
+/// Whether a command may look up one member of a hash, a set or a sorted set. Some of the fast ones have a number or a
+/// key where others have a member; then what is loaded is not used.
 fn names_a_member(row: &Command) -> bool {
     let group = matches!(row.group, Group::Hash | Group::Set | Group::SortedSet);
     group && row.has(flag::FAST)

@@ -157,7 +157,10 @@ impl Dialer {
                     }
                     Err(error) => {
                         tracing::debug!(%address, error = %Chain(&error), "cannot connect");
-                        last = Some(error);
+                        // That nothing listens at another address says less than a certificate that is not trusted.
+                        if !matches!(last, Some(NetworkError::Tls(_))) {
+                            last = Some(error);
+                        }
                     }
                 },
                 () = next_in, if addresses.len() > 0 => {}

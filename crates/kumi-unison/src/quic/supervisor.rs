@@ -205,7 +205,7 @@ async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientContr
                     if reported.as_ref() == Some(&error) {
                         tracing::debug!(attempt, %server, %error, "cannot reconnect");
                     } else {
-                        tracing::warn!(attempt, %server, %error, "cannot reconnect, will try again");
+                        tracing::warn!(attempt, %server, %error, "cannot reconnect");
                         reported = Some(error);
                     }
                 }

@@ -91,7 +91,7 @@ pub enum TlsError {
     /// certificate; nothing was sent to it.
     #[error("{peer} showed the certificate {presented}, which is not the pinned one")]
     NotPinned {
-        /// Whom the connection was for.
+        /// The peer that was dialled.
         peer: String,
         /// What was shown.
         presented: Fingerprint,
@@ -99,7 +99,7 @@ pub enum TlsError {
     /// The peer had another certificate the first time. Remove its line from the trust store if that is intended.
     #[error("{peer} showed the certificate {presented}, but {known} is on record for it")]
     Changed {
-        /// Whom the connection was for.
+        /// The peer that was dialled.
         peer: String,
         /// What was shown.
         presented: Fingerprint,
@@ -109,14 +109,13 @@ pub enum TlsError {
     /// The peer does not hold this cluster's key.
     #[error("{peer} does not belong to this cluster")]
     OtherCluster {
-        /// Whom the connection was for.
+        /// The peer that was dialled.
         peer: String,
     },
-    /// No authority that is trusted here vouches for the peer's certificate, its name or its dates. Nothing was sent to
-    /// the peer.
+    /// The peer's certificate is not trusted, or it is for another name or another time. Nothing was sent to the peer.
     #[error("{peer} showed a certificate that {fault}")]
     Certificate {
-        /// Whom the connection was for.
+        /// The peer that was dialled.
         peer: String,
         /// What is wrong with the certificate.
         fault: CertificateFault,
@@ -124,7 +123,7 @@ pub enum TlsError {
     /// The handshake failed on this side for another reason than the peer's certificate.
     #[error("the handshake with {peer} failed: {}", Shown(reason))]
     Handshake {
-        /// Whom the connection was for.
+        /// The peer that was dialled.
         peer: String,
         /// What TLS said.
         reason: String,
@@ -133,7 +132,7 @@ pub enum TlsError {
     /// missing or not one the server was told to let in.
     #[error("{peer} ended the handshake with TLS alert {alert}: {}", Shown(reason))]
     Refused {
-        /// Whom the connection was for.
+        /// The peer that was dialled.
         peer: String,
         /// The alert's number, as in 116 for a certificate that is required and 120 for no common protocol.
         alert: u8,
@@ -173,7 +172,7 @@ pub enum TlsError {
     },
 }
 
-/// What is wrong with a certificate that an authority should vouch for.
+/// Why a certificate is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateFault {
@@ -183,10 +182,10 @@ pub enum CertificateFault {
     /// It is for other names.
     #[error("is not for this name")]
     WrongName,
-    /// Its last day is over.
+    /// It has expired.
     #[error("has expired")]
     Expired,
-    /// Its first day has not come, or a clock is wrong.
+    /// It is not valid yet, or a clock is wrong.
     #[error("is not valid yet")]
     NotYetValid,
     /// Something else.

@@ -1,4 +1,4 @@
-//! The verifiers that are not about certificate authorities, and one that notes what authorities do not vouch for.
+//! The verifiers that are not about certificate authorities, and one that notes why a certificate is not trusted.
 //!
 //! All of them check the handshake's signature with the certificate's key, so a certificate that was merely copied
 //! proves nothing. They differ in which certificate they believe. Names and dates in it are not looked at: who pins a
@@ -40,7 +40,7 @@ pub(super) struct Shown(Arc<Mutex<Seen>>);
 struct Seen {
     /// The certificate, and whether it was believed.
     certificate: Option<(Fingerprint, bool)>,
-    /// Why no authority vouches for it.
+    /// Why it is not trusted.
     fault: Option<CertificateFault>,
 }
 
@@ -58,7 +58,7 @@ impl Shown {
         shown.and_then(|(fingerprint, believed)| (believed == wanted).then_some(fingerprint))
     }
 
-    /// Why no authority vouches for what was shown.
+    /// Why the certificate that was shown is not trusted.
     pub(super) fn fault(&self) -> Option<CertificateFault> {
         self.seen().fault.clone()
     }

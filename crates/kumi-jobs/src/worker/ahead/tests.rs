@@ -135,14 +135,18 @@ fn a_pace_grows_with_quick_turns_and_ends_with_a_slow_one() {
         (asked, is_ahead)
     };
     let asks: Vec<(usize, bool)> = (0..7).map(|_| turn(10, 1_000, true)).collect();
-    let expected = [10, 10, 20, 40, 80, 128, 128].map(|asked| (asked, asked > 10));
+    let expected = [10, 10, 20, 40, 80, 100, 100].map(|asked| (asked, asked > 10));
     assert_eq!(asks, expected);
     // A handler that waits, and a queue that runs empty, end it.
-    assert_eq!(turn(10, 1_000, false), (128, true));
+    assert_eq!(turn(10, 1_000, false), (100, true));
     assert_eq!(turn(10, 1_000, true), (10, false));
     assert_eq!(turn(10, 1_000, true), (10, false));
     assert_eq!(turn(10, 19, true), (20, false));
     assert_eq!(turn(10, 1_000, true), (10, false));
+    // More free slots than a turn may ask for.
+    let asks = [1, 2, 3].map(|_| turn(500, 1_000, true));
+    let limit = TURN_LIMIT;
+    assert_eq!(asks, [(limit, false), (limit, true), (limit, true)]);
 }
 
 #[tokio::test(start_paused = true)]

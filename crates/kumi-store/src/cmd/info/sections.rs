@@ -233,9 +233,9 @@ impl<'a> Page<'a> {
         self.field("active_defrag_misses", missed);
         self.field("active_defrag_key_hits", done.keys_moved);
         self.field("active_defrag_key_misses", missed);
-        let total_us = self.store.telemetry.stats.compaction_us;
-        self.field("total_active_defrag_time", total_us / 1000);
         let current_ms = self.store.compacting_ms().unwrap_or(0);
+        let ended_ms = self.store.telemetry.stats.compaction_ms;
+        self.field("total_active_defrag_time", ended_ms + current_ms);
         self.field("current_active_defrag_time", current_ms);
     }
 
