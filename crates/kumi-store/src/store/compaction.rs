@@ -11,8 +11,8 @@ use crate::keyspace::{Relocated, Walk};
 
 /// A slice of a walk ends after this long.
 const SLICE_NS: u64 = 1_000_000;
-/// The clock is read after so many moved blocks, of up to 16 KiB each.
-const BLOCKS_PER_READING: u64 = 64;
+/// The clock is read after so many moved blocks. A block that shares its page with others has some 100 KiB at most.
+const BLOCKS_PER_READING: u64 = 16;
 /// After a slice, so many times as long as it took is left for everything else ...
 const REST: u64 = 9;
 /// ... and no longer than this, however long the process was stopped in the middle of a slice.
