@@ -8,7 +8,7 @@ pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// How often a snooze or a shutdown gives an attempt back.
 pub const MAX_GIVEN_BACK: u32 = 100;
 
-/// Tasks that one call moves between lines, claims or finishes. The script of the largest turn takes about 3 ms.
+/// Tasks that one call moves between lines, claims or finishes. It bounds how long a script holds the server.
 pub const TURN_LIMIT: usize = 128;
 
 /// Tasks that one turn reports, gives back, moves into line and claims together. It bounds how long a turn's script runs.
