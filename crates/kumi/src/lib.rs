@@ -1,6 +1,7 @@
 //! kumi: what a team runs instead of a Redis, a message broker, a job queue and a service registry.
 //!
-//! This library is a facade: each feature adds a module that re-exports one crate. It has no code of its own.
+//! This library is a facade: each feature adds a module that re-exports one crate. Its only code of its own is the
+//! command line.
 //!
 //! | feature | module | what it is |
 //! |---|---|---|
@@ -122,6 +123,11 @@ pub mod store {
     pub use kumi_store::Config;
     pub use kumi_store::config::{ConfigError, Origin};
 }
+
+/// The command line, for the binary only: not an interface to build on.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod command_line;
 
 #[cfg(feature = "cluster")]
 pub use kumi_cluster as cluster;

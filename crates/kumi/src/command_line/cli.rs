@@ -1,0 +1,250 @@
+//! The command line, defined once: parsing, both helps and the completions of every shell come from here.
+
+use crate::command_line::exit::EXIT_CODES;
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  kumi                            a node on 127.0.0.1:6379
+  kumi up --port 7000             on another port
+  kumi up --ephemeral             without keeping anything
+  kumi up --redis-conf redis.conf with an existing configuration
+  kumi up --set maxmemory=1gb     with one directive changed
+  kumi server --port 7000         exactly what kumi-server --port 7000 does";
+
+/// A node: today a Redis-compatible store that any Redis client can talk to.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kumi",
+    version = kumi_store::KUMI_VERSION,
+    about = "A Redis-compatible store, started with one word",
+    long_about = "A Redis-compatible store, started with one word.\n\n\
+                  Without a command, kumi does what 'kumi up' does: it starts a node and runs until ctrl-c.",
+    after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}\n\n'kumi server' has the exit codes of redis-server: 0 and 1."),
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100,
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) task: Option<Task>,
+    #[command(flatten)]
+    pub(crate) up: UpOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Start a node and run until ctrl-c
+    ///
+    /// The store listens on 127.0.0.1:6379 by default, and keeps its data in an append-only file, synced every
+    /// second. Ctrl-c, SIGTERM and the SHUTDOWN command stop it after it has answered what it has received.
+    #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+    Up(UpOptions),
+    /// Run kumi-server: takes what redis-server takes
+    ///
+    /// Everything behind 'server' is handed over as it is: [/path/to/redis.conf] [--directive value ...] [-], and
+    /// also --help and --version. Replace 'redis-server' by 'kumi server' in a script and it goes on working.
+    #[command(disable_help_flag = true)]
+    Server {
+        /// A configuration file and directives, as redis-server takes them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Check an append-only file: say what is wrong and where
+    ///
+    /// PATH is its directory, its manifest or one of its files. Nothing is changed without --fix.
+    #[command(after_long_help = crate::command_line::check::EXIT_CODES)]
+    CheckAof(CheckAofOptions),
+    /// Check an RDB file: say what is wrong and where
+    #[command(after_long_help = crate::command_line::check::EXIT_CODES)]
+    CheckRdb(CheckRdbOptions),
+    /// Call units, be one, and watch them: MUF from the shell
+    ///
+    /// Units are programs that call each other and keep values through readable keys on a Redis server. docs/muf.md
+    /// describes the protocol. 'kumi muf help COMMAND' says more about each command.
+    #[command(after_long_help = crate::command_line::muf::EXIT_CODES)]
+    Muf(crate::command_line::muf::MufOptions),
+    /// Enqueue tasks, look at them, and work on them with any program
+    ///
+    /// docs/jobs.md describes tasks, their states and the protocol. 'kumi jobs help COMMAND' says more about each
+    /// command.
+    #[command(after_long_help = crate::command_line::jobs::EXIT_CODES)]
+    Jobs(crate::command_line::jobs::JobsOptions),
+    /// Check, format and compare schemas, and write code from them
+    ///
+    /// A schema describes the channels of a Unison protocol and what travels on them. docs/schema.md is a tour of the
+    /// language. 'kumi schema help COMMAND' says more about each command.
+    #[command(after_long_help = crate::command_line::schema::EXIT_CODES)]
+    Schema(crate::command_line::schema::SchemaOptions),
+    /// Run the nodes of a cluster, and query them
+    ///
+    /// docs/cluster.md describes how nodes decide. 'kumi cluster help COMMAND' says more about each command.
+    #[command(after_long_help = format!("{}\n\n{}", crate::command_line::cluster::FIRST_STEPS, crate::command_line::cluster::EXIT_CODES))]
+    Cluster(crate::command_line::cluster::ClusterOptions),
+    /// Print a completion script for a shell
+    ///
+    /// For bash, put it where bash-completion looks:
+    /// kumi completions bash > ~/.local/share/bash-completion/completions/kumi
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// Later wins: the node's defaults, then the file, then these options.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct UpOptions {
+    /// Port of the store; 0 for none [default: 6379]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Address to listen on, IP or IP:PORT; may be repeated [default: 127.0.0.1 and ::1]
+    ///
+    /// A port given here is the same as --port: all addresses have one. '*' is every IPv4 address of the machine. As
+    /// long as no password is set, the server does not accept clients from other machines, whatever the address.
+    #[arg(
+        short,
+        long,
+        value_name = "ADDR",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub(crate) bind: Vec<String>,
+    /// Listen on a Unix socket too
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
+    pub(crate) unixsocket: Option<PathBuf>,
+    /// A configuration file in redis.conf syntax
+    #[arg(long, value_name = "FILE")]
+    pub(crate) redis_conf: Option<PathBuf>,
+    /// Set a directive of redis.conf; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = directive)]
+    pub(crate) set: Vec<Setting>,
+    /// Keep the data in this directory [default: in $XDG_STATE_HOME/kumi]
+    ///
+    /// The default is $XDG_STATE_HOME/kumi/<port>/store; without the variable, ~/.local/state takes its place.
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Keep everything in memory: the data is gone when the node stops
+    #[arg(short, long, conflicts_with = "dir")]
+    pub(crate) ephemeral: bool,
+    /// Use TLS on the port, with a certificate of this node's own that is made at the first start
+    ///
+    /// Clients trust it by the file ca.pem in the node's directory for TLS; the banner names it. For development: in
+    /// production, set tls-port, tls-cert-file and tls-key-file to a certificate of your authority.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) tls: bool,
+    /// Directory for the certificate of --tls [default: $XDG_STATE_HOME/kumi/<port>/tls]
+    #[arg(long, value_name = "DIR", requires = "tls", hide_short_help = true)]
+    pub(crate) tls_dir: Option<PathBuf>,
+    /// Start without the banner
+    #[arg(short, long, hide_short_help = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckAofOptions {
+    /// The directory, the manifest or a file
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// Cut off what cannot be loaded at the end of the last file; it is kept in a file beside it
+    #[arg(long)]
+    pub(crate) fix: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckRdbOptions {
+    /// The file
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+}
+
+/// A directive and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+fn directive(text: &str) -> Result<Setting, &'static str> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok(Setting {
+            name: name.into(),
+            value: value.into(),
+        }),
+        _ => Err("expected NAME=VALUE, for instance maxmemory=1gb"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_up_work_with_and_without_the_word() {
+        for line in [
+            "kumi -p 7000 -b ::1,127.0.0.1",
+            "kumi up --port 7000 --bind ::1 -b 127.0.0.1",
+        ] {
+            let cli = parse(line).unwrap();
+            let options = match cli.task {
+                Some(Task::Up(options)) => options,
+                None => cli.up,
+                other => panic!("{line} became {other:?}"),
+            };
+            assert_eq!(options.port, Some(7000), "{line}");
+            assert_eq!(options.bind, ["::1", "127.0.0.1"], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_setting_may_hold_an_equals_sign_and_blanks() {
+        let cli = Cli::try_parse_from(["kumi", "--set", "requirepass=a=b", "--set", "save=900 1"]);
+        let set = cli.unwrap().up.set;
+        assert_eq!((&*set[0].name, &*set[0].value), ("requirepass", "a=b"));
+        assert_eq!((&*set[1].name, &*set[1].value), ("save", "900 1"));
+    }
+
+    /// Lines of the help that are longer than a terminal's are paragraphs of their own: wrapped by the terminal, and not
+    /// by us before.
+    #[test]
+    fn help_is_not_wrapped_twice() {
+        const COLUMNS: usize = 80;
+        let root = Cli::command();
+        let mut commands = vec![&root];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let texts = [command.get_after_long_help(), command.get_long_about()];
+            for text in texts.into_iter().flatten().map(ToString::to_string) {
+                let lines: Vec<&str> = text.lines().collect();
+                for pair in lines.windows(2) {
+                    let wrapped = pair[0].chars().count() > COLUMNS
+                        && pair[1].starts_with(char::is_alphanumeric);
+                    assert!(!wrapped, "{}: {}", command.get_name(), pair[0]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_a_usage_error() {
+        for line in [
+            "kumi down",
+            "kumi --port x",
+            "kumi --set maxmemory",
+            "kumi -p 70000",
+            "kumi completions",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! `kumi jobs`: tasks from the shell, and workers made of any program.
+//!
+//! Only the output and the exit codes are decided here; `kumi-jobs` has the queue.
+
+mod failure;
+mod options;
+mod progress;
+mod show;
+mod work;
+
+use crate::command_line::terminal::{self, Terminal};
+use crate::command_line::tls_options::TlsOptions;
+pub(crate) use failure::EXIT_CODES;
+use failure::Failure;
+use kumi_jobs::{
+    Cancel, Filter, Gone, Jobs, NewTask, Notice, RedisOptions, Released, Requeued, Schedule,
+    Serial, TaskEnvelope, TaskState, Timestamp, Unique,
+};
+pub(crate) use options::JobsOptions;
+use options::{CronTask, EnqueueOptions, FilterOptions, JobsTask};
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+
+/// Tasks looked at per call of a listing.
+const PAGE: usize = 200;
+
+/// Does what was asked. A failure is one message on standard error and an exit code.
+pub(crate) fn run(options: JobsOptions) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => {
+            let done = runtime.block_on(perform(options));
+            runtime.shutdown_background();
+            done
+        }
+        Err(error) => Err(Failure::Other(error.into())),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            terminal::note(failure.text());
+            failure.exit_code()
+        }
+    }
+}
+
+/// The URL with the queue's name in it.
+fn queue_url(url: Option<String>, queue: Option<&str>) -> String {
+    let url = url
+        .or_else(|| std::env::var("KUMI_URL").ok().filter(|url| !url.is_empty()))
+        .unwrap_or_else(|| DEFAULT_URL.into());
+    match queue {
+        None => url,
+        Some(queue) if url.contains('?') => format!("{url}&queue={queue}"),
+        Some(queue) => format!("{}/?queue={queue}", url.trim_end_matches('/')),
+    }
+}
+
+async fn perform(options: JobsOptions) -> Result<(), Failure> {
+    let terminal = Terminal::new(options.output);
+    let url = queue_url(options.url, options.queue.as_deref());
+    let jobs = connect(&url, &options.tls).await?;
+    let queue = jobs.queue().clone();
+    match options.task {
+        JobsTask::Enqueue(options) => enqueue(&jobs, options).await,
+        JobsTask::Status { id } => {
+            let record = queue.get_status(id).await?;
+            let record = record.ok_or_else(|| missing(&format!("task {id}")))?;
+            Ok(terminal::write(
+                show::status(&terminal, &record).as_bytes(),
+            )?)
+        }
+        JobsTask::List(filter) => list(&jobs, &terminal, filter).await,
+        JobsTask::Counts { prometheus } => {
+            let counts = queue.counts_by_state().await?;
+            let text = match prometheus {
+                true => show::prometheus(&counts),
+                false => show::counts(&terminal, &counts),
+            };
+            Ok(terminal::write(text.as_bytes())?)
+        }
+        JobsTask::Retry { ids, task_type, .. } if ids.is_empty() => {
+            let filter = Filter {
+                states: vec![TaskState::Dead],
+                task_type: task_type.map(Into::into),
+            };
+            let bar = progress::Bar::over(&queue.counts_by_state().await?, &filter);
+            let count = jobs
+                .requeue_dead_with(filter.task_type, |count| bar.at(count))
+                .await?;
+            drop(bar);
+            Ok(terminal::say(&format!("{count} requeued"))?)
+        }
+        JobsTask::Retry { ids, .. } => {
+            let replies = queue.requeue(ids.clone()).await?;
+            let mut refused = None;
+            for (id, reply) in ids.iter().zip(replies) {
+                let text = match reply {
+                    Requeued::Applied(state) => format!("{id} {state}"),
+                    Requeued::NotDead(state) => format!("{id} is {state}, not dead"),
+                    Requeued::Taken(holder) => {
+                        format!("{id} stays dead: {holder} has its unique key")
+                    }
+                    _ => {
+                        refused = Some(missing(&format!("task {id}")));
+                        continue;
+                    }
+                };
+                terminal::say(&text)?;
+            }
+            refused.map_or(Ok(()), Err)
+        }
+        JobsTask::Cancel { ids } => {
+            let mut refused = None;
+            for id in ids {
+                match queue.cancel(id).await? {
+                    Cancel::Cancelled => terminal::say(&format!("{id} cancelled"))?,
+                    Cancel::Requested => {
+                        terminal::say(&format!("{id} runs; its worker was asked"))?
+                    }
+                    Cancel::AlreadyDone(state) => terminal::say(&format!("{id} is {state}"))?,
+                    _ => refused = Some(missing(&format!("task {id}"))),
+                }
+            }
+            refused.map_or(Ok(()), Err)
+        }
+        JobsTask::Purge(filter) => {
+            let filter = as_filter(filter);
+            let bar = progress::Bar::over(&queue.counts_by_state().await?, &filter);
+            let count = jobs.purge_with(filter, |count| bar.at(count)).await?;
+            drop(bar);
+            Ok(terminal::say(&format!("{count} purged"))?)
+        }
+        JobsTask::Pause => Ok(queue.pause(true).await?),
+        JobsTask::Resume => Ok(queue.pause(false).await?),
+        JobsTask::Limit { task_type, limit } => Ok(queue.limit(&task_type, limit).await?),
+        JobsTask::Release {
+            owner,
+            before,
+            silent_for,
+        } => {
+            let gone = match before {
+                true => Gone::Before(owner.clone()),
+                false => Gone::Life(owner.clone()),
+            };
+            match queue.release_owner(&gone, silent_for).await? {
+                Released::Tasks(count) => Ok(terminal::say(&format!("{count} given back"))?),
+                _ => Err(Failure::Refused(format!(
+                    "{owner} renewed its lease within the last {silent_for:?}; nothing changed"
+                ))),
+            }
+        }
+        JobsTask::Tail => tail(&jobs, &terminal).await,
+        JobsTask::Work(options) => work::run(&jobs, options).await,
+        JobsTask::Cron { task } => cron(&jobs, &terminal, task).await,
+    }
+}
+
+async fn connect(url: &str, tls: &TlsOptions) -> Result<Jobs, Failure> {
+    let certificates = tls.read().map_err(Failure::Usage)?;
+    let mut options = RedisOptions::from_url(url)?;
+    if let Some(roots) = certificates.roots {
+        options = options.root_certificates(roots);
+    }
+    if let Some((chain, key)) = certificates.identity {
+        options = options.client_certificate(chain, key);
+    }
+    Ok(Jobs::with_queue(Arc::new(options.connect().await?)))
+}
+
+fn missing(what: &str) -> Failure {
+    Failure::Missing(format!("there is no {what}"))
+}
+
+fn as_filter(options: FilterOptions) -> Filter {
+    Filter {
+        states: options.state,
+        task_type: options.task_type.map(Into::into),
+    }
+}
+
+fn payload(text: Option<String>) -> Result<Vec<u8>, Failure> {
+    match text.as_deref() {
+        None => Ok(b"null".to_vec()),
+        Some("-") => {
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().lock().read_to_end(&mut bytes);
+            read.map_err(|error| Failure::Other(error.into()))?;
+            Ok(bytes)
+        }
+        Some(text) => Ok(text.as_bytes().to_vec()),
+    }
+}
+
+async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
+    let payload = payload(options.payload)?;
+    let is_json = options.content_type == kumi_jobs::JSON;
+    if is_json && serde_json::from_slice::<serde_json::Value>(&payload).is_err() {
+        let text = "the payload is not JSON (--content-type names another media type)";
+        return Err(Failure::Usage(text.into()));
+    }
+    let mut task = NewTask::new(TaskEnvelope {
+        task_type: options.task_type.into(),
+        payload: payload.into(),
+        content_type: options.content_type.into(),
+    });
+    task.id = options.id.unwrap_or(task.id);
+    task.delay = options.delay.unwrap_or_default();
+    task.max_attempts = options.max_attempts;
+    task.priority = options.priority;
+    task.unique = options.unique.map(|key| Unique {
+        key: key.into(),
+        window: options.unique_for,
+    });
+    task.serial = options.serial.map(|key| Serial {
+        key: key.into(),
+        hold_on_dead: options.serial_strict,
+    });
+    let id = jobs.enqueue_raw(task).await?.id();
+    if !options.wait {
+        return Ok(terminal::say(&id.to_string())?);
+    }
+    let record = progress::watch(jobs, id, jobs.queue().done(id)).await?;
+    let record = record.ok_or_else(|| missing(&format!("task {id} any more")))?;
+    match record.state {
+        TaskState::Succeeded => {
+            let mut result = record.result.unwrap_or_default().to_vec();
+            if !result.ends_with(b"\n") {
+                result.push(b'\n');
+            }
+            Ok(terminal::write(&result)?)
+        }
+        state => {
+            // A program or another client wrote it.
+            let error = terminal::quoted(&record.last_error.unwrap_or_default());
+            Err(Failure::Ended(format!("task {id} is {state}: {error}")))
+        }
+    }
+}
+
+async fn list(jobs: &Jobs, terminal: &Terminal, options: FilterOptions) -> Result<(), Failure> {
+    let filter = as_filter(options);
+    let mut cursor = None;
+    loop {
+        let page = jobs.queue().list(&filter, cursor.as_deref(), PAGE).await?;
+        for record in &page.tasks {
+            terminal::say(&show::line(terminal, record))?;
+        }
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+async fn tail(jobs: &Jobs, terminal: &Terminal) -> Result<(), Failure> {
+    terminal::end_with_reader();
+    let mut events = jobs.queue().subscribe().await?;
+    terminal::note("watching");
+    while let Some(notice) = events.recv().await {
+        match notice {
+            Notice::Moved(event) => terminal::say(&show::event(terminal, &event))?,
+            _ => terminal::note("moves may have been missed here"),
+        }
+    }
+    Ok(())
+}
+
+async fn cron(jobs: &Jobs, terminal: &Terminal, task: CronTask) -> Result<(), Failure> {
+    match task {
+        CronTask::Set {
+            name,
+            expression,
+            task_type,
+            payload,
+            zone,
+        } => {
+            let payload = self::payload(payload)?;
+            let schedule = Schedule {
+                name,
+                expression,
+                zone,
+                envelope: TaskEnvelope::json(task_type, payload),
+                max_attempts: kumi_jobs::DEFAULT_MAX_ATTEMPTS,
+                last_slot: Timestamp::default(),
+            };
+            Ok(jobs.put_schedule(schedule).await?)
+        }
+        CronTask::List => {
+            for schedule in jobs.queue().schedules().await?.1 {
+                terminal::say(&show::schedule(terminal, &schedule))?;
+            }
+            Ok(())
+        }
+        CronTask::Remove { name } => match jobs.queue().remove_schedule(&name).await? {
+            true => Ok(()),
+            false => Err(missing(&format!("schedule '{name}'"))),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_joins_the_url() {
+        let check = |url: &str, queue, expected: &str| {
+            assert_eq!(queue_url(Some(url.into()), queue), expected);
+        };
+        check("redis://h:1", Some("q"), "redis://h:1/?queue=q");
+        check("redis://h:1/2?a=b", Some("q"), "redis://h:1/2?a=b&queue=q");
+        check("redis://h:1/2", None, "redis://h:1/2");
+    }
+}

@@ -1,0 +1,207 @@
+//! The command line of `kumi jobs`.
+
+use super::failure::EXIT_CODES;
+use crate::command_line::duration::duration;
+use crate::command_line::terminal::Form;
+use crate::command_line::tls_options::TlsOptions;
+use clap::{Args, Subcommand};
+use kumi_jobs::{Owner, Priority, TaskId, TaskState};
+use std::time::Duration;
+
+/// Options of every command, and the command.
+#[derive(Debug, Args)]
+pub(crate) struct JobsOptions {
+    /// The server and the queue: redis://[user:password@]host[:port][/db][?queue=NAME], or rediss:// for TLS [default:
+    /// KUMI_URL, else redis://127.0.0.1:6379]
+    #[arg(long, value_name = "URL", global = true)]
+    pub(super) url: Option<String>,
+    /// The queue, where the URL does not name it [default: default]
+    #[arg(short, long, value_name = "NAME", global = true)]
+    pub(super) queue: Option<String>,
+    /// Text on a terminal and JSON lines otherwise, or one of them
+    #[arg(long, value_name = "FORM", default_value = "auto", global = true)]
+    pub(super) output: Form,
+    #[command(flatten)]
+    pub(super) tls: TlsOptions,
+    #[command(subcommand)]
+    pub(super) task: JobsTask,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum JobsTask {
+    /// Enqueue a task and print its id
+    #[command(after_long_help = EXIT_CODES)]
+    Enqueue(EnqueueOptions),
+    /// Show what is known of a task
+    Status {
+        /// The task
+        id: TaskId,
+    },
+    /// List tasks
+    List(FilterOptions),
+    /// Show how many tasks are in each state, and types that no worker serves
+    Counts {
+        /// In the text format of Prometheus
+        #[arg(long)]
+        prometheus: bool,
+    },
+    /// Bring dead tasks back
+    Retry {
+        /// These tasks
+        #[arg(required_unless_present_any = ["all", "task_type"])]
+        ids: Vec<TaskId>,
+        /// All dead tasks
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// All dead tasks of this type
+        #[arg(long = "type", value_name = "TYPE", conflicts_with = "ids")]
+        task_type: Option<String>,
+    },
+    /// Cancel tasks
+    Cancel {
+        /// These tasks
+        #[arg(required = true)]
+        ids: Vec<TaskId>,
+    },
+    /// Forget done tasks
+    Purge(FilterOptions),
+    /// Stop claims, on all workers, until 'resume'
+    Pause,
+    /// Let workers claim again
+    Resume,
+    /// Bound how many tasks of a type run at once, on all workers together
+    Limit {
+        /// The type
+        #[arg(value_name = "TYPE")]
+        task_type: String,
+        /// The bound; without it, the bound is lifted
+        #[arg(value_name = "N")]
+        limit: Option<u32>,
+    },
+    /// Give back at once what a crashed worker runs
+    ///
+    /// The worker is refused from then on. Nothing changes if it has renewed its lease within --silent-for.
+    Release {
+        /// The worker, as 'status' shows it: name~life
+        owner: Owner,
+        /// All lives of the name before this one, instead of this one
+        #[arg(long)]
+        before: bool,
+        /// How long it has to have been silent
+        #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
+        silent_for: Duration,
+    },
+    /// Show every move of every task as it happens
+    Tail,
+    /// Be a worker: run a program for each task
+    ///
+    /// The payload is the program's standard input, and what it prints is the result. Exit code 0 is success, 65 is an
+    /// error that no retry cures, 75 means not yet; any other is an error to be tried again. What the program writes to
+    /// standard error becomes the task's error. KUMI_TASK_ID, KUMI_TASK_TYPE, KUMI_ATTEMPT, KUMI_MAX_ATTEMPTS and
+    /// TRACEPARENT are in its environment. Ctrl-c and SIGTERM stop it after its running tasks.
+    Work(WorkOptions),
+    /// Store, list and remove schedules; workers enqueue their tasks
+    Cron {
+        #[command(subcommand)]
+        task: CronTask,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EnqueueOptions {
+    /// The task's type: names the handler
+    #[arg(value_name = "TYPE")]
+    pub(super) task_type: String,
+    /// The payload; '-' reads standard input [default: null]
+    pub(super) payload: Option<String>,
+    /// Run it no earlier than that much later
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) delay: Option<Duration>,
+    /// Attempts, the first included
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(super) max_attempts: u32,
+    /// high, normal, low or bulk
+    #[arg(long, value_name = "LEVEL", default_value = "normal")]
+    pub(super) priority: Priority,
+    /// Enqueue nothing if an unfinished task has this key
+    #[arg(long, value_name = "KEY")]
+    pub(super) unique: Option<String>,
+    /// Keep the unique key at least that long after the enqueue, even if the task succeeds earlier
+    #[arg(long, value_name = "TIME", requires = "unique", value_parser = duration)]
+    pub(super) unique_for: Option<Duration>,
+    /// Run it after all earlier tasks with this key
+    #[arg(long, value_name = "KEY")]
+    pub(super) serial: Option<String>,
+    /// If it ends dead, later tasks with its serial key wait until it is retried or purged
+    #[arg(long, requires = "serial")]
+    pub(super) serial_strict: bool,
+    /// The payload's media type
+    #[arg(long, value_name = "TYPE", default_value = kumi_jobs::JSON)]
+    pub(super) content_type: String,
+    /// The id, so that a script can repeat the command safely
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Option<TaskId>,
+    /// Wait for the task's end and print its result; on a terminal, show its progress meanwhile
+    #[arg(short, long)]
+    pub(super) wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FilterOptions {
+    /// Only tasks in these states
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    pub(super) state: Vec<TaskState>,
+    /// Only tasks of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(super) task_type: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WorkOptions {
+    /// The shell command that runs a task
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) exec: String,
+    /// The types it runs
+    #[arg(
+        long = "type",
+        value_name = "TYPE",
+        required = true,
+        value_delimiter = ','
+    )]
+    pub(super) types: Vec<String>,
+    /// Tasks at once
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    pub(super) concurrency: usize,
+    /// A run that takes longer is killed and counts as failed
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) time_limit: Option<Duration>,
+    /// The worker's name [default: a random one]
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CronTask {
+    /// Store a schedule
+    Set {
+        /// Names the schedule
+        name: String,
+        /// Minute, hour, day of month, month, day of week
+        expression: String,
+        /// The type of its tasks
+        #[arg(value_name = "TYPE")]
+        task_type: String,
+        /// Their payload [default: null]
+        payload: Option<String>,
+        /// The time zone
+        #[arg(long, value_name = "ZONE", default_value = "UTC")]
+        zone: String,
+    },
+    /// Show all schedules
+    List,
+    /// Remove a schedule
+    Remove {
+        /// The schedule
+        name: String,
+    },
+}

@@ -1,0 +1,128 @@
+//! `kumi muf call`: one request, its answer, or the answers of all, on standard output.
+
+use super::failure::Failure;
+use super::options::{CallOptions, payload};
+use super::shown;
+use super::{POLL, Server};
+use crate::command_line::terminal::{self, Colour, Form, Terminal};
+use kumi_muf::core::Pattern;
+use kumi_muf::{Gathered, Muf};
+use serde_json::{Map, Value};
+use std::future::IntoFuture;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// How long connecting may take, where the call's timeout is not shorter.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long a call waits before the hint that no unit serves it, and how many units the hint names.
+const HINT_AFTER: Duration = Duration::from_secs(2);
+const HINT_UNITS: usize = 8;
+
+pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(), Failure> {
+    let payload = payload(options.payload.take())?;
+    if options.json
+        && let Err(error) = serde_json::from_slice::<Value>(&payload)
+    {
+        return Err(Failure::Usage(format!("the payload is not JSON: {error}")));
+    }
+    let muf = server
+        .short_lived(&options.unit)
+        .connect_timeout(options.timeout.unwrap_or(CONNECT).min(CONNECT))
+        .poll_every(POLL)
+        .connect()
+        .await?;
+    if options.all {
+        return gather(&muf, &options, payload).await;
+    }
+    let mut call = muf.request(&options.target, payload);
+    if let Some(timeout) = options.timeout {
+        call = call.timeout(timeout);
+    }
+    if let Some(ttl) = options.ttl {
+        call = call.ttl(ttl);
+    }
+    let mut call = call.into_future();
+    let answer = tokio::select! {
+        answer = &mut call => answer,
+        () = hint(&muf, &options.target) => call.await,
+    }?;
+    if options.json {
+        answer.json::<Value>()?;
+    } else if options.text {
+        answer.text()?;
+    }
+    let bytes = answer.bytes();
+    let wants_line = options.json || options.text || std::io::stdout().is_terminal();
+    terminal::write(bytes)?;
+    if wants_line && !bytes.ends_with(b"\n") {
+        terminal::write(b"\n")?;
+    }
+    Ok(())
+}
+
+/// After [`HINT_AFTER`], names the units that run if none of them serves the target.
+async fn hint(muf: &Muf, target: &str) {
+    tokio::time::sleep(HINT_AFTER).await;
+    let Ok(units) = muf.units().await else {
+        return;
+    };
+    let serves = |pattern: &String| {
+        let pattern = pattern.parse::<Pattern>();
+        pattern.is_ok_and(|pattern| pattern.matches(Some(target)))
+    };
+    if units.iter().flat_map(|unit| &unit.services).any(serves) {
+        return;
+    }
+    let others = units.iter().filter(|unit| !unit.services.is_empty());
+    let names: Vec<String> = others
+        .take(HINT_UNITS)
+        .map(|unit| format!("{} ({})", unit.unit, unit.services.join(" ")))
+        .collect();
+    let there = match names.is_empty() {
+        true => "no unit serves anything".into(),
+        false => format!("these units run: {}", terminal::quoted(&names.join(", "))),
+    };
+    let target = terminal::quoted(target);
+    terminal::note(format_args!("no unit serves {target} so far; {there}"));
+}
+
+/// Calls all backends, and shows each answer as it comes. No answer is a failure, as it is for a call.
+async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<(), Failure> {
+    let mut gather = muf.gather(&options.target, payload);
+    if let Some(timeout) = options.timeout {
+        gather = gather.timeout(timeout);
+    }
+    if let Some(count) = options.count {
+        gather = gather.count(count as usize);
+    }
+    if let Some(quiet) = options.quiet {
+        gather = gather.quiet(quiet);
+    }
+    let terminal = Terminal::new(Form::Auto);
+    let mut answers = gather.start().await?;
+    let mut heard = 0;
+    while let Some(answer) = answers.next().await {
+        terminal::say(&line(&answer?, &terminal))?;
+        heard += 1;
+    }
+    match heard {
+        0 => Err(Failure::Unanswered),
+        _ => Ok(()),
+    }
+}
+
+fn line(answer: &Gathered, terminal: &Terminal) -> String {
+    let (name, colour, bytes) = match &answer.result {
+        Ok(payload) => ("payload", Colour::Cyan, payload),
+        Err(payload) => ("error", Colour::Red, payload),
+    };
+    if !terminal.is_json {
+        let backend = terminal.paint(colour, &answer.backend);
+        return format!("{backend}: {}", shown::quoted(bytes));
+    }
+    let mut object = Map::new();
+    object.insert("backend".into(), answer.backend.as_str().into());
+    shown::put(&mut object, name, bytes);
+    Value::from(object).to_string()
+}

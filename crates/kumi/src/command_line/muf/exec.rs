@@ -1,0 +1,37 @@
+//! `serve --exec`: a shell command per request.
+//!
+//! A request is answered when the command itself has ended. What it left running in the background may hold its output
+//! open and is not waited for. What a command prints is limited, because it is held in memory until it ends; one that
+//! prints more is killed, and so is one that is given up, with everything it started.
+
+use crate::command_line::process::{finish, shell};
+use kumi_muf::{Outcome, Request};
+use std::io;
+use std::process::Stdio;
+
+/// Runs the command with the payload as its input, and turns how it ended into an answer. Dropping the future kills it.
+pub(super) async fn answer(command: &str, request: &Request) -> Outcome {
+    let child = shell(command)
+        .env("MUF_ID", request.id())
+        .env("MUF_METHOD", request.target().unwrap_or_default())
+        .env("MUF_UNIT", request.unit())
+        .env("MUF_ATTEMPT", request.attempt().to_string())
+        .stderr(Stdio::piped())
+        .spawn();
+    let finished = match child {
+        Ok(child) => finish(child, request.payload()).await,
+        Err(error) => Err(error),
+    };
+    match finished {
+        Ok((status, output, complaint)) if status.success() => {
+            // The standard error of a command that succeeded goes to the backend's.
+            let _ = io::Write::write_all(&mut io::stderr(), &complaint);
+            Outcome::Good(output.into())
+        }
+        Ok((status, _, complaint)) if complaint.is_empty() => {
+            Outcome::Bad(format!("the command ended with {status}").into())
+        }
+        Ok((_, _, complaint)) => Outcome::Bad(complaint.into()),
+        Err(error) => Outcome::Bad(format!("the command failed: {error}").into()),
+    }
+}

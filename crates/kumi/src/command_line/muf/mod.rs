@@ -1,0 +1,129 @@
+//! `kumi muf`: calls, backends, kept values and live traffic from the shell.
+//!
+//! Each command is a unit of `kumi-muf` for as long as it runs. Only the output and the exit codes are decided here.
+
+mod call;
+mod exec;
+mod failure;
+mod keep;
+mod options;
+mod pipe;
+mod serve;
+mod shown;
+mod supervise;
+mod units;
+mod watch;
+
+use crate::command_line::terminal;
+use crate::command_line::tls_options::{Certificates, TlsOptions};
+pub(crate) use failure::EXIT_CODES;
+use failure::Failure;
+use kumi_muf::{Builder, Error, Muf};
+pub(crate) use options::MufOptions;
+use options::MufTask;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The server's URL when neither `--url` nor `KUMI_URL` is given.
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+
+/// How often a short command polls, on a server that sends no events.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Runs the command. A failure is one message on standard error and an exit code.
+pub(crate) fn run(options: MufOptions) -> ExitCode {
+    let url = options
+        .url
+        .or_else(|| std::env::var("KUMI_URL").ok().filter(|url| !url.is_empty()))
+        .unwrap_or_else(|| DEFAULT_URL.into());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match (runtime, Server::new(url, &options.tls)) {
+        (Ok(runtime), Ok(server)) => {
+            let done = runtime.block_on(perform(&server, options.task));
+            let done = done.map_err(|failure| server.named(failure));
+            // Does not wait for tasks that are left, such as a reconnection.
+            runtime.shutdown_background();
+            done
+        }
+        (Err(error), _) => Err(Failure::io("starting", error)),
+        (_, Err(failure)) => Err(failure),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report();
+            failure.exit_code()
+        }
+    }
+}
+
+async fn perform(server: &Server, task: MufTask) -> Result<(), Failure> {
+    match task {
+        MufTask::Call(options) => call::run(server, options).await,
+        MufTask::Serve(options) => serve::run(server, options).await,
+        MufTask::Watch(options) => watch::run(server, options).await,
+        MufTask::Keep(options) => keep::run(server, options).await,
+        MufTask::Units(options) => units::run(server, options).await,
+    }
+}
+
+/// Where the server is, and why it is trusted.
+struct Server {
+    url: String,
+    certificates: Certificates,
+}
+
+impl Server {
+    fn new(url: String, tls: &TlsOptions) -> Result<Self, Failure> {
+        let certificates = tls.read().map_err(Failure::Usage)?;
+        Ok(Self { url, certificates })
+    }
+
+    /// The URL as it may be shown: without user and password, and without a query.
+    fn shown_url(&self) -> String {
+        let (scheme, rest) = self.url.split_once("//").unwrap_or(("", &self.url));
+        let rest = match scheme.contains("unix") {
+            true => rest,
+            false => rest.rsplit_once('@').map_or(rest, |(_, host)| host),
+        };
+        let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
+        terminal::quoted(&format!("{scheme}//{rest}"))
+    }
+
+    /// A failure that names this server, if it is that the server does not answer.
+    fn named(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Muf(Error::Connect { address, source }) if source.code().is_none() => {
+                Failure::Unreachable(self.shown_url(), Error::Connect { address, source })
+            }
+            Failure::Muf(error @ (Error::ConnectTimeout { .. } | Error::Disconnected { .. })) => {
+                Failure::Unreachable(self.shown_url(), error)
+            }
+            failure => failure,
+        }
+    }
+
+    /// A unit on this server.
+    fn unit(&self, name: &str) -> Builder {
+        let mut builder = Muf::builder(&self.url, name);
+        if let Some(roots) = &self.certificates.roots {
+            builder = builder.root_certificates(roots.clone());
+        }
+        if let Some((cert, key)) = &self.certificates.identity {
+            builder = builder.client_certificate(cert.clone(), key.clone());
+        }
+        builder
+    }
+
+    /// A unit of a short command, which is not listed.
+    fn short_lived(&self, name: &str) -> Builder {
+        self.unit(name).discovery(false)
+    }
+}
+
+/// The name of a unit that only reads.
+fn reader_name() -> String {
+    format!("kumi-cli-{}", std::process::id())
+}

@@ -1,0 +1,218 @@
+//! `kumi muf serve`: a backend that runs a program for its requests.
+
+use super::failure::Failure;
+use super::options::ServeOptions;
+use super::supervise::{Closing, Supervised};
+use super::{Server, exec};
+use crate::command_line::terminal;
+use kumi_muf::{Connection, Muf, Request, Service};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
+
+/// How long stopping may take before a note says what it waits for.
+const NOTE_AFTER: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Failure> {
+    let mut stop = Stop::new()?;
+    let unit = options
+        .unit
+        .clone()
+        .unwrap_or_else(|| default_unit(&options.pattern));
+    let muf = server
+        .unit(&unit)
+        .version(kumi_store::KUMI_VERSION)
+        .connect()
+        .await?;
+    let mut program = match &options.pipe {
+        Some(command) => Some(Supervised::start(command)?),
+        None => None,
+    };
+    let _service = start(&muf, &options, program.as_ref()).await?;
+    terminal::note(format_args!("serving {} as {unit}", options.pattern));
+    let url = server.shown_url();
+    let ended = tokio::select! {
+        () = stop.asked() => None,
+        reason = keep_running(&mut program) => Some(reason),
+        () = tell_connection(&muf, &url) => None,
+    };
+    tokio::select! {
+        closed = close(muf, program.map(Supervised::close)) => match (closed, ended) {
+            (Ok(()), Some(reason)) => Err(Failure::Other(anyhow::anyhow!(reason))),
+            (closed, _) => closed,
+        },
+        () = stop.asked() => Err(Failure::Other(anyhow::anyhow!("stopped before all was answered"))),
+    }
+}
+
+/// Says when the server is away and when it is back, until the unit is closed.
+async fn tell_connection(muf: &Muf, url: &str) {
+    let mut changes = muf.connection_changes();
+    let mut away = None;
+    while changes.changed().await.is_ok() {
+        let now = *changes.borrow_and_update();
+        match (now, away.take()) {
+            (Connection::Away { since }, _) => {
+                away = Some(since);
+                terminal::note(format_args!(
+                    "{url} is away; requests wait until it is back"
+                ));
+            }
+            (Connection::Connected, Some(since)) => {
+                let gone = since.elapsed().as_secs_f32();
+                terminal::note(format_args!("{url} is back after {gone:.1} s"));
+            }
+            _ => {}
+        }
+    }
+    std::future::pending().await
+}
+
+/// Answers what was taken, and then ends the program. Dropping the future kills what still runs.
+async fn close(muf: Muf, mut program: Option<Closing>) -> Result<(), Failure> {
+    {
+        let closing = muf.close();
+        tokio::pin!(closing);
+        let mut waiting = true;
+        loop {
+            tokio::select! {
+                closed = &mut closing => break closed?,
+                // It may end before it has answered.
+                () = ended(&mut program) => {}
+                () = sleep(NOTE_AFTER), if waiting => {
+                    waiting = false;
+                    terminal::note("waiting for what is being worked on; a second signal stops it at once");
+                }
+            }
+        }
+    }
+    if let Some(program) = program {
+        program.stop().await;
+    }
+    Ok(())
+}
+
+async fn start(
+    muf: &Muf,
+    options: &ServeOptions,
+    program: Option<&Supervised>,
+) -> Result<Service, Failure> {
+    let serve = match program {
+        Some(program) => {
+            let way = program.way();
+            muf.serve(&options.pattern, move |request: Request| {
+                let way = way.clone();
+                async move { way.answer(&request).await }
+            })
+        }
+        None => {
+            let command: Arc<str> = options.exec.as_deref().unwrap_or_default().into();
+            muf.serve(&options.pattern, move |request: Request| {
+                let command = command.clone();
+                async move { exec::answer(&command, &request).await }
+            })
+        }
+    };
+    let serve = serve
+        .concurrency(options.concurrency.into())
+        .handler_timeout(options.handler_timeout);
+    Ok(serve.await?)
+}
+
+/// Runs the program until it is not to be started again, or for ever if there is none.
+async fn keep_running(program: &mut Option<Supervised>) -> &'static str {
+    match program {
+        Some(program) => program.keep_running().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the end of a program, or for ever if there is none.
+async fn ended(program: &mut Option<Closing>) {
+    match program {
+        Some(program) => program.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// `thumb.*` becomes `thumb-4711`: two backends of a service on one machine differ.
+fn default_unit(pattern: &str) -> String {
+    let service = pattern.split(['.', '*']).next().unwrap_or_default();
+    let service = if service.is_empty() { "all" } else { service };
+    format!("{service}-{}", std::process::id())
+}
+
+/// Ctrl-c and SIGTERM, each of them as often as it comes, and the terminal's end.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+    /// Counts once: a closed terminal and the shell on it may both send it. None where it is ignored, as with nohup.
+    hangup: Option<Signal>,
+}
+
+impl Stop {
+    fn new() -> Result<Self, Failure> {
+        let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", error));
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+            hangup: match ignores_hangup() {
+                true => None,
+                false => Some(on(SignalKind::hangup())?),
+            },
+        })
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            () = hung_up(&mut self.hangup) => self.hangup = None,
+        }
+    }
+}
+
+async fn hung_up(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(hangup) => drop(hangup.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether SIGHUP was ignored when we were started. Where there is no /proc to ask, it was not.
+fn ignores_hangup() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| has_hangup_ignored(&status))
+}
+
+fn has_hangup_ignored(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP is number 1, the lowest bit.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_is_named_after_its_service() {
+        let pid = std::process::id();
+        assert_eq!(default_unit("thumb.*"), format!("thumb-{pid}"));
+        assert_eq!(default_unit("thumb.resize"), format!("thumb-{pid}"));
+        assert_eq!(default_unit("*"), format!("all-{pid}"));
+    }
+
+    #[test]
+    fn nohup_is_seen() {
+        let check = |mask, expected| {
+            let status = format!("Name:\tkumi\nSigBlk:\tffff\nSigIgn:\t{mask}\nSigCgt:\t1\n");
+            assert_eq!(has_hangup_ignored(&status), expected, "{mask}");
+        };
+        check("0000000000001000", false);
+        check("0000000000001001", true);
+        check("?", false);
+        assert!(!has_hangup_ignored(""));
+    }
+}
