@@ -155,7 +155,8 @@ fn large(plan: &Plan) -> Vec<Figure> {
 }
 
 /// Values of several sizes, with and without a long element, by key. All values of a row together have
-/// about `all_elements` short elements.
+/// about `all_elements` short elements, or more bytes where one is long: with few keys, what a server takes
+/// once would be most of the difference.
 fn sizes(all_elements: usize) -> Vec<Figure> {
     let mut figures = Vec::new();
     for family in [Family::List, Family::Hash, Family::Set, Family::Zset] {
@@ -170,8 +171,8 @@ fn sizes(all_elements: usize) -> Vec<Figure> {
                     0 => format!("{family} of {elements}"),
                     _ => format!("{family} of {elements}, one of {long} bytes"),
                 };
-                // A long element weighs as much as many short ones.
-                let weight = elements + long / 8;
+                // A long element weighs as much as some short ones.
+                let weight = elements + long / 32;
                 let count = (all_elements / weight).max(1);
                 figures.push(Figure {
                     name: format!("types.memory.{family}.{elements}.long{long}"),
