@@ -39,7 +39,8 @@ function operations.claims()
   for n = 4, #ARGV do
     local r = load(ARGV[n])
     if r and r.s == 'r' and r.o == ARGV[3] then
-      claims[#claims + 1] = claim_of(r, call('HGET', P .. 'payload', r.id), number(r.a, 0), runs_of(r))
+      claims[#claims + 1] = claim_of(r.id, r.k, r.y, text(number(r.a, 0)), text(runs_of(r)), r.m or '5', r.c,
+        call('HGET', P .. 'payload', r.id), r.C, r.T)
     end
   end
   return claims

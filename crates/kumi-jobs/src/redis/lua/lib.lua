@@ -46,6 +46,13 @@ local function runs_of(r)
   return number(r.r, number(r.a, 0))
 end
 
+-- A list of the elements of both, of which the first may be missing. It may be one of them.
+local function joined(list, more)
+  if not list or #list == 0 then return more end
+  for _, element in ipairs(more) do list[#list + 1] = element end
+  return list
+end
+
 local function bump(state, kind, by)
   local of = counts[kind]
   if not of then
@@ -476,9 +483,9 @@ end
 
 -- A claim: "id token type attempts runs maximum created", the payload, and where there is one of them the media type and
 -- the trace context. Each value of a reply costs the server and the worker time, so the short ones are one text.
-local function claim_of(r, payload, attempts, runs)
-  local head = r.id .. ' ' .. r.k .. ' ' .. r.y .. ' ' .. attempts .. ' ' .. runs .. ' ' .. (r.m or '5') .. ' ' .. r.c
-  if r.C or r.T then return { head, payload or '', r.C or '', r.T or '' } end
+local function claim_of(id, token, kind, attempts, runs, maximum, created, payload, media, trace)
+  local head = id .. ' ' .. token .. ' ' .. kind .. ' ' .. attempts .. ' ' .. runs .. ' ' .. maximum .. ' ' .. created
+  if media or trace then return { head, payload or '', media or '', trace or '' } end
   return { head, payload or '' }
 end
 

@@ -30,8 +30,9 @@ local function result(id, a, b)
   results[#results + 1] = b
 end
 
--- Tokens of the tasks that ended in this turn without a look at their record, or whose record goes with its end.
-local swift, seen, successes = {}, {}, {}
+-- Tokens of the tasks that ended in this turn without a look at their record, or whose record goes with its end; and the
+-- ids of the former.
+local swift, seen, successes, quick, quicks = {}, {}, {}, {}, 0
 
 local function report(id, token, kind, a, b)
   local r = load(id)
@@ -70,21 +71,13 @@ end
 -- The success of a task of which run:<owner> says all that is needed. Nil if it does not.
 local function succeed(id, token, held, a, b)
   local length = #token
-  if string.byte(held, length + 1) ~= 32 or string.sub(held, 1, length) ~= token then return nil end
+  if string.byte(held, length + 1) ~= 32 or string.find(held, token, 1, true) ~= 1 then return nil end
   local kind = string.sub(held, length + 2)
   swift[id] = token
-  local ids = left[owner]
-  if not ids then
-    ids = {}
-    left[owner] = ids
-  end
-  ids[#ids + 1] = id
+  quicks = quicks + 1
+  quick[quicks] = id
   successes[kind] = (successes[kind] or 0) + 1
-  if keep == 0 then
-    gone[#gone + 1] = id
-    return 'As'
-  end
-  succeeded[#succeeded + 1] = id
+  if keep == 0 then return 'As' end
   local z = result(id, a, b)
   if z then
     call('HSET', RECORD .. id, 's', 's', 'u', NOW, 'z', z)
@@ -108,9 +101,20 @@ for n = 1, reports do
   elseif kind == 'S' and held[n] and not seen[id] then
     done = succeed(id, token, held[n], a, b)
   end
-  finished[n] = done or report(id, token, kind, a, b)
-  seen[id] = true
+  if not done then
+    done = report(id, token, kind, a, b)
+    seen[id] = true
+  end
+  finished[n] = done
   at = at + 5
+end
+if quicks > 0 then
+  left[owner] = joined(left[owner], quick)
+  if keep == 0 then
+    gone = joined(gone, quick)
+  else
+    succeeded = joined(succeeded, quick)
+  end
 end
 for kind, count in pairs(successes) do
   bump('r', kind, -count)
@@ -129,20 +133,30 @@ local more = due ~= nil and due <= now
 trim(keep, tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]))
 flush_lines()
 
-local asked, names = {}, { P .. 'served' }
+-- Lines that have tasks, with the type whose room they take, by priority.
+local asked, names, lanes, only = {}, { P .. 'served' }, { [0] = {}, {}, {}, {} }, nil
+local lines_with_tasks = 0
 for n = 1, kinds do
-  local kind = { name = ARGV[10 + 2 * n], room = tonumber(ARGV[11 + 2 * n]), keys = {}, lengths = {}, takes = {} }
-  local keys, lengths = kind.keys, kind.lengths
-  for level = 0, 3 do
-    keys[level], lengths[level], kind.takes[level] = P .. 'ready:' .. DIGITS[level] .. ':' .. kind.name, 0, 0
-  end
-  -- Most types have tasks of the normal priority only.
-  if call('EXISTS', keys[0], keys[2], keys[3]) > 0 then
-    for _, level in ipairs({ 0, 2, 3 }) do lengths[level] = call('LLEN', keys[level]) end
-  end
-  lengths[1] = call('LLEN', keys[1])
+  local kind = { name = ARGV[10 + 2 * n], room = tonumber(ARGV[11 + 2 * n]), lanes = {}, limit = false }
   kind.limit = call('HGET', P .. 'limits', kind.name)
   if kind.limit then kind.room = math.min(kind.room, math.max(0, kind.limit - running_of(kind.name))) end
+  local function look(level)
+    local key = P .. 'ready:' .. DIGITS[level] .. ':' .. kind.name
+    local lane = { key = key, kind = kind, length = call('LLEN', key), takes = 0, at = 0, ids = false }
+    kind.lanes[#kind.lanes + 1] = lane
+    if lane.length > 0 and kind.room > 0 then
+      lanes[level][#lanes[level] + 1] = lane
+      only, lines_with_tasks = lane, lines_with_tasks + 1
+    end
+  end
+  -- Most types have tasks of the normal priority only.
+  local line = P .. 'ready:'
+  if call('EXISTS', line .. '0:' .. kind.name, line .. '2:' .. kind.name, line .. '3:' .. kind.name) > 0 then
+    look(0)
+    look(2)
+    look(3)
+  end
+  look(1)
   asked[n] = kind
   names[#names + 1] = NOW
   names[#names + 1] = kind.name
@@ -152,96 +166,130 @@ if kinds > 0 then call('ZADD', unpack(names)) end
 -- From which lines to take: the claim counter walks over the priorities, and types take turns within one.
 local SLOTS = { 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0 }
 local counter = number(claims_so_far, 0)
-local kind_of, level_of, turn_of = {}, {}, { [0] = 0, 0, 0, 0 }
+local order, turn_of, wanted = {}, { [0] = 0, 0, 0, 0 }, 0
 local function pick(level)
-  for offset = 0, kinds - 1 do
-    local index = (turn_of[level] + offset) % kinds
-    local kind = asked[index + 1]
-    if kind.room > 0 and kind.lengths[level] > 0 then return index end
-  end
-end
-if not paused then
-  for step = 1, math.min(max, TURN, budget) do
-    local level = SLOTS[(counter + step) % 15 + 1]
-    local index = pick(level)
-    if not index then
-      for other = 0, 3 do
-        level, index = other, pick(other)
-        if index then break end
-      end
+  local of = lanes[level]
+  for offset = 0, #of - 1 do
+    local index = (turn_of[level] + offset) % #of + 1
+    local lane = of[index]
+    if lane.kind.room > 0 and lane.takes < lane.length then
+      turn_of[level] = index
+      return lane
     end
-    if not index then break end
-    local kind = asked[index + 1]
-    kind.room = kind.room - 1
-    kind.lengths[level] = kind.lengths[level] - 1
-    kind.takes[level] = kind.takes[level] + 1
-    turn_of[level] = index + 1
-    kind_of[step], level_of[step] = kind, level
   end
 end
--- The records of what is taken, with where each came from.
-local candidates, from, ids = {}, {}, {}
-for step, kind in ipairs(kind_of) do
-  local level = level_of[step]
-  if kind.takes[level] then
-    kind[level] = { at = 0, ids = call('LPOP', kind.keys[level], kind.takes[level]) }
-    kind.takes[level] = nil
+if not paused then wanted = math.min(max, TURN, budget) end
+if lines_with_tasks == 0 then
+  wanted = 0
+elseif lines_with_tasks == 1 then
+  wanted = math.min(wanted, only.kind.room, only.length)
+  only.takes, only.kind.room = wanted, only.kind.room - wanted
+else
+  only = nil
+  for step = 1, wanted do
+    local lane = pick(SLOTS[(counter + step) % 15 + 1]) or pick(0) or pick(1) or pick(2) or pick(3)
+    if not lane then
+      wanted = step - 1
+      break
+    end
+    lane.takes, lane.kind.room = lane.takes + 1, lane.kind.room - 1
+    order[step] = lane
   end
-  local line = kind[level]
-  line.at = line.at + 1
-  local r = load(line.ids[line.at])
-  -- An id that was cancelled in line is skipped.
-  if r and r.s == 'q' then
-    candidates[#candidates + 1] = r
-    from[#candidates] = step
-    ids[#candidates] = r.id
+end
+-- The ids that are taken, in the order of their claims.
+local ids = {}
+if only then
+  if wanted > 0 then ids = call('LPOP', only.key, text(wanted)) end
+else
+  for step = 1, wanted do
+    local lane = order[step]
+    if not lane.ids then lane.ids = call('LPOP', lane.key, text(lane.takes)) end
+    lane.at = lane.at + 1
+    ids[step] = lane.ids[lane.at]
+  end
+end
+
+local claims, claimed_tasks, running, held_fields, claimed = {}, 0, {}, 0, {}
+-- Fields that say that a record has to be read when its task ends; see held_as.
+local READ_AT_END = { q = true, i = true, W = true, S = true, P = true, x = true }
+-- Claims a task. False if it is not in line: an id that was cancelled there is skipped.
+local function claim(id, body)
+  local flat = call('HGETALL', RECORD .. id)
+  local state, kind, created, attempts, runs, maximum, media, trace, mark = 'q', nil, nil, 0, nil, '5', nil, nil, ' '
+  for n = 1, #flat, 2 do
+    local field, value = flat[n], flat[n + 1]
+    if field == 'y' then
+      kind = value
+    elseif field == 'c' then
+      created = value
+    elseif field == 's' then
+      state = value
+    elseif field == 'a' then
+      attempts = tonumber(value)
+    elseif field == 'r' then
+      runs = tonumber(value)
+    elseif field == 'm' then
+      maximum = value
+    elseif field == 'C' then
+      media = value
+    elseif field == 'T' then
+      trace = value
+    elseif READ_AT_END[field] then
+      mark = '!'
+    end
+  end
+  if not kind or state ~= 'q' then return false end
+  counter, attempts = counter + 1, attempts + 1
+  local token, tried = text(counter) .. nonce, text(attempts)
+  local ran = tried
+  if listening then tell(id, kind, 'q', 'r', attempts) end
+  if runs then
+    ran = text(runs + 1)
+    call('HSET', RECORD .. id, 's', 'r', 'u', NOW, 'a', tried, 'k', token, 'o', owner, 'r', ran)
   else
-    kind.room = kind.room + 1
+    call('HSET', RECORD .. id, 's', 'r', 'u', NOW, 'a', tried, 'k', token, 'o', owner)
   end
+  claimed[kind] = (claimed[kind] or 0) + 1
+  running[held_fields + 1], running[held_fields + 2] = id, token .. mark .. kind
+  held_fields = held_fields + 2
+  claimed_tasks = claimed_tasks + 1
+  claims[claimed_tasks] = claim_of(id, token, kind, tried, ran, maximum, created, body, media, trace)
+  return true
 end
 -- Payloads in small groups, so that large ones stop the claim at 1 MiB of reply.
-local claims, running, claimed, bytes, first = {}, {}, {}, 0, 1
-while first <= #candidates and bytes < 1048576 do
-  local last = math.min(first + 7, #candidates)
+local bytes, first = 0, 1
+while first <= wanted and bytes < 1048576 do
+  local last = math.min(first + 7, wanted)
   local bodies = call('HMGET', P .. 'payload', unpack(ids, first, last))
   for n = first, last do
-    local r = candidates[n]
-    local attempts, runs = number(r.a, 0) + 1, r.r and r.r + 1
-    counter = counter + 1
-    r.k, r.a, r.r, r.o = text(counter) .. nonce, attempts, runs, owner
-    if listening then tell(r.id, r.y, 'q', 'r', attempts) end
-    r.s, claimed[r.y] = 'r', (claimed[r.y] or 0) + 1
-    if runs then
-      call('HSET', RECORD .. r.id, 's', 'r', 'u', NOW, 'a', text(attempts), 'k', r.k, 'o', owner, 'r', text(runs))
+    local body, lane = bodies[n - first + 1], only or order[n]
+    lane.length = lane.length - 1
+    if claim(ids[n], body) then
+      bytes = bytes + (body and #body or 0)
     else
-      call('HSET', RECORD .. r.id, 's', 'r', 'u', NOW, 'a', text(attempts), 'k', r.k, 'o', owner)
+      lane.kind.room = lane.kind.room + 1
     end
-    running[#running + 1] = r.id
-    running[#running + 1] = held_as(r)
-    local body = bodies[n - first + 1]
-    bytes = bytes + (body and #body or 0)
-    claims[n] = claim_of(r, body, attempts, runs or attempts)
   end
   first = last + 1
 end
-for n = #candidates, first, -1 do
-  local kind, level = kind_of[from[n]], level_of[from[n]]
-  call('LPUSH', kind.keys[level], ids[n])
-  kind.lengths[level], kind.room, more = kind.lengths[level] + 1, kind.room + 1, true
+for n = wanted, first, -1 do
+  local lane = only or order[n]
+  call('LPUSH', lane.key, ids[n])
+  lane.kind.room, more = lane.kind.room + 1, true
 end
 for kind, count in pairs(claimed) do
   bump('q', kind, -count)
   bump('r', kind, count)
 end
-if #claims > 0 then
+if claimed_tasks > 0 then
   call('SET', P .. 'tokens', text(counter))
   -- A small hash is a list that is searched from its start. A long value makes it a hash table, which many claims need.
-  local key, is_many = P .. 'run:' .. owner, #claims > 16
+  local key, is_many = P .. 'run:' .. owner, claimed_tasks > 16
   if is_many then call('HSET', key, '', string.rep(' ', 80)) end
   call('HSET', key, unpack(running))
   if is_many then call('HDEL', key, '') end
 end
-if #claims > 0 or call('EXISTS', P .. 'run:' .. owner) == 1 then
+if claimed_tasks > 0 or call('EXISTS', P .. 'run:' .. owner) == 1 then
   call('ZADD', P .. 'owners', text(now + lease), owner)
   call('HSET', P .. 'seen', owner, NOW)
   heads.owners = nil
@@ -249,7 +297,8 @@ elseif own_left then
   end_lease(owner)
 end
 for _, kind in ipairs(asked) do
-  local length = kind.lengths[0] + kind.lengths[1] + kind.lengths[2] + kind.lengths[3]
+  local length = 0
+  for _, lane in ipairs(kind.lanes) do length = length + lane.length end
   if wakes[kind.name] ~= 'due' then
     local is_free = not kind.limit or running_of(kind.name) < tonumber(kind.limit)
     local is_left = length > 0 and not paused and is_free
@@ -257,7 +306,7 @@ for _, kind in ipairs(asked) do
     if is_left and call('LLEN', key) == 0 then call('RPUSH', key, '1') end
     wakes[kind.name] = false
   end
-  if not paused and length > 0 and #claims < max and kind.room > 0 then more = true end
+  if not paused and length > 0 and claimed_tasks < max and kind.room > 0 then more = true end
 end
 flush()
 return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, table.concat(finished, ' '), claims }
