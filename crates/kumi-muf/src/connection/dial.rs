@@ -13,6 +13,7 @@ use super::tls::Trust;
 /// Why there is no connection.
 pub(super) enum Failed {
     /// The server's certificate is not trusted, for this reason.
+    #[cfg(feature = "tls")]
     Certificate(String),
     Other(RedisError),
 }

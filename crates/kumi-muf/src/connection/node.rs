@@ -85,6 +85,7 @@ impl Route {
         };
         match timeout(self.connect_timeout, opening).await {
             Ok(line) => line.map_err(|error| match error {
+                #[cfg(feature = "tls")]
                 Failed::Certificate(reason) => Error::Certificate {
                     address: shown_address(&addr),
                     reason,
