@@ -46,9 +46,9 @@ local function runs_of(r)
   return number(r.r, number(r.a, 0))
 end
 
--- A list of the elements of both, of which the first may be missing. It may be one of them.
+-- A list of the elements of both, of which the first may be missing.
 local function joined(list, more)
-  if not list or #list == 0 then return more end
+  if not list or #list == 0 then return { unpack(more) } end
   for _, element in ipairs(more) do list[#list + 1] = element end
   return list
 end

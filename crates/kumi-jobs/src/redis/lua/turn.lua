@@ -87,6 +87,18 @@ local function succeed(id, token, held, a, b)
   return 'As'
 end
 
+-- Hands over what `succeed` has gathered, before anything is added behind it.
+local function settle_quick()
+  if quicks == 0 then return end
+  left[owner] = joined(left[owner], quick)
+  if keep == 0 then
+    gone = joined(gone, quick)
+  else
+    succeeded = joined(succeeded, quick)
+  end
+  quick, quicks = {}, 0
+end
+
 local finished, at, held = {}, 12 + 2 * kinds, {}
 if reports > 0 and not listening then
   local ids = {}
@@ -102,20 +114,14 @@ for n = 1, reports do
     done = succeed(id, token, held[n], a, b)
   end
   if not done then
+    settle_quick()
     done = report(id, token, kind, a, b)
     seen[id] = true
   end
   finished[n] = done
   at = at + 5
 end
-if quicks > 0 then
-  left[owner] = joined(left[owner], quick)
-  if keep == 0 then
-    gone = joined(gone, quick)
-  else
-    succeeded = joined(succeeded, quick)
-  end
-end
+settle_quick()
 for kind, count in pairs(successes) do
   bump('r', kind, -count)
   if keep > 0 then bump('s', kind, count) end
