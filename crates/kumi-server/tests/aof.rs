@@ -444,6 +444,35 @@ fn it_is_turned_on_and_off_at_run_time() {
     assert_eq!(found, ["1", "1", "0"]);
 }
 
+/// Bytes of all files of the log.
+fn log_bytes(dir: &Path) -> u64 {
+    let sizes = files(dir, "").into_iter();
+    sizes
+        .map(|path| fs::metadata(path).map_or(0, |facts| facts.len()))
+        .sum()
+}
+
+#[test]
+fn what_earlier_lives_wrote_counts_as_growth() {
+    let dir = tempfile::tempdir().unwrap();
+    let value = "x".repeat(100);
+    // No life doubles the file it finds, except the first.
+    for life in 0..4 {
+        let args = ["--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"];
+        let server = Server::kumi(dir.path(), &args);
+        let mut client = server.connect();
+        for number in 0..100 {
+            client.line(&format!("SET same {value}{life}{number}"));
+        }
+        server.kill();
+    }
+    assert!(log_bytes(dir.path()) > 40_000);
+    let args = ["--appendonly", "yes", "--auto-aof-rewrite-min-size", "16kb"];
+    let server = Server::kumi(dir.path(), &args);
+    eventually(|| log_bytes(dir.path()), |&bytes| bytes < 4096);
+    assert_eq!(server.line("GET same"), format!("{value}399"));
+}
+
 #[test]
 fn it_is_rewritten_when_it_has_grown() {
     let dir = tempfile::tempdir().unwrap();
@@ -463,13 +492,7 @@ fn it_is_rewritten_when_it_has_grown() {
             );
         }
     }
-    let sizes = || -> u64 {
-        let sizes = files(dir.path(), "").into_iter();
-        sizes
-            .map(|path| fs::metadata(path).map_or(0, |facts| facts.len()))
-            .sum()
-    };
-    eventually(sizes, |&bytes| bytes < 64 * 1024);
+    eventually(|| log_bytes(dir.path()), |&bytes| bytes < 64 * 1024);
     eventually(|| files(dir.path(), ".base.rdb").len(), |&count| count == 1);
     assert!(!server.line("INFO persistence").contains("aof_rewrites:0"));
     let digest = server.digest();

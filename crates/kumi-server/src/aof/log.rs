@@ -82,7 +82,8 @@ pub(crate) struct Log {
     postponed_ns: Option<u64>,
     /// Bytes of the files before the increment that is written to.
     pub(super) earlier_bytes: u64,
-    /// Bytes of all files after the last rewrite.
+    /// Bytes of all files after the last rewrite; before the first one of this process, bytes of the base, as in Redis: or
+    /// the files of a server that is often started again would grow for good.
     pub(super) base_bytes: u64,
     /// A new base is to be written at the end of the turn.
     pub(super) wants_base: bool,
@@ -135,7 +136,10 @@ impl Log {
         continues: bool,
         now: Now,
     ) -> io::Result<Self> {
-        let total: u64 = start.lengths.iter().sum();
+        let base_bytes = match (&start.manifest.base, start.lengths.first()) {
+            (Some(_), Some(&length)) => length,
+            _ => 0,
+        };
         let mut log = Self {
             place: start.place,
             _lock: start.lock,
@@ -153,7 +157,7 @@ impl Log {
             last_sync_ns: now.mono_ns,
             postponed_ns: None,
             earlier_bytes: 0,
-            base_bytes: total,
+            base_bytes,
             wants_base: !continues,
             retry: None,
             prepared: false,
