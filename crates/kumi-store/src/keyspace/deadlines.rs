@@ -17,6 +17,7 @@
 //! whether a key still exists, and reads no clock. The keyspace answers for all of that.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::OccupiedEntry;
 
 /// The most records a chunk holds. A full chunk is 2 KiB, which a single operation may have to move.
 ///
@@ -88,7 +89,15 @@ impl Deadlines {
         let record = pack(deadline, hash);
         self.len += 1;
         self.first = Some(self.first.map_or(deadline, |first| first.min(deadline)));
-        let Some((_, chunk)) = self.chunks.range_mut(..=record).next_back() else {
+        // Most deadlines are later than all others, and the last chunk is found without a search.
+        let newest = self.chunks.last_key_value();
+        let chunk = if newest.is_some_and(|(&bound, _)| bound <= record) {
+            self.chunks.last_entry().map(OccupiedEntry::into_mut)
+        } else {
+            let below = self.chunks.range_mut(..=record).next_back();
+            below.map(|(_, chunk)| chunk)
+        };
+        let Some(chunk) = chunk else {
             self.insert_before_all(record);
             return;
         };

@@ -65,6 +65,8 @@ enum Found {
     Frozen(Position),
 }
 
+const _: () = assert!(size_of::<Found>() <= 16);
+
 /// One database, at one moment.
 #[derive(Debug)]
 pub(crate) struct Keys<'a> {
@@ -382,18 +384,31 @@ impl<'a> Keys<'a> {
     }
 
     /// The one search by key: it hashes once, and what has expired is gone when it returns.
-    #[inline]
+    ///
+    /// In two parts that each return in registers: a pair of both goes through memory, and reading it there right after it
+    /// was written in pieces costs as much as the search.
+    #[inline(always)]
     fn search(&mut self, key: &[u8]) -> (u64, Found) {
+        let hash = self.hash(key);
+        (hash, self.search_hashed(hash, key))
+    }
+
+    fn hash(&mut self, key: &[u8]) -> u64 {
         let hinted = self.keyspace.hints.take(key);
         let table = &self.keyspace.dbs[self.db].table;
         let hash = hinted.unwrap_or_else(|| table.hash(key));
         debug_assert_eq!(hash, table.hash(key), "a hint holds for unchanged bytes");
+        hash
+    }
+
+    fn search_hashed(&mut self, hash: u64, key: &[u8]) -> Found {
+        let table = &self.keyspace.dbs[self.db].table;
         let Some(position) = table.find(hash, key) else {
-            return (hash, Found::Nothing);
+            return Found::Nothing;
         };
         match table.at(position).deadline() {
-            Some(deadline) if self.now_ms >= deadline => (hash, self.expire(hash, position)),
-            _ => (hash, Found::Live(position)),
+            Some(deadline) if self.now_ms >= deadline => self.expire(hash, position),
+            _ => Found::Live(position),
         }
     }
 

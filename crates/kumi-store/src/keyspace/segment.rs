@@ -56,13 +56,13 @@ fn previous(bucket: usize) -> usize {
     if bucket == 0 { BUCKETS - 1 } else { bucket - 1 }
 }
 
-/// Where an entry lies in a segment.
+/// Where an entry lies in a segment. Small, so that a search returns it in registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     /// In a bucket.
-    Slot { bucket: usize, slot: usize },
+    Slot { bucket: u8, slot: u8 },
     /// In the overflow list.
-    Overflow(usize),
+    Overflow(u32),
 }
 
 /// 63 buckets, and what the table wants to know about them.
@@ -107,7 +107,10 @@ impl Segment {
                         .as_ref()
                         .is_some_and(&mut is_it)
                 })
-                .map(|slot| Place::Slot { bucket, slot })
+                .map(|slot| Place::Slot {
+                    bucket: bucket as u8,
+                    slot: slot as u8,
+                })
         };
         if let Some(place) = found(bucket, home.matching(tag) & !home.links) {
             return Some(place);
@@ -129,7 +132,7 @@ impl Segment {
             .overflow
             .iter()
             .position(|(other, entry)| *other == hash && is_it(entry))?;
-        Some(Place::Overflow(index))
+        Some(Place::Overflow(index as u32))
     }
 
     /// Has both cache lines of the home bucket loaded.
@@ -160,16 +163,23 @@ impl Segment {
     #[inline]
     pub(super) fn entry(&self, place: Place) -> Option<&Entry> {
         match place {
-            Place::Slot { bucket, slot } => self.buckets[bucket].slots[slot].as_ref(),
-            Place::Overflow(index) => self.overflow.get(index).map(|(_, entry)| entry),
+            Place::Slot { bucket, slot } => {
+                self.buckets[usize::from(bucket)].slots[usize::from(slot)].as_ref()
+            }
+            Place::Overflow(index) => self.overflow.get(index as usize).map(|(_, entry)| entry),
         }
     }
 
     #[inline]
     pub(super) fn entry_mut(&mut self, place: Place) -> Option<&mut Entry> {
         match place {
-            Place::Slot { bucket, slot } => self.buckets[bucket].slots[slot].as_mut(),
-            Place::Overflow(index) => self.overflow.get_mut(index).map(|(_, entry)| entry),
+            Place::Slot { bucket, slot } => {
+                self.buckets[usize::from(bucket)].slots[usize::from(slot)].as_mut()
+            }
+            Place::Overflow(index) => {
+                let spilled = self.overflow.get_mut(index as usize);
+                spilled.map(|(_, entry)| entry)
+            }
         }
     }
 
@@ -267,9 +277,9 @@ impl Segment {
 
     pub(super) fn remove(&mut self, place: Place) -> Option<Entry> {
         let entry = match place {
-            Place::Slot { bucket, slot } => self.take(bucket, slot)?.1,
+            Place::Slot { bucket, slot } => self.take(usize::from(bucket), usize::from(slot))?.1,
             Place::Overflow(index) => {
-                let (_, entry) = self.overflow.swap_remove(index);
+                let (_, entry) = self.overflow.swap_remove(index as usize);
                 if self.overflow.is_empty() {
                     self.clear_spilled();
                 }
@@ -404,11 +414,17 @@ impl Segment {
     /// The home bucket of the entry at a place.
     pub(super) fn home_at(&self, place: Place) -> usize {
         match place {
-            Place::Slot { bucket, slot } if self.buckets[bucket].links & 1 << slot != 0 => {
-                previous(bucket)
+            Place::Slot { bucket, slot } => {
+                let bucket = usize::from(bucket);
+                match self.buckets[bucket].links & 1 << slot {
+                    0 => bucket,
+                    _ => previous(bucket),
+                }
             }
-            Place::Slot { bucket, .. } => bucket,
-            Place::Overflow(index) => self.overflow.get(index).map_or(0, |(hash, _)| home(*hash)),
+            Place::Overflow(index) => {
+                let spilled = self.overflow.get(index as usize);
+                spilled.map_or(0, |(hash, _)| home(*hash))
+            }
         }
     }
 

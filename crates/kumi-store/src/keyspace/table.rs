@@ -75,8 +75,26 @@ struct Slot {
 /// Where an entry stands. Any change of the table makes it stale.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Position {
-    owner: usize,
+    /// The directory slot. There are fewer than 2^32: they would take 64 GiB themselves.
+    owner: u32,
     place: Place,
+}
+
+const _: () = assert!(size_of::<Option<Position>>() <= 16);
+
+impl Position {
+    #[inline]
+    fn new(owner: usize, place: Place) -> Self {
+        Position {
+            owner: owner as u32,
+            place,
+        }
+    }
+
+    #[inline]
+    fn owner(self) -> usize {
+        self.owner as usize
+    }
 }
 
 /// A set of entries, found by key.
@@ -190,9 +208,9 @@ impl Table {
         if self.frozen.is_some() {
             self.copy_before_change(position);
         }
-        let Position { owner, place } = position;
+        let owner = position.owner();
         let segment = self.segment_mut(owner)?;
-        let entry = segment.remove(place)?;
+        let entry = segment.remove(position.place)?;
         let check = segment.len() <= MERGE_LEN && segment.len().is_multiple_of(MERGE_STEP);
         self.len -= 1;
         if check {
@@ -208,7 +226,7 @@ impl Table {
             entry.deadline().is_some_and(|deadline| deadline <= now)
                 && self.hash(entry.key()) == hash
         })?;
-        Some(Position { owner, place })
+        Some(Position::new(owner, place))
     }
 
     /// Where the entry of a key stands, good until the table next changes.
@@ -218,13 +236,13 @@ impl Table {
         let place = self
             .segment(owner)?
             .find(hash, |entry| entry.key() == key)?;
-        Some(Position { owner, place })
+        Some(Position::new(owner, place))
     }
 
     /// The entry at a position that was just found.
     #[inline]
     pub(crate) fn at(&self, position: Position) -> &Entry {
-        let segment = self.segment(position.owner);
+        let segment = self.segment(position.owner());
         segment
             .and_then(|segment| segment.entry(position.place))
             .expect("the position was just found")
@@ -236,7 +254,7 @@ impl Table {
         if self.frozen.is_some() {
             self.copy_before_change(position);
         }
-        let segment = self.segment_mut(position.owner);
+        let segment = self.segment_mut(position.owner());
         segment
             .and_then(|segment| segment.entry_mut(position.place))
             .expect("the position was just found")

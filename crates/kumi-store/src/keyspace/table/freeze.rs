@@ -155,7 +155,8 @@ impl Table {
     /// Copies the entry at a position, which is about to change or to leave.
     #[inline(never)]
     pub(super) fn copy_before_change(&mut self, position: Position) {
-        let (Some(frozen), Some(slot)) = (&mut self.frozen, self.slots.get(position.owner)) else {
+        let (Some(frozen), Some(slot)) = (&mut self.frozen, self.slots.get(position.owner()))
+        else {
             return;
         };
         let (Some(copies), Some(segment)) = (&mut frozen.copies, slot.segment.as_deref()) else {

@@ -44,7 +44,7 @@ impl Table {
         let place = self
             .segment(owner)?
             .find(hash, |entry| self.hash(entry.key()) == hash)?;
-        Some(super::Position { owner, place })
+        Some(super::Position::new(owner, place))
     }
 }
 
