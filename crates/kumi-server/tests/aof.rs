@@ -215,6 +215,39 @@ fn data_survives_a_restart_and_a_kill() {
 }
 
 #[test]
+fn limits_on_clients_do_not_apply_to_a_log_that_is_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::kumi(dir.path(), AOF);
+    let script = "for i=1,40 do redis.call('set','k'..i,string.rep('x',100000)) end redis.call('set','last',1)";
+    let mut client = server.connect();
+    client.ask(&["EVAL", script, "0"]);
+    for number in 0..100 {
+        assert_eq!(client.line(&format!("SET behind:{number} 1")), "OK");
+    }
+    let digest = server.digest();
+    server.kill();
+    let lower = [
+        ["--client-query-buffer-limit", "1mb"],
+        ["--max-keys", "10"],
+        ["--max-value-size", "1000"],
+    ];
+    let args = [AOF, lower.as_flattened()].concat();
+    let server = Server::kumi(dir.path(), &args);
+    assert_eq!(server.digest(), digest);
+    assert!(!server.said("failed"), "{:?}", server.log);
+    server.kill();
+    let less = ["--maxmemory", "1mb", "--maxmemory-policy", "allkeys-lru"];
+    let server = Server::kumi(dir.path(), &[AOF, less.as_slice()].concat());
+    // Evictions begin when all is loaded, and are in the log.
+    let keys = || server.line("DBSIZE").parse::<u64>().unwrap();
+    eventually(keys, |&keys| keys < 141);
+    server.line("CONFIG SET maxmemory 0");
+    let digest = server.digest();
+    server.kill();
+    assert_eq!(Server::kumi(dir.path(), AOF).digest(), digest);
+}
+
+#[test]
 fn a_torn_end_is_cut_off_and_damage_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::kumi(dir.path(), AOF);

@@ -158,6 +158,8 @@ pub(crate) struct Session {
     pub(crate) key: SessionKey,
     /// The id CLIENT ID shows; never reused.
     pub(crate) id: u64,
+    /// It replays a log: it is no client, and is neither listed nor counted.
+    pub(crate) hidden: bool,
     pub(crate) peer: Peer,
     pub(crate) name: Vec<u8>,
     pub(crate) lib_name: Vec<u8>,
@@ -217,6 +219,7 @@ impl Session {
                 serial: id as u32,
             },
             id,
+            hidden: false,
             peer,
             name: Vec::new(),
             lib_name: Vec::new(),
@@ -346,10 +349,20 @@ impl Sessions {
         key
     }
 
+    /// Makes a session one that replays a log: it is no client.
+    pub(crate) fn hide(&mut self, key: SessionKey) {
+        if let Some(session) = self.get_mut(key)
+            && !session.hidden
+        {
+            session.hidden = true;
+            self.len -= 1;
+        }
+    }
+
     pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Box<Session>> {
-        self.get(key)?;
+        let hidden = self.get(key)?.hidden;
         self.free.push(key.slot);
-        self.len -= 1;
+        self.len -= usize::from(!hidden);
         self.slots[key.slot as usize].take()
     }
 
@@ -367,6 +380,7 @@ impl Sessions {
             .filter(|session| session.key == key)
     }
 
+    /// The number of clients.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -381,9 +395,10 @@ impl Sessions {
         }
     }
 
-    /// In slot order; callers that show a list sort by id.
+    /// The clients in slot order; callers that show a list sort by id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Session> {
-        self.slots.iter().filter_map(Option::as_deref)
+        let sessions = self.slots.iter().filter_map(Option::as_deref);
+        sessions.filter(|session| !session.hidden)
     }
 
     pub(crate) fn by_id(&self, id: u64) -> Option<&Session> {

@@ -271,7 +271,7 @@ fn grow(bytes: &mut Vec<u8>, len: usize) {
 
 /// The offset of a bit. With a field's width, `#n` counts fields.
 fn offset(ctx: &Ctx<'_>, arg: &[u8], field_bits: Option<u32>) -> Result<u64, CommandError> {
-    let limit = ctx.settings().proto_max_bulk_len as u64;
+    let limit = ctx.max_string_bytes() as u64;
     let offset = match (arg.strip_prefix(b"#"), field_bits) {
         (Some(digits), Some(bits)) => {
             // Wraps around as in Redis; what comes out is checked like any other offset.

@@ -353,7 +353,7 @@ fn msetnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, tail) = (&args[1], &args[2]);
-    let limit = ctx.settings().proto_max_bulk_len;
+    let limit = ctx.max_string_bytes();
     let mut keys = ctx.keys();
     let len = match keys.string(key, Look::Write)? {
         None => {
@@ -396,7 +396,7 @@ fn setrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, patch) = (&args[1], &args[3]);
     let offset = usize::try_from(integer(&args[2])?)
         .map_err(|_| CommandError::fixed("ERR offset is out of range"))?;
-    let limit = ctx.settings().proto_max_bulk_len;
+    let limit = ctx.max_string_bytes();
     let mut keys = ctx.keys();
     let old = keys.string(key, Look::Write)?.map_or(0, length);
     if patch.is_empty() {

@@ -7,7 +7,6 @@
 use super::collection::Collection;
 use super::entry::{Entry, lies_inline};
 use super::{Keyspace, NewValue};
-use crate::error::CommandError;
 
 /// Entries of a batch. Their buckets, of three cache lines each, have to stay in the cache until they are used.
 const BATCH: usize = 64;
@@ -42,8 +41,7 @@ impl Keyspace {
     /// Adds a key that the database does not have, at the latest when the batch is finished.
     ///
     /// # Errors
-    /// A limit on keys or value sizes would be exceeded, or a key of the batch is there already. The text names the
-    /// key.
+    /// A key of the batch is there already. The text names the key.
     pub(crate) fn load(
         &mut self,
         batch: &mut LoadBatch,
@@ -54,14 +52,6 @@ impl Keyspace {
         if batch.db != key.db || batch.entries.len() == BATCH {
             self.finish_load(batch)?;
             batch.db = key.db;
-        }
-        let refused = |error: CommandError| {
-            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            format!("key '{}': {text}", key.key.escape_ascii())
-        };
-        if self.limits.max_keys != 0 || self.limits.max_value_bytes != 0 {
-            self.admit_keys(batch.entries.len() + 1).map_err(refused)?;
-            self.admit_value(value.len()).map_err(refused)?;
         }
         let clock = self.access.initial(now_ms);
         let entry = Entry::new(key.key, value, key.deadline, clock);

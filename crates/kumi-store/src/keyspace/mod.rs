@@ -429,10 +429,11 @@ impl Keyspace {
         )
     }
 
-    /// Refuses `new` more keys when `max-keys` would be exceeded.
+    /// Refuses `new` more keys when `max-keys` would be exceeded. What a log holds was accepted before: it is loaded
+    /// under a lower limit too.
     pub(crate) fn admit_keys(&self, new: usize) -> CommandResult {
         let max = self.limits.max_keys;
-        if max != 0 && new != 0 && self.total_keys() + new > max {
+        if max != 0 && new != 0 && !self.loading && self.total_keys() + new > max {
             return Err(CommandError::new(format!(
                 "OOM command not allowed: max-keys limit of {max} keys reached"
             )));
@@ -440,10 +441,10 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Refuses a value over `max-value-size`.
+    /// Refuses a value over `max-value-size`, unless it comes from a log.
     pub(crate) fn admit_value(&self, bytes: usize) -> CommandResult {
         let max = self.limits.max_value_bytes;
-        if max != 0 && bytes > max {
+        if max != 0 && bytes > max && !self.loading {
             return Err(CommandError::new(format!(
                 "OOM command not allowed: value of {bytes} bytes exceeds max-value-size of {max} bytes"
             )));

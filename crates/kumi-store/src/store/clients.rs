@@ -57,6 +57,12 @@ impl Clients {
         self.least_output_limit = usize::try_from(least).unwrap_or(usize::MAX);
     }
 
+    /// Makes a session one that replays a log: no limit on clients applies to it.
+    pub(super) fn hide(&mut self, key: SessionKey) {
+        self.sessions.hide(key);
+        self.count_bytes(key);
+    }
+
     pub(super) fn add(&mut self, peer: Peer, user_name: Arc<[u8]>, now_ms: u64) -> SessionKey {
         let key = self.sessions.add(peer, self.open, user_name, now_ms);
         self.count_bytes(key);
@@ -80,7 +86,11 @@ impl Clients {
     #[inline]
     pub(super) fn count_bytes(&mut self, key: SessionKey) {
         if let Some(session) = self.sessions.get_mut(key) {
-            let bytes = session.heap_bytes();
+            let bytes = if session.hidden {
+                0
+            } else {
+                session.heap_bytes()
+            };
             self.bytes = self.bytes - session.counted_bytes + bytes;
             session.counted_bytes = bytes;
         }
@@ -152,6 +162,9 @@ impl Clients {
         let Some(session) = self.sessions.get(key) else {
             return 0;
         };
+        if session.hidden {
+            return usize::MAX;
+        }
         let hard = match settings.output_limits.of(session.class()).hard_bytes {
             0 => usize::MAX,
             bytes => usize::try_from(bytes).unwrap_or(usize::MAX),

@@ -234,7 +234,9 @@ impl Ctx<'_> {
 
     /// What a transaction queues counts as input that waits, and has the same limit.
     fn answer_queued(&mut self, bytes: usize) {
-        if bytes > self.store.config.settings().query_buffer_limit_bytes {
+        if bytes > self.store.config.settings().query_buffer_limit_bytes
+            && !self.store.is_replay(self.session)
+        {
             let session = self.session();
             tracing::warn!(
                 conn_id = session.id,

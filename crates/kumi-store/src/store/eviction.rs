@@ -166,7 +166,7 @@ impl Store {
     fn evict(&mut self, host: &mut dyn Host) -> usize {
         let before = self.keyspace.stats.evicted;
         let room = if self.run.busy || self.holds_evictions() {
-            // A script, a pause or a snapshot that lags behind must find the data as it left it.
+            // A script, a pause, a snapshot that lags behind or a log must find the data as it left it.
             Room::Enough
         } else {
             self.evict_slice(host)
@@ -231,9 +231,10 @@ impl Store {
         self.eviction.running = self.eviction.rule.policy != EvictionPolicy::NoEviction;
     }
 
-    /// Whether keys have to stay: clients are paused, or writes wait for a snapshot.
+    /// Whether keys have to stay: clients are paused, writes wait for a snapshot, or a data set is loaded, whose
+    /// evictions would be in no log.
     fn holds_evictions(&self) -> bool {
-        self.clients.pause.is_some() || self.clients.hold_writes
+        self.clients.pause.is_some() || self.clients.hold_writes || self.loading.is_some()
     }
 
     /// Whether the clock has evictions to go on with.
@@ -303,7 +304,7 @@ impl Store {
 impl Ctx<'_> {
     /// Whether commands that use memory were refused when the running one began.
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        self.store.eviction.out_of_memory
+        self.store.eviction.out_of_memory && !self.store.is_replay(self.session)
     }
 
     /// CONFIG RESETSTAT.

@@ -1,10 +1,14 @@
 //! Loading a data set while clients are connected: they get LOADING errors, and requests of a log are executed without
-//! checks, without counting and without expiring anything.
+//! checks, without counting, and without expiring or evicting anything.
+//!
+//! The session that executes the requests of a log is hidden: it is no client. No limit of the configuration applies to
+//! it, because what the log holds was accepted before, and it has all permissions. If it is closed all the same, or
+//! blocks, loading fails: the requests behind that one would be lost.
 //!
 //! Order of calls: `begin_loading`, then `load_rdb` and `replay` in any order with `note_loaded` between them, then
 //! `end_loading`. Writes are not propagated meanwhile: call `listen_to_writes` after the end.
 
-use super::Store;
+use super::{Flow, Store};
 use crate::command::CommandId;
 use crate::host::Host;
 use crate::output::Outputs;
@@ -56,6 +60,7 @@ impl Store {
         let now = self.now;
         let session = self.connect(Peer::default(), now);
         self.telemetry.stats.total_connections -= 1;
+        self.clients.hide(session);
         if let Some(session) = self.clients.sessions.get_mut(session) {
             session.reply_mode = ReplyMode::Off;
             session.authenticated = true;
@@ -120,8 +125,8 @@ impl Store {
     /// Executes the requests of a log. `bytes` begins with a request and ends with one.
     ///
     /// # Errors
-    /// A request names no command of this server, or not with its number of arguments; or the bytes are no
-    /// requests.
+    /// A request names no command of this server, or not with its number of arguments, or closes the session; or the
+    /// bytes are no requests.
     pub fn replay(
         &mut self,
         bytes: &[u8],
@@ -178,15 +183,12 @@ impl Store {
                 return Err(ReplayError { at, reason });
             }
             if !batch.is_empty() {
-                let (executed, _) = self.execute_batch(session, batch, bytes, outputs, host);
-                if executed < batch.len() {
-                    // One of them blocked or closed the session: none of a log does.
-                    let at = executed
-                        .checked_sub(2)
-                        .map_or(first, |last| batch.end(last));
-                    let reason = "a request that cannot be part of a log".to_owned();
-                    return Err(ReplayError { at, reason });
-                }
+                let (executed, flow) = self.execute_batch(session, batch, bytes, outputs, host);
+                check_flow(flow).map_err(|reason| {
+                    let before = executed.checked_sub(2);
+                    let at = before.map_or(first, |last| batch.end(last));
+                    ReplayError { at, reason }
+                })?;
                 continue;
             }
             at += self
@@ -210,7 +212,7 @@ impl Store {
             Ok(Step::Request { args, consumed }) => {
                 self.resolve_logged(args)?;
                 let now = host.now();
-                let _ = self.execute(session, args, now, outputs, host);
+                check_flow(self.execute(session, args, now, outputs, host))?;
                 Ok(consumed)
             }
             Ok(Step::Incomplete { .. }) => Err("the request is not complete".to_owned()),
@@ -225,109 +227,14 @@ impl Store {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::Lab;
-
-    fn request(line: &str) -> Vec<u8> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
-        }
-        bytes
-    }
-
-    fn replay(lab: &mut Lab, lines: &[&str]) -> Result<(), super::ReplayError> {
-        let bytes: Vec<u8> = lines.iter().flat_map(|line| request(line)).collect();
-        lab.store.replay(&bytes, &mut lab.outputs, &mut lab.host)
-    }
-
-    #[test]
-    fn clients_get_loading_errors_meanwhile() {
-        let mut lab = Lab::new();
-        lab.run("SET a 1");
-        lab.store.begin_loading(100, true);
-        lab.check(&[
-            (
-                "GET a",
-                "-LOADING Redis is loading the dataset in memory\r\n",
-            ),
-            (
-                "PING",
-                "-LOADING Redis is loading the dataset in memory\r\n",
-            ),
-        ]);
-        replay(&mut lab, &["SET a 2", "SELECT 1", "SET b 3"]).unwrap();
-        lab.store.note_loaded(50);
-        let info = lab.run("INFO persistence");
-        for line in [
-            "loading:1",
-            "loading_total_bytes:100",
-            "loading_loaded_bytes:50",
-        ] {
-            assert!(info.contains(line), "{line} in {info}");
-        }
-        assert_eq!(lab.store.end_loading(&mut lab.outputs), 0);
-        lab.check(&[
-            ("GET a", "$1\r\n2\r\n"),
-            ("SELECT 1", "+OK\r\n"),
-            ("GET b", "$1\r\n3\r\n"),
-        ]);
-        assert!(lab.run("INFO persistence").contains("loading:0\r\n"));
-        assert!(!lab.run("INFO commandstats").contains("cmdstat_set:calls=3"));
-    }
-
-    #[test]
-    fn nothing_expires_while_a_log_is_replayed() {
-        let mut lab = Lab::new();
-        lab.store.begin_loading(1, true);
-        let past = (lab.host.now.unix_ms() - 5000).to_string();
-        let lines = [
-            format!("SET a 1 PXAT {past}"),
-            "APPEND a 2".to_owned(),
-            "SET b 1".to_owned(),
-            format!("PEXPIREAT b {past}"),
-            "INCR b".to_owned(),
-            "PERSIST b".to_owned(),
-        ];
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        replay(&mut lab, &lines).unwrap();
-        lab.advance_ms(1000);
-        assert_eq!(lab.store.keyspace.total_keys(), 2);
-        lab.store.end_loading(&mut lab.outputs);
-        lab.check(&[("GET b", "$1\r\n2\r\n"), ("GET a", "$-1\r\n")]);
-    }
-
-    #[test]
-    fn half_a_transaction_is_dropped() {
-        let mut lab = Lab::new();
-        lab.store.begin_loading(1, true);
-        replay(&mut lab, &["MULTI", "SET a 1", "EXEC", "MULTI", "SET a 2"]).unwrap();
-        lab.store.end_loading(&mut lab.outputs);
-        lab.check(&[("GET a", "$1\r\n1\r\n")]);
-    }
-
-    #[test]
-    fn a_request_that_is_no_command_is_an_error_with_its_place() {
-        let mut lab = Lab::new();
-        lab.store.begin_loading(1, true);
-        let error = replay(&mut lab, &["SET a 1", "NOSUCH a"]).unwrap_err();
-        assert_eq!(error.at, request("SET a 1").len());
-        assert!(error.reason.contains("unknown command"), "{error}");
-        let error = replay(&mut lab, &["GET"]).unwrap_err();
-        assert!(error.reason.contains("wrong number"), "{error}");
-        lab.store.end_loading(&mut lab.outputs);
-    }
-
-    #[test]
-    fn long_requests_and_failed_ones_are_replayed() {
-        let mut lab = Lab::new();
-        lab.store.begin_loading(1, true);
-        let long = format!("SET a {}", "x".repeat(200_000));
-        let many = format!("RPUSH l {}", ["y"; 300].join(" "));
-        replay(&mut lab, &[&long, "SET b 1", &many, "INCR a"]).unwrap();
-        assert_eq!(lab.store.end_loading(&mut lab.outputs), 1);
-        lab.check(&[("STRLEN a", ":200000\r\n"), ("LLEN l", ":300\r\n")]);
+/// No request of a log blocks or closes the session that executes it.
+fn check_flow(flow: Flow) -> Result<(), String> {
+    match flow {
+        Flow::Done => Ok(()),
+        Flow::Blocked => Err("a request that waits cannot be part of a log".to_owned()),
+        Flow::Close => Err("the session that executes the log was closed".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

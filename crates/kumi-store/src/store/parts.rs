@@ -269,7 +269,19 @@ impl<'a> Ctx<'a> {
 
     /// Why commands that write are refused, if they are.
     pub(crate) fn disk_error(&self) -> Option<CommandError> {
+        if self.store.is_replay(self.session) {
+            return None;
+        }
         self.store.disk_error()
+    }
+
+    /// The most bytes of a string that a command may make: `proto-max-bulk-len`. A log is loaded whatever the
+    /// directive was when it was written.
+    pub(crate) fn max_string_bytes(&self) -> usize {
+        if self.store.is_replay(self.session) {
+            return isize::MAX as usize;
+        }
+        self.settings().proto_max_bulk_len
     }
 
     /// How far the append-only file is synced.
