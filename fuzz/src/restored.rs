@@ -1,5 +1,5 @@
-//! Values that come by RESTORE: whatever is taken can be read by every command of its type, and its DUMP restores to the
-//! same value.
+//! Values that come by RESTORE: whatever is taken can be read and changed by the commands of its type, and its DUMP
+//! restores to the same value.
 
 use crate::World;
 use kumi_resp::Frame;
@@ -97,11 +97,68 @@ const BY_TYPE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Restores a payload and reads the value; `false` if it was refused.
+/// Commands that change a value, by its type; the value is read again after them.
+const WRITES: &[(&str, &[&str])] = &[
+    (
+        "string",
+        &[
+            "APPEND k abc",
+            "SETRANGE k 3 xyz",
+            "SETBIT k 7 1",
+            "PFADD k a",
+        ],
+    ),
+    (
+        "list",
+        &[
+            "LPUSH k a 1",
+            "RPUSH k b 2",
+            "LINSERT k BEFORE a c",
+            "LSET k 1 d",
+            "LREM k 1 a",
+            "LTRIM k 0 20",
+            "RPOP k 2",
+        ],
+    ),
+    (
+        "hash",
+        &["HSET k a 1 b 2", "HINCRBY k c 3", "HDEL k b missing"],
+    ),
+    ("set", &["SADD k a 1 300 x", "SREM k 1 missing", "SPOP k 1"]),
+    (
+        "zset",
+        &[
+            "ZADD k 1 a 2.5 b -inf c",
+            "ZINCRBY k 3 a",
+            "ZREM k b",
+            "ZREMRANGEBYRANK k 5 7",
+            "ZPOPMIN k 1",
+        ],
+    ),
+    (
+        "stream",
+        &[
+            "XADD k * a b",
+            "XADD k * c d e f",
+            "XGROUP CREATE k new 0",
+            "XREADGROUP GROUP new consumer COUNT 3 STREAMS k >",
+            "XACK k new 1-1",
+            "XDEL k 1-1",
+            "XTRIM k MAXLEN ~ 100",
+            "XTRIM k MAXLEN 5",
+            "XADD k * a b",
+        ],
+    ),
+];
+
+/// Entries that are added to a restored stream: more than a node holds.
+const MANY_ENTRIES: usize = 120;
+
+/// Restores a payload, and reads and changes the value; `false` if it was refused.
 ///
 /// # Panics
 ///
-/// When a reading command answers nothing, or the value's own DUMP restores to another value.
+/// When a command answers nothing, or the value's own DUMP restores to another value.
 pub fn read_restored(payload: &[u8]) -> bool {
     let mut world = World::new();
     if !restore(&mut world, KEY, payload) {
@@ -111,12 +168,12 @@ pub fn read_restored(payload: &[u8]) -> bool {
         Some(Frame::Simple(kind)) => String::from_utf8_lossy(&kind).into_owned(),
         other => panic!("TYPE answered {other:?}"),
     };
-    let of_type = BY_TYPE.iter().find(|(name, _)| *name == kind);
-    let (_, commands) = of_type.expect("a restored value has a type");
-    for command in ANY.iter().chain(*commands) {
-        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
-        assert!(world.ask(&words).is_some(), "{command} answered nothing");
-    }
+    let of_type = |table: &'static [(&str, &[&str])]| {
+        let row = table.iter().find(|(name, _)| *name == kind);
+        row.expect("a restored value has a type").1
+    };
+    let reads = || ANY.iter().chain(of_type(BY_TYPE));
+    ask_all(&mut world, reads());
     let Some(Frame::Bulk(dump)) = world.ask(&[b"DUMP", KEY]) else {
         panic!("a value cannot be dumped");
     };
@@ -126,8 +183,24 @@ pub fn read_restored(payload: &[u8]) -> bool {
         Some(Frame::Array(digests)) => assert_eq!(digests[0], digests[1]),
         other => panic!("DEBUG DIGEST-VALUE answered {other:?}"),
     }
+    if kind == "stream" {
+        ask_all(
+            &mut world,
+            std::iter::repeat_n(&"XADD k * a b", MANY_ENTRIES),
+        );
+        ask_all(&mut world, reads());
+    }
+    ask_all(&mut world, of_type(WRITES));
+    ask_all(&mut world, reads());
     world.finish();
     true
+}
+
+fn ask_all<'a>(world: &mut World, commands: impl IntoIterator<Item = &'a &'a str>) {
+    for command in commands {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        assert!(world.ask(&words).is_some(), "{command} answered nothing");
+    }
 }
 
 fn restore(world: &mut World, key: &[u8], payload: &[u8]) -> bool {

@@ -32,7 +32,7 @@ pub(super) fn read_stream<I: Input>(kind: u8, reader: &mut Reader<I>) -> Result<
             .ok_or(RdbError::Corrupt("a node of a stream is malformed"))?;
         stream
             .restore_node(StreamId::from_bytes(key), node)
-            .map_err(|_| RdbError::Corrupt("a node of a stream is malformed or occurs twice"))?;
+            .map_err(|_| RdbError::Corrupt("a node of a stream is malformed or out of order"))?;
     }
     let length = reader.length()?;
     if (length == 0) != stream.is_empty() {
@@ -42,13 +42,14 @@ pub(super) fn read_stream<I: Input>(kind: u8, reader: &mut Reader<I>) -> Result<
     let counters = match kind {
         kind::STREAM_LISTPACKS => None,
         _ => Some(Counters {
-            last_id,
             first_id: id(reader)?,
             max_deleted_id: id(reader)?,
             entries_added: reader.length()?,
         }),
     };
-    stream.restore_counters(last_id, counters);
+    stream
+        .restore_counters(last_id, counters)
+        .map_err(|_| RdbError::Corrupt("an entry of a stream is above its last id"))?;
     for _ in 0..reader.length()? {
         read_group(kind, reader, &mut stream)?;
     }

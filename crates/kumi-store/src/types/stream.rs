@@ -84,7 +84,7 @@ pub(crate) struct Stream {
 /// What a serialised stream says about itself besides its nodes and groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
-    pub(crate) last_id: StreamId,
+    /// Of a stream without entries; of others it is the first entry's.
     pub(crate) first_id: StreamId,
     pub(crate) max_deleted_id: StreamId,
     pub(crate) entries_added: u64,
@@ -191,7 +191,8 @@ impl Stream {
             }
         }
         self.length += 1;
-        self.entries_added += 1;
+        // A stream that was restored can say any number. It wraps around as in Redis.
+        self.entries_added = self.entries_added.wrapping_add(1);
         self.last_id = id;
         if self.length == 1 {
             self.first_id = id;
@@ -275,32 +276,44 @@ impl Stream {
             .unwrap_or(self.max_deleted_id);
     }
 
-    /// Adds a node in Redis's layout, after checking its structure.
+    /// Adds a node in Redis's layout behind the others, after checking its structure.
     pub(crate) fn restore_node(&mut self, id: StreamId, node: PackedList) -> Result<(), NodeError> {
-        let (node, live) = serialised::from_redis(&node)?;
-        let bytes = node.heap_bytes();
-        if !self.nodes.insert(id, node) {
-            return Err(NodeError::Duplicate);
+        let node = serialised::from_redis(id, &node)?;
+        // `last_id` is that of the nodes so far until the counters are set.
+        if !self.nodes.is_empty() && id <= self.last_id {
+            return Err(NodeError::Order);
         }
-        self.length += live;
-        self.node_bytes += bytes;
+        self.last_id = node.last_id;
+        self.length += node.live;
+        self.node_bytes += node.block.heap_bytes();
+        self.nodes.push(id, node.block);
+        self.nodes.limit_tail();
         Ok(())
     }
 
-    /// Sets the counters of a stream that was serialised. `None`: its version had no counters but the last id.
-    pub(crate) fn restore_counters(&mut self, last_id: StreamId, counters: Option<Counters>) {
-        let first = self.range(StreamId::MIN, StreamId::MAX).next();
-        let first_id = first.map_or(StreamId::MIN, |entry| entry.id());
-        let counters = counters.unwrap_or(Counters {
-            last_id,
-            first_id,
-            max_deleted_id: StreamId::MIN,
-            entries_added: self.length,
-        });
+    /// Sets the counters of a stream that was serialised, behind its last node. `None`: its version had no counters
+    /// but the last id. The id of the first entry is that of the entry, and no fewer entries were added than there
+    /// are, whatever the counters say.
+    ///
+    /// # Errors
+    /// An entry has an id above the last id. The next entry would be added out of order.
+    pub(crate) fn restore_counters(
+        &mut self,
+        last_id: StreamId,
+        counters: Option<Counters>,
+    ) -> Result<(), NodeError> {
+        if last_id < self.last_id {
+            return Err(NodeError::Order);
+        }
+        let counters = counters.unwrap_or_default();
         self.last_id = last_id;
-        self.first_id = counters.first_id;
         self.max_deleted_id = counters.max_deleted_id;
-        self.entries_added = counters.entries_added;
+        self.entries_added = counters.entries_added.max(self.length);
+        self.find_first();
+        if self.is_empty() {
+            self.first_id = counters.first_id;
+        }
+        Ok(())
     }
 
     /// Creates a group; `false` if there is one of that name.

@@ -1,5 +1,6 @@
 //! DUMP and RESTORE alone, against recordings of 7.2, and in both directions with a redis-server.
 
+use crate::rdb::{Compression, Writer, seal};
 use crate::reference::Reference;
 use crate::support::frame::Frame;
 use crate::testing::Lab;
@@ -289,4 +290,76 @@ fn reload_knows_its_options() {
         ("HGET h f", "$1\r\nv\r\n"),
         ("DBSIZE", ":2\r\n"),
     ]);
+}
+
+/// The payload of a stream with nodes of one entry each, and with these counters.
+fn stream_payload(nodes: &[(u64, u64)], [last, first, deleted]: [u64; 3], added: u64) -> Vec<u8> {
+    // Live, deleted, fields: f; 0. Then flags, ms, seq, v, 4 elements.
+    const LISTPACK: &[u8] = b"\x1d\0\0\0\x0a\0\x01\x01\0\x01\x01\x01\x81f\x02\0\x01\x02\x01\0\x01\0\x01\x81v\x02\x04\x01\xff";
+    let mut payload = vec![19];
+    let mut writer = Writer::new(&mut payload, Compression::None);
+    writer.length(nodes.len() as u64);
+    for (ms, entry_ms) in nodes {
+        writer.string(&[ms.to_be_bytes(), 1_u64.to_be_bytes()].concat());
+        let mut node = LISTPACK.to_vec();
+        node[19] = u8::try_from(entry_ms - ms).unwrap();
+        writer.string(&node);
+    }
+    writer.length(nodes.len() as u64);
+    for ms in [last, first, deleted] {
+        writer.length(ms);
+        writer.length(1);
+    }
+    writer.length(added);
+    writer.length(0);
+    seal(&mut payload);
+    payload
+}
+
+/// The ids of nodes and of their entries.
+type Nodes = &'static [(u64, u64)];
+
+#[test]
+fn a_stream_whose_ids_are_out_of_order_is_refused() {
+    const BAD: &str = "-ERR Bad data format\r\n";
+    const T: u64 = 10_000_000_000_000 - 1;
+    let cases: &[(Nodes, u64, &str)] = &[
+        (&[(T, T)], T, "+OK\r\n"),
+        (&[(T, T)], 5, BAD),
+        (&[(T, T + 9)], T + 8, BAD),
+        (&[(T, T + 9)], T + 9, "+OK\r\n"),
+        (&[(3, 4), (5, 5)], 5, "+OK\r\n"),
+        (&[(3, 5), (5, 5)], 5, BAD),
+        (&[(3, 7), (5, 5)], 7, BAD),
+        (&[(5, 5), (3, 3)], 9, BAD),
+        (&[(5, 5), (5, 5)], 9, BAD),
+    ];
+    for (nodes, last, expected) in cases {
+        let mut lab = lab();
+        let payload = stream_payload(nodes, [*last, nodes[0].0, 0], 1);
+        let reply = lab.send(lab.client, &[b"RESTORE", b"k", b"0", &payload]);
+        assert_eq!(reply, *expected, "{nodes:?} {last}");
+        for _ in 0..150 {
+            lab.run("XADD k * a b");
+        }
+        assert!(lab.run("XINFO STREAM k").contains("radix-tree-nodes"));
+    }
+}
+
+#[test]
+fn counters_of_a_stream_that_contradict_its_entries_are_corrected() {
+    let mut lab = lab();
+    let payload = stream_payload(&[(3, 3), (5, 5)], [9, 4, 0], 0);
+    let reply = lab.send(lab.client, &[b"RESTORE", b"k", b"0", &payload]);
+    assert_eq!(reply, "+OK\r\n");
+    let info = lab.run("XINFO STREAM k");
+    assert!(info.contains("entries-added\r\n:2\r\n"), "{info}");
+    assert!(
+        info.contains("recorded-first-entry-id\r\n$3\r\n3-1\r\n"),
+        "{info}"
+    );
+    let payload = stream_payload(&[(3, 3)], [9, 3, 0], u64::MAX);
+    let reply = lab.send(lab.client, &[b"RESTORE", b"full", b"0", &payload]);
+    assert_eq!(reply, "+OK\r\n");
+    assert!(lab.run("XADD full 10-0 a b").contains("10-0"));
 }

@@ -240,7 +240,7 @@ impl Group {
     pub(crate) fn redeliver(&mut self, id: StreamId, now_ms: i64) {
         if let Some(nack) = self.pending.get_mut(id) {
             nack.delivery_time = now_ms;
-            nack.delivery_count += 1;
+            nack.delivery_count = nack.delivery_count.saturating_add(1);
         }
     }
 

@@ -44,9 +44,9 @@ pub(crate) enum NodeError {
     /// The elements are not those of a node.
     #[error("a node of a stream is malformed")]
     Malformed,
-    /// There is another node with its id.
-    #[error("a node of a stream occurs twice")]
-    Duplicate,
+    /// An entry of the nodes before it has its id, or a larger one.
+    #[error("the nodes of a stream are not in their order")]
+    Order,
 }
 
 /// A look at a node.
@@ -106,6 +106,14 @@ impl Head {
             ms: id.ms.wrapping_sub(master.ms) as i64,
             seq: id.seq.wrapping_sub(master.seq) as i64,
         }
+    }
+
+    /// The id of an entry in the node with this id.
+    pub(super) fn id(self, master: StreamId) -> StreamId {
+        StreamId::new(
+            master.ms.wrapping_add(self.ms as u64),
+            master.seq.wrapping_add(self.seq as u64),
+        )
     }
 
     fn elements<'a>(self) -> impl Iterator<Item = Elem<'a>> + Clone + use<'a> {
@@ -243,11 +251,9 @@ impl<'a> Node<'a> {
             }
             _ => self.field_count.checked_add(1)?,
         };
+        let flags = head & (DELETED | SAME_FIELDS);
         Some(Place {
-            id: StreamId::new(
-                self.master.ms.wrapping_add(ms as u64),
-                self.master.seq.wrapping_add(seq as u64),
-            ),
+            id: Head { flags, ms, seq }.id(self.master),
             head,
             at,
             body,

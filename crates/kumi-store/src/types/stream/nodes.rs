@@ -108,24 +108,11 @@ impl Nodes {
         self.range(before.map_or(start, |(&id, _)| id), end)
     }
 
-    /// Adds a node behind all others.
+    /// Adds a node behind all others. Its id is above theirs.
     pub(super) fn push(&mut self, id: StreamId, block: PackedList) {
+        debug_assert!(self.last_id().is_none_or(|last| last < id), "nodes ascend");
         self.seal();
         self.tail = Some(Tail { id, block });
-    }
-
-    /// Adds a node at its place; `false`, and nothing happens, when there is one with this id.
-    pub(super) fn insert(&mut self, id: StreamId, block: PackedList) -> bool {
-        if self.iter_back().next().is_none_or(|last| last < id) {
-            self.push(id, block);
-            self.limit_tail();
-            return true;
-        }
-        if self.map.contains_key(&id) || self.tail.as_ref().is_some_and(|tail| tail.id == id) {
-            return false;
-        }
-        self.map.insert(id, Shared::new(block));
-        true
     }
 
     /// Moves a last node that has grown large to the map.
@@ -162,9 +149,9 @@ impl Nodes {
         }
     }
 
-    fn iter_back(&self) -> impl Iterator<Item = StreamId> {
-        let tail = self.tail.iter().map(|tail| tail.id);
-        tail.chain(self.map.keys().rev().copied())
+    fn last_id(&self) -> Option<StreamId> {
+        let tail = self.tail.as_ref().map(|tail| tail.id);
+        tail.or_else(|| self.map.last_key_value().map(|(&id, _)| id))
     }
 
     /// The nodes whose ids lie between two, both included. An end below the start leaves the node at the start.
@@ -243,11 +230,9 @@ mod tests {
     #[test]
     fn nodes_are_found_wherever_they_are() {
         let mut nodes = Nodes::default();
-        for ms in [2, 4, 6] {
-            assert!(nodes.insert(id(ms), block(1)));
+        for ms in [2, 3, 4, 6] {
+            nodes.push(id(ms), block(1));
         }
-        assert!(nodes.insert(id(3), block(1)), "not only behind the last");
-        assert!(!nodes.insert(id(3), block(1)) && !nodes.insert(id(6), block(1)));
         assert_eq!(ids(&nodes), [2, 3, 4, 6]);
         let mut held = |ms| nodes.holding_mut(id(ms)).map(|(id, _)| id.ms);
         assert_eq!(

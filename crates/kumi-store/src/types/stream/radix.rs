@@ -11,16 +11,24 @@ type Key = [u8; 16];
 impl Stream {
     /// `radix-tree-nodes` of XINFO.
     pub(crate) fn radix_tree_nodes(&self) -> u64 {
-        let keys: Vec<Key> = self.nodes.iter().map(|(id, _)| id.to_bytes()).collect();
-        match keys.is_empty() {
-            // The root.
-            true => 1,
-            false => subtree(&keys, 0),
-        }
+        tree(self.nodes.iter().map(|(id, _)| id.to_bytes()).collect())
     }
 }
 
-/// Counts the nodes of the tree with these keys, which ascend and share their first `depth` bytes.
+/// Counts the nodes of the tree with these keys.
+fn tree(mut keys: Vec<Key>) -> u64 {
+    // They ascend already. `subtree` relies on it: each of its calls is for keys that share a byte more than those of
+    // its caller, so that it ends after as many calls inside each other as a key has bytes.
+    keys.sort_unstable();
+    keys.dedup();
+    match keys.is_empty() {
+        // The root.
+        true => 1,
+        false => subtree(&keys, 0),
+    }
+}
+
+/// Counts the nodes of the tree with these keys, which ascend, differ and share their first `depth` bytes.
 fn subtree(keys: &[Key], depth: usize) -> u64 {
     let (Some(first), Some(last)) = (keys.first(), keys.last()) else {
         return 0;
@@ -47,6 +55,14 @@ fn subtree(keys: &[Key], depth: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::types::stream::{NodeLimits, StreamId};
+
+    #[test]
+    fn the_order_of_the_keys_does_not_matter() {
+        let key = |ms, seq| StreamId::new(ms, seq).to_bytes();
+        let ascending = vec![key(1, 1), key(256, 1), key(256, 2)];
+        let shuffled = vec![key(256, 2), key(1, 1), key(256, 1), key(256, 2)];
+        assert_eq!(tree(shuffled), tree(ascending));
+    }
 
     #[test]
     fn nodes_are_counted_as_redis_counts_them() {

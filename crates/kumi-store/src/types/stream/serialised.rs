@@ -29,12 +29,22 @@ pub(super) fn to_redis(master: StreamId, block: &PackedList) -> PackedList {
     redis
 }
 
-/// The node of one in Redis's layout, and its number of live entries.
-pub(super) fn from_redis(redis: &PackedList) -> Result<(PackedList, u64), NodeError> {
-    read(redis.view()).ok_or(NodeError::Malformed)
+/// A node that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Restored {
+    pub(super) block: PackedList,
+    /// The number of live entries.
+    pub(super) live: u64,
+    /// The id of the last live entry, or the node's own if there is none.
+    pub(super) last_id: StreamId,
 }
 
-fn read(view: PackedListView<'_>) -> Option<(PackedList, u64)> {
+/// The node of one in Redis's layout. The ids of its live entries ascend, and none is below the node's.
+pub(super) fn from_redis(master: StreamId, redis: &PackedList) -> Result<Restored, NodeError> {
+    read(master, redis.view()).ok_or(NodeError::Malformed)
+}
+
+fn read(master: StreamId, view: PackedListView<'_>) -> Option<Restored> {
     let mut elements = view.iter();
     let mut count = || usize::try_from(elements.next()?.int()?).ok();
     let (live, deleted, master_fields) = (count()?, count()?, count()?);
@@ -46,7 +56,7 @@ fn read(view: PackedListView<'_>) -> Option<(PackedList, u64)> {
         return None;
     }
     let mut block = node::master(live as i64, deleted as i64, fields.into_iter());
-    let mut seen_live = 0;
+    let (mut seen_live, mut last_id) = (0, master);
     for _ in 0..live.checked_add(deleted)? {
         let flags = elements.next()?.int()?;
         let head = Head {
@@ -71,9 +81,20 @@ fn read(view: PackedListView<'_>) -> Option<(PackedList, u64)> {
             return None;
         }
         node::push(&mut block, head, body.take(len), len);
-        seen_live += usize::from(flags & DELETED == 0);
+        if flags & DELETED == 0 {
+            // Redis 7.0 can have added an entry below one that was deleted, so deleted ones are not compared.
+            let id = head.id(master);
+            if id < last_id || id == last_id && seen_live > 0 {
+                return None;
+            }
+            (seen_live, last_id) = (seen_live + 1, id);
+        }
     }
-    (elements.next().is_none() && seen_live == live).then_some((block, live as u64))
+    (elements.next().is_none() && seen_live == live).then_some(Restored {
+        block,
+        live: live as u64,
+        last_id,
+    })
 }
 
 fn skip<'a>(elements: &mut impl Iterator<Item = Elem<'a>>, count: usize) -> Option<()> {
@@ -109,7 +130,15 @@ mod tests {
             texts(&redis).join(" "),
             "2 1 2 a b 0 2 0 0 1 x 5 3 0 1 2 y 5 0 9 0 2 a 3 c z 8"
         );
-        assert_eq!(from_redis(&redis), Ok((block, 2)));
+        let restored = Restored {
+            block,
+            live: 2,
+            last_id: StreamId::new(1009, 7),
+        };
+        assert_eq!(from_redis(master, &redis), Ok(restored));
+        // Read from a later id on, its entries would be below the node's own.
+        let below = StreamId::new(u64::MAX, 0);
+        assert_eq!(from_redis(below, &redis), Err(NodeError::Malformed));
     }
 
     #[test]
@@ -146,7 +175,7 @@ mod tests {
                     .map(|it| it.id())
                     .collect()
             };
-            let (again, _) = from_redis(&redis).unwrap();
+            let again = from_redis(master, &redis).unwrap().block;
             assert_eq!((ids(&again), &again), (ids(&block), &block));
         }
     }
