@@ -8,7 +8,7 @@ use kumi_jobs::{
     TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 on_both_servers![
@@ -79,12 +79,22 @@ async fn replies_that_are_lost_lose_no_task_that_was_claimed_ahead(kind: Kind) {
             connected(&url(server.port)).await,
             connected(&url(proxy.port)).await,
         );
-        let tasks = work::tasks(3_000);
+        let tasks = work::plain_tasks(3_000);
         work::enqueue(&**jobs.queue(), &tasks).await;
         let effects = Effects::default();
         proxy.cut(true);
+        let most_running = AtomicU64::new(0);
+        let watch = async {
+            loop {
+                let counts = jobs.queue().counts_by_state().await.expect("counts");
+                most_running.fetch_max(counts.of(TaskState::Running), Ordering::Relaxed);
+            }
+        };
         let done = async {
-            work::all_succeed(&**jobs.queue(), ids(&tasks)).await;
+            tokio::select! {
+                () = watch => {}
+                () = work::all_succeed(&**jobs.queue(), ids(&tasks)) => {}
+            }
             proxy.cut(false);
         };
         work::quick_worker(&cut, &effects)
@@ -92,6 +102,8 @@ async fn replies_that_are_lost_lose_no_task_that_was_claimed_ahead(kind: Kind) {
             .await
             .expect("it worked");
         assert!(proxy.cuts.load(Ordering::SeqCst) > 5, "something was cut");
+        let most_running = most_running.load(Ordering::Relaxed);
+        assert!(most_running > 10, "it claimed {most_running} at most");
         work::check_sums(&**jobs.queue(), tasks.len()).await;
         check_effects(&effects, 3_000);
     };

@@ -78,8 +78,19 @@ pub(crate) fn quick_worker(jobs: &Jobs, effects: &Effects) -> Worker<Effects> {
 
 /// Tasks `0..count`, every second one in one of four serial lines.
 pub(crate) fn tasks(count: u32) -> Vec<NewTask> {
+    tasks_with_keys(count, |number| {
+        number.is_multiple_of(2).then_some(number % 8)
+    })
+}
+
+/// Tasks `0..count` that may all run at once.
+pub(crate) fn plain_tasks(count: u32) -> Vec<NewTask> {
+    tasks_with_keys(count, |_| None)
+}
+
+fn tasks_with_keys(count: u32, key_of: impl Fn(u32) -> Option<u32>) -> Vec<NewTask> {
     let task = |number: u32| {
-        let key = number.is_multiple_of(2).then_some(number % 8);
+        let key = key_of(number);
         let payload = serde_json::to_vec(&Step { number, key }).expect("JSON");
         let mut task = NewTask::new(kumi_jobs::TaskEnvelope::json(Step::TYPE, payload));
         task.serial = key.map(|key| Serial {
