@@ -46,6 +46,12 @@ impl SharedBytes {
         Arc::strong_count(&self.0) == 1
     }
 
+    /// How many owners there are, this one included. Owners in other threads may come and go meanwhile.
+    #[must_use]
+    pub fn owners(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// The heap memory of the bytes, spare capacity included, also when they have other owners.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {

@@ -15,6 +15,7 @@ pub(crate) use buffer::CHUNK_BYTES;
 use buffer::{Buffer, Pool};
 use kumi_resp::SharedBytes;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::IoSlice;
 
 /// What CLIENT LIST shows of a session's output.
@@ -59,7 +60,12 @@ pub struct Outputs {
     script: Buffer,
     pool: Pool,
     ready: Vec<SessionKey>,
+    /// Shared values are counted again when their bytes are more than this.
+    count_above: usize,
 }
+
+/// Bytes of shared values that are not counted at once.
+const UNCOUNTED_BYTES: usize = 1024 * 1024;
 
 /// In place of a session's slot: the buffer for the replies of commands that a script calls.
 pub(crate) const SCRIPT_SLOT: usize = usize::MAX;
@@ -162,10 +168,43 @@ impl Outputs {
         !self.pool.garbage.is_empty()
     }
 
-    /// Memory of all chunks with output in them, without values that are shared.
+    /// Memory of all chunks with output in them, and of shared values that only the output holds as of the last
+    /// [`Outputs::count_shared`]. Values that the data set holds too count there.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
+        self.own_bytes() + self.pool.orphan_bytes
+    }
+
+    /// The same with all shared values, each as often as it waits: what `omem` and `obl` of all clients are together.
+    #[must_use]
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.own_bytes() + self.pool.shared_bytes
+    }
+
+    fn own_bytes(&self) -> usize {
         self.pool.in_use() + self.slots.capacity() * size_of::<Output>()
+    }
+
+    /// Counts the shared values that only the output holds: the data set had them when they were sent, and has not any
+    /// more. It looks at all that wait.
+    pub(crate) fn count_shared(&mut self) {
+        let mut held: HashMap<*const u8, usize> = HashMap::new();
+        self.pool.orphan_bytes = 0;
+        if self.pool.shared_bytes > 0 {
+            let slots = self.slots.iter();
+            let late = slots.clone().filter_map(|output| output.late.as_deref());
+            let buffers = slots.map(|output| &output.buffer).chain(late);
+            for bytes in buffers.flat_map(Buffer::shared) {
+                let places = held.entry(bytes.as_ptr()).or_default();
+                *places += 1;
+                if *places == bytes.owners() {
+                    self.pool.orphan_bytes += bytes.heap_bytes();
+                }
+            }
+        }
+        // Each count is paid for by as much output as a quarter of what it looked at.
+        let shared = self.pool.shared_bytes;
+        self.count_above = shared + shared / 4 + UNCOUNTED_BYTES;
     }
 
     pub(crate) fn usage(&self, key: SessionKey) -> OutputUse {
@@ -253,6 +292,9 @@ impl Outputs {
     /// Puts a session on the list of those with output; returns how many bytes wait.
     #[inline]
     pub(crate) fn list(&mut self, key: SessionKey) -> usize {
+        if self.pool.shared_bytes > self.count_above {
+            self.count_shared();
+        }
         let Some(output) = matching(&mut self.slots, key) else {
             return 0;
         };

@@ -151,6 +151,8 @@ pub struct Store {
     effects: Vec<Effect>,
     /// Memory of the front's output buffers when a command last ended.
     output_bytes: usize,
+    /// All that waits for clients, as `maxmemory-clients` counts it.
+    waiting_bytes: usize,
     /// What the front still has to drop.
     garbage_bytes: usize,
 }
@@ -184,6 +186,7 @@ impl Store {
             log_error: None,
             effects: Vec::new(),
             output_bytes: 0,
+            waiting_bytes: 0,
             garbage_bytes: 0,
             config,
             index,
@@ -404,11 +407,24 @@ impl Store {
         self.clients.bytes() + self.output_bytes
     }
 
+    /// Brings the memory of the output up to date.
+    #[inline]
+    fn note_output(&mut self, outputs: &Outputs) {
+        self.output_bytes = outputs.heap_bytes();
+        self.waiting_bytes = outputs.waiting_bytes();
+    }
+
+    /// What `maxmemory-clients` bounds: what sessions hold, and all that waits for them. As in Redis a value counts for
+    /// each client that it waits for.
+    fn limited_client_bytes(&self) -> usize {
+        self.clients.bytes() + self.waiting_bytes
+    }
+
     /// Puts a session on the list of those with output, and checks its limit.
     #[inline]
     pub(crate) fn list_output(&mut self, outputs: &mut Outputs, key: SessionKey) {
         let pending = outputs.list(key);
-        self.output_bytes = outputs.heap_bytes();
+        self.note_output(outputs);
         self.check_client_memory();
         if self.clients.may_exceed_limit(pending) {
             self.check_output_limit(outputs, key, pending);

@@ -34,6 +34,10 @@ pub(crate) struct Pool {
     pub(super) bytes: usize,
     /// Values whose last reference was in an output.
     pub(super) garbage: Vec<SharedBytes>,
+    /// Bytes of all shared values in buffers, each as often as it is there.
+    pub(super) shared_bytes: usize,
+    /// Memory of shared values that only buffers hold, as of the last count and less what went since.
+    pub(super) orphan_bytes: usize,
 }
 
 impl Pool {
@@ -79,7 +83,9 @@ impl Pool {
             Chunk::Shared(bytes) => {
                 // Another owner may let go at the same time; then one of the two frees it here or
                 // there, which is only a matter of time spent.
+                self.shared_bytes -= bytes.len();
                 if bytes.is_unique() {
+                    self.orphan_bytes = self.orphan_bytes.saturating_sub(bytes.heap_bytes());
                     self.garbage.push(bytes);
                 }
             }
@@ -238,7 +244,10 @@ impl Buffer {
                     self.append(bytes, pool);
                     pool.put_chunk(chunk);
                 }
-                Chunk::Shared(bytes) => self.append_shared(bytes, pool),
+                Chunk::Shared(bytes) => {
+                    self.append_shared(bytes, pool);
+                    pool.put_chunk(chunk);
+                }
             }
         }
         self.append(&other.tail, pool);
@@ -382,6 +391,14 @@ impl Buffer {
         filled
     }
 
+    /// The shared values in the buffer.
+    pub(super) fn shared(&self) -> impl Iterator<Item = &SharedBytes> {
+        self.chunks.iter().filter_map(|chunk| match chunk {
+            Chunk::Shared(bytes) => Some(bytes),
+            Chunk::Bytes(_) => None,
+        })
+    }
+
     pub(super) fn usage(&self) -> OutputUse {
         let sealed_memory: usize = self.chunks.iter().map(Chunk::memory).sum();
         let memory = sealed_memory + self.tail.capacity();
@@ -437,6 +454,9 @@ impl Buffer {
         if chunk.len() == 0 {
             pool.put_chunk(chunk);
         } else {
+            if let Chunk::Shared(bytes) = &chunk {
+                pool.shared_bytes += bytes.len();
+            }
             self.sealed += chunk.len();
             self.chunks.push_back(chunk);
         }

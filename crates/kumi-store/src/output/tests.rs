@@ -393,3 +393,43 @@ fn a_large_collection_is_dropped_in_slices() {
     }
     assert!(slices > 2, "{slices}");
 }
+
+#[test]
+fn a_value_that_only_the_output_holds_is_counted_once() {
+    let mut desk = Desk::new();
+    let (kept, gone) = (vec![b'k'; 100_000], vec![b'g'; 200_000]);
+    let (kept, gone) = (SharedBytes::new(kept), SharedBytes::new(gone));
+    let gone_bytes = gone.heap_bytes();
+    let mut reply = desk.reply();
+    for _ in 0..2 {
+        reply.bulk_shared(&kept);
+        reply.bulk_shared(&gone);
+    }
+    desk.outputs.push_shared(desk.key, &gone);
+    drop(gone);
+    desk.outputs.count_shared();
+    assert_eq!(desk.outputs.pool.orphan_bytes, gone_bytes);
+    assert_eq!(desk.outputs.pool.shared_bytes, 800_000);
+    assert_eq!(desk.outputs.end(desk.slot), None);
+    desk.outputs.count_shared();
+    assert_eq!(desk.outputs.pool.orphan_bytes, gone_bytes);
+    assert_eq!(desk.outputs.pool.shared_bytes, 800_000);
+    desk.take(usize::MAX);
+    assert_eq!(desk.outputs.pool.orphan_bytes, 0);
+    assert_eq!(desk.outputs.pool.shared_bytes, 0);
+}
+
+#[test]
+fn values_are_counted_when_many_wait() {
+    let mut desk = Desk::new();
+    for _ in 0..100 {
+        let mut reply = desk.reply();
+        reply.bulk_shared(&SharedBytes::new(vec![b'v'; 500_000]));
+        desk.outputs.list(desk.key);
+    }
+    let heap_bytes = desk.outputs.heap_bytes();
+    assert!(heap_bytes > 30_000_000, "{heap_bytes}");
+    desk.outputs.remove(desk.key);
+    assert_eq!(desk.outputs.waiting_bytes(), desk.outputs.heap_bytes());
+    assert!(desk.outputs.heap_bytes() < 1_000_000);
+}

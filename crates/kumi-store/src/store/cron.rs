@@ -171,6 +171,9 @@ impl Store {
         let now_s = self.now.unix_us / 1_000_000;
         let recent = &mut self.telemetry.stats.recent_output_bytes;
         recent.note(waiting.unwrap_or(0), now_s);
+        // A value that was sent and then overwritten counts for the output from now on.
+        outputs.count_shared();
+        self.note_output(outputs);
         let timeout_ms = u64::from(self.config.settings().timeout_s) * 1000;
         let mut over_soft_limit = Vec::new();
         for session in self.clients.sessions.iter() {

@@ -256,7 +256,7 @@ impl Store {
     /// Notes whether clients hold more memory than they may.
     #[inline]
     pub(super) fn check_client_memory(&mut self) {
-        if self.client_bytes() > self.eviction.client_limit {
+        if self.limited_client_bytes() > self.eviction.client_limit {
             self.eviction.clients_over = true;
         }
     }
@@ -264,9 +264,9 @@ impl Store {
     /// Closes the clients that hold most memory until all hold no more than they may together.
     fn evict_clients(&mut self, outputs: &mut Outputs) {
         self.eviction.clients_over = false;
-        self.output_bytes = outputs.heap_bytes();
+        self.note_output(outputs);
         let limit = self.eviction.client_limit;
-        if self.client_bytes() <= limit {
+        if self.limited_client_bytes() <= limit {
             return;
         }
         let sessions = self.clients.sessions.iter();
@@ -278,7 +278,7 @@ impl Store {
             })
             .collect();
         evictable.sort_unstable();
-        while self.client_bytes() > limit {
+        while self.limited_client_bytes() > limit {
             let Some((bytes, key)) = evictable.pop() else {
                 tracing::warn!("Over client maxmemory after evicting all evictable clients");
                 return;
@@ -296,7 +296,7 @@ impl Store {
             outputs.clear(key);
             self.disconnect(key);
             self.effects.push(Effect::Close(key));
-            self.output_bytes = outputs.heap_bytes();
+            self.note_output(outputs);
         }
     }
 }

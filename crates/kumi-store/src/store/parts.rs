@@ -93,7 +93,9 @@ impl<'a> Ctx<'a> {
 
     /// The whole engine, to read: INFO and MEMORY show all parts. The peak of memory is up to date.
     pub(crate) fn inspect(&mut self) -> &Store {
-        self.store.output_bytes = self.reply.outputs().heap_bytes();
+        let outputs = self.reply.outputs();
+        outputs.count_shared();
+        self.store.note_output(outputs);
         self.store.note_peak_memory();
         self.store
     }

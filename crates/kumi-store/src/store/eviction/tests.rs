@@ -292,3 +292,40 @@ fn limits_follow_the_configuration() {
     assert_eq!(client_limit(1 << 20, 0), 1 << 20);
     assert_eq!(client_limit(1, 0), 128 * 1024);
 }
+
+/// A client gets long values that are overwritten then, and reads none of them.
+fn leave_overwritten_values(lab: &mut Lab, client: SessionKey) {
+    for _ in 0..100 {
+        let value = vec![b'x'; 500_000];
+        lab.send(lab.client, &[b"SET", b"k", &value]);
+        lab.leave_unread(client, "GET k");
+    }
+}
+
+#[test]
+fn values_that_only_wait_for_a_client_are_used_memory() {
+    let mut lab = Lab::new();
+    let slow = lab.connect();
+    let before = field(&mut lab, "memory", "used_memory");
+    leave_overwritten_values(&mut lab, slow);
+    let known = (lab.store.used_memory() as u64).saturating_sub(before);
+    assert!(known > 35_000_000, "{known} without a count");
+    let used = field(&mut lab, "memory", "used_memory") - before;
+    assert!((49_000_000..52_000_000).contains(&used), "{used}");
+    lab.store.disconnect(slow);
+    lab.outputs.remove(slow);
+    let used = field(&mut lab, "memory", "used_memory") - before;
+    assert!(used < 1_000_000, "{used}");
+}
+
+#[test]
+fn a_client_with_shared_values_waiting_is_evicted() {
+    let mut lab = Lab::new();
+    lab.configure("maxmemory-clients", "5mb");
+    let slow = lab.connect();
+    leave_overwritten_values(&mut lab, slow);
+    lab.advance_ms(1);
+    assert_eq!(lab.store.telemetry.stats.evicted_clients, 1);
+    assert!(lab.store.clients.sessions.get(slow).is_none());
+    lab.check(&[("PING", "+PONG\r\n")]);
+}
