@@ -28,6 +28,9 @@ use tokio::time::{Instant, sleep_until};
 /// The longest wait for signals.
 const WAIT: Duration = Duration::from_secs(5);
 
+/// How long a worker that always has a call in flight goes without looking for signals.
+const DEAF: Duration = Duration::from_secs(1);
+
 /// The pauses after failed calls grow from the first to the second.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_secs(2);
@@ -62,6 +65,8 @@ pub(super) struct Run<S> {
     reports_receiver: mpsc::UnboundedReceiver<Finish>,
     /// When the last confirmed renewal was sent.
     renewed: Instant,
+    /// When signals were last waited for or looked for.
+    listened: Instant,
     /// Whether there may be something to claim.
     hungry: bool,
     /// Whether a call failed after which this worker may hold tasks it does not know.
@@ -78,6 +83,7 @@ enum Reply {
     Turn(Result<Turn, QueueError>),
     Beat(Result<Lease, QueueError>),
     Running(Result<Vec<Claim>, QueueError>),
+    Signals(Result<Vec<Signal>, QueueError>),
 }
 
 type Call = BoxFuture<'static, Reply>;
@@ -118,6 +124,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             reports_sender,
             reports_receiver,
             renewed: Instant::now(),
+            listened: Instant::now(),
             hungry: true,
             unsure: false,
             stopping: false,
@@ -135,6 +142,9 @@ impl<S: Send + Sync + 'static> Run<S> {
         loop {
             self.start_waiting();
             let now = Instant::now();
+            if wait.is_some() {
+                self.listened = now;
+            }
             self.send(now);
             if self.stopping && !self.holds_some() && self.call.is_none() && !self.unsure {
                 break;
@@ -164,7 +174,25 @@ impl<S: Send + Sync + 'static> Run<S> {
             let not_before = self.not_before;
             let overdue_at = self.waiting.deadline();
             tokio::select! {
+                // A queue that replies at once has a reply at every turn of this loop: what else there is goes first.
                 biased;
+                _ = &mut stop, if !self.stopping => {
+                    self.stopping = true;
+                    self.give_back_waiting();
+                    give_up_at = Some(Instant::now() + self.settings.shutdown);
+                }
+                signals = poll_wait(&mut wait) => {
+                    wait = None;
+                    self.listened = Instant::now();
+                    match signals {
+                        Ok(signals) => self.take_signals(&signals),
+                        Err(error) => {
+                            self.not_before = Instant::now() + self.pause();
+                            tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a wait on the queue failed");
+                            self.hungry = true;
+                        }
+                    }
+                }
                 reply = poll(&mut self.call) => {
                     let sent_at = self.call.take().map_or(now, |call| call.sent_at);
                     match self.take_reply(reply, sent_at)? {
@@ -186,22 +214,6 @@ impl<S: Send + Sync + 'static> Run<S> {
                     for report in batch.drain(..) {
                         self.take_report(report);
                     }
-                }
-                signals = poll_wait(&mut wait) => {
-                    wait = None;
-                    match signals {
-                        Ok(signals) => self.take_signals(&signals),
-                        Err(error) => {
-                            self.not_before = Instant::now() + self.pause();
-                            tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a wait on the queue failed");
-                            self.hungry = true;
-                        }
-                    }
-                }
-                _ = &mut stop, if !self.stopping => {
-                    self.stopping = true;
-                    self.give_back_waiting();
-                    give_up_at = Some(Instant::now() + self.settings.shutdown);
                 }
                 () = sleep_until(beat_at), if self.call.is_none() && self.holds_some() && now < beat_at => {}
                 () = sleep_until(not_before), if self.call.is_none() && now < not_before => {}
@@ -249,6 +261,13 @@ impl<S: Send + Sync + 'static> Run<S> {
         if self.unsure {
             return Some(Box::pin(async move {
                 Reply::Running(queue.running(&owner).await)
+            }));
+        }
+        let holds_tasks = !self.running.is_empty() || !self.waiting.is_empty();
+        if holds_tasks && now >= self.listened + DEAF {
+            self.listened = now;
+            return Some(Box::pin(async move {
+                Reply::Signals(queue.wait(&owner, Vec::new(), Duration::ZERO).await)
             }));
         }
         let asks = self.hungry && self.free() > 0 && !self.stopping;
@@ -328,12 +347,18 @@ impl<S: Send + Sync + 'static> Run<S> {
                 }
                 return Ok(Ok(None));
             }
+            Reply::Signals(Ok(signals)) => {
+                self.take_signals(&signals);
+                return Ok(Ok(None));
+            }
             Reply::Turn(Err(error)) => {
                 self.unsure = true;
                 self.pace.slow_down();
                 error
             }
-            Reply::Beat(Err(error)) | Reply::Running(Err(error)) => error,
+            Reply::Beat(Err(error)) | Reply::Running(Err(error)) | Reply::Signals(Err(error)) => {
+                error
+            }
         };
         if let QueueError::OwnerReleased(_) = &failed {
             self.running.values().for_each(Running::abort);

@@ -328,3 +328,35 @@ async fn a_deaf_handler_cannot_hold_up_a_shutdown() {
     assert_eq!((record.state, record.attempts), (TaskState::Queued, 0));
     release.store(1, Ordering::SeqCst);
 }
+
+/// In real time: virtual time stands still while a worker is busy.
+#[tokio::test]
+async fn a_worker_that_is_always_busy_hears_of_a_cancel_and_of_its_stop() {
+    #[derive(Serialize, Deserialize)]
+    struct Chain;
+    impl Task for Chain {
+        const TYPE: &'static str = "chain";
+        type Output = ();
+    }
+    let fixture = Fixture::new();
+    let jobs = fixture.jobs.clone();
+    let chain = move |link: Chain, _: Context<Arc<App>>| {
+        let jobs = jobs.clone();
+        async move {
+            jobs.enqueue(link).await?;
+            Ok(())
+        }
+    };
+    let waits = fixture.jobs.enqueue(Sample("obey".into())).await.unwrap();
+    fixture.jobs.enqueue_all([Chain, Chain]).await.unwrap();
+    let queue = fixture.jobs.queue().clone();
+    let stop = async {
+        fixture.app.started.notified().await;
+        assert_eq!(queue.cancel(waits.id()).await.unwrap(), Cancel::Requested);
+        let result = waits.result().await;
+        assert!(matches!(result, Err(ResultError::Cancelled(_))));
+    };
+    let work = fixture.worker().handle(chain).run_until(stop);
+    let ended = tokio::time::timeout(Duration::from_secs(60), work).await;
+    ended.expect("busy, and deaf").unwrap();
+}
