@@ -3,7 +3,10 @@
 mod probe;
 
 use super::*;
-use crate::{Cancel, Context, Handle, Jobs, ResultError, Task, TaskError, TaskState, Worker};
+use crate::queue::{Ask, Room};
+use crate::{
+    Cancel, Context, Handle, Jobs, Owner, ResultError, Task, TaskError, TaskState, Worker,
+};
 use probe::{Event, Probe};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -224,6 +227,22 @@ async fn a_shutdown_gives_back_what_waits() {
         claimed_only += usize::from(number >= 500 + slow && record.runs > 0);
     }
     assert!(claimed_only > 0, "none was claimed ahead");
+    // Each stands again where it stood, whichever turn had brought it.
+    let types = vec![Room {
+        task_type: Work::TYPE.into(),
+        room: TURN_LIMIT,
+    }];
+    let ask = Ask {
+        owner: Owner::random(),
+        nonce: 1,
+        lease: Duration::from_secs(15),
+        types,
+        max: TURN_LIMIT,
+    };
+    let claims = fixture.jobs.queue().dequeue_ready(ask).await.unwrap();
+    let order: Vec<_> = claims.iter().map(|claim| claim.id).collect();
+    let expected: Vec<_> = handles[500 + slow..].iter().map(Handle::id).collect();
+    assert_eq!(order, expected);
 }
 
 #[tokio::test(start_paused = true)]
