@@ -33,6 +33,8 @@ pub(crate) struct LabHost {
     pub(crate) meanwhile: Vec<(SessionKey, &'static str)>,
     /// The file that SAVE wrote.
     pub(crate) saved: Option<Vec<u8>>,
+    /// The append-only file that DEBUG LOADAOF loads.
+    pub(crate) log: Vec<u8>,
     pub(crate) disk_is_full: bool,
     /// The thread that writes snapshots does nothing.
     pub(crate) holds_snapshots: bool,
@@ -173,6 +175,16 @@ impl Host for LabHost {
     fn open_rdb(&mut self, _: &Config) -> io::Result<Box<dyn io::Read>> {
         let saved = self.saved.clone().ok_or(io::ErrorKind::NotFound)?;
         Ok(Box::new(io::Cursor::new(saved)))
+    }
+
+    fn reload_log(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {
+        let log = self.log.clone();
+        store.clear();
+        store.begin_loading(1, true);
+        let replayed = store.replay(&log, outputs, self);
+        store.end_loading(outputs);
+        store.listen_to_writes(true);
+        replayed.map_err(|error| error.to_string())
     }
 
     fn facts(&mut self) -> HostFacts {

@@ -291,6 +291,11 @@ impl<'a> Ctx<'a> {
         self.store.log
     }
 
+    /// Whether a data set is being loaded.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.store.is_loading()
+    }
+
     /// Replaces all data by what the append-only file holds.
     pub(crate) fn reload_log(&mut self) -> Result<(), String> {
         self.host.reload_log(self.store, self.reply.outputs())

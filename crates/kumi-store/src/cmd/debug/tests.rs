@@ -335,3 +335,29 @@ fn object_tells_of_the_nodes_of_a_list() {
         ("DEBUG LISTPACK nothing", "-ERR no such key\r\n"),
     ]);
 }
+
+#[test]
+fn loadaof_is_not_recorded_and_does_not_load_itself() {
+    let mut lab = lab();
+    lab.store.listen_to_writes(true);
+    lab.host.log = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n\
+        *2\r\n$5\r\nDEBUG\r\n$7\r\nLOADAOF\r\n\
+        *3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n2\r\n"
+        .to_vec();
+    for lines in [&["DEBUG LOADAOF"][..], &["MULTI", "DEBUG LOADAOF", "EXEC"]] {
+        for line in lines {
+            lab.run(line);
+        }
+        assert_eq!(lab.writes(), Vec::<String>::new(), "{lines:?}");
+        lab.check(&[("MGET a b", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n")]);
+    }
+    lab.run("DEBUG SET-DISABLE-DENY-SCRIPTS 1");
+    let reply = lab.send(
+        lab.client,
+        &[b"EVAL", b"return redis.call('debug','loadaof')", b"0"],
+    );
+    assert!(
+        reply.starts_with("-ERR DEBUG LOADAOF is not allowed"),
+        "{reply}"
+    );
+}
