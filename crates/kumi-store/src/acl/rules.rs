@@ -58,6 +58,7 @@ impl User {
     ) -> Result<(), &'static str> {
         let lower = rule.to_ascii_lowercase();
         match lower.as_slice() {
+            b"" => {}
             b"on" => self.enabled = true,
             b"off" => self.enabled = false,
             b"nopass" => {
@@ -224,6 +225,14 @@ impl Selector {
             let parent = index.find(container.as_bytes()).ok_or(UNKNOWN)?;
             match index.find_subcommand(parent, sub.as_bytes()) {
                 Some(id) => self.set_command(id, allowed),
+                None if allowed
+                    && sub.rsplit_once('|').is_some_and(|(sub, _)| {
+                        index.find_subcommand(parent, sub.as_bytes()).is_some()
+                    }) =>
+                {
+                    return Err("Allowing first-arg of a subcommand is not supported");
+                }
+                None if allowed && sub.is_empty() => return Err("Syntax error"),
                 None if !index.get(parent).subcommands.is_empty() || sub.contains('|') => {
                     return Err(UNKNOWN);
                 }

@@ -185,6 +185,14 @@ fn a_wrong_rule_changes_nothing() {
         ("+nosuch", "Unknown command or category name in ACL"),
         ("+@nosuch", "Unknown command or category name in ACL"),
         ("+config|nosuch", "Unknown command or category name in ACL"),
+        (
+            "+config|get|x",
+            "Allowing first-arg of a subcommand is not supported",
+        ),
+        ("+config|", "Syntax error"),
+        ("+get|", "Syntax error"),
+        ("-get|", "Unknown command or category name in ACL"),
+        ("-config|get|x", "Unknown command or category name in ACL"),
         ("%X~a", "Syntax error"),
         ("%~a", "Syntax error"),
         (

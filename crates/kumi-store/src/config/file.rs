@@ -246,6 +246,14 @@ impl Config {
             let line = values.join(&b' ');
             let words = line.split(|&byte| byte == b' ');
             let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
+            let user = words.first().copied().unwrap_or_default();
+            let name_of = |line: &[u8]| line.split(|&byte| byte == b' ').next() == Some(user);
+            if self.users.iter().any(|line| name_of(line)) {
+                let user = String::from_utf8_lossy(user);
+                return Err(wrong(
+                    format!("Error in user declaration '{user}': Duplicate user found. A user can only be defined once in config files").into(),
+                ));
+            }
             self.users.push(words.join(&b' '));
             return Ok(Loaded::Set);
         }

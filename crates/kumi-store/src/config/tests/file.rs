@@ -69,6 +69,11 @@ fn wrong_lines_get_the_reasons_of_redis() {
     check_error("include", 1, "Bad directive or wrong number of arguments");
     check_error("user", 1, "Bad directive or wrong number of arguments");
     check_error(
+        "user me on\nuser you on\nuser me off ~x",
+        3,
+        "Error in user declaration 'me': Duplicate user found. A user can only be defined once in config files",
+    );
+    check_error(
         "rename-command a",
         1,
         "Bad directive or wrong number of arguments",
