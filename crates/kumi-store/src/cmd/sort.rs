@@ -327,10 +327,16 @@ fn sorted(
         (options.alpha, options.by)
     };
     let weighed = weigh(keys, elements, alpha, by)?;
-    Ok((
-        order(weighed, alpha && by.is_some(), options.descending),
-        range,
-    ))
+    let ties = match (alpha, by) {
+        (true, Some(_)) => Ties::Keep,
+        (true, None) if options.store.is_none() => Ties::ByText(until_nul),
+        _ => Ties::ByText(whole),
+    };
+    let text: Compared = match options.store {
+        None => until_nul,
+        Some(_) => whole,
+    };
+    Ok((order(weighed, text, ties, options.descending), range))
 }
 
 /// Gives each element its weight.
@@ -370,21 +376,45 @@ fn number(text: &[u8], failed: &mut bool) -> f64 {
     })
 }
 
-/// Sorts. Elements of one weight are ordered by themselves, unless the weights are texts of other keys.
-fn order(mut weighed: Vec<(Weight, Vec<u8>)>, texts: bool, descending: bool) -> Vec<Vec<u8>> {
+/// The part of a text that is compared.
+type Compared = fn(&[u8]) -> &[u8];
+
+/// How elements of one weight are ordered.
+#[derive(Clone, Copy)]
+enum Ties {
+    /// As they come: the weights are texts of other keys.
+    Keep,
+    ByText(Compared),
+}
+
+fn whole(text: &[u8]) -> &[u8] {
+    text
+}
+
+/// What `strcoll` compares: without STORE, ALPHA ignores what stands behind a zero byte.
+fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// Sorts; `text` is the part of a weight that is compared.
+fn order(
+    mut weighed: Vec<(Weight, Vec<u8>)>,
+    text: Compared,
+    ties: Ties,
+    descending: bool,
+) -> Vec<Vec<u8>> {
     weighed.sort_by(|(one, element), (other, other_element)| {
         let by_weight = match (one, other) {
             (Weight::Number(one), Weight::Number(other)) => (one + 0.0).total_cmp(&(other + 0.0)),
-            (Weight::Text(one), Weight::Text(other)) => one.cmp(other),
+            (Weight::Text(one), Weight::Text(other)) => text(one).cmp(text(other)),
             (Weight::Missing, Weight::Text(_)) => Ordering::Less,
             (Weight::Text(_), Weight::Missing) => Ordering::Greater,
             _ => Ordering::Equal,
         };
-        let ordering = if texts {
-            by_weight
-        } else {
-            by_weight.then_with(|| element.cmp(other_element))
-        };
+        let ordering = by_weight.then_with(|| match ties {
+            Ties::Keep => Ordering::Equal,
+            Ties::ByText(part) => part(element).cmp(part(other_element)),
+        });
         if descending {
             ordering.reverse()
         } else {

@@ -78,3 +78,22 @@ fn a_stored_result_is_announced_and_recorded() {
     ]);
     lab.check_writes(&[("SORT l STORE d", &["SORT l STORE d"]), ("SORT l", &[])]);
 }
+
+#[test]
+fn alpha_ignores_what_follows_a_zero_byte_unless_stored() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    lab.send(
+        client,
+        &[b"RPUSH", b"l", b"b", b"a\0z", b"a\0", b"a", b"a\x01"],
+    );
+    lab.check(&[
+        ("SORT l ALPHA", &array(&["a\0z", "a\0", "a", "a\x01", "b"])),
+        (
+            "SORT l ALPHA DESC",
+            &array(&["b", "a\x01", "a\0z", "a\0", "a"]),
+        ),
+        ("SORT l ALPHA STORE d", ":5\r\n"),
+        ("LRANGE d 0 -1", &array(&["a", "a\0", "a\0z", "a\x01", "b"])),
+    ]);
+}
