@@ -487,17 +487,23 @@ fn linsert(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let limits = limits(ctx);
     let mut keys = ctx.keys();
     let inserted = keys.edit(key, Missing::Skip, |list: &mut List| {
-        let Some(index) = list.view().position(pivot) else {
-            return Ok(Edit::Unchanged(-1));
-        };
+        // As in Redis, the encoding changes for an element that then finds no place.
+        let encoding = list.view().encoding();
         list.prepare(1, element.len(), limits);
+        let Some(index) = list.view().position(pivot) else {
+            return Ok(if list.view().encoding() == encoding {
+                Edit::Unchanged(-1)
+            } else {
+                Edit::Unwatched(-1)
+            });
+        };
         list.insert(index, side, element, limits);
         Ok(Edit::Changed(list.len() as i64))
     })?;
     match inserted {
         None => ctx.reply.integer(0),
         Some(edited) => {
-            if edited.changed {
+            if edited.result > 0 {
                 keys.notify(NotifyFlags::LIST, "linsert", key);
                 ctx.dirty(1);
             }

@@ -137,6 +137,9 @@ fn list_nodes<I: Input>(
             _ => PACKED_NODE,
         };
         let bytes = reader.string()?;
+        if bytes.is_empty() {
+            return Err(RdbError::Corrupt("a node of a list has no bytes"));
+        }
         match container {
             PLAIN_NODE => {
                 visitor.list_plain_node(bytes);

@@ -363,3 +363,16 @@ fn counters_of_a_stream_that_contradict_its_entries_are_corrected() {
     assert_eq!(reply, "+OK\r\n");
     assert!(lab.run("XADD full 10-0 a b").contains("10-0"));
 }
+
+#[test]
+fn a_list_with_a_node_of_no_bytes_is_refused() {
+    const QUICKLIST_2: u8 = 18;
+    let mut lab = lab();
+    for (bytes, expected) in [("x", "+OK\r\n"), ("", "-ERR Bad data format\r\n")] {
+        let mut payload = vec![QUICKLIST_2, 1, 1];
+        Writer::new(&mut payload, Compression::None).string(bytes.as_bytes());
+        seal(&mut payload);
+        let reply = lab.send(lab.client, &[b"RESTORE", b"k", b"0", &payload, b"REPLACE"]);
+        assert_eq!(reply, expected, "{bytes:?}");
+    }
+}

@@ -152,3 +152,15 @@ fn names_of_encodings() {
         ("OBJECT ENCODING l", "$8\r\nlistpack\r\n"),
     ]);
 }
+
+#[test]
+fn linsert_converts_also_without_its_pivot() {
+    let mut lab = Lab::new();
+    let element = "x".repeat(9000);
+    lab.check(&[
+        ("RPUSH l a", ":1\r\n"),
+        (&format!("LINSERT l BEFORE none {element}"), ":-1\r\n"),
+        ("OBJECT ENCODING l", "$9\r\nquicklist\r\n"),
+        ("LRANGE l 0 -1", "*1\r\n$1\r\na\r\n"),
+    ]);
+}

@@ -91,7 +91,11 @@ pub(super) fn sinterstore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let mut keys = ctx.keys();
     let seed = keys.seed();
     let common = intersection(&mut keys, args.tail(2))?;
-    let mut set = Set::with_encoding(common.encoding);
+    // A result is expected to be small, whatever the encoding of the smallest set is.
+    let mut set = Set::with_encoding(match common.encoding {
+        SetEncoding::Hashtable => SetEncoding::Listpack,
+        encoding => encoding,
+    });
     for member in common.members.iter() {
         set.add(member, limits, seed);
     }
@@ -239,28 +243,47 @@ fn union(keys: &mut Keys<'_>, named: Args<'_>, limits: SetLimits) -> Result<Set,
     Ok(union)
 }
 
+/// The members of the first set that no other one has. Which of two algorithms is used shows in the result's encoding:
+/// members that are added and removed again can leave a hashtable.
 fn difference(
     keys: &mut Keys<'_>,
     named: Args<'_>,
     limits: SetLimits,
 ) -> Result<Set, CommandError> {
     let mut members = Texts::default();
+    let (mut sets, mut total) = (0, 0);
     for (index, key) in named.iter().enumerate() {
-        let set = keys.view::<Set>(key, Look::Read)?;
-        if let Some(set) = set.filter(|_| index == 0) {
+        let Some(set) = keys.view::<Set>(key, Look::Read)? else {
+            continue;
+        };
+        (sets, total) = (sets + 1, total + set.len());
+        if index == 0 {
             members = Texts::of(set);
         }
     }
     let first = named.get(0).unwrap_or_default();
-    for key in named.iter().skip(1) {
-        if let Some(set) = keys.view::<Set>(key, Look::Quiet)? {
-            members.retain(|member| key != first && !set.contains(member));
+    let others = named.iter().skip(1);
+    let removes = members.len() * sets / 2 > total;
+    if !removes {
+        for key in others.clone() {
+            if let Some(set) = keys.view::<Set>(key, Look::Quiet)? {
+                members.retain(|member| key != first && !set.contains(member));
+            }
         }
     }
     let seed = keys.seed();
     let mut difference = Set::new();
     for member in members.iter() {
         difference.add(member, limits, seed);
+    }
+    if removes {
+        for key in others {
+            if let Some(set) = keys.view::<Set>(key, Look::Quiet)? {
+                set.iter().for_each(|member| {
+                    difference.remove_elem(member);
+                });
+            }
+        }
     }
     Ok(difference)
 }

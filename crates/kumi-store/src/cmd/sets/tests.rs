@@ -252,3 +252,32 @@ fn a_limited_count_of_common_members_is_exact() {
         ("SINTERCARD 1 a", ":5000\r\n"),
     ]);
 }
+
+#[test]
+fn results_have_the_encoding_of_how_they_are_computed() {
+    let mut lab = Lab::new();
+    lab.configure("set-max-intset-entries", "4");
+    lab.configure("set-max-listpack-entries", "4");
+    lab.run("SADD a 1 2 3 4 5 x y");
+    lab.run("SADD b 1 2 6 7 8 x z");
+    lab.run("SADD c 1 2 3 4 5 6");
+    for (line, len, encoding) in [
+        ("SINTERSTORE d a b", 3, "listpack"),
+        ("SINTERSTORE d b c", 3, "intset"),
+        ("SINTERSTORE d a c", 5, "hashtable"),
+        ("SDIFFSTORE d a b", 4, "listpack"),
+        ("SDIFFSTORE d c a", 1, "intset"),
+        // Few members in the other sets: all are added, then some are removed.
+        ("SADD e x", 1, ""),
+        ("SADD f y", 1, ""),
+        ("SADD g 1", 1, ""),
+        ("SDIFFSTORE d a e f g", 4, "hashtable"),
+        ("SUNIONSTORE d e f g", 3, "listpack"),
+    ] {
+        assert_eq!(lab.run(line), format!(":{len}\r\n"), "{line}");
+        if !encoding.is_empty() {
+            let reply = format!("${}\r\n{encoding}\r\n", encoding.len());
+            assert_eq!(lab.run("OBJECT ENCODING d"), reply, "{line}");
+        }
+    }
+}
