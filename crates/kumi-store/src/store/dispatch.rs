@@ -111,11 +111,10 @@ impl Store {
         }
         let mut ctx = Ctx::new(self, host, key, reply, wait.db, touch);
         ctx.resumed = true;
-        let denied = ctx.store.index.get(wait.id).row.has(flag::DENYOOM);
-        if denied && ctx.is_out_of_memory() {
-            ctx.refuse(Some(wait.id), &CommandError::OOM);
-        } else {
-            ctx.call(wait.id, wait.args.as_args());
+        // Permissions and the server's state may have changed while it waited.
+        match ctx.admit(wait.id, wait.args.as_args()) {
+            Ok(()) => ctx.call(wait.id, wait.args.as_args()),
+            Err(error) => ctx.refuse(Some(wait.id), &error),
         }
         let flow = ctx.flow;
         if self.keyspace.tracking.is_on() {

@@ -180,8 +180,13 @@ impl Store {
     /// Executes the commands of sessions whose keys are ready. A served command may make further
     /// keys ready, hence the loop; it never calls itself.
     pub(crate) fn serve_ready(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
-        // While clients are paused no waiter is served: the keys stay ready.
-        if self.run.serving_ready || self.clients.pause.is_some() {
+        // While clients are paused no waiter is served: the keys stay ready. Neither inside of a script that has let
+        // others be served, nor between the requests of a log: the command that runs them serves waiters at its end.
+        if self.run.serving_ready
+            || self.run.busy
+            || self.loading.is_some()
+            || self.clients.pause.is_some()
+        {
             return;
         }
         self.run.serving_ready = true;

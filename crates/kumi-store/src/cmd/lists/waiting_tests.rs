@@ -431,3 +431,25 @@ fn a_pause_holds_waiters_back() {
     lab.advance_ms(100);
     assert_eq!(lab.received(client), "*2\r\n$1\r\nl\r\n$1\r\n1\r\n");
 }
+
+#[test]
+fn a_user_who_lost_the_permission_gets_an_error_when_woken() {
+    let mut lab = Lab::new();
+    lab.run("ACL SETUSER me on nopass ~* +@all");
+    for (rule, error) in [
+        ("resetkeys", "-NOPERM No permissions to access a key\r\n"),
+        (
+            "-blpop",
+            "-NOPERM User me has no permissions to run the 'blpop' command\r\n",
+        ),
+    ] {
+        let client = lab.connect();
+        assert_eq!(lab.run_as(client, "AUTH me x"), "+OK\r\n");
+        assert_eq!(lab.run_as(client, "BLPOP l 0"), "");
+        lab.run(&format!("ACL SETUSER me {rule}"));
+        lab.check(&[("RPUSH l a", ":1\r\n"), ("LPOP l", "$1\r\na\r\n")]);
+        assert_eq!(lab.received(client), error);
+        lab.run("ACL SETUSER me ~* +@all");
+    }
+    assert!(lab.run("ACL LOG 1").contains("blpop"));
+}
