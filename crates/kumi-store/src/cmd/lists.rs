@@ -248,7 +248,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "blpop",
         arity: -3,
-        flags: flag::WRITE | flag::NOSCRIPT | flag::BLOCKING,
+        flags: flag::WRITE | flag::BLOCKING,
         keys: WAIT,
         since: "2.0.0",
         complexity: "O(N), N being the number of keys.",
@@ -260,7 +260,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "brpop",
         arity: -3,
-        flags: flag::WRITE | flag::NOSCRIPT | flag::BLOCKING,
+        flags: flag::WRITE | flag::BLOCKING,
         keys: WAIT,
         since: "2.0.0",
         complexity: "O(N), N being the number of keys.",
@@ -272,7 +272,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "blmove",
         arity: 6,
-        flags: flag::WRITE | flag::DENYOOM | flag::NOSCRIPT | flag::BLOCKING,
+        flags: flag::WRITE | flag::DENYOOM | flag::BLOCKING,
         keys: MOVE,
         since: "6.2.0",
         summary: "Moves an element from a list to another as `LMOVE` does, and waits for one if there is none.",
@@ -283,7 +283,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "brpoplpush",
         arity: 4,
-        flags: flag::WRITE | flag::DENYOOM | flag::NOSCRIPT | flag::BLOCKING,
+        flags: flag::WRITE | flag::DENYOOM | flag::BLOCKING,
         keys: MOVE,
         since: "2.2.0",
         summary: "Moves the last element of a list before the first of another, and waits for one if there is none.",

@@ -102,6 +102,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "waitaof",
         arity: 4,
+        flags: flag::NOSCRIPT,
         categories: category::CONNECTION,
         group: Group::Generic,
         since: "7.2.0",
@@ -295,13 +296,14 @@ fn wait_timeout_ms(ctx: &Ctx<'_>, arg: &[u8]) -> Result<u64, CommandError> {
 }
 
 fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let range = CommandError::fixed("ERR value is out of range, must be between 0 and 1");
     let local = parse::integer(&args[1])?;
     if !(0..=1).contains(&local) {
-        return Err(range);
+        return Err(CommandError::fixed(
+            "ERR value is out of range, value must between 0 and 1",
+        ));
     }
     let replicas = parse::integer(&args[2])?;
-    if !(0..=i64::from(i32::MAX)).contains(&replicas) {
+    if replicas < 0 {
         return Err(CommandError::fixed(
             "ERR value is out of range, must be positive",
         ));

@@ -374,7 +374,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "bzpopmin",
         arity: -3,
-        flags: flag::WRITE | flag::NOSCRIPT | flag::BLOCKING | flag::FAST,
+        flags: flag::WRITE | flag::BLOCKING | flag::FAST,
         keys: WAIT,
         since: "5.0.0",
         complexity: "O(log(N)), N being the size of the set.",
@@ -386,7 +386,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "bzpopmax",
         arity: -3,
-        flags: flag::WRITE | flag::NOSCRIPT | flag::BLOCKING | flag::FAST,
+        flags: flag::WRITE | flag::BLOCKING | flag::FAST,
         keys: WAIT,
         since: "5.0.0",
         complexity: "O(log(N)), N being the size of the set.",

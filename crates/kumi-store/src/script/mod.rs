@@ -296,6 +296,24 @@ impl Scripts {
         evaluator.is_some_and(|evaluator| evaluator.contains(sha))
     }
 
+    /// The flags that a script's first line declares. `text` is its source, or with `by_sha` its SHA-1. None for a
+    /// script that declares nothing, is not in the cache, or has a first line that EVAL refuses.
+    pub(crate) fn declared_flags(&self, by_sha: bool, text: &[u8]) -> Option<ScriptFlags> {
+        let flags = if by_sha {
+            let evaluator = self.evaluator.as_ref()?;
+            evaluator.cache.get(&Sha::parse(text)?)?.flags
+        } else {
+            shebang::of_script(text).ok()?.0
+        };
+        (flags & script_flag::UNDECLARED == 0).then_some(flags)
+    }
+
+    /// The flags of a function; none if there is no function of this name.
+    pub(crate) fn function_flags(&mut self, name: &[u8]) -> Option<ScriptFlags> {
+        let (_, registered) = self.libraries.as_mut()?.find(name)?;
+        Some(registered.flags)
+    }
+
     /// Forgets all scripts of EVAL and SCRIPT LOAD, and their state.
     pub(crate) fn flush(&mut self) {
         self.evaluator = None;

@@ -599,3 +599,97 @@ fn a_long_function_is_shown_and_killed() {
     );
     assert!(replies.ends_with(&format!("{busy}+OK\r\n")), "{replies}");
 }
+
+#[test]
+fn clients_that_wait_are_served_after_a_long_script() {
+    let mut lab = Lab::new();
+    lab.configure("busy-reply-threshold", "0");
+    let (waiter, other) = (lab.connect(), lab.connect());
+    assert_eq!(lab.run_as(waiter, "BLPOP l 0"), "");
+    lab.host.meanwhile = vec![(other, "SCRIPT KILL")];
+    lab.check_eval(
+        "redis.call('rpush','l','a') for i=1,1000000 do end return redis.call('llen','l')",
+        ":1\r\n",
+    );
+    assert!(lab.received(other).starts_with("-UNKILLABLE"));
+    assert_eq!(lab.received(waiter), "*2\r\n$1\r\nl\r\n$1\r\na\r\n");
+}
+
+#[test]
+fn commands_that_wait_do_not_wait_in_a_script() {
+    let mut lab = Lab::new();
+    for (call, reply) in [
+        ("'blpop','l',0", "$-1\r\n"),
+        ("'brpop','l',0", "$-1\r\n"),
+        ("'blmove','l','m','left','left',0", "$-1\r\n"),
+        ("'brpoplpush','l','m',0", "$-1\r\n"),
+        ("'blmpop',0,1,'l','left'", "$-1\r\n"),
+        ("'bzpopmin','z',0", "$-1\r\n"),
+        ("'bzpopmax','z',0", "$-1\r\n"),
+        ("'bzmpop',0,1,'z','min'", "$-1\r\n"),
+        ("'wait',1,0", ":0\r\n"),
+    ] {
+        lab.check_eval(&format!("return redis.call({call})"), reply);
+    }
+    lab.check(&[("RPUSH l a", ":1\r\n"), ("ZADD z 1 m", ":1\r\n")]);
+    lab.check_eval("return redis.call('brpop','l',0)[2]", "$1\r\na\r\n");
+    lab.check_eval("return redis.call('bzpopmin','z',0)[2]", "$1\r\nm\r\n");
+    let reply = lab.eval("return redis.call('waitaof',0,0,0)", &[]);
+    let refused = "-ERR This Redis command is not allowed from script";
+    assert!(reply.starts_with(refused), "{reply}");
+}
+
+#[test]
+fn a_pause_of_writes_lets_scripts_run_that_declare_none() {
+    let mut lab = Lab::new();
+    let library = "#!lua name=lib\nredis.register_function{function_name='reads', callback=function() return 1 end, flags={'no-writes'}}\nredis.register_function('writes', function() return 1 end)";
+    lab.function(&["LOAD", library]);
+    let (reads, writes) = ("#!lua flags=no-writes\nreturn 1", "#!lua\nreturn 1");
+    let sha = |lab: &mut Lab, source: &str| {
+        let client = lab.client;
+        let reply = lab.send(client, &[b"SCRIPT", b"LOAD", source.as_bytes()]);
+        reply.lines().nth(1).unwrap_or_default().to_owned()
+    };
+    let (read_sha, write_sha) = (sha(&mut lab, reads), sha(&mut lab, writes));
+    let undeclared = "return 1";
+    lab.run("CLIENT PAUSE 100000 WRITE");
+    for request in [
+        ["EVAL", reads, "0"],
+        ["EVAL_RO", undeclared, "0"],
+        ["EVALSHA", &read_sha, "0"],
+        ["EVALSHA_RO", &read_sha, "0"],
+        ["FCALL", "reads", "0"],
+        ["FCALL_RO", "reads", "0"],
+    ] {
+        let client = lab.client;
+        assert_eq!(
+            lab.send(client, &request.map(str::as_bytes)),
+            ":1\r\n",
+            "{request:?}"
+        );
+        lab.run("MULTI");
+        lab.send(client, &request.map(str::as_bytes));
+        assert_eq!(lab.run("EXEC"), "*1\r\n:1\r\n", "{request:?}");
+    }
+    let mut held = Vec::new();
+    for request in [
+        ["EVAL", undeclared, "0"],
+        ["EVAL", writes, "0"],
+        ["EVALSHA", &write_sha, "0"],
+        ["FCALL", "writes", "0"],
+        ["FCALL", "none", "0"],
+    ] {
+        let client = lab.connect();
+        assert_eq!(
+            lab.send(client, &request.map(str::as_bytes)),
+            "",
+            "{request:?}"
+        );
+        held.push(client);
+    }
+    lab.run("CLIENT UNPAUSE");
+    lab.advance_ms(0);
+    for client in held {
+        assert_ne!(lab.received(client), "");
+    }
+}

@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::host::{Host, Now};
 use crate::output::Outputs;
 use crate::reply::Reply;
-use crate::script::{BUSY_SCRIPT, Running};
+use crate::script::{BUSY_SCRIPT, Running, script_flag};
 use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
 use crate::store::{Effect, Flow, Store};
 use crate::waiting::KeyWait;
@@ -192,7 +192,7 @@ impl Ctx<'_> {
         if let Err(error) = self.admit(id, args) {
             return self.refuse(Some(id), &error);
         }
-        if self.must_wait_for_pause(id) && !self.store.is_replay(self.session) {
+        if self.must_wait_for_pause(id, args) && !self.store.is_replay(self.session) {
             return self.block(Blocked {
                 on: BlockedOn::Pause(args.to_owned()),
                 until_ns: None,
@@ -207,9 +207,17 @@ impl Ctx<'_> {
                 let bytes = multi.bytes;
                 return self.answer_queued(bytes);
             }
+            let flags = if row.has(flag::MAY_REPLICATE) {
+                self.request_flags(id, args)
+            } else {
+                row.flags
+            };
+            let Some(multi) = &mut self.session().multi else {
+                return;
+            };
             let args = args.to_owned();
             multi.bytes += args.bytes();
-            multi.flags |= row.flags;
+            multi.flags |= flags;
             multi.commands.push((id, args));
             multi.queued += 1;
             let bytes = multi.bytes;
@@ -329,7 +337,7 @@ impl Ctx<'_> {
 
     /// During CLIENT PAUSE, everything (or everything that writes) waits; what writes also waits
     /// while a snapshot has too much to write.
-    fn must_wait_for_pause(&mut self, id: CommandId) -> bool {
+    fn must_wait_for_pause(&mut self, id: CommandId, args: Args<'_>) -> bool {
         const WRITES: u32 = flag::WRITE | flag::MAY_REPLICATE;
         let clients = &self.store.clients;
         if clients.pause.is_none() && !clients.hold_writes {
@@ -338,8 +346,34 @@ impl Ctx<'_> {
         let all = clients.pause.is_some_and(|pause| !pause.writes_only);
         let row = self.store.index.get(id).row;
         let queued = self.session().multi.as_ref().map_or(0, |multi| multi.flags);
-        let writes = row.has(WRITES) || row.name == "exec" && queued & WRITES != 0;
+        let writes = row.name == "exec" && queued & WRITES != 0
+            || row.has(WRITES) && self.request_flags(id, args) & WRITES != 0;
         all || writes
+    }
+
+    /// The flags of a request: those of its row, except that a script or function with declared flags writes or does
+    /// not write by them.
+    fn request_flags(&mut self, id: CommandId, args: Args<'_>) -> u32 {
+        let row = self.store.index.get(id).row;
+        let declared = match row.name {
+            "eval" | "evalsha" => self
+                .store
+                .scripts
+                .declared_flags(row.name == "evalsha", &args[1]),
+            "fcall" => self.store.scripts.function_flags(&args[1]),
+            _ => None,
+        };
+        let Some(declared) = declared else {
+            return row.flags;
+        };
+        let mut flags = row.flags & !flag::MAY_REPLICATE;
+        if declared & script_flag::NO_WRITES == 0 {
+            flags |= flag::WRITE;
+            if declared & script_flag::ALLOW_OOM == 0 {
+                flags |= flag::DENYOOM;
+            }
+        }
+        flags
     }
 
     /// Replies with an error to a command that did not run. Inside MULTI, EXEC will be refused.

@@ -202,7 +202,11 @@ mod tests {
             ("WAITAOF 0 0 0", "*2\r\n:1\r\n:0\r\n"),
             (
                 "WAITAOF 2 0 0",
-                "-ERR value is out of range, must be between 0 and 1\r\n",
+                "-ERR value is out of range, value must between 0 and 1\r\n",
+            ),
+            (
+                "WAITAOF 0 -1 0",
+                "-ERR value is out of range, must be positive\r\n",
             ),
             ("WAITAOF 1 0 -1", "-ERR timeout is negative\r\n"),
             ("SET a 1", "+OK\r\n"),
