@@ -222,7 +222,7 @@ impl Front {
             Some(SIGINT) => settings.shutdown_on_sigint,
             _ => ShutdownOptions::default(),
         };
-        let saved = engine.store.save_at_end(options.save, self);
+        let saved = engine.store.save_at_end(options.save, options.force, self);
         if saved.is_err() && !options.force {
             tracing::warn!(
                 "Errors trying to shut down the server. Check the logs for more information."

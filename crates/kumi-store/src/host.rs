@@ -210,6 +210,11 @@ pub trait Host {
         Err("this server keeps its data in memory only".to_owned())
     }
 
+    /// Whether the first base of the append-only file is being written: until it is complete, no file has the data.
+    fn writes_first_base(&self) -> bool {
+        false
+    }
+
     /// Replaces all data by what the append-only file holds (DEBUG LOADAOF).
     ///
     /// # Errors

@@ -85,6 +85,9 @@ fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
+/// Directives that say where the data is that is being loaded.
+const NOT_WHILE_LOADING: [&[u8]; 2] = [b"appendonly", b"dir"];
+
 fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let words: Vec<&[u8]> = args.iter().skip(2).collect();
     let (pairs, []) = words.as_chunks::<2>() else {
@@ -92,6 +95,13 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     };
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|&[name, value]| (name, value)).collect();
     let local = ctx.session().peer.is_local();
+    let waits = |(name, _): &(&[u8], &[u8])| {
+        let mut names = NOT_WHILE_LOADING.iter();
+        names.any(|known| name.eq_ignore_ascii_case(known))
+    };
+    if ctx.is_loading() && pairs.iter().any(waits) {
+        return Err(CommandError::LOADING);
+    }
     let refused = |error: ConfigError| match error {
         ConfigError::Unknown(shown) => unknown_option(&pairs, &shown),
         error => CommandError::new(format!("ERR {error}")),

@@ -256,7 +256,7 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     tracing::info!("User requested shutdown...");
     let wanted = (save || nosave).then_some(save);
-    let saved = ctx.save_at_end(wanted);
+    let saved = ctx.save_at_end(wanted, request.force);
     request.saved = saved.as_ref().is_ok_and(|&saved| saved);
     if saved.is_err() && !request.force {
         return Err(CommandError::fixed(
@@ -311,9 +311,7 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let timeout_ms = wait_timeout_ms(ctx, &args[3])?;
     let progress = ctx.log_progress();
     if local == 1 && !ctx.settings().appendonly {
-        return Err(CommandError::fixed(
-            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-        ));
+        return Err(CommandError::NO_LOG);
     }
     let wait = LogWait {
         written: ctx.session().written,

@@ -3,6 +3,7 @@
 
 use super::{Effect, Store};
 use crate::cmd::dump;
+use crate::error::CommandError;
 use crate::keyspace::{StringRef, ValueRef};
 use crate::output::Outputs;
 use crate::session::{BlockedOn, SessionKey};
@@ -66,7 +67,7 @@ impl Store {
     }
 
     /// Notes that the append-only file is there and synced up to a position in the stream of all writes, or that there
-    /// is none. Sessions that waited for it get their replies.
+    /// is none. Sessions that waited for it get their replies; without a file, those that need it get an error.
     pub fn note_log(&mut self, on: bool, synced: u64, outputs: &mut Outputs) {
         self.log = LogProgress { on, synced };
         let waiting = &self.clients.log_waiters;
@@ -76,15 +77,24 @@ impl Store {
         let over: Vec<SessionKey> = waiting
             .iter()
             .copied()
-            .filter(|&key| self.log_wait(key).is_some_and(|wait| wait.is_over(synced)))
+            .filter(|&key| {
+                self.log_wait(key)
+                    .is_some_and(|wait| wait.is_over(synced) || wait.local && !on)
+            })
             .collect();
         for key in over {
             if let Some(wait) = self.log_wait(key)
                 && let Some(blocked) = self.end_wait(key)
             {
-                let reply = wait.reply(synced);
                 self.effect(Effect::Resume(key));
-                self.answer_late(outputs, key, &blocked.on, &reply, false);
+                if on || !wait.local {
+                    let reply = wait.reply(synced);
+                    self.answer_late(outputs, key, &blocked.on, &reply, false);
+                } else {
+                    let mut reply = Vec::new();
+                    encode::error(&mut reply, CommandError::NO_LOG.as_bytes());
+                    self.answer_late(outputs, key, &blocked.on, &reply, true);
+                }
             }
         }
     }
@@ -231,6 +241,27 @@ mod tests {
         lab.store.note_log(true, all, &mut lab.outputs);
         lab.advance_ms(100);
         assert_eq!(lab.received(client), "*2\r\n:1\r\n:0\r\n");
+    }
+
+    #[test]
+    fn waitaof_does_not_wait_for_a_log_that_has_ended() {
+        let mut lab = Lab::new();
+        lab.configure("appendonly", "yes");
+        lab.store.listen_to_writes(true);
+        lab.store.note_log(true, 0, &mut lab.outputs);
+        let client = lab.client;
+        lab.check(&[("SET a 1", "+OK\r\n"), ("WAITAOF 1 0 0", "")]);
+        lab.store.note_log(false, 0, &mut lab.outputs);
+        assert_eq!(
+            lab.received(client),
+            "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n"
+        );
+        // Replicas are waited for all the same.
+        lab.check(&[("WAITAOF 0 1 100", "")]);
+        lab.store.note_log(false, 0, &mut lab.outputs);
+        assert_eq!(lab.received(client), "");
+        lab.advance_ms(100);
+        assert_eq!(lab.received(client), "*2\r\n:0\r\n:0\r\n");
     }
 
     #[test]

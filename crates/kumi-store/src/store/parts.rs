@@ -233,8 +233,8 @@ impl<'a> Ctx<'a> {
     }
 
     /// Saves before the server ends, see [`Store::save_at_end`].
-    pub(crate) fn save_at_end(&mut self, save: Option<bool>) -> io::Result<bool> {
-        self.store.save_at_end(save, self.host)
+    pub(crate) fn save_at_end(&mut self, save: Option<bool>, force: bool) -> io::Result<bool> {
+        self.store.save_at_end(save, force, self.host)
     }
 
     /// All data as an RDB file.

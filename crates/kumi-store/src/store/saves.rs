@@ -153,8 +153,20 @@ impl Store {
     /// Returns whether it saved.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub fn save_at_end(&mut self, save: Option<bool>, host: &mut dyn Host) -> io::Result<bool> {
+    /// The file cannot be written, or the first base of the append-only file is not complete and `force` is not set.
+    pub fn save_at_end(
+        &mut self,
+        save: Option<bool>,
+        force: bool,
+        host: &mut dyn Host,
+    ) -> io::Result<bool> {
+        if host.writes_first_base() {
+            if !force {
+                tracing::warn!("Writing initial AOF, can't exit.");
+                return Err(io::Error::other("the initial AOF is not complete"));
+            }
+            tracing::warn!("Writing initial AOF. Exit anyway.");
+        }
         if self.cancel_snapshot(SnapshotPurpose::Save) {
             tracing::warn!("There is a child saving an .rdb. Killing it!");
         }

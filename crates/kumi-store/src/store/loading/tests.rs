@@ -31,6 +31,11 @@ fn clients_get_loading_errors_meanwhile() {
             "PING",
             "-LOADING Redis is loading the dataset in memory\r\n",
         ),
+        (
+            "CONFIG SET hz 20 AppendOnly yes",
+            "-LOADING Redis is loading the dataset in memory\r\n",
+        ),
+        ("CONFIG SET hz 20", "+OK\r\n"),
     ]);
     replay(&mut lab, &["SET a 2", "SELECT 1", "SET b 3"]).unwrap();
     lab.store.note_loaded(50);
