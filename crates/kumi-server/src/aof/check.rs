@@ -5,12 +5,16 @@ use super::load::{self, Apply};
 use super::manifest::{Manifest, Part};
 use super::place::{self, Place};
 use super::scan::Scanner;
+use kumi_store::config::Origin;
 use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Outputs, Store};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Databases that a checked file may have: more than the 16 of a server without a `databases` directive.
+const DATABASES: usize = 16_384;
 
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,8 +211,13 @@ struct Scratch {
 
 impl Scratch {
     fn new() -> Self {
+        let mut config = Config::new();
+        let databases = DATABASES.to_string();
+        let pair: (&[u8], &[u8]) = (b"databases", databases.as_bytes());
+        // The row of the table has no such limit.
+        let _ = config.set_many(&[pair], Origin::Startup);
         Self {
-            store: Store::new(Config::new(), fastrand::Rng::new(), now()),
+            store: Store::new(config, fastrand::Rng::new(), now()),
             outputs: Outputs::new(),
         }
     }
