@@ -43,21 +43,26 @@ impl Host for Front {
         if directory.is_some() {
             apply_dir(settings)?;
         }
-        if ["port", "bind", "tls-port"]
-            .iter()
-            .any(|name| changed.contains(name))
-        {
-            let applied = self.apply_listeners(settings, changed);
-            if let (Err(_), Some(Ok(before))) = (&applied, &directory) {
-                // Gone in the meantime at worst; the listeners' error is the one to tell.
-                let _ = std::env::set_current_dir(before);
+        let applied = self.turn_on_log(settings, changed).and_then(|begun| {
+            let listens = ["port", "bind", "tls-port"];
+            if !listens.iter().any(|name| changed.contains(name)) {
+                return Ok(());
             }
-            applied?;
+            let applied = self.apply_listeners(settings, changed);
+            if applied.is_err() && begun {
+                self.turn_off_log();
+            }
+            applied
+        });
+        if let (Err(_), Some(Ok(before))) = (&applied, &directory) {
+            // Gone in the meantime at worst; the first error is the one to tell.
+            let _ = std::env::set_current_dir(before);
         }
+        applied?;
         if tls.is_some() {
             self.tls = tls;
         }
-        self.apply_log(settings, changed)?;
+        self.apply_log(settings, changed);
         if changed.contains(&"loglevel")
             && let Some(log) = &self.config.log
         {
@@ -131,6 +136,10 @@ impl Host for Front {
 
     fn rewrite_log(&mut self, config: &Config) -> Result<RewriteStart, String> {
         self.rewrite_log_now(config.settings())
+    }
+
+    fn writes_first_base(&self) -> bool {
+        self.first_base_is_missing()
     }
 
     fn reload_log(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {

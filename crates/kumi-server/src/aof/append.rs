@@ -14,6 +14,8 @@ pub(crate) struct Appender {
     position: u64,
     /// The position that the last `#K:sync` line named.
     noted: u64,
+    /// The seed of the checksums.
+    seed: u64,
     /// The second that the last `#TS` line named.
     stamped_s: u64,
     head: Vec<u8>,
@@ -21,26 +23,37 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// Continues a file of this length, or begins one, and marks that a server begins to write. Everything is synced when
-    /// this returns.
-    pub(crate) fn open(files: &dyn Files, path: &Path, len: u64) -> io::Result<Self> {
+    /// Begins a file, see [`Appender::open`].
+    pub(crate) fn create(files: &dyn Files, path: &Path) -> io::Result<Self> {
+        Self::open(files, path, 0, 0)
+    }
+
+    /// Continues a file of this length, or begins one, and marks that a server begins to write. `seed` is that of the
+    /// file, 0 for none. Everything is synced when this returns.
+    pub(crate) fn open(files: &dyn Files, path: &Path, len: u64, seed: u64) -> io::Result<Self> {
         let file = if len == 0 {
             files.create(path)?
         } else {
             files.open(path)?
         };
-        // What other programs have written, or cutting the file, must not be less durable than what follows.
-        file.sync()?;
+        if len > 0 {
+            // What other programs have written, or cutting the file, must not be less durable than what follows.
+            file.sync()?;
+        }
+        let seed = if seed == 0 { mark::new_seed() } else { seed };
         let mut appender = Self {
             file,
             position: len,
             noted: 0,
+            seed,
             stamped_s: 0,
             head: Vec::new(),
             mark: Vec::new(),
         };
-        appender.file.append(&mut [IoSlice::new(mark::OPEN)])?;
-        appender.position += mark::OPEN.len() as u64;
+        let mut line = Vec::new();
+        mark::open_line(&mut line, seed);
+        appender.file.append(&mut [IoSlice::new(&line)])?;
+        appender.position += line.len() as u64;
         // The group proves to a reader that everything before it was synced.
         appender.append(b"", len, None)?;
         appender.file.sync()?;
@@ -79,7 +92,7 @@ impl Appender {
             return Ok(());
         }
         self.mark.clear();
-        mark::end_group(&mut self.mark, [&self.head, body]);
+        mark::end_group(&mut self.mark, self.seed, [&self.head, body]);
         let mut slices = [&*self.head, body, &self.mark].map(IoSlice::new);
         let appended = self.file.append(&mut slices);
         if let Err(error) = appended {
@@ -96,6 +109,11 @@ impl Appender {
     pub(crate) fn close(&mut self) -> io::Result<()> {
         self.file.sync()?;
         self.append(b"", self.position, None)?;
+        self.end()
+    }
+
+    /// Marks that the server ends, and syncs the file.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
         self.file.append(&mut [IoSlice::new(mark::CLOSE)])?;
         self.position += mark::CLOSE.len() as u64;
         self.file.sync()
@@ -129,7 +147,7 @@ pub(crate) mod testing {
             mark::sync_line(&mut head, synced);
         }
         let mut end = Vec::new();
-        mark::end_group(&mut end, [&head, body]);
+        mark::end_group(&mut end, 0, [&head, body]);
         [&head[..], body, &end].concat()
     }
 }

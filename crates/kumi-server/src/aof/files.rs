@@ -28,6 +28,8 @@ pub(crate) trait Files: Debug + Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     fn exists(&self, path: &Path) -> bool;
+    /// The names in a directory, without those that are not UTF-8.
+    fn names(&self, directory: &Path) -> io::Result<Vec<String>>;
     /// Makes a directory if it does not exist.
     fn make_directory(&self, path: &Path) -> io::Result<()>;
     /// Waits until the names in a directory are on disk.
@@ -94,6 +96,14 @@ impl Files for Disk {
 
     fn exists(&self, path: &Path) -> bool {
         path.exists()
+    }
+
+    fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
     }
 
     fn make_directory(&self, path: &Path) -> io::Result<()> {

@@ -33,6 +33,8 @@ pub(crate) struct LoadedLog {
     pub(crate) lengths: Vec<u64>,
     /// The end of the last file that is cut off.
     pub(crate) cut: Option<Cut>,
+    /// The seed of the last file's checksums, 0 if it has none.
+    pub(crate) seed: u64,
 }
 
 /// The length of all files together.
@@ -71,11 +73,12 @@ pub(crate) fn load(
             at,
             reason,
         };
-        let (len, cut) = load_file(place, part, before, apply).map_err(|error| match error {
-            FileError::Read(error) => unread(place, part, &error),
-            FileError::At(at, reason) => failed(Some(at), reason),
-            FileError::Rdb(reason) => failed(None, reason),
-        })?;
+        let (len, cut, seed) =
+            load_file(place, part, before, apply).map_err(|error| match error {
+                FileError::Read(error) => unread(place, part, &error),
+                FileError::At(at, reason) => failed(Some(at), reason),
+                FileError::Rdb(reason) => failed(None, reason),
+            })?;
         if let Some(cut) = cut {
             // The files behind it may be empty: they were made when the last one was still written to.
             if index + 1 < parts.len() {
@@ -85,6 +88,7 @@ pub(crate) fn load(
             loaded.cut = Some(cut);
         }
         loaded.lengths.push(len);
+        loaded.seed = seed;
         before += len;
     }
     Ok(loaded)
@@ -97,13 +101,13 @@ enum FileError {
     Rdb(String),
 }
 
-/// Loads one file; returns the length of what is good, and what is cut off.
+/// Loads one file; returns the length of what is good, what is cut off, and the seed of its checksums.
 fn load_file(
     place: &Place,
     part: &Part,
     before: u64,
     apply: &mut dyn Apply,
-) -> Result<(u64, Option<Cut>), FileError> {
+) -> Result<(u64, Option<Cut>, u64), FileError> {
     let (mut reader, len) = place
         .files
         .read(&place.path(part))
@@ -150,5 +154,5 @@ fn load_file(
             .map_err(FileError::Read)?;
     }
     let cut = scanner.cut().cloned();
-    Ok((scanner.position(), cut))
+    Ok((scanner.position(), cut, scanner.seed()))
 }

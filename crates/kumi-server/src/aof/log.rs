@@ -62,6 +62,8 @@ pub(crate) struct Log {
     /// Held against other servers; none in tests without a disk.
     _lock: Option<File>,
     pub(super) manifest: Manifest,
+    /// Files of attempts that failed. The manifest on disk may name them; they are removed when another one is there.
+    pub(super) left: Vec<Part>,
     pub(super) policy: Policy,
     /// `aof-disable-auto-gc`: files that are no longer used stay.
     pub(super) keeps_history: Arc<AtomicBool>,
@@ -88,6 +90,8 @@ pub(crate) struct Log {
     /// A new base is to be written at the end of the turn.
     pub(super) wants_base: bool,
     pub(super) retry: Option<Retry>,
+    /// The log began at run time, and its first base is not complete yet. Until then no write is refused for it.
+    pub(super) initial: bool,
     /// The thread syncs the increment, which a rewrite ends next.
     prepared: bool,
     pub(super) rewrite: Option<Rewrite>,
@@ -122,6 +126,8 @@ pub(crate) struct Start {
     pub(crate) manifest: Manifest,
     /// The lengths of the files with data, in their order.
     pub(crate) lengths: Vec<u64>,
+    /// The seed of the last file's checksums, 0 if it has none.
+    pub(crate) seed: u64,
     /// Position in the stream of all writes.
     pub(crate) stream: u64,
 }
@@ -144,6 +150,7 @@ impl Log {
             place: start.place,
             _lock: start.lock,
             manifest: start.manifest,
+            left: Vec::new(),
             policy: Policy::of(settings),
             keeps_history: Arc::new(AtomicBool::new(settings.aof_keep_history)),
             appender: None,
@@ -160,19 +167,20 @@ impl Log {
             base_bytes,
             wants_base: !continues,
             retry: None,
+            initial: !continues,
             prepared: false,
             rewrite: None,
             facts: LogFacts::default(),
         };
         if continues {
-            log.continue_last(&start.lengths)?;
+            log.continue_last(&start.lengths, start.seed)?;
         }
         log.facts.enabled = true;
         Ok(log)
     }
 
     /// Appends to the last increment from now on; makes one if there is none.
-    fn continue_last(&mut self, lengths: &[u64]) -> io::Result<()> {
+    fn continue_last(&mut self, lengths: &[u64], seed: u64) -> io::Result<()> {
         self.remove_history();
         let (last, earlier) = match lengths.split_last() {
             Some((&last, earlier)) if !self.manifest.increments.is_empty() => (last, earlier),
@@ -181,7 +189,7 @@ impl Log {
         self.earlier_bytes = earlier.iter().sum();
         if self.manifest.increments.is_empty() {
             let part = self.place.increment(self.manifest.last_increment_seq() + 1);
-            let appender = Appender::open(&*self.place.files, &self.place.path(&part), 0)?;
+            let appender = Appender::create(&*self.place.files, &self.place.path(&part))?;
             self.place.files.sync_directory(&self.place.directory)?;
             let mut manifest = self.manifest.clone();
             manifest.increments.push(part);
@@ -192,7 +200,7 @@ impl Log {
         }
         if let Some(part) = self.manifest.increments.last() {
             let path = self.place.path(part);
-            let appender = Appender::open(&*self.place.files, &path, last)?;
+            let appender = Appender::open(&*self.place.files, &path, last, seed)?;
             self.take_appender(appender);
         }
         Ok(())
@@ -354,7 +362,7 @@ impl Log {
 
     /// Has the thread sync what the increment holds before another one takes its place, so that its end, which the
     /// engine's thread has to wait for, has little to sync. Returns whether that is done.
-    pub(crate) fn prepare_rewrite(&mut self) -> bool {
+    pub(super) fn prepare_rewrite(&mut self) -> bool {
         let clean = self.appender.is_none() || self.synced == self.written;
         self.prepared = !clean && !self.prepared;
         if self.prepared {
@@ -395,6 +403,11 @@ impl Log {
         self.drop_waiting();
     }
 
+    /// Whether the file failed and no new one has taken its place.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.facts.last_write_failed
+    }
+
     /// Waits until the thread that syncs is idle; its result is taken by the next flush.
     #[cfg(test)]
     pub(crate) fn settle(&self) {
@@ -429,8 +442,10 @@ impl Log {
         if self.appender.is_none() && self.facts.last_write_failed {
             return Err(io::Error::other("the append-only file had failed before"));
         }
-        self.close_increment()?;
-        self.appender = None;
+        self.append_waiting()?;
+        if let Some(mut appender) = self.appender.take() {
+            appender.close()?;
+        }
         self.drop_waiting();
         self.synced = self.written;
         Ok(())

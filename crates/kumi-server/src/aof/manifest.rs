@@ -12,7 +12,7 @@
 
 use super::files::{Files, LogFile};
 use std::io::{self, IoSlice};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The longest line of a manifest, in bytes, as in Redis.
@@ -20,6 +20,9 @@ const MAX_LINE: usize = 1024;
 const LONG_LINE: &str = "The AOF manifest file contains too long line";
 /// The longest manifest that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The first line of a manifest that has none before it, a comment.
+const FIRST: &str = "# first\n";
 
 /// Why a manifest cannot be read. The files it names were not touched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -212,16 +215,42 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Replaces the manifest's file: at every moment the old one or the new one is complete under its name.
-    pub(crate) fn write(&self, files: &dyn Files, directory: &Path, name: &str) -> io::Result<()> {
-        let temporary = directory.join(format!("temp-{name}"));
-        let file: Arc<dyn LogFile> = files.create(&temporary)?;
+    /// Writes the manifest under a temporary name. `first` says that there is none yet, which the file notes.
+    pub(crate) fn prepare(
+        &self,
+        files: &dyn Files,
+        directory: &Path,
+        name: &str,
+        first: bool,
+    ) -> io::Result<()> {
+        let file: Arc<dyn LogFile> = files.create(&temporary(directory, name))?;
+        let head = if first { FIRST } else { "" };
         let text = self.text();
-        file.append(&mut [IoSlice::new(text.as_bytes())])?;
-        file.sync()?;
-        files.rename(&temporary, &directory.join(name))?;
+        file.append(&mut [head, &text].map(|text| IoSlice::new(text.as_bytes())))?;
+        file.sync()
+    }
+
+    /// Gives a prepared manifest its name: at every moment the old one or the new one is complete under it.
+    ///
+    /// # Errors
+    /// Either of them may be on disk.
+    pub(crate) fn commit(files: &dyn Files, directory: &Path, name: &str) -> io::Result<()> {
+        files.rename(&temporary(directory, name), &directory.join(name))?;
         files.sync_directory(directory)
     }
+
+    /// Reads a first manifest that was prepared and did not get its name.
+    pub(crate) fn read_unfinished(files: &dyn Files, directory: &Path, name: &str) -> Option<Self> {
+        let (reader, _) = files.read(&temporary(directory, name)).ok()?;
+        let mut text = Vec::new();
+        io::Read::read_to_end(&mut io::Read::take(reader, MAX_BYTES), &mut text).ok()?;
+        let text = text.strip_prefix(FIRST.as_bytes())?;
+        Self::parse(text).ok()
+    }
+}
+
+fn temporary(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("temp-{name}"))
 }
 
 /// The words of a line; quotes as Redis reads them in its configuration. `None` if a quote does not end.

@@ -1,7 +1,7 @@
 //! Comment lines that guard an append-only file. Redis skips lines that begin with `#`.
 //!
 //! ```text
-//! #K:open                     a server begins to write here
+//! #K:open:89abcdef01234567    a server begins to write here; the seed of the checksums
 //! #K:sync:1234                everything before byte 1234 of the file is synced
 //! *3 ...                      requests
 //! #K:87:0123456789abcdef      the end of a group: its length, and the CRC-64 of its bytes
@@ -10,18 +10,27 @@
 //!
 //! A group is what is written at once. It begins behind the mark of the group before, or behind `#K:open`, and may begin
 //! with a line `#K:sync` and a line `#TS` with the time. It holds whole requests, and whole transactions.
+//!
+//! The seed is random and stays the same in a file: a value that a client stores cannot look like a group of the file.
+//! `#K:open` without a seed is read as well.
 
 use kumi_store::crc64;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
+/// How a file without a seed is opened.
+#[cfg(test)]
 pub(crate) const OPEN: &[u8] = b"#K:open\r\n";
 pub(crate) const CLOSE: &[u8] = b"#K:close\r\n";
+/// More than what a server writes at once when it opens a file, in bytes.
+pub(crate) const OPEN_BYTES: usize = 128;
 /// The longest line that a mark can be, in bytes.
 pub(crate) const MAX_LEN: usize = 64;
 
 /// A comment line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    Open,
+    /// A server begins to write; the seed, 0 for none.
+    Open(u64),
     Close,
     /// Everything before this position of the file was synced.
     Sync(u64),
@@ -43,23 +52,40 @@ impl Line {
     fn parse_mark(line: &[u8]) -> Option<Self> {
         let mark = line.strip_prefix(b"#K:")?.strip_suffix(b"\r\n")?;
         match mark {
-            b"open" => return Some(Line::Open),
+            b"open" => return Some(Line::Open(0)),
             b"close" => return Some(Line::Close),
             _ => {}
         }
         if let Some(position) = mark.strip_prefix(b"sync:") {
             return decimal(position).map(Line::Sync);
         }
+        if let Some(seed) = mark.strip_prefix(b"open:") {
+            return hexadecimal(seed).map(Line::Open);
+        }
         let colon = mark.iter().position(|&byte| byte == b':')?;
         let (len, crc) = (decimal(&mark[..colon])?, &mark[colon + 1..]);
-        let is_lower = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-        if crc.len() != 16 || !crc.iter().all(is_lower) {
-            return None;
-        }
-        let crc = std::str::from_utf8(crc).ok()?;
-        let crc = u64::from_str_radix(crc, 16).ok()?;
+        let crc = hexadecimal(crc)?;
         Some(Line::Group { len, crc })
     }
+}
+
+/// Whether this is a part of the line that opens a file, cut off at its end.
+pub(crate) fn is_start_of_open(bytes: &[u8]) -> bool {
+    const HEAD: &[u8] = b"#K:open:";
+    let digits = bytes.strip_prefix(HEAD).map(<[u8]>::trim_ascii_end);
+    HEAD.starts_with(bytes) || digits.is_some_and(|digits| digits.iter().all(is_hexadecimal))
+}
+
+fn is_hexadecimal(byte: &u8) -> bool {
+    byte.is_ascii_digit() || (b'a'..=b'f').contains(byte)
+}
+
+/// Reads 16 lower-case digits.
+fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    if digits.len() != 16 || !digits.iter().all(is_hexadecimal) {
+        return None;
+    }
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 fn decimal(digits: &[u8]) -> Option<u64> {
@@ -69,10 +95,21 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// A seed that nobody can guess; never 0.
+pub(crate) fn new_seed() -> u64 {
+    // The keys of its hash function are random.
+    RandomState::new().build_hasher().finish().max(1)
+}
+
+/// Appends the line that opens a file.
+pub(crate) fn open_line(out: &mut Vec<u8>, seed: u64) {
+    let _ = io_write(out, format_args!("#K:open:{seed:016x}\r\n"));
+}
+
 /// Appends the end of a group that consists of these pieces.
-pub(crate) fn end_group(out: &mut Vec<u8>, pieces: [&[u8]; 2]) {
+pub(crate) fn end_group(out: &mut Vec<u8>, seed: u64, pieces: [&[u8]; 2]) {
     let len = pieces[0].len() + pieces[1].len();
-    let crc = crc64::update(crc64::checksum(pieces[0]), pieces[1]);
+    let crc = crc64::update(crc64::update(seed, pieces[0]), pieces[1]);
     // Writing to a vector cannot fail.
     let _ = io_write(out, format_args!("#K:{len}:{crc:016x}\r\n"));
 }
@@ -94,7 +131,7 @@ fn io_write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) -> std::io::Result
 /// Looks for a group that ends well in `bytes`, and returns how far it says that the file is synced: the proof that what
 /// comes before is damaged and was not just never written. 0 if such groups say nothing; `None` if there is no such group.
 /// The work is bounded by a few times the length of `bytes`.
-pub(crate) fn find_group(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn find_group(bytes: &[u8], seed: u64) -> Option<u64> {
     let mut work = bytes.len().saturating_mul(4) + 4096;
     let mut best = None;
     let mut at = 0;
@@ -117,7 +154,7 @@ pub(crate) fn find_group(bytes: &[u8]) -> Option<u64> {
         {
             work -= len;
             let group = &bytes[at - len..at];
-            if crc64::checksum(group) == crc {
+            if crc64::update(seed, group) == crc {
                 let synced = match group.iter().position(|&byte| byte == b'\n') {
                     Some(end) if group[0] == b'#' => match Line::parse(&group[..=end]) {
                         Line::Sync(position) => position,
@@ -144,7 +181,7 @@ mod tests {
     #[test]
     fn lines_are_read_as_they_are_written() {
         let mut out = Vec::new();
-        end_group(&mut out, [b"12345", b"6789"]);
+        end_group(&mut out, 0, [b"12345", b"6789"]);
         assert_eq!(out, b"#K:9:e9c6d914c4b8d9ca\r\n");
         let crc = 0xe9c6_d914_c4b8_d9ca;
         assert_eq!(Line::parse(&out), Line::Group { len: 9, crc });
@@ -152,7 +189,11 @@ mod tests {
         sync_line(&mut out, u64::MAX);
         assert_eq!(Line::parse(&out), Line::Sync(u64::MAX));
         assert!(out.len() < MAX_LEN);
-        assert_eq!(Line::parse(OPEN), Line::Open);
+        assert_eq!(Line::parse(OPEN), Line::Open(0));
+        out.clear();
+        open_line(&mut out, 0x1234);
+        assert_eq!(out, b"#K:open:0000000000001234\r\n");
+        assert_eq!(Line::parse(&out), Line::Open(0x1234));
         assert_eq!(Line::parse(CLOSE), Line::Close);
         for other in [
             "#TS:1\r\n",
@@ -160,6 +201,7 @@ mod tests {
             "#K:9:e9\r\n",
             "#K:-1:e9c6d914c4b8d9ca\r\n",
             "#K:sync:\r\n",
+            "#K:open:1234\r\n",
             "#\n",
         ] {
             assert_eq!(Line::parse(other.as_bytes()), Line::Comment, "{other}");
@@ -169,19 +211,19 @@ mod tests {
     #[test]
     fn a_later_group_proves_what_was_synced() {
         let mut bytes = b"damaged bytes #K: #K:1:x\r\n".to_vec();
-        assert_eq!(find_group(&bytes), None);
+        assert_eq!(find_group(&bytes, 0), None);
         let body = b"*1\r\n$4\r\nPING\r\n";
         bytes.extend_from_slice(body);
-        end_group(&mut bytes, [b"", body]);
-        assert_eq!(find_group(&bytes), Some(0));
+        end_group(&mut bytes, 0, [b"", body]);
+        assert_eq!(find_group(&bytes, 0), Some(0));
         let mut head = Vec::new();
         sync_line(&mut head, 77);
         bytes.extend_from_slice(&head);
         bytes.extend_from_slice(body);
-        end_group(&mut bytes, [&head, body]);
-        assert_eq!(find_group(&bytes), Some(77));
+        end_group(&mut bytes, 0, [&head, body]);
+        assert_eq!(find_group(&bytes, 0), Some(77));
         let last = bytes.len() - 3;
         bytes[last] ^= 1;
-        assert_eq!(find_group(&bytes), Some(0));
+        assert_eq!(find_group(&bytes, 0), Some(0));
     }
 }

@@ -63,12 +63,66 @@ impl Place {
         }
     }
 
-    /// Reads the manifest, none if there is none. A single file of a version before Redis 7 becomes the base.
-    pub(crate) fn read(&self) -> io::Result<Option<Manifest>> {
+    /// Reads the manifest, none if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, or it is missing beside files that it should name.
+    pub(crate) fn manifest(&self) -> io::Result<Option<Manifest>> {
         let path = self.directory.join(self.manifest_name());
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let manifest = Manifest::read(&*self.files, &path).map_err(named)?;
+        if manifest.is_none() {
+            self.check_without_manifest()?;
+        }
+        Ok(manifest)
+    }
+
+    /// Without a manifest there may be no bases and increments, except those of a server that was killed before it had
+    /// written its first manifest: nothing was acknowledged by them.
+    fn check_without_manifest(&self) -> io::Result<()> {
+        let mut found = match self.files.names(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            names => names?,
+        };
+        found.retain(|name| self.is_part(name));
+        if found.is_empty() {
+            return Ok(());
+        }
+        let name = self.manifest_name();
+        let unfinished = Manifest::read_unfinished(&*self.files, &self.directory, &name);
+        let known = |found: &String| {
+            let mut parts = unfinished.iter().flat_map(Manifest::data);
+            parts.any(|part| part.name == *found)
+        };
+        if found.iter().all(known) {
+            return Ok(());
+        }
+        found.sort();
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!(
+                "the manifest {name} is missing, and there are files that it should name: {}. Restore the manifest, or move these files to another directory to start without their data",
+                found.join(", ")
+            ),
+        ))
+    }
+
+    /// Whether this is the name of a base or of an increment.
+    fn is_part(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(&self.name);
+        let Some((seq, ending)) = rest
+            .and_then(|rest| rest.strip_prefix('.'))
+            .and_then(|rest| rest.split_once('.'))
+        else {
+            return false;
+        };
+        seq.parse::<u64>().is_ok() && ["base.rdb", "base.aof", "incr.aof"].contains(&ending)
+    }
+
+    /// As [`Place::manifest`]; a single file of a version before Redis 7 becomes the base.
+    pub(crate) fn read(&self) -> io::Result<Option<Manifest>> {
+        let manifest = self.manifest()?;
         let taken_over = Part {
             name: self.name.clone(),
             seq: 1,
@@ -111,7 +165,7 @@ impl Place {
         Ok(Some(manifest))
     }
 
-    /// Removes bases that a server had not finished when it was killed. The directory must be locked.
+    /// Removes bases that a server had not finished when it was killed, and an increment without a base. The directory must be locked.
     pub(crate) fn remove_stale(&self) {
         let Ok(files) = fs::read_dir(&self.directory) else {
             return;
@@ -120,6 +174,7 @@ impl Place {
             let name = file.file_name();
             let stale = name.to_str().is_some_and(|name| {
                 name.starts_with(TEMPORARY_BASE) && name.ends_with(TEMPORARY_ENDING)
+                    || name == self.temporary_increment_name()
             });
             if stale && fs::remove_file(file.path()).is_ok() {
                 tracing::info!("removed the stale file {}", file.path().display());
@@ -134,8 +189,42 @@ impl Place {
         self.directory.join(name)
     }
 
+    /// The name of an increment whose base is not complete, as in Redis.
+    pub(crate) fn temporary_increment(&self) -> PathBuf {
+        self.directory.join(self.temporary_increment_name())
+    }
+
+    fn temporary_increment_name(&self) -> String {
+        format!("temp-{}.incr", self.name)
+    }
+
+    /// Checks that files can be made in the directory.
+    pub(crate) fn probe(&self) -> io::Result<()> {
+        let path = self.temporary_base();
+        self.files.create(&path)?;
+        self.files.remove(&path)
+    }
+
+    /// Replaces the manifest.
     pub(crate) fn write(&self, manifest: &Manifest) -> io::Result<()> {
-        manifest.write(&*self.files, &self.directory, &self.manifest_name())
+        self.prepare(manifest, false)?;
+        self.commit()
+    }
+
+    /// Writes the next manifest under a temporary name. `first` says that there is none before it; then the temporary
+    /// name is on disk when this returns.
+    pub(crate) fn prepare(&self, manifest: &Manifest, first: bool) -> io::Result<()> {
+        let name = self.manifest_name();
+        manifest.prepare(&*self.files, &self.directory, &name, first)?;
+        if first {
+            self.files.sync_directory(&self.directory)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the prepared manifest its name, see [`Manifest::commit`].
+    pub(crate) fn commit(&self) -> io::Result<()> {
+        Manifest::commit(&*self.files, &self.directory, &self.manifest_name())
     }
 
     /// Removes files that are no longer used, and their lines in the manifest. A file that stays is tried again at the
@@ -166,6 +255,9 @@ impl Place {
 
     /// Makes the directory if there is none; its name is on disk when this returns.
     pub(crate) fn make_directory(&self) -> io::Result<()> {
+        if self.files.exists(&self.directory) {
+            return Ok(());
+        }
         self.files.make_directory(&self.directory)?;
         match self.directory.parent() {
             Some(parent) if parent.as_os_str().is_empty() => {

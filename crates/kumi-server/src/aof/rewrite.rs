@@ -32,6 +32,10 @@ pub(crate) struct Install {
     manifest: Manifest,
     /// `aof-disable-auto-gc`, which may change while the base is written.
     keeps_history: Arc<AtomicBool>,
+    /// There is no manifest yet.
+    first: bool,
+    /// The increment behind the base, if it has its name only when the base is complete.
+    increment: Option<Part>,
     installed: Arc<OnceLock<Installed>>,
 }
 
@@ -43,6 +47,17 @@ pub(super) struct Installed {
 }
 
 impl Install {
+    /// What comes before the base gets its name.
+    ///
+    /// # Errors
+    /// The manifest on disk is the old one.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        if self.first {
+            self.place.prepare(&self.manifest, true)?;
+        }
+        Ok(())
+    }
+
     /// Writes the manifest, then removes the files it no longer uses.
     ///
     /// # Errors
@@ -50,7 +65,15 @@ impl Install {
     pub(crate) fn run(self) -> io::Result<()> {
         let (_, base_bytes) = self.place.files.read(&self.place.path(&self.base))?;
         let mut manifest = self.manifest;
-        self.place.write(&manifest)?;
+        if let Some(part) = &self.increment {
+            let (files, place) = (&self.place.files, &self.place);
+            files.rename(&place.temporary_increment(), &place.path(part))?;
+            files.sync_directory(&place.directory)?;
+        }
+        if !self.first {
+            self.place.prepare(&manifest, false)?;
+        }
+        self.place.commit()?;
         if !self.keeps_history.load(Ordering::Relaxed) {
             self.place.remove_history(&mut manifest);
         }
@@ -88,6 +111,16 @@ impl Log {
         self.facts.last_write_failed = true;
     }
 
+    /// Whether the first base of a log that began at run time is being written, or is to be.
+    pub(crate) fn writes_first_base(&self) -> bool {
+        self.initial && (self.rewrite.is_some() || self.retry.is_none())
+    }
+
+    /// Whether writes have to be refused: there is no file for them, although there was one.
+    pub(crate) fn lacks_file(&self) -> bool {
+        self.appender.is_none() && !self.initial
+    }
+
     /// Asks for a new base: BGREWRITEAOF.
     pub(crate) fn request_base(&mut self) {
         self.wants_base = true;
@@ -100,12 +133,25 @@ impl Log {
     }
 
     /// Whether it is time for a new base. Ask between commands, after `flush`.
-    pub(crate) fn is_due(&self, now: Now) -> bool {
+    fn is_due(&self, now: Now) -> bool {
         self.rewrite.is_none()
             && (self.wants_base || self.has_grown())
             && self.retry.is_none_or(|retry| now.mono_ns >= retry.at_ns)
             // The engine's thread would wait for the one that syncs.
             && !self.syncer.is_running()
+    }
+
+    /// Whether to begin a new base now. One that is due waits for a running snapshot, which `busy` says, and until the
+    /// increment is synced.
+    pub(crate) fn may_begin(&mut self, busy: bool, now: Now) -> bool {
+        if !self.is_due(now) {
+            return false;
+        }
+        if busy && self.takes_snapshots() {
+            self.request_base();
+            return false;
+        }
+        self.prepare_rewrite()
     }
 
     /// Whether a snapshot can become the base. A base of requests is written by [`Log::maintain`].
@@ -121,27 +167,39 @@ impl Log {
             return Err(error);
         }
         self.place.make_directory()?;
-        let base = self.place.base(self.manifest.last_base_seq() + 1, true);
-        let part = self.place.increment(self.manifest.last_increment_seq() + 1);
+        let (base, part) = self.next_parts(true);
         let fresh = self.appender.is_none();
-        let path = self.place.path(&part);
-        // The old increment must be on disk before the manifest names one behind it.
-        self.close_increment()
-            .inspect_err(|_| self.appender = None)?;
-        self.earlier_bytes = if fresh { 0 } else { self.current_bytes() };
-        self.drop_waiting();
-        let begun = Appender::open(&*self.place.files, &path, 0).and_then(|appender| {
+        let path = match fresh {
+            true => self.place.temporary_increment(),
+            false => self.place.path(&part),
+        };
+        let mut manifest = self.manifest.clone();
+        manifest.history.extend_from_slice(&self.left);
+        manifest.increments.push(part.clone());
+        // If any of this fails, the old increment is used on.
+        let begun = Appender::create(&*self.place.files, &path).and_then(|appender| {
             self.place.files.sync_directory(&self.place.directory)?;
             if !fresh {
-                let mut manifest = self.manifest.clone();
-                manifest.increments.push(part.clone());
-                self.place.write(&manifest)?;
-                self.manifest = manifest;
+                self.place.prepare(&manifest, false)?;
             }
             Ok(appender)
         });
-        // Without a new increment the old one, which is closed, cannot be used either.
-        let appender = begun.inspect_err(|_| self.appender = None)?;
+        let appender = begun.inspect_err(|_| {
+            // It may not exist; the error that matters is the first one.
+            let _ = self.place.files.remove(&path);
+        })?;
+        if !fresh {
+            // The old increment must be on disk before the manifest names one behind it.
+            let ended = self
+                .end_increment()
+                .inspect_err(|_| self.appender = None)
+                .and_then(|()| self.place.commit());
+            ended.inspect_err(|_| self.lose_files([part.clone()]))?;
+            self.manifest = manifest;
+            self.left.clear();
+        }
+        self.earlier_bytes = if fresh { 0 } else { self.current_bytes() };
+        self.drop_waiting();
         store.begin_log_file();
         self.take_appender(appender);
         self.wants_base = false;
@@ -155,15 +213,40 @@ impl Log {
         Ok(())
     }
 
-    /// Writes what waits to the increment, if there is one, and ends it.
-    pub(super) fn close_increment(&mut self) -> io::Result<()> {
-        let Some(appender) = &mut self.appender else {
-            return Ok(());
-        };
-        if !self.waiting.is_empty() {
-            appender.append(&self.waiting, self.synced_position, None)?;
+    /// Writes what waits to the increment, if there is one.
+    pub(super) fn append_waiting(&mut self) -> io::Result<()> {
+        match &mut self.appender {
+            Some(appender) if !self.waiting.is_empty() => {
+                appender.append(&self.waiting, self.synced_position, None)
+            }
+            _ => Ok(()),
         }
-        appender.close()
+    }
+
+    /// Writes what waits to the increment, and ends it.
+    fn end_increment(&mut self) -> io::Result<()> {
+        self.append_waiting()?;
+        self.appender.as_mut().map_or(Ok(()), Appender::end)
+    }
+
+    /// The next base and the next increment. Numbers of failed attempts are not used again: the manifest on disk may name
+    /// their files.
+    fn next_parts(&self, rdb: bool) -> (Part, Part) {
+        let left = Manifest {
+            history: self.left.clone(),
+            ..Manifest::default()
+        };
+        let base = self.manifest.last_base_seq().max(left.last_base_seq());
+        let manifest = self.manifest.last_increment_seq();
+        let increment = manifest.max(left.last_increment_seq());
+        let base = self.place.base(base + 1, rdb);
+        (base, self.place.increment(increment + 1))
+    }
+
+    /// A manifest that names these files may be on disk or not: neither the old increment nor a new one can be used.
+    fn lose_files(&mut self, parts: impl IntoIterator<Item = Part>) {
+        self.appender = None;
+        self.left.extend(parts);
     }
 
     /// Where the snapshot of the running rewrite goes, and what follows when it is there.
@@ -178,6 +261,10 @@ impl Log {
                 base: rewrite.base.clone(),
                 manifest: self.rewritten(rewrite),
                 keeps_history: self.keeps_history.clone(),
+                first: self.has_no_manifest(),
+                increment: rewrite
+                    .fresh
+                    .then(|| self.place.increment(rewrite.first_seq)),
                 installed: rewrite.installed.clone(),
             },
         })
@@ -195,8 +282,8 @@ impl Log {
                 .cloned()
                 .collect()
         };
-        let unused = self.manifest.history.iter().chain(self.manifest.data());
-        let history = unused
+        let history = self
+            .unused()
             .filter(|part| !increments.contains(part))
             .cloned()
             .collect();
@@ -221,8 +308,10 @@ impl Log {
         let elapsed_s = now.mono_ns.saturating_sub(rewrite.started_ns) / 1_000_000_000;
         self.facts.last_rewrite_s = Some(elapsed_s);
         let Some(installed) = rewrite.installed.get() else {
+            // The manifest on disk may name it.
+            self.left.push(rewrite.base);
             if rewrite.fresh {
-                self.appender = None;
+                self.lose_files([self.place.increment(rewrite.first_seq)]);
                 self.wants_base = true;
             }
             let error = outcome.err();
@@ -230,6 +319,7 @@ impl Log {
             return self.note_failure(&error, now);
         };
         self.manifest = installed.manifest.clone();
+        self.left.clear();
         self.earlier_bytes = installed.base_bytes;
         self.base_bytes = self.current_bytes();
         self.remove_history();
@@ -247,6 +337,7 @@ impl Log {
     fn note_success(&mut self) {
         self.wants_base = false;
         self.retry = None;
+        self.initial = false;
         self.facts.rewrites += 1;
         self.facts.rewrite_failures = 0;
         self.facts.last_rewrite_failed = false;
@@ -276,7 +367,13 @@ impl Log {
                 store.refuse_writes(None);
                 store.note_log(true, self.synced, outputs);
             }
-            Err(error) => self.note_failure(&error, now),
+            Err(error) => {
+                if self.lacks_file() {
+                    store.refuse_writes(Some(&crate::host::plain(&error)));
+                    self.request_base_later();
+                }
+                self.note_failure(&error, now);
+            }
         }
     }
 
@@ -296,10 +393,9 @@ impl Log {
         self.syncer.wait();
         self.place.make_directory()?;
         let files = self.place.files.clone();
-        let base = self
-            .place
-            .base(self.manifest.last_base_seq() + 1, self.policy.rdb_base);
-        let part = self.place.increment(self.manifest.last_increment_seq() + 1);
+        let (base, part) = self.next_parts(self.policy.rdb_base);
+        let manifest = self.successor(base.clone(), part.clone());
+        let first = self.has_no_manifest();
         let temporary = self.place.temporary_base();
         let sync_every = self.policy.incremental_fsync.then_some(SYNC_EVERY);
         let mut sink = Sink::new(files.create(&temporary)?, sync_every);
@@ -309,19 +405,27 @@ impl Log {
         } else {
             store.save_requests(&mut sink)
         };
-        let installed = saved.and_then(|()| {
+        // If any of this fails, the old increment is used on.
+        let written = saved.and_then(|()| {
             let base_bytes = sink.finish()?;
+            if first {
+                self.place.prepare(&manifest, true)?;
+            }
             files.rename(&temporary, &self.place.path(&base))?;
-            let appender = Appender::open(&*files, &self.place.path(&part), 0)?;
+            let appender = Appender::create(&*files, &self.place.path(&part))?;
             files.sync_directory(&self.place.directory)?;
-            let manifest = self.successor(base, part);
-            self.place.write(&manifest)?;
-            Ok((base_bytes, appender, manifest))
+            if !first {
+                self.place.prepare(&manifest, false)?;
+            }
+            Ok((base_bytes, appender))
         });
-        let (base_bytes, appender, manifest) = installed.inspect_err(|_| {
+        let (base_bytes, appender) = written.inspect_err(|_| {
             // It may not exist; the error that matters is the first one.
             let _ = files.remove(&temporary);
         })?;
+        let committed = self.place.commit();
+        committed.inspect_err(|_| self.lose_files([base, part]))?;
+        self.left.clear();
         self.manifest = manifest;
         store.begin_log_file();
         self.earlier_bytes = base_bytes;
@@ -339,9 +443,18 @@ impl Log {
             increments: vec![increment],
             ..Manifest::default()
         };
-        let unused = self.manifest.history.iter().chain(self.manifest.data());
-        manifest.history = unused.cloned().collect();
+        manifest.history = self.unused().cloned().collect();
         manifest
+    }
+
+    /// All files before a new base.
+    fn unused(&self) -> impl Iterator<Item = &Part> {
+        let history = self.manifest.history.iter().chain(&self.left);
+        history.chain(self.manifest.data())
+    }
+
+    fn has_no_manifest(&self) -> bool {
+        self.manifest == Manifest::default()
     }
 
     /// Removes files that are no longer used, unless they are to be kept.

@@ -51,6 +51,8 @@ pub(crate) struct Scanner<R> {
     group: usize,
     /// Behind `#K:open`.
     guarded: bool,
+    /// The seed of the checksums, from the last `#K:open`.
+    seed: u64,
     in_transaction: bool,
     /// Requests that may be executed, in the buffer.
     runs: Vec<Range<usize>>,
@@ -89,6 +91,7 @@ impl<R: Read> Scanner<R> {
             at: 0,
             group: 0,
             guarded: false,
+            seed: 0,
             in_transaction: false,
             runs: Vec::new(),
             continues: false,
@@ -100,6 +103,11 @@ impl<R: Read> Scanner<R> {
     /// Position in the file up to which everything has been handed out.
     pub(crate) fn position(&self) -> u64 {
         self.start + self.group as u64
+    }
+
+    /// The seed of the checksums, 0 if the file has none.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// The end that is cut off, known when [`Scanner::next_runs`] has returned nothing.
@@ -142,7 +150,12 @@ impl<R: Read> Scanner<R> {
                         }
                     }
                 }
-                Element::Bad(reason) => self.bad(reason)?,
+                Element::Bad(reason) => {
+                    self.bad(reason)?;
+                    if !self.runs.is_empty() {
+                        return Ok(Some(std::mem::take(&mut self.runs)));
+                    }
+                }
             }
         }
         Ok(None)
@@ -180,8 +193,8 @@ impl<R: Read> Scanner<R> {
             self.at = end;
             if !self.in_transaction {
                 self.group = end;
-                self.guarded = line == Line::Open;
-            } else if line == Line::Open {
+                self.open(line);
+            } else if matches!(line, Line::Open(_)) {
                 // A server that opens the file cuts such a transaction off.
                 self.at = at;
                 self.bad(
@@ -193,7 +206,7 @@ impl<R: Read> Scanner<R> {
         match line {
             Line::Group { len, crc } => {
                 let group = &self.buffer[self.group..at];
-                if group.len() as u64 != len || crc64::checksum(group) != crc {
+                if group.len() as u64 != len || crc64::update(self.seed, group) != crc {
                     let reason = format!(
                         "the mark of a group of {len} bytes does not fit the {} bytes before it",
                         group.len()
@@ -203,11 +216,11 @@ impl<R: Read> Scanner<R> {
                 }
                 self.group = end;
             }
-            Line::Open | Line::Close if at == self.group => {
+            Line::Open(_) | Line::Close if at == self.group => {
                 self.group = end;
-                self.guarded = line == Line::Open;
+                self.open(line);
             }
-            Line::Open | Line::Close => {
+            Line::Open(_) | Line::Close => {
                 self.bad("a group has no mark at its end".into())?;
                 return Ok(false);
             }
@@ -215,6 +228,14 @@ impl<R: Read> Scanner<R> {
         }
         self.at = end;
         Ok(self.group == end && !self.runs.is_empty())
+    }
+
+    /// What follows this line, which is not in a group, is guarded if the line opens the file.
+    fn open(&mut self, line: Line) {
+        self.guarded = false;
+        if let Line::Open(seed) = line {
+            (self.guarded, self.seed) = (true, seed);
+        }
     }
 
     /// The end of the file.
@@ -242,7 +263,13 @@ impl<R: Read> Scanner<R> {
     fn bad(&mut self, reason: String) -> Result<(), ScanError> {
         let damaged = |at: u64, reason: String| Err(ScanError::Damaged { at, reason });
         if !self.guarded {
-            return damaged(self.start + self.at as u64, reason);
+            let at = self.start + self.at as u64;
+            if self.len.saturating_sub(at) > MAX_TAIL || !self.is_lost_open()? {
+                return damaged(at, reason);
+            }
+            self.ended = true;
+            self.cut_off("what a server wrote when it opened the file is zeros".into());
+            return Ok(());
         }
         let cut_at = self.start + self.group as u64;
         if self.len.saturating_sub(cut_at) > MAX_TAIL {
@@ -250,13 +277,26 @@ impl<R: Read> Scanner<R> {
         }
         while self.fill().map_err(ScanError::Read)? {}
         self.ended = true;
-        let synced = mark::find_group(&self.buffer[self.group..]);
+        let synced = mark::find_group(&self.buffer[self.group..], self.seed);
         if synced.is_some_and(|synced| synced > cut_at) {
             let reason = format!("{reason}, and later bytes show that these had been synced");
             return damaged(cut_at, reason);
         }
         self.cut_off(reason);
         Ok(())
+    }
+
+    /// Whether the rest of the file is what a power failure left of a `#K:open` that was not synced: the file has its
+    /// length, and zeros. Nothing was acknowledged behind it.
+    fn is_lost_open(&mut self) -> Result<bool, ScanError> {
+        while self.fill().map_err(ScanError::Read)? {}
+        let rest = &self.buffer[self.at..];
+        let written = rest.iter().position(|&byte| byte == 0);
+        Ok(written.is_some_and(|written| {
+            let (head, lost) = rest.split_at(written);
+            let all_zeros = lost.iter().all(|&byte| byte == 0);
+            mark::is_start_of_open(head) && (all_zeros || rest.len() <= mark::OPEN_BYTES)
+        }))
     }
 
     fn cut_off(&mut self, reason: String) {
@@ -431,8 +471,8 @@ mod tests {
         assert_eq!(scan(&file), Ok((both, Some(good))));
         file.truncate(usize::try_from(good).unwrap());
         for rest in [
-            "\0\0\0\0\0",
             "SET a 1\r\n",
+            "SET\0\0\0",
             "*x\r\n",
             "*1\r\n$4\r\nPINGPONG\r\n",
             "*0\r\n",
@@ -441,6 +481,57 @@ mod tests {
             let damaged = [&file, rest.as_bytes()].concat();
             assert_eq!(scan(&damaged), Err(good), "{rest:?}");
         }
+    }
+
+    #[test]
+    fn an_open_that_was_not_synced_is_cut_off() {
+        let mut closed = mark::OPEN.to_vec();
+        closed.extend_from_slice(&group(0, &["SET a 1"]));
+        closed.extend_from_slice(mark::CLOSE);
+        let mut opened = Vec::new();
+        mark::open_line(&mut opened, 7);
+        for file in [encode("SET a 1"), closed] {
+            let good = file.len() as u64;
+            let expected = Ok((vec![text("SET a 1")], Some(good)));
+            for written in 0..opened.len() {
+                for zeros in [1, 100, 5000] {
+                    let torn = [&file[..], &opened[..written], &vec![0; zeros]].concat();
+                    assert_eq!(scan(&torn), expected, "{written} and {zeros} zeros");
+                }
+            }
+            let later = [&file[..], &[0; 20], b":24:0123456789abcdef\r\n"].concat();
+            assert_eq!(scan(&later), expected);
+            // Zeros with requests behind them are damage.
+            let rest = encode(&format!("SET b {}", "x".repeat(200)));
+            let damaged = [&file[..], &[0; 20], &rest].concat();
+            assert_eq!(scan(&damaged), Err(good));
+        }
+    }
+
+    #[test]
+    fn a_value_cannot_pose_as_a_group() {
+        let mut file = Vec::new();
+        mark::open_line(&mut file, 0x1234);
+        let good = file.len() as u64;
+        // A client cannot know the seed.
+        let value = [mark::OPEN.to_vec(), group(good + 1, &["SET b 1"])].concat();
+        let mut body = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n".to_vec();
+        kumi_resp::encode::bulk(&mut body, &value);
+        let mut head = Vec::new();
+        mark::sync_line(&mut head, good + 1);
+        let mut end = Vec::new();
+        mark::end_group(&mut end, 0x1234, [&head, &body]);
+        let whole = [&file[..], &head, &body, &end].concat();
+        assert_eq!(scan(&whole).map(|(_, cut)| cut), Ok(None));
+        for len in file.len() + 1..whole.len() {
+            assert_eq!(scan(&whole[..len]), Ok((Vec::new(), Some(good))), "{len}");
+        }
+        // A group of the file itself, behind the damage, is the proof that it is damage.
+        let mut damaged = whole.clone();
+        damaged[file.len() + 1] ^= 1;
+        assert_eq!(scan(&damaged), Ok((Vec::new(), Some(good))));
+        damaged.extend_from_slice(&whole[file.len()..]);
+        assert_eq!(scan(&damaged), Err(good));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The append-only file in the event loop: what is loaded at startup, what each turn writes, how it ends.
 
 use super::files::Disk;
-use super::load::{self, Apply, LogError};
+use super::load::{self, Apply, LoadedLog, LogError};
 use super::log::{Log, Start};
 use super::manifest::Manifest;
 use super::place::{self, Place};
@@ -11,7 +11,7 @@ use crate::rdb_file;
 use crate::server::ServerError;
 use crate::snapshot::{KeyDelay, Plan};
 use kumi_store::config::Settings;
-use kumi_store::{ApplyError, LogFacts, Outputs, RewriteStart, SnapshotPurpose, Store};
+use kumi_store::{ApplyError, LogFacts, Now, Outputs, RewriteStart, SnapshotPurpose, Store};
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -73,13 +73,13 @@ impl Front {
         // Without a manifest the RDB file is loaded; Redis would begin with no data beside it.
         let manifest = place.read().map_err(unusable)?;
         let continues = manifest.is_some();
-        let mut lengths = Vec::new();
+        let mut found = LoadedLog::default();
         if let Some(manifest) = &manifest {
             let loaded = self.load_log(engine, &place, manifest, settings.aof_load_truncated);
             if self.is_stopping() {
                 return Ok(false);
             }
-            lengths = loaded.map_err(failed)?;
+            found = loaded.map_err(failed)?;
         } else if !rdb_file::load(self, engine)? {
             return Ok(false);
         }
@@ -87,7 +87,8 @@ impl Front {
             place: place.clone(),
             lock: Some(lock),
             manifest: manifest.unwrap_or_default(),
-            lengths,
+            lengths: found.lengths,
+            seed: found.seed,
             stream: engine.store.write_offset(),
         };
         let now = self.clock.read();
@@ -106,14 +107,14 @@ impl Front {
         Ok(true)
     }
 
-    /// Loads an append-only file and cuts off what was not written completely; returns the lengths of its files.
+    /// Loads an append-only file and cuts off what was not written completely.
     fn load_log(
         &mut self,
         engine: &mut EngineIo<'_>,
         place: &Place,
         manifest: &Manifest,
         may_cut: bool,
-    ) -> Result<Vec<u64>, LogError> {
+    ) -> Result<LoadedLog, LogError> {
         let total = load::total_bytes(place, manifest)?;
         let start = Instant::now();
         engine.store.begin_loading(total, true);
@@ -167,7 +168,7 @@ impl Front {
             "DB loaded from append only file: {:.3} seconds",
             start.elapsed().as_secs_f64()
         );
-        Ok(loaded.lengths)
+        Ok(loaded)
     }
 
     /// Writes the engine's writes to the append-only file. False if that failed so that no reply may be sent.
@@ -177,7 +178,10 @@ impl Front {
             && let Some(log) = &mut self.log.log
         {
             let now = self.clock.last();
-            if let Err(error) = log.flush(engine.store, engine.outputs, now) {
+            let flushed = log.flush(engine.store, engine.outputs, now);
+            if self.log.ends && (flushed.is_err() || log.has_failed()) {
+                self.drop_log(engine, flushed);
+            } else if let Err(error) = flushed {
                 tracing::error!(
                     "Can't recover from AOF write error when the AOF fsync policy is 'always': {error}. Exiting..."
                 );
@@ -185,6 +189,17 @@ impl Front {
             }
         }
         self.log.fatal.is_none()
+    }
+
+    /// Ends a log that failed and that nothing depends on: `appendonly no`. A rewrite fails with it.
+    #[cold]
+    fn drop_log(&mut self, engine: &mut EngineIo<'_>, flushed: io::Result<()>) {
+        self.log.ends = false;
+        // The second error says no more than the first one.
+        let closed = self.close_log(engine);
+        if let Err(error) = flushed.and(closed) {
+            tracing::error!("Background AOF rewrite failed: {error}");
+        }
     }
 
     /// Writes a new base if it is time to, and ends the log if it is to end. Called between commands.
@@ -198,7 +213,8 @@ impl Front {
             log.end_rewrite(Some(engine), outcome, now);
         }
         if let Some(log) = &mut self.log.log {
-            if log.is_due(now) && log.prepare_rewrite() {
+            let busy = engine.store.snapshot_purpose().is_some();
+            if log.may_begin(busy, now) {
                 engine.store.listen_to_writes(true);
                 self.begin_rewrite(engine);
             }
@@ -221,12 +237,8 @@ impl Front {
         if !log.takes_snapshots() {
             return log.maintain(engine.store, engine.outputs, now);
         }
-        if engine.store.snapshot_purpose().is_some() {
-            // One at a time: it begins when the running one has ended.
-            return log.request_base();
-        }
         if let Err(error) = log.begin_rewrite(engine.store, now) {
-            if !log.has_file() {
+            if log.lacks_file() {
                 engine
                     .store
                     .refuse_writes(Some(&crate::host::plain(&error)));
@@ -256,6 +268,7 @@ impl Front {
             incremental_fsync,
             key_delay_us: settings.key_save_delay_us,
             commit: Box::new(move |temporary| {
+                install.prepare()?;
                 rdb_file::put_in_place(temporary, &path)?;
                 install.run()
             }),
@@ -287,30 +300,38 @@ impl Front {
         closed
     }
 
-    /// Puts changed directives into effect.
-    pub(crate) fn apply_log(
+    /// Begins the log if `appendonly` is turned on; returns whether it did.
+    pub(crate) fn turn_on_log(
         &mut self,
         settings: &Settings,
         changed: &[&'static str],
-    ) -> Result<(), ApplyError> {
-        if changed.contains(&"appendonly") {
-            if settings.appendonly && (self.log.log.is_none() || self.log.ends) {
-                self.begin_log(settings).map_err(|error| {
-                    tracing::error!("appendonly yes: {error}");
-                    ApplyError {
-                        directive: "appendonly".into(),
-                        message: "Unable to turn on AOF. Check server logs.".into(),
-                    }
-                })?;
-                self.log.ends = false;
-            } else if !settings.appendonly {
-                self.log.ends = self.log.log.is_some();
+    ) -> Result<bool, ApplyError> {
+        if !changed.contains(&"appendonly") || !settings.appendonly || self.log.log.is_some() {
+            return Ok(false);
+        }
+        self.begin_log(settings).map_err(|error| {
+            tracing::error!("appendonly yes: {error}");
+            ApplyError {
+                directive: "appendonly".into(),
+                message: "Unable to turn on AOF. Check server logs.".into(),
             }
+        })?;
+        Ok(true)
+    }
+
+    /// Takes back what [`Front::turn_on_log`] did in the same command.
+    pub(crate) fn turn_off_log(&mut self) {
+        self.log.log = None;
+    }
+
+    /// Puts changed directives into effect.
+    pub(crate) fn apply_log(&mut self, settings: &Settings, changed: &[&'static str]) {
+        if changed.contains(&"appendonly") {
+            self.log.ends = !settings.appendonly && self.log.log.is_some();
         }
         if let Some(log) = &mut self.log.log {
             log.configure(settings);
         }
-        Ok(())
     }
 
     /// Begins a log at run time. Its base is written at the end of the turn.
@@ -325,11 +346,14 @@ impl Front {
         let place = Place::of(settings, Arc::new(Disk));
         place.make_directory()?;
         let lock = place::lock(&place.directory)?;
+        place.probe()?;
         let start = Start {
-            manifest: place.read()?.unwrap_or_default(),
+            // A single file of a version before Redis 7 stays where it is: its data is not loaded.
+            manifest: place.manifest()?.unwrap_or_default(),
             place,
             lock: Some(lock),
             lengths: Vec::new(),
+            seed: 0,
             stream: 0,
         };
         let now = self.clock.last();
@@ -361,22 +385,22 @@ impl Front {
         store: &mut Store,
         outputs: &mut Outputs,
     ) -> Result<(), String> {
-        let now = self.clock.last();
-        let Some(log) = &mut self.log.log else {
-            return Err("there is no append-only file".into());
+        let (place, manifest, _lock) = match &mut self.log.log {
+            Some(log) => {
+                let (place, manifest) = settle(log, store, outputs, self.clock.last())?;
+                (place, manifest, None)
+            }
+            None => {
+                let place = Place::of(store.config().settings(), Arc::new(Disk));
+                let lock = place::lock(&place.directory);
+                let manifest = lock.and_then(|lock| Ok((place.manifest()?, lock)));
+                match manifest.map_err(|error| error.to_string())? {
+                    (Some(manifest), lock) => (place, manifest, Some(lock)),
+                    (None, _) => return Err("there is no append-only file".into()),
+                }
+            }
         };
-        if log.is_incomplete() || !log.has_file() {
-            return Err("the append-only file is not complete yet".into());
-        }
-        log.flush(store, outputs, now)
-            .map_err(|error| error.to_string())?;
-        // Its thread may remove files that are loaded here.
-        if store.cancel_snapshot(SnapshotPurpose::Rewrite) {
-            let cancelled = io::Error::new(io::ErrorKind::Interrupted, "the data is loaded again");
-            log.end_rewrite(None, Err(cancelled), now);
-            log.request_base();
-        }
-        let (place, manifest) = log.files();
+        let listens = self.log.log.is_some();
         let total = load::total_bytes(&place, &manifest).map_err(|error| error.to_string())?;
         store.clear();
         store.begin_loading(total, true);
@@ -394,8 +418,14 @@ impl Front {
         };
         let loaded = load::load(&place, &manifest, &mut loader);
         store.end_loading(outputs);
-        store.listen_to_writes(true);
+        store.listen_to_writes(listens);
         loaded.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// Whether the first base of the append-only file is being written.
+    pub(crate) fn first_base_is_missing(&self) -> bool {
+        let log = self.log.log.as_ref().filter(|_| !self.log.ends);
+        log.is_some_and(|log| log.writes_first_base())
     }
 
     /// What INFO shows of the append-only file.
@@ -403,6 +433,27 @@ impl Front {
         let log = self.log.log.as_ref().filter(|_| !self.log.ends);
         log.map_or_else(LogFacts::default, |log| log.facts(self.clock.last()))
     }
+}
+
+/// Brings the files of a running log up to date, so that they can be loaded; returns them.
+fn settle(
+    log: &mut Log,
+    store: &mut Store,
+    outputs: &mut Outputs,
+    now: Now,
+) -> Result<(Place, Manifest), String> {
+    if log.is_incomplete() || !log.has_file() {
+        return Err("the append-only file is not complete yet".into());
+    }
+    log.flush(store, outputs, now)
+        .map_err(|error| error.to_string())?;
+    // Its thread may remove files that are loaded here.
+    if store.cancel_snapshot(SnapshotPurpose::Rewrite) {
+        let cancelled = io::Error::new(io::ErrorKind::Interrupted, "the data is loaded again");
+        log.end_rewrite(None, Err(cancelled), now);
+        log.request_base();
+    }
+    Ok(log.files())
 }
 
 /// Executes what is loaded, and answers clients meanwhile.

@@ -7,7 +7,7 @@
 //! The power fails before any operation of the disk, also in the middle of a rewrite, whose base a snapshot becomes.
 
 use super::files::{Files, LogFile};
-use super::load::{self, Apply};
+use super::load::{self, Apply, LoadedLog};
 use super::log::{Log, Start};
 use super::manifest::Manifest;
 use super::place::Place;
@@ -17,7 +17,7 @@ use snapshot::SnapshotHost;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, IoSlice, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 mod snapshot;
@@ -42,6 +42,9 @@ struct SimulatedDisk(Arc<Shared>);
 struct Shared {
     tree: Mutex<Tree>,
     full: AtomicBool,
+    /// One operation fails after so many.
+    fails_after: Mutex<Option<u32>>,
+    syncs: AtomicU32,
     crash: Mutex<Crash>,
 }
 
@@ -80,6 +83,7 @@ impl LogFile for SimulatedFile {
 
     fn sync(&self) -> io::Result<()> {
         self.1.step()?;
+        self.1.0.syncs.fetch_add(1, Ordering::Relaxed);
         let mut inode = lock(&self.0);
         inode.synced = inode.bytes.clone();
         Ok(())
@@ -135,7 +139,16 @@ impl Files for SimulatedDisk {
     }
 
     fn exists(&self, path: &Path) -> bool {
-        lock(&self.0.tree).names.contains_key(path)
+        let tree = lock(&self.0.tree);
+        tree.names.keys().any(|name| name.starts_with(path))
+    }
+
+    fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let tree = lock(&self.0.tree);
+        let paths = tree.names.keys();
+        let inside = paths.filter(|path| path.parent() == Some(directory));
+        let names = inside.filter_map(|path| path.file_name()?.to_str());
+        Ok(names.map(str::to_owned).collect())
     }
 
     fn make_directory(&self, _: &Path) -> io::Result<()> {
@@ -144,6 +157,7 @@ impl Files for SimulatedDisk {
 
     fn sync_directory(&self, _: &Path) -> io::Result<()> {
         self.step()?;
+        self.0.syncs.fetch_add(1, Ordering::Relaxed);
         let mut tree = lock(&self.0.tree);
         tree.synced = tree.names.clone();
         Ok(())
@@ -155,16 +169,54 @@ impl SimulatedDisk {
     /// and operations go on without a meaning.
     fn step(&self) -> io::Result<()> {
         let mut crash = lock(&self.0.crash);
-        if crash.after == Some(0)
-            && let Some(mut rng) = crash.rng.take()
-        {
-            crash.left = Some(self.lose_power(&mut rng));
+        if crash.after == Some(0) && crash.left.is_none() {
+            crash.left = Some(match &mut crash.rng {
+                Some(rng) => self.lose_power(rng),
+                None => self.copy(),
+            });
         }
         crash.after = crash.after.map(|after| after.saturating_sub(1));
-        if self.0.full.load(Ordering::Relaxed) {
+        let mut fails_after = lock(&self.0.fails_after);
+        let fails = *fails_after == Some(0);
+        *fails_after = fails_after.and_then(|after| after.checked_sub(1));
+        if fails || self.0.full.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())
+    }
+
+    /// Has the process be killed after so many operations: the disk is as it is then.
+    fn kill_after(&self, operations: u32) {
+        let mut crash = lock(&self.0.crash);
+        (crash.after, crash.rng) = (Some(operations), None);
+    }
+
+    /// Has one operation fail after so many.
+    fn fail_after(&self, operations: u32) {
+        *lock(&self.0.fails_after) = Some(operations);
+    }
+
+    fn syncs(&self) -> u32 {
+        self.0.syncs.load(Ordering::Relaxed)
+    }
+
+    /// The disk as it is, with everything synced.
+    fn copy(&self) -> Self {
+        let tree = lock(&self.0.tree);
+        let names = tree.names.iter().map(|(path, inode)| {
+            let bytes = lock(inode).bytes.clone();
+            let synced = bytes.clone();
+            (path.clone(), Arc::new(Mutex::new(Inode { bytes, synced })))
+        });
+        Self::with(names.collect())
+    }
+
+    fn with(names: Names) -> Self {
+        let synced = names.clone();
+        Self(Arc::new(Shared {
+            tree: Mutex::new(Tree { names, synced }),
+            ..Shared::default()
+        }))
     }
 
     /// Has the power fail after so many operations.
@@ -198,14 +250,7 @@ impl SimulatedDisk {
                 );
             }
         }
-        let tree = Tree {
-            names: left.clone(),
-            synced: left,
-        };
-        Self(Arc::new(Shared {
-            tree: Mutex::new(tree),
-            ..Shared::default()
-        }))
+        Self::with(left)
     }
 }
 
@@ -297,15 +342,16 @@ impl Life {
         };
         let manifest = place.read().expect("a manifest is complete or not there");
         let continues = manifest.is_some();
-        let mut lengths = Vec::new();
+        let mut loaded = LoadedLog::default();
         if let Some(manifest) = &manifest {
-            lengths = load_all(&place, manifest, &mut replayed);
+            loaded = load_all(&place, manifest, &mut replayed);
         }
         let start = Start {
             place,
             lock: None,
             manifest: manifest.unwrap_or_default(),
-            lengths,
+            lengths: loaded.lengths,
+            seed: loaded.seed,
             stream: replayed.store.write_offset(),
         };
         let mut log =
@@ -351,12 +397,24 @@ impl Life {
         if let Some(outcome) = host.ended.take() {
             log.end_rewrite(Some((&mut *store, &mut *outputs)), outcome, self.now);
         }
-        if log.is_due(self.now) && log.prepare_rewrite() {
+        if log.may_begin(store.snapshot_purpose().is_some(), self.now) {
             if log.takes_snapshots() {
-                log.begin_rewrite(store, self.now).expect("it begins");
-                host.plan = log.rewrite_plan();
-                let started = store.start_snapshot(SnapshotPurpose::Rewrite, host);
-                started.expect("no other one runs");
+                let begun = log.begin_rewrite(store, self.now).and_then(|()| {
+                    host.plan = log.rewrite_plan();
+                    let started = store.start_snapshot(SnapshotPurpose::Rewrite, host);
+                    started.map_err(|error| io::Error::other(error.to_string()))
+                });
+                if let Err(error) = begun {
+                    if log.is_rewriting() {
+                        log.end_rewrite(None, Err(error), self.now);
+                    } else {
+                        if log.lacks_file() {
+                            store.refuse_writes(Some("the disk"));
+                            log.request_base_later();
+                        }
+                        log.note_failure(&error, self.now);
+                    }
+                }
             } else {
                 log.maintain(store, outputs, self.now);
             }
@@ -381,7 +439,7 @@ impl Life {
     }
 }
 
-fn load_all(place: &Place, manifest: &Manifest, replayed: &mut Replayed) -> Vec<u64> {
+fn load_all(place: &Place, manifest: &Manifest, replayed: &mut Replayed) -> LoadedLog {
     replayed.store.begin_loading(1, true);
     let loaded = load::load(place, manifest, replayed).expect("a crash never damages a file");
     replayed.store.end_loading(&mut replayed.outputs);
@@ -391,7 +449,7 @@ fn load_all(place: &Place, manifest: &Manifest, replayed: &mut Replayed) -> Vec<
         file.truncate(cut.at).expect("it is cut");
         file.sync().expect("it is synced");
     }
-    loaded.lengths
+    loaded
 }
 
 /// What a life has sent, and what of it has to survive.
@@ -625,4 +683,176 @@ fn always_does_not_go_on_without_the_disk() {
     let Replayed { store, outputs, .. } = &mut life.replayed;
     let flushed = life.log.flush(store, outputs, now);
     assert_eq!(flushed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+}
+
+/// Counts in two keys; says whether it is acknowledged, or none if the server ends.
+fn count(life: &mut Life, number: u64) -> Option<bool> {
+    for line in ["MULTI", "INCR n", "INCR m", "EXEC"] {
+        life.run(line);
+    }
+    let Replayed { store, outputs, .. } = &mut life.replayed;
+    life.log.flush(store, outputs, life.now).ok()?;
+    Some(life.number() == number)
+}
+
+/// Whatever is killed or loses power now: nothing acknowledged is missing, nothing is there twice.
+fn check_what_is_left(disk: &SimulatedDisk, config: &Config, now: Now, (least, most): (u64, u64)) {
+    let mut disks = vec![disk.copy()];
+    for seed in 0..3 {
+        disks.push(disk.lose_power(&mut fastrand::Rng::with_seed(seed)));
+    }
+    for disk in disks {
+        let found = Life::start(&disk, config, now).number();
+        assert!(
+            (least..=most).contains(&found),
+            "{found} of {least}..={most}"
+        );
+    }
+}
+
+#[test]
+fn an_operation_that_fails_during_a_rewrite_loses_nothing() {
+    let now = Now {
+        unix_us: 1_700_000_000_000_000,
+        mono_ns: 1_000_000_000,
+    };
+    let (mut failed, mut refused) = (0, 0);
+    for (preamble, operation) in [true, false]
+        .into_iter()
+        .flat_map(|preamble| (0..40).map(move |operation| (preamble, operation)))
+    {
+        let disk = SimulatedDisk::default();
+        let config = config("always", preamble);
+        let mut life = Life::start(&disk, &config, now);
+        assert_eq!(count(&mut life, 1), Some(true));
+        let (mut acknowledged, mut ends) = (1, false);
+        life.log.request_base();
+        disk.fail_after(operation);
+        // Through the failure, and through the next attempt.
+        for turn in 0..40 {
+            if turn == 20 && life.log.facts(life.now).last_rewrite_failed {
+                life.log.request_base();
+            }
+            life.maintain();
+            life.now.mono_ns += 100_000_000;
+            failed += u32::from(life.log.facts(life.now).last_rewrite_failed);
+            let counted = count(&mut life, acknowledged + 1);
+            refused += u32::from(counted == Some(false));
+            acknowledged += u64::from(counted == Some(true));
+            let range = (acknowledged, life.number());
+            check_what_is_left(&disk, &config, now, range);
+            ends = counted.is_none();
+            if ends {
+                break;
+            }
+        }
+        if !ends {
+            let facts = life.log.facts(life.now);
+            let state = (
+                facts.rewrites,
+                facts.last_rewrite_failed,
+                facts.last_write_failed,
+            );
+            assert_eq!(state, (2, false, false), "{preamble} {operation}");
+        }
+    }
+    assert!(failed > 0 && refused > 0, "{failed} {refused}");
+}
+
+#[test]
+fn a_rewrite_that_cannot_begin_refuses_no_write() {
+    let now = Now {
+        unix_us: 1_700_000_000_000_000,
+        mono_ns: 1_000_000_000,
+    };
+    for preamble in [true, false] {
+        let disk = SimulatedDisk::default();
+        let mut life = Life::start(&disk, &config("everysec", preamble), now);
+        assert_eq!(count(&mut life, 1), Some(true));
+        life.now.mono_ns += 1_100_000_000;
+        life.flush();
+        life.log.settle();
+        life.flush();
+        life.log.request_base();
+        disk.0.full.store(true, Ordering::Relaxed);
+        life.maintain();
+        disk.0.full.store(false, Ordering::Relaxed);
+        assert!(life.log.facts(life.now).last_rewrite_failed);
+        assert!(life.log.has_file() && !life.log.has_failed());
+        assert_eq!(count(&mut life, 2), Some(true));
+    }
+}
+
+#[test]
+fn a_server_killed_before_its_first_manifest_starts_again() {
+    let config = config("always", true);
+    let now = Now {
+        unix_us: 1_700_000_000_000_000,
+        mono_ns: 1_000_000_000,
+    };
+    let mut kills = 0;
+    for operations in 0..40 {
+        let disk = SimulatedDisk::default();
+        disk.kill_after(operations);
+        let life = Life::start(&disk, &config, now);
+        drop(life);
+        if let Some(left) = disk.left() {
+            kills += 1;
+            let mut life = Life::start(&left, &config, now);
+            assert_eq!(count(&mut life, 1), Some(true));
+        }
+    }
+    assert!(kills > 10, "{kills}");
+}
+
+#[test]
+fn a_missing_manifest_is_not_taken_for_a_new_log() {
+    let disk = SimulatedDisk::default();
+    let now = Now {
+        unix_us: 1_700_000_000_000_000,
+        mono_ns: 1_000_000_000,
+    };
+    let life = Life::start(&disk, &config("always", true), now);
+    let (place, _) = life.log.files();
+    drop(life);
+    let manifest = place.directory.join(place.manifest_name());
+    disk.remove(&manifest).expect("it is there");
+    let error = place.read().unwrap_err().to_string();
+    let names = "appendonly.aof.1.base.rdb, appendonly.aof.1.incr.aof";
+    assert!(error.contains(names), "{error}");
+    for name in ["appendonly.aof.1.base.rdb", "appendonly.aof.1.incr.aof"] {
+        disk.remove(&place.directory.join(name))
+            .expect("it is there");
+    }
+    assert_eq!(place.read().expect("it is empty"), None);
+}
+
+#[test]
+fn a_rewrite_syncs_few_times_while_clients_wait() {
+    let disk = SimulatedDisk::default();
+    let now = Now {
+        unix_us: 1_700_000_000_000_000,
+        mono_ns: 1_000_000_000,
+    };
+    let mut life = Life::start(&disk, &config("everysec", true), now);
+    assert_eq!(count(&mut life, 1), Some(true));
+    life.log.request_base();
+    // While another snapshot runs, nothing is synced for a rewrite that waits.
+    let before = disk.syncs();
+    for _ in 0..10 {
+        assert!(!life.log.may_begin(true, now));
+        life.log.settle();
+        life.flush();
+    }
+    assert_eq!(disk.syncs(), before);
+    // The thread syncs the increment before.
+    assert!(!life.log.may_begin(false, now));
+    life.log.settle();
+    life.flush();
+    assert_eq!(disk.syncs(), before + 1);
+    assert!(life.log.may_begin(false, now));
+    let begun = life.log.begin_rewrite(&mut life.replayed.store, now);
+    begun.expect("the disk takes it");
+    // The new increment, its name, the manifest, the old increment, the manifest's name.
+    assert_eq!(disk.syncs(), before + 1 + 5);
 }

@@ -96,6 +96,7 @@ impl Host for SnapshotHost {
 enum Step {
     Write,
     Sync,
+    Prepare,
     Rename,
     SyncDirectory,
     Install,
@@ -141,7 +142,11 @@ impl SnapshotSink for Sink {
         }
         let (next, done) = match self.step {
             Step::Write => return None,
-            Step::Sync => (Step::Rename, self.file.0.sync()),
+            Step::Sync => (Step::Prepare, self.file.0.sync()),
+            Step::Prepare => (
+                Step::Rename,
+                self.install.as_ref().map_or(Ok(()), Install::prepare),
+            ),
             Step::Rename => (
                 Step::SyncDirectory,
                 self.disk.rename(&self.temporary, &self.path),
