@@ -49,8 +49,10 @@ pub(crate) struct Checks {
 pub(crate) struct Subscribed {
     /// They send the events that are needed.
     pub(crate) told: bool,
-    /// A node's error, if it does not permit SCAN or a subscription.
-    pub(crate) refused: Option<String>,
+    /// A node's error, if it does not permit SCAN.
+    pub(crate) search_refused: Option<String>,
+    /// The patterns that a node refused, with its error.
+    pub(crate) refused: Vec<(String, String)>,
 }
 
 /// The flags of all connected nodes were looked at again.
@@ -326,39 +328,44 @@ impl<T> Connections<T> {
         node.trouble = Some(error);
     }
 
-    /// Subscribes all nodes to more patterns over keys. The future does it; a node that fails there is dropped by its
+    /// Subscribes all nodes to patterns over keys. The future does it; a node that fails there is dropped by its
     /// pings, and subscribed to everything when it comes back.
+    ///
+    /// A pattern that is in the set already is subscribed to all the same: the confirmation of an earlier caller may be
+    /// outstanding, and may be an error, which each caller has to get.
     pub(crate) fn subscribe(
         &mut self,
         globs: Vec<String>,
         checks: Checks,
     ) -> impl Future<Output = Subscribed> + Send + use<T> {
         let prefix = self.route.channel_prefix();
-        let news: Vec<String> = globs
-            .into_iter()
-            .filter(|glob| self.patterns.insert(glob.clone()))
-            .collect();
-        if !news.is_empty() {
-            self.version += 1;
+        for glob in &globs {
+            self.version += u64::from(self.patterns.insert(glob.clone()));
         }
         let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
         let route = self.route.clone();
         async move {
-            let (mut told, mut refused) = (true, None);
+            let mut subscribed = Subscribed {
+                told: true,
+                search_refused: None,
+                refused: Vec::new(),
+            };
             for remote in &mut remotes {
-                if checks.scan {
-                    refused = refused.or(search_refused(remote).await);
+                if checks.scan && subscribed.search_refused.is_none() {
+                    subscribed.search_refused = search_refused(remote).await;
                 }
                 let events = ensure_events(remote, flags).await;
                 if checks.events && events == Events::Unknown {
-                    told &= still_told(&route, remote, flags).await;
+                    subscribed.told &= still_told(&route, remote, flags).await;
                 }
-                for glob in &news {
-                    let subscribed = remote.psubscribe(&format!("{prefix}{glob}")).await;
-                    refused = refused.or(subscribed.err().as_ref().and_then(refusal));
+                for glob in &globs {
+                    let result = remote.psubscribe(&format!("{prefix}{glob}")).await;
+                    if let Some(reason) = result.err().as_ref().and_then(refusal) {
+                        subscribed.refused.push((glob.clone(), reason));
+                    }
                 }
             }
-            Subscribed { told, refused }
+            subscribed
         }
     }
 

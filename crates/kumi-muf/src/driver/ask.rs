@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
+use super::taps::TapId;
 use crate::connection::{EventsChecked, Subscribed};
 use crate::core::{
     BackendCounters, CallError, Command, Gathered, KeepEvent, KeepPattern, OwnedId, Pattern,
@@ -165,8 +166,12 @@ pub(super) enum Recipient {
 
 /// What one of the engine's tasks found out.
 pub(super) enum Report {
-    /// All connected nodes were subscribed to what it was for.
-    Subscribed(After, Subscribed),
+    /// All connected nodes were subscribed to these patterns, or refused some.
+    Subscribed {
+        globs: Vec<String>,
+        after: After,
+        subscribed: Subscribed,
+    },
     /// The flags of all connected nodes were looked at again.
     Rechecked(EventsChecked),
     /// A task ended that has no result.
@@ -178,7 +183,7 @@ pub(super) enum After {
     Serve(ServeAsk),
     Watch(WatchId, oneshot::Sender<Result<WatchId, Error>>),
     Directory,
-    Tap(oneshot::Sender<Result<(), Error>>),
+    Tap(TapId, oneshot::Sender<Result<(), Error>>),
     /// Seeing the answers of other backends.
     Answers,
 }

@@ -63,8 +63,8 @@ impl Engine {
             Ask::Barrier(reply) => self.barrier(reply),
             Ask::Search { pattern, reply } => self.search_for_handle(pattern, reply),
             Ask::Tap { events, reply } => {
-                self.taps.add(events);
-                self.subscribe(vec![TAP_GLOB.to_owned()], After::Tap(reply));
+                let tap = self.taps.add(events);
+                self.subscribe(vec![TAP_GLOB.to_owned()], After::Tap(tap, reply));
             }
             Ask::Stats(reply) => {
                 let _ = reply.send(self.current_stats());

@@ -41,6 +41,8 @@ pub(super) struct Engine {
     pub(super) writing: Vec<(OwnedId, u64, Written)>,
     /// What this unit shows of itself, and the two values that show it.
     pub(super) info: Option<(Info, OwnedId, OwnedId)>,
+    /// Patterns whose subscriptions are not confirmed yet, once for each subscription.
+    pub(super) subscribing: Vec<String>,
     pub(super) stats: Stats,
     pub(super) schedule: Schedule,
     pub(super) tasks: JoinSet<Report>,
@@ -80,6 +82,7 @@ impl Engine {
             directory: Directory::default(),
             writing: Vec::new(),
             info: None,
+            subscribing: Vec::new(),
             stats: Stats::default(),
             schedule: Schedule::new(start.heartbeat, settings.poll_ms, start.response_timeout),
             tasks: JoinSet::new(),
@@ -129,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// Subscribes to more patterns over keys; the report goes on with what they are for.
+    /// Subscribes to patterns over keys; the report goes on with what they are for.
     pub(super) fn subscribe(&mut self, globs: Vec<String>, after: After) {
         let checks = Checks {
             scan: matches!(after, After::Watch(..) | After::Serve(_) | After::Directory),
@@ -137,9 +140,15 @@ impl Engine {
             events: matches!(after, After::Watch(..))
                 && self.notifications.generic == Generic::Unproven,
         };
-        let subscribing = self.connections.subscribe(globs, checks);
-        self.tasks
-            .spawn(async move { Report::Subscribed(after, subscribing.await) });
+        self.subscribing.extend_from_slice(&globs);
+        let subscribing = self.connections.subscribe(globs.clone(), checks);
+        self.tasks.spawn(async move {
+            Report::Subscribed {
+                globs,
+                after,
+                subscribed: subscribing.await,
+            }
+        });
     }
 
     /// Subscribes to the answers of all services: other backends answer too.
@@ -158,7 +167,7 @@ impl Engine {
         }
         for glob in [removed.request_glob(), removed.answer_glob()] {
             if self.connections.is_subscribed(&glob) {
-                self.connections.unsubscribe(&glob);
+                self.give_up(&glob);
             }
         }
     }

@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::notifications::{FLAGS, Generic, WATCH_FLAGS};
 use super::schedule::THOROUGH_EVERY;
 use super::services::{Served, request_glob};
-use crate::connection::EventsChecked;
+use crate::connection::{EventsChecked, Subscribed};
 use crate::core::{KeepPattern, WatchId};
 use crate::error::Error;
 use crate::traffic::TAP_GLOB;
@@ -15,12 +15,34 @@ use crate::traffic::TAP_GLOB;
 impl Engine {
     pub(super) fn reported(&mut self, report: Report) {
         match report {
-            Report::Subscribed(after, subscribed) => match subscribed.refused {
-                Some(text) => self.refused(after, text),
-                None => self.subscribed(after, subscribed.told),
-            },
+            Report::Subscribed {
+                globs,
+                after,
+                subscribed,
+            } => self.subscription_ended(&globs, after, subscribed),
             Report::Rechecked(checked) => self.rechecked(&checked),
             Report::Nothing => {}
+        }
+    }
+
+    fn subscription_ended(&mut self, globs: &[String], after: After, subscribed: Subscribed) {
+        for glob in globs {
+            if let Some(at) = self.subscribing.iter().position(|other| other == glob) {
+                self.subscribing.swap_remove(at);
+            }
+        }
+        let Subscribed {
+            told,
+            search_refused,
+            refused,
+        } = subscribed;
+        if matches!(after, After::Answers) {
+            return self.answers_subscribed(globs, refused);
+        }
+        let first = refused.into_iter().map(|(_, reason)| reason).next();
+        match search_refused.or(first) {
+            Some(reason) => self.refused(after, reason),
+            None => self.subscribed(after, told),
         }
     }
 
@@ -34,7 +56,7 @@ impl Engine {
             }
             After::Serve(ask) => self.serve(ask),
             After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
-            After::Tap(reply) => {
+            After::Tap(_, reply) => {
                 let _ = reply.send(Ok(()));
             }
             After::Answers => {}
@@ -49,7 +71,7 @@ impl Engine {
         match after {
             After::Serve(ask) => {
                 if !self.services.has_pattern(&ask.pattern) {
-                    self.connections.unsubscribe(&request_glob(&ask.pattern));
+                    self.give_up(&request_glob(&ask.pattern));
                 }
                 let _ = ask.reply.send(Err(refused()));
             }
@@ -62,21 +84,40 @@ impl Engine {
                     self.core.cancel_watch(watch);
                     let glob = KeepPattern::of_infos().key_glob();
                     if !self.watches.need(&glob) {
-                        self.connections.unsubscribe(&glob);
+                        self.give_up(&glob);
                     }
                     self.directory.refuse(&server, &reason);
                 }
             }
-            After::Tap(reply) => {
-                self.connections.unsubscribe(TAP_GLOB);
+            After::Tap(tap, reply) => {
+                if self.taps.remove(tap) {
+                    self.give_up(TAP_GLOB);
+                }
                 let _ = reply.send(Err(refused()));
             }
-            After::Answers => {
-                tracing::warn!(error = %refused(), "answers of other backends are not seen");
-                for glob in self.services.answer_globs() {
-                    self.connections.unsubscribe(&glob);
-                }
-            }
+            After::Answers => {}
+        }
+    }
+
+    /// Answers of other backends are subscribed to. The patterns that were refused are given up, and those of services that
+    /// are gone by now; the others stay.
+    fn answers_subscribed(&mut self, globs: &[String], refused: Vec<(String, String)>) {
+        let server = self.connections.server();
+        let needed = self.services.answer_globs();
+        for glob in globs.iter().filter(|glob| !needed.contains(glob)) {
+            self.give_up(glob);
+        }
+        for (glob, reason) in refused {
+            let error = Error::refused(&server, reason);
+            tracing::warn!(%error, glob, "answers of other backends are not seen");
+            self.give_up(&glob);
+        }
+    }
+
+    /// Unsubscribes from a pattern, unless something else is subscribing to it: its own result decides then.
+    pub(super) fn give_up(&mut self, glob: &str) {
+        if !self.subscribing.iter().any(|other| other == glob) {
+            self.connections.unsubscribe(glob);
         }
     }
 
@@ -103,8 +144,10 @@ impl Engine {
                 draining: false,
             },
         );
-        if self.services.watches_answers {
-            self.watch_answers();
+        if self.services.watches_answers
+            && let Some(served) = self.services.all.get(&service)
+        {
+            self.subscribe(vec![served.answer_glob()], After::Answers);
         }
         if reply.send(Ok(service)).is_err() {
             // Its receiver was dropped.

@@ -7,31 +7,46 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use crate::traffic::{KeyEvent, Traffic};
 
+/// Names a tap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TapId(u64);
+
 /// All taps of a unit.
 #[derive(Default)]
 pub(super) struct Taps {
     subscribers: Vec<Subscriber>,
-    /// There was one at some time, so pushes of their pattern may still come.
-    used: bool,
+    /// How many there were so far.
+    count: u64,
 }
 
 struct Subscriber {
+    id: TapId,
     events: mpsc::Sender<Traffic>,
     /// It owes a gap, because it was not read fast enough or the connection was lost.
     missed: bool,
 }
 
 impl Taps {
-    pub(super) fn add(&mut self, events: mpsc::Sender<Traffic>) {
-        self.used = true;
+    pub(super) fn add(&mut self, events: mpsc::Sender<Traffic>) -> TapId {
+        self.count += 1;
+        let id = TapId(self.count);
         self.subscribers.push(Subscriber {
+            id,
             events,
             missed: false,
         });
+        id
     }
 
+    /// Forgets a tap. True if none is left.
+    pub(super) fn remove(&mut self, id: TapId) -> bool {
+        self.subscribers.retain(|subscriber| subscriber.id != id);
+        self.subscribers.is_empty()
+    }
+
+    /// Whether there was one at some time, so that pushes of their pattern may still come.
     pub(super) fn are_used(&self) -> bool {
-        self.used
+        self.count > 0
     }
 
     /// Shows a push to all. True if it was the last one's last.

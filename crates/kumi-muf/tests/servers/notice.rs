@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kumi_muf::{Error, Info, KeepEvent, Muf, Request};
 
-use crate::support::{Kind, Place, Server, echo};
+use crate::support::{Kind, Place, Server, echo, wait_until};
 
 /// Rechecks come every second heartbeat.
 const BEAT: Duration = Duration::from_millis(200);
@@ -214,19 +214,7 @@ async fn a_user_who_may_not_do_what_is_needed_is_told_so() {
 async fn a_user_who_may_not_subscribe_is_told_so_and_comes_back_after_a_lost_connection() {
     let server = Server::start(Kind::Redis);
     server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
-    // Only the answers to its own calls. A pattern has to be allowed letter by letter.
-    let user = [
-        "ACL",
-        "SETUSER",
-        "u",
-        "reset",
-        "on",
-        ">pw",
-        "~*",
-        "+@all",
-        "&__keyspace@0__:MUF/web/[RE][ER][SR]/*",
-    ];
-    assert_eq!(server.cli(&user), "OK");
+    allow(&server, &[]);
     let web = server.builder("web").credentials("u", "pw").connect().await;
     let web = web.expect("a unit");
     let is_refused = |error: &Error| matches!(error, Error::Refused { reason, server } if reason.contains("NOPERM") && server.ends_with("/s"));
@@ -238,14 +226,7 @@ async fn a_user_who_may_not_subscribe_is_told_so_and_comes_back_after_a_lost_con
     assert!(is_refused(&tapped.expect_err("nothing would be seen")));
 
     // What was refused is not asked for again.
-    server.cli(&["CLIENT", "KILL", "USER", "u"]);
-    let back = async {
-        while web.stats().await.expect("open").reconnects == 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let back = tokio::time::timeout(Duration::from_secs(30), back);
-    back.await.expect("it is connected again");
+    cut_and_return(&server, &web).await;
     web.keep("here", "yes").await.expect("kept");
 }
 
@@ -274,5 +255,119 @@ async fn a_list_of_units_on_a_server_that_is_gone_is_no_empty_list() {
         let named = format!("the server at {} could not", web.server());
         assert!(error.to_string().starts_with(&named), "{error}");
         assert!(web.server().ends_with("/s"), "{}", web.server());
+    }
+}
+
+/// Lets a user see the answers to its own calls, and what else is named. A pattern has to be allowed letter by letter.
+fn allow(server: &Server, channels: &[&str]) {
+    let user = ["ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "+@all"];
+    let channels = channels
+        .iter()
+        .map(|glob| format!("&__keyspace@0__:MUF/{glob}"));
+    let channels: Vec<String> = channels.collect();
+    let own = "&__keyspace@0__:MUF/web/[RE][ER][SR]/*";
+    let channels = channels.iter().map(String::as_str).chain([own]);
+    let arguments: Vec<&str> = user.into_iter().chain(channels).collect();
+    assert_eq!(server.cli(&arguments), "OK");
+}
+
+/// Waits until a unit has lost its connection and is back.
+async fn cut_and_return(server: &Server, unit: &Muf) {
+    let before = unit.stats().await.expect("open").reconnects;
+    server.cli(&["CLIENT", "KILL", "USER", "u"]);
+    let back = async {
+        while unit.stats().await.expect("open").reconnects == before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let back = tokio::time::timeout(Duration::from_secs(30), back);
+    back.await.expect("it is connected again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_who_ask_at_once_for_a_refused_pattern_are_told_so() {
+    for server in Server::each() {
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+        allow(&server, &[]);
+        let web = server.builder("web").credentials("u", "pw").connect().await;
+        let web = web.expect("a unit");
+        let is_refused = |result: Result<(), Error>| matches!(&result, Err(Error::Refused { reason, .. }) if reason.contains("NOPERM"));
+        let serve = async || is_refused(web.serve("c.d", echo).await.map(|_| ()));
+        let watch = async || is_refused(web.watch_keep("*/*").await.map(|_| ()));
+        let tap = async || is_refused(web.tap().await.map(|_| ()));
+        let list = async || is_refused(web.units().await.map(|_| ()));
+        let all = async {
+            let serves = tokio::join!(serve(), serve(), serve());
+            let watches = tokio::join!(watch(), watch(), watch());
+            let taps = tokio::join!(tap(), tap(), tap());
+            let lists = tokio::join!(list(), list(), list());
+            [serves, watches, taps, lists]
+        };
+        let all = tokio::time::timeout(Duration::from_secs(30), all).await;
+        assert_eq!(all.expect("no hang"), [(true, true, true); 4]);
+        cut_and_return(&server, &web).await;
+
+        // Nothing is left of it once all is allowed.
+        server.cli(&["ACL", "SETUSER", "u", "allchannels"]);
+        web.serve("c.d", echo).await.expect("a service");
+        web.request("c.d", ()).await.expect("an answer");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_tap_leaves_the_one_that_is_open() {
+    for server in Server::each() {
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+        allow(&server, &["*"]);
+        let web = server.builder("web").credentials("u", "pw").connect().await;
+        let web = web.expect("a unit");
+        let mut tap = web.tap().await.expect("a tap");
+        server.cli(&["ACL", "SETUSER", "u", "-psubscribe"]);
+        let refused = web.tap().await.map(|_| ()).expect_err("no more");
+        assert!(matches!(refused, Error::Refused { .. }), "{refused:?}");
+        server.cli(&["SET", "MUF/x/REQ/a.b~1", "1"]);
+        let seen = tokio::time::timeout(Duration::from_secs(20), tap.next());
+        seen.await.expect("no hang").expect("open").expect("read");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_refused_pattern_of_answers_leaves_the_others() {
+    for server in Server::each() {
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+        let own = "*/[RE][ER][SR]/c.d~*";
+        allow(&server, &["*/REQ/a.b~*", "*/REQ/c.d~*", own]);
+        let web = server.builder("web").credentials("u", "pw").connect().await;
+        let web = web.expect("a unit");
+        let patterns = || server.cli(&["PUBSUB", "NUMPAT"]);
+        let places = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+        let wait = {
+            let places = places.clone();
+            move |request: Request| {
+                let places = places.clone();
+                async move {
+                    let _place = places.acquire().await;
+                    Ok::<_, Error>(request.payload().clone())
+                }
+            }
+        };
+        web.serve("a.b", wait)
+            .concurrency(1)
+            .await
+            .expect("a service");
+        web.serve("c.d", echo).await.expect("a service");
+        assert_eq!(patterns(), "3");
+        // A request that has to wait makes the unit watch for answers of other backends.
+        let calls = async { tokio::join!(web.request("a.b", ()), web.request("a.b", ())) };
+        let answers = async {
+            wait_until("one pattern of answers", || patterns() == "4");
+            cut_and_return(&server, &web).await;
+            assert_eq!(patterns(), "4");
+            places.add_permits(1);
+        };
+        let ((first, second), ()) = tokio::join!(calls, answers);
+        first.expect("an answer");
+        second.expect("an answer");
+        web.request("c.d", ()).await.expect("an answer");
     }
 }
