@@ -80,18 +80,26 @@ pub enum NetworkError {
         name: String,
     },
     /// The peer is shutting down and takes no new requests. This one was not executed.
-    #[error("the peer is draining, the request was not executed")]
-    Draining,
+    #[error("{} is draining, the request was not executed", peer.map_or("the peer".to_owned(), |peer| peer.to_string()))]
+    #[non_exhaustive]
+    Draining {
+        /// The peer's address, where the transport has addresses.
+        peer: Option<SocketAddr>,
+    },
     /// The deadline passed. The request may have been executed.
-    #[error("the deadline passed")]
-    Deadline,
+    #[error("the deadline passed{}", peer.map_or(String::new(), |peer| format!(" without an answer from {peer}")))]
+    #[non_exhaustive]
+    Deadline {
+        /// The peer's address, where the transport has addresses.
+        peer: Option<SocketAddr>,
+    },
     /// The call was cancelled. The request may have been executed in part.
     #[error("the call was cancelled")]
     Cancelled,
     /// The connection or the stream broke before the answer came.
     #[error(
         "the connection{} was lost{}",
-        peer.map_or(String::new(), |peer| format!(" to {peer}")),
+        to(*peer),
         if *maybe_executed { ", the request may have been executed" } else { "" }
     )]
     #[non_exhaustive]
@@ -135,8 +143,12 @@ pub enum NetworkError {
     #[error("the connection holds more than its memory limit")]
     MemoryLimit,
     /// This side or the other closed the channel.
-    #[error("the channel is closed")]
-    Closed,
+    #[error("the channel{} is closed", to(*peer))]
+    #[non_exhaustive]
+    Closed {
+        /// The peer's address, where the transport has addresses.
+        peer: Option<SocketAddr>,
+    },
     /// A payload could not be encoded or decoded. Nothing was sent, or the answer could not be read.
     #[error("payload: {}", Shown(.0))]
     Codec(String),
@@ -167,6 +179,10 @@ pub enum NetworkError {
     #[cfg(feature = "quic")]
     #[error("the TLS handshake cannot be done")]
     Tls(#[source] std::sync::Arc<TlsError>),
+}
+
+fn to(peer: Option<SocketAddr>) -> String {
+    peer.map_or(String::new(), |peer| format!(" to {peer}"))
 }
 
 fn list(names: &[String]) -> String {
@@ -207,6 +223,33 @@ impl NetworkError {
         Self::lost(maybe_executed, None)
     }
 
+    /// A deadline that passed, of a peer without an address.
+    pub const fn deadline() -> Self {
+        Self::Deadline { peer: None }
+    }
+
+    /// A peer without an address that is draining.
+    pub const fn draining() -> Self {
+        Self::Draining { peer: None }
+    }
+
+    /// A closed channel to a peer without an address.
+    pub const fn closed() -> Self {
+        Self::Closed { peer: None }
+    }
+
+    /// The same error with the peer's address, if it has a place for one and none yet.
+    pub(crate) fn at(mut self, address: Option<SocketAddr>) -> Self {
+        if let Self::Draining { peer }
+        | Self::Deadline { peer }
+        | Self::Closed { peer }
+        | Self::ConnectionLost { peer, .. } = &mut self
+        {
+            *peer = peer.or(address);
+        }
+        self
+    }
+
     pub(crate) const fn lost(maybe_executed: bool, peer: Option<SocketAddr>) -> Self {
         Self::ConnectionLost {
             maybe_executed,
@@ -223,7 +266,7 @@ impl NetworkError {
                 | Self::ChannelRequired
                 | Self::Busy
                 | Self::Unavailable { .. }
-                | Self::Draining
+                | Self::Draining { .. }
                 | Self::ConnectionLost {
                     maybe_executed: false,
                     ..
@@ -271,8 +314,8 @@ impl NetworkError {
                 codes::UNAVAILABLE,
                 Some(serde_json::json!({ "name": name })),
             ),
-            Self::Draining => (codes::DRAINING, None),
-            Self::Deadline => (codes::DEADLINE, None),
+            Self::Draining { .. } => (codes::DRAINING, None),
+            Self::Deadline { .. } => (codes::DEADLINE, None),
             Self::Cancelled => (codes::CANCELLED, None),
             Self::SchemaMismatch { ours, theirs } => (
                 codes::SCHEMA_MISMATCH,
@@ -325,8 +368,8 @@ impl NetworkError {
             codes::CHANNEL_REQUIRED => Self::ChannelRequired,
             codes::BUSY => Self::Busy,
             codes::UNAVAILABLE => Self::Unavailable { name: text("name") },
-            codes::DRAINING => Self::Draining,
-            codes::DEADLINE => Self::Deadline,
+            codes::DRAINING => Self::draining(),
+            codes::DEADLINE => Self::deadline(),
             codes::CANCELLED => Self::Cancelled,
             // Said by the peer, so ours and theirs change places.
             codes::SCHEMA_MISMATCH => Self::SchemaMismatch {

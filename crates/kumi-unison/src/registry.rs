@@ -489,7 +489,7 @@ impl ChannelRegistry {
         accepted: &Accepted,
     ) -> Result<(ChannelOptions, Runner), NetworkError> {
         if self.is_draining() || context.is_refusing() {
-            return Err(NetworkError::Draining);
+            return Err(NetworkError::draining());
         }
         if let Some(stream_id) = accepted.opening.part_of {
             let timeout = context.limits().first_message_timeout;
@@ -554,7 +554,7 @@ impl ChannelRegistry {
         let reserved = message.method.starts_with(methods::RESERVED);
         let result = match handler {
             _ if self.is_draining() || context.is_refusing() => {
-                Err((methods::ERROR, NetworkError::Draining.to_remote()))
+                Err((methods::ERROR, NetworkError::draining().to_remote()))
             }
             Some(handler) if !reserved => {
                 let charge = Charge::of(context.budget(), message.payload.len());

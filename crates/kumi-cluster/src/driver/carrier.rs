@@ -312,7 +312,7 @@ impl Carrier {
     ) -> Result<(), NetworkError> {
         let introduced = tokio::select! {
             peer = Hello::receive(&gossip) => peer?,
-            () = self.stop.cancelled() => return Err(NetworkError::Closed),
+            () = self.stop.cancelled() => return Err(NetworkError::closed()),
         };
         let Peer {
             identity: peer,
@@ -346,8 +346,8 @@ impl Carrier {
         };
         let ended = tokio::select! {
             ended = running => ended,
-            () = link.closing() => NetworkError::Closed,
-            () = self.stop.cancelled() => NetworkError::Closed,
+            () = link.closing() => NetworkError::closed(),
+            () = self.stop.cancelled() => NetworkError::closed(),
         };
         tracing::debug!(peer = %peer.authority, error = %ended, "a connection ended");
         Ok(())
@@ -412,10 +412,10 @@ impl Carrier {
     ) -> Result<(), NetworkError> {
         let link = self.accepted().get(&context.connection_id).cloned();
         let Some(link) = link else {
-            return Err(NetworkError::Closed);
+            return Err(NetworkError::closed());
         };
         let Some(peer) = link.peer() else {
-            return Err(NetworkError::Closed);
+            return Err(NetworkError::closed());
         };
         link.add_packets(packets.clone());
         tokio::select! {

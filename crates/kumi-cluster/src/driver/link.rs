@@ -90,7 +90,7 @@ impl Hello {
     /// The peer's first word.
     pub(super) async fn receive(gossip: &UnisonChannel) -> Result<Peer, NetworkError> {
         let first = tokio::time::timeout(HELLO_TIMEOUT, gossip.recv()).await;
-        let first = first.map_err(|_| NetworkError::Deadline)??;
+        let first = first.map_err(|_| NetworkError::deadline())??;
         let hello: Option<Hello> = match first.method == HELLO {
             true => serde_json::from_slice(&first.payload).ok(),
             false => None,
@@ -282,7 +282,7 @@ impl Pump {
             self.send_datagrams(datagrams),
             self.receive(touched),
         );
-        failed.err().unwrap_or(NetworkError::Closed)
+        failed.err().unwrap_or(NetworkError::closed())
     }
 
     async fn send_reliable(&self, mut waiting: mpsc::Receiver<Bytes>) -> Result<(), NetworkError> {
@@ -339,7 +339,7 @@ impl Pump {
                 self.counters.received.increment();
                 // The queue is closed once the node has stopped.
                 if !self.inbound.push(&peer.authority, message.payload).await {
-                    return Err(NetworkError::Closed);
+                    return Err(NetworkError::closed());
                 }
             }
         }

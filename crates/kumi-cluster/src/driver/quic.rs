@@ -185,7 +185,7 @@ impl QuicListener {
     ) -> Result<QuicConnection, NetworkError> {
         let handle = self.handle.read().await;
         let Some(handle) = handle.as_ref() else {
-            return Err(NetworkError::Closed);
+            return Err(NetworkError::closed());
         };
         let (tls, options) = (security.client.clone(), client_options());
         let connecting = match security.by_name {
@@ -200,7 +200,7 @@ impl QuicListener {
     pub(super) async fn set_security(&self, security: &Security) -> Result<(), NetworkError> {
         match self.handle.read().await.as_ref() {
             Some(handle) => handle.set_tls(&security.server),
-            None => Err(NetworkError::Closed),
+            None => Err(NetworkError::closed()),
         }
     }
 

@@ -150,7 +150,7 @@ impl Transport {
         match &self.0 {
             Kind::Quic(quic) => {
                 let Some(listener) = quic.listener.get() else {
-                    return Err(NetworkError::Closed);
+                    return Err(NetworkError::closed());
                 };
                 let mut found = quic.resolver.addresses(to).await?;
                 resolve::drop_other_loopback(&mut found, listener.local_addr());
@@ -201,7 +201,7 @@ impl Transport {
             return Err(leads_back());
         };
         let Some(listener) = quic.listener.get() else {
-            return Err(NetworkError::Closed);
+            return Err(NetworkError::closed());
         };
         let security = quic.security();
         let mut last = leads_back();
@@ -233,7 +233,7 @@ impl Transport {
             return Ok(());
         };
         let Some(listener) = quic.listener.get() else {
-            return Err(NetworkError::Closed);
+            return Err(NetworkError::closed());
         };
         listener.set_security(&security).await?;
         *quic.security.lock().unwrap_or_else(PoisonError::into_inner) = security;

@@ -318,7 +318,7 @@ fn lost(engine: &Engine, stream: u64, error: &TransportError) {
     engine.step_here(|core, effects| {
         if !core.is_current(stream) {
         } else if *error == TransportError::Reset(u64::from(CLOSED_CODE)) {
-            core.end(NetworkError::Closed, false, effects);
+            core.end(NetworkError::closed(), false, effects);
         } else {
             core.handle_loss(effects);
         }

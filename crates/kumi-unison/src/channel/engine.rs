@@ -372,7 +372,7 @@ impl Engine {
 
     fn start(&self, now: Instant, call: &NewCall<'_>) -> Result<(), Refused> {
         if call.deadline <= now {
-            return Err(Refused::Error(NetworkError::Deadline));
+            return Err(Refused::Error(NetworkError::deadline()));
         }
         let outgoing = call.outgoing(now);
         let mut prepared = if outgoing.is_long() {
@@ -400,15 +400,22 @@ impl Engine {
             started = tokio::time::timeout_at(deadline, line) => started,
         };
         match started {
-            Ok(Err(NetworkError::Deadline)) | Err(_) if self.is_lost() => Err(self.not_sent()),
+            Ok(Err(NetworkError::Deadline { .. })) | Err(_) if self.is_lost() => {
+                Err(self.not_sent())
+            }
             Ok(result) => result,
-            Err(_) => Err(NetworkError::Deadline),
+            Err(_) => Err(NetworkError::deadline()),
         }
     }
 
     /// The error of a call that waited for a connection and never left.
     pub(super) fn not_sent(&self) -> NetworkError {
         NetworkError::lost(false, self.carrier().context.peer())
+    }
+
+    /// The error with the address of the peer that carried the channel last.
+    pub(super) fn at_peer(&self, error: NetworkError) -> NetworkError {
+        error.at(self.carrier().context.peer())
     }
 
     /// Resolves when there is no connection.
@@ -497,6 +504,7 @@ impl Engine {
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
         self.step_here(|core, effects| core.poll_event(lane, waiting, cx, effects))
             .0
+            .map_err(|error| self.at_peer(error))
     }
 
     /// The token of a running request.

@@ -67,7 +67,7 @@ impl Stream for EventReceiver {
             Ok(event) => Some(Ok(event)),
             Err(error) => {
                 receiver.ended = true;
-                (error != NetworkError::Closed).then_some(Err(error))
+                (!matches!(error, NetworkError::Closed { .. })).then_some(Err(error))
             }
         })
     }

@@ -76,7 +76,7 @@ impl std::fmt::Debug for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.engine.end(NetworkError::Closed, true);
+        self.engine.end(NetworkError::closed(), true);
     }
 }
 
@@ -119,10 +119,11 @@ impl UnisonChannel {
             .wait_state(|phase| match phase {
                 Phase::Opening { .. } | Phase::Lost => None,
                 Phase::Open => Some(Ok(())),
-                Phase::PeerDone => Some(Err(NetworkError::Closed)),
+                Phase::PeerDone => Some(Err(NetworkError::closed())),
                 Phase::Ended { error, .. } => Some(Err(error.clone())),
             })
             .await
+            .map_err(|error| self.engine().at_peer(error))
     }
 
     /// Asks, in JSON.
@@ -186,6 +187,17 @@ impl UnisonChannel {
         payload: Payload,
         options: CallOptions,
     ) -> Result<Payload, NetworkError> {
+        let called = self.call_somewhere(method, payload, options).await;
+        called.map_err(|error| self.engine().at_peer(error))
+    }
+
+    /// Asks, on this stream or on one of its own, and again on the next connection if the options allow that.
+    async fn call_somewhere(
+        &self,
+        method: &str,
+        payload: Payload,
+        options: CallOptions,
+    ) -> Result<Payload, NetworkError> {
         let engine = self.engine();
         if engine.is_unreliable() {
             return Err(NetworkError::Unreliable);
@@ -199,7 +211,7 @@ impl UnisonChannel {
         let _room = if payload.bytes.len() >= SHORT_MESSAGE {
             let room = engine.context.room_for_call(payload.bytes.len());
             let room = tokio::time::timeout_at(until, room).await;
-            room.map_err(|_| NetworkError::Deadline)?
+            room.map_err(|_| NetworkError::deadline())?
         } else {
             None
         };
@@ -271,7 +283,7 @@ impl UnisonChannel {
             let Ok(opened) = opened else {
                 return Err(match self.engine().is_lost() {
                     true => self.engine().not_sent(),
-                    false => NetworkError::Deadline,
+                    false => NetworkError::deadline(),
                 });
             };
             opened?.call_apart(method, payload, terms).await
@@ -362,7 +374,8 @@ impl UnisonChannel {
     /// # Errors
     /// As [`send_event`](Self::send_event).
     pub async fn send_payload(&self, method: &str, payload: Payload) -> Result<(), NetworkError> {
-        self.engine().send_event(method, &payload).await
+        let sent = self.engine().send_event(method, &payload).await;
+        sent.map_err(|error| self.engine().at_peer(error))
     }
 
     /// The next event that no [`events`](Self::events) stream takes. After a reconnection the first is a note of the
@@ -397,7 +410,7 @@ impl UnisonChannel {
     pub async fn serve(&self, service: impl Service) -> Result<(), NetworkError> {
         self.set_service(service);
         match self.closed().await {
-            NetworkError::Closed => Ok(()),
+            NetworkError::Closed { .. } => Ok(()),
             error => Err(error),
         }
     }
@@ -412,7 +425,7 @@ impl UnisonChannel {
     /// # Errors
     /// Never at present; a channel that ended before is closed already.
     pub async fn close(&self) -> Result<(), NetworkError> {
-        self.engine().end(NetworkError::Closed, true);
+        self.engine().end(NetworkError::closed(), true);
         Ok(())
     }
 
@@ -423,7 +436,8 @@ impl UnisonChannel {
 
     /// Resolves when the channel has ended, with the reason.
     pub async fn closed(&self) -> NetworkError {
-        self.engine().ended().await
+        let error = self.engine().ended().await;
+        self.engine().at_peer(error)
     }
 
     /// Resolves when the stream under a persistent channel broke (true), or the channel ended (false).

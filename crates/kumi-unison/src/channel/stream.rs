@@ -102,7 +102,7 @@ impl UnisonStream {
         message: &ProtocolMessage,
     ) -> Result<(), NetworkError> {
         if !self.active {
-            return Err(NetworkError::Closed);
+            return Err(NetworkError::closed());
         }
         let outgoing = Outgoing {
             flags,
@@ -186,7 +186,7 @@ impl SystemStream for UnisonStream {
     async fn receive(&mut self) -> Result<Value, NetworkError> {
         let Some((_, message)) = self.recv_message().await? else {
             self.active = false;
-            return Err(NetworkError::Closed);
+            return Err(NetworkError::closed());
         };
         let ProtocolMessage {
             content_type,

@@ -116,7 +116,7 @@ impl Core {
         } else if self.settings.unreliable {
             NetworkError::Unreliable
         } else if self.draining_here {
-            NetworkError::Draining
+            NetworkError::draining()
         } else if self.running.len() >= self.settings.max_in_flight as usize {
             NetworkError::Busy
         } else if message.content_type == ContentType::Typed && self.typed_allowed == Some(false) {
@@ -301,7 +301,7 @@ impl Core {
             if let Some(running) = self.running.get_mut(&id) {
                 running.cancel();
             }
-            if let Err(error) = self.drop_held(now, id, &NetworkError::Deadline, effects) {
+            if let Err(error) = self.drop_held(now, id, &NetworkError::deadline(), effects) {
                 self.end(error, false, effects);
                 return;
             }

@@ -118,7 +118,7 @@ impl Core {
         match &self.phase {
             Phase::Open | Phase::Opening { .. } => {}
             Phase::Lost => return Err(Refused::Full),
-            Phase::PeerDone => return Err(Refused::Error(NetworkError::Closed)),
+            Phase::PeerDone => return Err(Refused::Error(NetworkError::closed())),
             Phase::Ended { error, .. } => {
                 return Err(Refused::Error(match error {
                     NetworkError::ConnectionLost { peer, .. } => NetworkError::lost(false, *peer),
@@ -127,7 +127,7 @@ impl Core {
             }
         }
         if self.draining_there {
-            return Err(Refused::Error(NetworkError::Draining));
+            return Err(Refused::Error(NetworkError::draining()));
         }
         if content_type == ContentType::Typed && self.typed_allowed == Some(false) {
             return Err(Refused::Error(NetworkError::TypedRefused));
@@ -242,7 +242,7 @@ impl Core {
             if call.deadline <= now {
                 effects.wakers.extend(waker.take());
                 effects.counts.failed += 1;
-                call.state = State::Done(Err(NetworkError::Deadline));
+                call.state = State::Done(Err(NetworkError::deadline()));
                 expired.push(*id);
             }
         }

@@ -128,7 +128,7 @@ impl Core {
         let lost = match &self.phase {
             Phase::Open | Phase::Opening { .. } => false,
             Phase::Lost => true,
-            Phase::PeerDone => return Err(Refused::Error(NetworkError::Closed)),
+            Phase::PeerDone => return Err(Refused::Error(NetworkError::closed())),
             Phase::Ended { error, .. } => return Err(Refused::Error(error.clone())),
         };
         if payload.content_type == ContentType::Typed && self.typed_allowed == Some(false) {

@@ -308,7 +308,7 @@ impl Core {
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
         let next_waiter = &mut self.next_waiter;
         let Some(queue) = self.inbox.queue(lane) else {
-            return Poll::Ready(Err(NetworkError::Closed));
+            return Poll::Ready(Err(NetworkError::closed()));
         };
         if let Some(event) = queue.pop() {
             self.inbox.released(&event);
@@ -316,7 +316,7 @@ impl Core {
             return Poll::Ready(Ok(event));
         }
         match &self.phase {
-            Phase::PeerDone => Poll::Ready(Err(NetworkError::Closed)),
+            Phase::PeerDone => Poll::Ready(Err(NetworkError::closed())),
             Phase::Ended { error, .. } => Poll::Ready(Err(error.clone())),
             Phase::Open | Phase::Opening { .. } | Phase::Lost => {
                 let number = *waiting.get_or_insert_with(|| {

@@ -373,7 +373,7 @@ impl Core {
         match self.phase {
             Phase::Ended { .. } | Phase::Lost => {}
             // The peer had ended it in order; that an answer of ours no longer arrives changes nothing about that.
-            Phase::PeerDone => self.end(NetworkError::Closed, false, effects),
+            Phase::PeerDone => self.end(NetworkError::closed(), false, effects),
             _ if self.settings.persistent => self.lose(effects),
             _ => self.end(NetworkError::lost(true, self.settings.peer), false, effects),
         }
@@ -468,7 +468,7 @@ impl Core {
         }
         if self.phase == Phase::PeerDone && self.running.is_empty() {
             self.phase = Phase::Ended {
-                error: NetworkError::Closed,
+                error: NetworkError::closed(),
                 flush: true,
             };
         }
@@ -544,7 +544,7 @@ impl Core {
                 ..
             } if until <= now => self.lose(effects),
             Phase::Opening { until, .. } if until <= now => {
-                self.end(NetworkError::Deadline, false, effects);
+                self.end(NetworkError::deadline(), false, effects);
             }
             _ => {}
         }

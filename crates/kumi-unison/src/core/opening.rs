@@ -216,7 +216,9 @@ impl Core {
             let remote: RemoteError = payload.to_json()?;
             match NetworkError::from_runtime(remote) {
                 // By their own meaning these pass, and the channel was agreed to before.
-                NetworkError::Busy | NetworkError::Unavailable { .. } | NetworkError::Draining
+                NetworkError::Busy
+                | NetworkError::Unavailable { .. }
+                | NetworkError::Draining { .. }
                     if resuming =>
                 {
                     self.lose(effects);

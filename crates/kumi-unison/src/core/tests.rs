@@ -342,7 +342,7 @@ fn a_deadline_ends_the_call_and_cancels_its_handler() {
     lab.now += Duration::from_millis(1);
     assert_eq!(lab.near.core.next_deadline(), Some(lab.now));
     lab.near.core.handle_timeout(lab.now, &mut lab.near.effects);
-    assert_eq!(lab.near.result(2), Some(Err(NetworkError::Deadline)));
+    assert_eq!(lab.near.result(2), Some(Err(NetworkError::deadline())));
     assert_eq!(
         lab.near.core.next_deadline(),
         Some(lab.now + Duration::from_secs(4))
@@ -420,7 +420,7 @@ fn requests_are_held_until_there_is_a_service() {
     lab.now += Duration::from_secs(1);
     lab.far.core.handle_timeout(lab.now, &mut lab.far.effects);
     lab.pump();
-    assert_eq!(lab.near.result(4), Some(Err(NetworkError::Deadline)));
+    assert_eq!(lab.near.result(4), Some(Err(NetworkError::deadline())));
     lab.far.core.set_has_service(&mut lab.far.effects);
     let run: Vec<u64> = lab.far.effects.run.iter().map(|call| call.id).collect();
     assert_eq!(run, [2]);
@@ -546,7 +546,7 @@ fn an_opening_without_an_answer_ends_in_time() {
     lab.now += Duration::from_secs(10);
     assert_eq!(lab.near.core.next_deadline(), Some(lab.now));
     lab.near.core.handle_timeout(lab.now, &mut lab.near.effects);
-    assert_eq!(lab.near.result(2), Some(Err(NetworkError::Deadline)));
+    assert_eq!(lab.near.result(2), Some(Err(NetworkError::deadline())));
     assert_eq!(lab.near.output(lab.now).0, Step::Reset);
 }
 
@@ -559,7 +559,7 @@ fn the_writer_is_woken_when_a_step_both_queues_and_ends() {
     assert!(lab.near.effects.writer.is_some());
     lab.near
         .core
-        .end(NetworkError::Closed, true, &mut lab.near.effects);
+        .end(NetworkError::closed(), true, &mut lab.near.effects);
     assert!(lab.near.effects.writer.is_some());
 }
 
@@ -590,7 +590,7 @@ fn the_peer_s_end_lets_running_requests_be_answered() {
     assert!(matches!(
         lab.far.core.phase(),
         Phase::Ended {
-            error: NetworkError::Closed,
+            error: NetworkError::Closed { .. },
             ..
         }
     ));
@@ -650,7 +650,7 @@ fn random_histories_end_every_call_once() {
             _ => lab
                 .near
                 .core
-                .end(NetworkError::Closed, true, &mut lab.near.effects),
+                .end(NetworkError::closed(), true, &mut lab.near.effects),
         }
         for id in open.into_keys() {
             assert!(lab.near.result(id).unwrap().is_err(), "seed {seed}");

@@ -41,7 +41,10 @@ impl<T> StreamSender<T> {
     /// # Errors
     /// When the receiver is gone.
     pub async fn send(&self, value: T) -> Result<(), NetworkError> {
-        self.tx.send(value).await.map_err(|_| NetworkError::Closed)
+        self.tx
+            .send(value)
+            .await
+            .map_err(|_| NetworkError::closed())
     }
 
     /// Whether the receiver is gone.
@@ -195,7 +198,7 @@ mod tests {
         sender.await.unwrap();
         let (receive, send) = ReceiveChannel::<u8>::pair(1);
         drop(receive);
-        assert_eq!(send.send(1).await, Err(NetworkError::Closed));
+        assert_eq!(send.send(1).await, Err(NetworkError::closed()));
     }
 
     #[tokio::test]
@@ -206,7 +209,7 @@ mod tests {
         far.send("one".to_owned()).await.unwrap();
         assert_eq!(near.recv().await.as_deref(), Some("one"));
         drop(far);
-        assert_eq!(near.send(2).await, Err(NetworkError::Closed));
+        assert_eq!(near.send(2).await, Err(NetworkError::closed()));
         assert_eq!(near.recv().await, None);
     }
 }

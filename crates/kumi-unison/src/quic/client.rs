@@ -264,13 +264,12 @@ impl ProtocolClient {
     /// How long the server takes to answer on the control stream.
     pub async fn ping(&self) -> Result<Duration, NetworkError> {
         let (answer, answered) = oneshot::channel();
-        let peer = self.context().and_then(|context| context.peer());
-        let gone = |_| NetworkError::lost(false, peer);
+        let gone = |_| NetworkError::lost(false, self.shared.dialer.answered());
         self.shared
             .pings
             .send(answer)
             .await
-            .map_err(|_| NetworkError::Closed)?;
+            .map_err(|_| self.shared.closed())?;
         answered.await.map_err(gone)
     }
 
@@ -308,11 +307,16 @@ impl Shared {
         let state = state
             .wait_for(is_decided)
             .await
-            .map_err(|_| NetworkError::Closed)?;
+            .map_err(|_| self.closed())?;
         match &*state {
             State::Up(link) => Ok(link.clone()),
-            State::Down { .. } | State::Ended { .. } => Err(NetworkError::Closed),
+            State::Down { .. } | State::Ended { .. } => Err(self.closed()),
         }
+    }
+
+    /// The error of a client that has no connection and will make no other.
+    fn closed(&self) -> NetworkError {
+        NetworkError::closed().at(self.dialer.answered())
     }
 }
 
@@ -331,7 +335,7 @@ impl StreamOpener for Opener {
         let shared = self.shared.upgrade();
         let name = name.to_owned();
         Box::pin(async move {
-            let link = shared.ok_or(NetworkError::Closed)?.link().await?;
+            let link = shared.ok_or(NetworkError::closed())?.link().await?;
             link.open_channel(&name, options).await
         })
     }

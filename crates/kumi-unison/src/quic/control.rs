@@ -126,7 +126,7 @@ impl ClientControl {
     /// The next thing said. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Result<Heard, NetworkError> {
         let Some((_, message)) = self.stream.recv_message().await? else {
-            return Err(NetworkError::Closed);
+            return Err(NetworkError::closed());
         };
         Ok(match (message.method.as_str(), message.msg_type) {
             (IDENTITY, MessageType::Event) => Heard::Identity(parse(message)?),

@@ -164,7 +164,7 @@ impl Dialer {
                     }
                 },
                 () = next_in, if addresses.len() > 0 => {}
-                else => return Err(last.unwrap_or(NetworkError::Closed)),
+                else => return Err(last.unwrap_or(NetworkError::closed())),
             }
             // Either it failed or it is slow: the next one need not wait for the verdict.
             attempts.extend(addresses.next().map(attempt));
@@ -173,11 +173,15 @@ impl Dialer {
 
     /// The addresses as they are tried: the one that answered last time first.
     fn in_order(&self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(answered) = answered {
+        if let Some(answered) = self.answered() {
             addresses.sort_by_key(|address| *address != answered);
         }
         addresses
+    }
+
+    /// The address that answered last.
+    pub(super) fn answered(&self) -> Option<SocketAddr> {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn dial_address(

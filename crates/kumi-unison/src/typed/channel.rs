@@ -130,7 +130,7 @@ impl<E: Message> EventStream<E> {
             match self.receiver.poll_recv(cx) {
                 Poll::Ready(Ok(message)) if message.is_resumed() => {}
                 Poll::Ready(Ok(message)) => return Poll::Ready(Some(read(&message))),
-                Poll::Ready(Err(NetworkError::Closed)) => return Poll::Ready(None),
+                Poll::Ready(Err(NetworkError::Closed { .. })) => return Poll::Ready(None),
                 Poll::Ready(Err(_)) if self.ended => return Poll::Ready(None),
                 Poll::Ready(Err(error)) => {
                     self.ended = true;

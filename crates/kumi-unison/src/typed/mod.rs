@@ -36,7 +36,7 @@ pub async fn open_channels<const N: usize, C: ChannelSource + ?Sized>(
     let opening = channels.map(|(name, options)| client.open_channel(name, options));
     let opened = futures_util::future::try_join_all(opening).await?;
     // As many as there were names; an error would be a defect of `try_join_all`.
-    <[UnisonChannel; N]>::try_from(opened).map_err(|_| NetworkError::Closed)
+    <[UnisonChannel; N]>::try_from(opened).map_err(|_| NetworkError::closed())
 }
 
 /// A message of a schema.

@@ -95,7 +95,7 @@ pub async fn next_event(channel: &UnisonChannel) -> Result<Option<ProtocolMessag
         match channel.recv().await {
             Ok(message) if message.is_resumed() => {}
             Ok(message) => return Ok(Some(message)),
-            Err(NetworkError::Closed) => return Ok(None),
+            Err(NetworkError::Closed { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }
     }

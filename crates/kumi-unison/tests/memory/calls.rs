@@ -288,7 +288,7 @@ async fn a_call_ends_by_its_deadline_and_its_handler_is_told() {
     let call = channel
         .call("m", Payload::bytes(Bytes::new()), options)
         .await;
-    assert_eq!(call, Err(NetworkError::Deadline));
+    assert_eq!(call, Err(NetworkError::deadline()));
     assert_eq!(before.elapsed(), Duration::from_millis(250));
     assert_eq!(heard.recv().await.unwrap(), Duration::from_millis(250));
     assert_eq!(heard.recv().await.unwrap(), Duration::ZERO);
@@ -304,7 +304,7 @@ async fn a_call_without_a_deadline_has_the_channel_s() {
     let before = tokio::time::Instant::now();
     assert_eq!(
         channel.request("m", json!(1)).await,
-        Err(NetworkError::Deadline)
+        Err(NetworkError::deadline())
     );
     assert_eq!(before.elapsed(), Duration::from_secs(5));
 }
@@ -464,13 +464,13 @@ async fn closing_ends_calls_under_way_and_the_peer_learns_of_it() {
     });
     hold.started(1).await;
     channel.close().await.unwrap();
-    assert_eq!(call.await.unwrap(), Err(NetworkError::Closed));
+    assert_eq!(call.await.unwrap(), Err(NetworkError::closed()));
     assert_eq!(
         channel.request("m", json!(1)).await,
-        Err(NetworkError::Closed)
+        Err(NetworkError::closed())
     );
-    assert_eq!(channel.recv().await.unwrap_err(), NetworkError::Closed);
-    assert_eq!(channel.closed().await, NetworkError::Closed);
+    assert_eq!(channel.recv().await.unwrap_err(), NetworkError::closed());
+    assert_eq!(channel.closed().await, NetworkError::closed());
     assert_eq!(channel.load(), (0, 0, 0));
     hold.release();
 }
@@ -538,18 +538,18 @@ async fn draining_refuses_what_comes_later_and_finishes_what_runs() {
     registry.start_draining();
     assert_eq!(
         channel.request("m", json!("after")).await,
-        Err(NetworkError::Draining)
+        Err(NetworkError::draining())
     );
     let late = client
         .open_channel("slow", ChannelOptions::new())
         .await
         .unwrap_err();
-    assert_eq!(late, NetworkError::Draining);
+    assert_eq!(late, NetworkError::draining());
     // The client's side, once it was told, does not even ask.
     client.context().drain();
     assert_eq!(
         channel.request("m", json!("after")).await,
-        Err(NetworkError::Draining)
+        Err(NetworkError::draining())
     );
     assert_eq!(registry.running_requests(), 1);
     hold.release();

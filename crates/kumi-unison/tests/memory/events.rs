@@ -215,7 +215,7 @@ async fn events_that_came_before_the_end_are_still_received() {
     for _ in 0..5 {
         near.recv().await.unwrap();
     }
-    assert_eq!(near.recv().await.unwrap_err(), NetworkError::Closed);
+    assert_eq!(near.recv().await.unwrap_err(), NetworkError::closed());
 }
 
 #[tokio::test]

@@ -336,7 +336,7 @@ async fn a_handler_that_never_serves_holds_no_more_requests_than_the_limit() {
     let channel = client.open_channel("deaf", options).await.unwrap();
     let calls = (0..3_000).map(|_| channel.request("m", json!(null)));
     for result in futures_util::future::join_all(calls).await {
-        assert_eq!(result, Err(NetworkError::Deadline));
+        assert_eq!(result, Err(NetworkError::deadline()));
     }
     crate::support::at_rest(&channel).await;
 }

@@ -136,7 +136,7 @@ async fn a_call_dropped_or_a_channel_closed_cancels_the_handler() {
             soon(hold.started(1)).await;
             if close {
                 channel.close().await.unwrap();
-                assert_eq!(soon(call).await.unwrap(), Err(NetworkError::Closed));
+                assert_eq!(soon(call).await.unwrap(), Err(NetworkError::closed()));
             } else {
                 call.abort();
             }
@@ -211,7 +211,7 @@ async fn a_channel_closed_by_the_server_is_not_taken_for_lost() {
     // The server ends the channel while the client still works on an answer, which then has no receiver.
     leave.notify_one();
     assert!(!soon(channel.lost()).await, "it was closed");
-    assert_eq!(soon(channel.closed()).await, NetworkError::Closed);
+    assert_eq!(soon(channel.closed()).await, NetworkError::closed());
 }
 
 #[tokio::test]

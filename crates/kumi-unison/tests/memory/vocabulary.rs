@@ -75,7 +75,7 @@ async fn a_channel_asks_tells_receives_and_closes() -> Result<(), NetworkError> 
     assert_eq!(handle.unwrap().direction, ChannelDirection::Bidirectional);
     channel.close().await?;
     let error = channel.request("say", json!(2)).await.unwrap_err();
-    assert_eq!(error, NetworkError::Closed);
+    assert_eq!(error, NetworkError::closed());
     Ok(())
 }
 

@@ -69,7 +69,13 @@ async fn a_large_call_that_waits_for_its_turn_ends_by_its_deadline() {
     let payload = Payload::bytes(vec![7; 1 << 20]);
     let options = CallOptions::new().deadline(Duration::from_millis(50));
     let error = within(channel.call("gate", payload, options)).await;
-    assert_eq!(error.unwrap_err(), NetworkError::Deadline);
+    let error = error.unwrap_err();
+    assert!(matches!(error, NetworkError::Deadline { .. }), "{error:?}");
+    let expected = format!(
+        "the deadline passed without an answer from {}",
+        lab.address()
+    );
+    assert_eq!(error.to_string(), expected);
     assert_eq!(channel.load(), (0, 0, 0));
 }
 
@@ -195,7 +201,13 @@ async fn a_deadline_is_seen_by_the_handler_and_ends_the_call() {
 
     let options = CallOptions::new().deadline(Duration::from_millis(50));
     let error = within(channel.call("gate", payload, options)).await;
-    assert_eq!(error.unwrap_err(), NetworkError::Deadline);
+    let error = error.unwrap_err();
+    assert!(matches!(error, NetworkError::Deadline { .. }), "{error:?}");
+    let expected = format!(
+        "the deadline passed without an answer from {}",
+        lab.address()
+    );
+    assert_eq!(error.to_string(), expected);
     within(async {
         while lab.echo.cancelled.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;

@@ -113,6 +113,7 @@ async fn a_server_that_goes_away_finishes_what_it_began_and_begins_nothing() {
         tokio::spawn(async move { channel.request("gate", json!("began")).await })
     };
     lab.echo.one_begun().await;
+    let address = lab.address();
     let Lab { handle, echo, .. } = lab;
     let shutdown = tokio::spawn(handle.shutdown(Duration::from_secs(30)));
     // The client learns of it some time; from then on its requests are not executed.
@@ -125,7 +126,12 @@ async fn a_server_that_goes_away_finishes_what_it_began_and_begins_nothing() {
         }
     })
     .await;
-    assert_eq!(refused, NetworkError::Draining);
+    assert!(
+        matches!(refused, NetworkError::Draining { .. }),
+        "{refused:?}"
+    );
+    let expected = format!("{address} is draining, the request was not executed");
+    assert_eq!(refused.to_string(), expected);
     let ran = echo.ran();
     echo.gate.add_permits(1);
     assert_eq!(within(pending).await.unwrap().unwrap(), json!("began"));

@@ -134,6 +134,32 @@ async fn a_closed_port_is_known_at_once_and_named() {
 }
 
 #[tokio::test]
+async fn a_closed_channel_and_a_closed_client_name_the_server() {
+    let lab = Lab::start();
+    let client = lab.client().await;
+    let channel = within(client.open_channel("echo")).await.unwrap();
+    let other = within(client.open_channel("echo")).await.unwrap();
+    channel.close().await.unwrap();
+    let expected = format!("the channel to {} is closed", lab.address());
+    let called = within(channel.request("echo", json!(1))).await.unwrap_err();
+    let told = within(channel.send_event("echo", json!(1))).await;
+    let received = within(channel.recv()).await.unwrap_err();
+    let ended = within(channel.closed()).await;
+    within(client.close()).await;
+    let opened = within(client.open_channel("echo")).await.unwrap_err();
+    let pinged = within(client.ping()).await.unwrap_err();
+    for error in [called, told.unwrap_err(), received, ended, opened, pinged] {
+        assert!(matches!(error, NetworkError::Closed { .. }), "{error:?}");
+        assert_eq!(error.to_string(), expected);
+    }
+    let other = within(other.request("echo", json!(1))).await.unwrap_err();
+    assert!(
+        other.to_string().contains(&lab.address().to_string()),
+        "{other}"
+    );
+}
+
+#[tokio::test]
 async fn a_servers_socket_counts_what_goes_through_it() {
     let lab = Lab::start();
     let before = lab.handle.traffic();

@@ -68,7 +68,7 @@ impl AdminClient {
             Ok((channel, connection))
         };
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
-        let connected = connected.unwrap_or(Err(NetworkError::Deadline));
+        let connected = connected.unwrap_or(Err(NetworkError::deadline()));
         let (channel, connection) = connected.map_err(|source| AdminError::Unreachable {
             node: node.into(),
             source,

@@ -100,7 +100,7 @@ async fn giving_up_on_a_call_tells_the_server(over: Over) {
         .with_options(CallOptions::new().deadline(Duration::from_millis(20)));
     assert_eq!(
         hurried.add(&Add::new(vec![])).await,
-        Err(NetworkError::Deadline)
+        Err(NetworkError::deadline())
     );
     assert_eq!(lab.note().await, "opened");
     assert_eq!(lab.note().await, "add");

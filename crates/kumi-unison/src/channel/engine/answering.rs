@@ -60,7 +60,7 @@ impl Engine {
             .clone();
         let handle = owner.handle.get().and_then(Weak::upgrade);
         let (Some(service), Some(handle)) = (service, handle) else {
-            self.refuse(key, &NetworkError::Closed);
+            self.refuse(key, &NetworkError::closed());
             return None;
         };
         let Some(permit) = self.context.try_run() else {

@@ -203,8 +203,8 @@ fn closing_cancels_what_the_peer_runs_for_us() {
     let tokens = [2, 3].map(|id| lab.far.core.token(0, id));
     lab.near
         .core
-        .end(NetworkError::Closed, true, &mut lab.near.effects);
-    assert_eq!(lab.near.result(2), Some(Err(NetworkError::Closed)));
+        .end(NetworkError::closed(), true, &mut lab.near.effects);
+    assert_eq!(lab.near.result(2), Some(Err(NetworkError::closed())));
     let (step, bytes) = lab.near.output(lab.now);
     assert_eq!(step, Step::Write);
     lab.far.feed(lab.now, bytes).unwrap();
@@ -220,7 +220,7 @@ fn a_loss_after_the_peer_s_orderly_end_is_that_end() {
     assert!(matches!(
         lab.near.core.phase(),
         Phase::Ended {
-            error: NetworkError::Closed,
+            error: NetworkError::Closed { .. },
             ..
         }
     ));
@@ -250,7 +250,7 @@ fn a_resumption_that_is_refused_for_now_is_tried_again() {
     let available = Vec::new();
     let cases = [
         (NetworkError::Busy, true),
-        (NetworkError::Draining, true),
+        (NetworkError::draining(), true),
         (NetworkError::Unavailable { name: name.clone() }, true),
         (NetworkError::ChannelNotFound { name, available }, false),
     ];
