@@ -124,7 +124,7 @@ pub fn check_aof(path: &Path, fix: bool) -> io::Result<Checked> {
 #[doc(hidden)]
 #[must_use]
 pub fn scan_bytes(bytes: &[u8]) -> Option<u64> {
-    let mut scratch = Scratch::new();
+    let mut scratch = Scratch::with(Config::new());
     scratch.store.begin_loading(bytes.len() as u64, true);
     let mut scanner = Scanner::new(bytes, bytes.len() as u64, 0);
     while let Some(runs) = scanner.next_runs().ok()? {
@@ -214,8 +214,12 @@ impl Scratch {
         let mut config = Config::new();
         let databases = DATABASES.to_string();
         let pair: (&[u8], &[u8]) = (b"databases", databases.as_bytes());
-        // The row of the table has no such limit.
+        // The directive's limit is higher, so that this cannot fail.
         let _ = config.set_many(&[pair], Origin::Startup);
+        Self::with(config)
+    }
+
+    fn with(config: Config) -> Self {
         Self {
             store: Store::new(config, fastrand::Rng::new(), now()),
             outputs: Outputs::new(),
