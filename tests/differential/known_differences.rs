@@ -292,6 +292,13 @@ pub(crate) const CHANGED_COLUMNS: &[(&str, &str, &str)] = &[
         "tips",
         "[request_policy:all_nodes response_policy:all_succeeded]",
     ),
+    // They are allowed in scripts, and do not wait there.
+    ("blmove", "flags", "[write denyoom blocking]"),
+    ("blpop", "flags", "[write blocking]"),
+    ("brpop", "flags", "[write blocking]"),
+    ("brpoplpush", "flags", "[write denyoom blocking]"),
+    ("bzpopmax", "flags", "[write blocking fast]"),
+    ("bzpopmin", "flags", "[write blocking fast]"),
     ("command|getkeys", "arity", "-3"),
     ("command|getkeysandflags", "arity", "-3"),
     (

@@ -464,13 +464,17 @@ fn lset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         .ok_or(CommandError::NO_SUCH_KEY)?
         .len();
     let index = place(integer(&args[2])?, len).filter(|&index| index < len);
-    let index = index.ok_or(CommandError::fixed("ERR index out of range"))?;
     keys.edit(key, Missing::Skip, |list: &mut List| {
-        list.prepare(1, element.len(), limits);
+        // As in Redis, the encoding changes for an element that then finds no place.
+        let converted = convert(list, element, limits);
+        let Some(index) = index else {
+            return Ok(converted);
+        };
         list.set(index, element, limits);
         list.settle(true, limits);
         Ok(Edit::Changed(()))
     })?;
+    index.ok_or(CommandError::fixed("ERR index out of range"))?;
     keys.notify(NotifyFlags::LIST, "lset", key);
     ctx.dirty(1);
     ctx.reply.ok();
@@ -488,14 +492,9 @@ fn linsert(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let mut keys = ctx.keys();
     let inserted = keys.edit(key, Missing::Skip, |list: &mut List| {
         // As in Redis, the encoding changes for an element that then finds no place.
-        let encoding = list.view().encoding();
-        list.prepare(1, element.len(), limits);
+        let converted = convert(list, element, limits);
         let Some(index) = list.view().position(pivot) else {
-            return Ok(if list.view().encoding() == encoding {
-                Edit::Unchanged(-1)
-            } else {
-                Edit::Unwatched(-1)
-            });
+            return Ok(converted.with(-1));
         };
         list.insert(index, side, element, limits);
         Ok(Edit::Changed(list.len() as i64))
@@ -511,6 +510,17 @@ fn linsert(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         }
     }
     Ok(())
+}
+
+/// Gets a list ready for one more element, and says whether its encoding changed.
+fn convert(list: &mut List, element: &[u8], limits: ListLimits) -> Edit<()> {
+    let encoding = list.view().encoding();
+    list.prepare(1, element.len(), limits);
+    if list.view().encoding() == encoding {
+        Edit::Unchanged(())
+    } else {
+        Edit::Unwatched(())
+    }
 }
 
 fn lrem(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {

@@ -172,6 +172,7 @@ fn errors_are_those_of_redis() {
         b"x",
         b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\x80\x7f\xfe",
         b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\x80\x7f",
+        b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\x80\x7f\xff\x78",
         b"HYLL\x03\0\0\0\0\0\0\0\0\0\0\x80\x7f\xff",
         b"HYLL\x00\0\0\0\0\0\0\0\0\0\0\x80\x7f\xff",
     ];

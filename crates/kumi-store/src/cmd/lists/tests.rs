@@ -154,10 +154,15 @@ fn names_of_encodings() {
 }
 
 #[test]
-fn linsert_converts_also_without_its_pivot() {
+fn an_element_without_a_place_converts_too() {
     let mut lab = Lab::new();
     let element = "x".repeat(9000);
     lab.check(&[
+        ("RPUSH s a", ":1\r\n"),
+        (&format!("LSET s x {element}"), "-ERR value is not an integer or out of range\r\n"),
+        ("OBJECT ENCODING s", "$8\r\nlistpack\r\n"),
+        (&format!("LSET s 7 {element}"), "-ERR index out of range\r\n"),
+        ("OBJECT ENCODING s", "$9\r\nquicklist\r\n"),
         ("RPUSH l a", ":1\r\n"),
         (&format!("LINSERT l BEFORE none {element}"), ":-1\r\n"),
         ("OBJECT ENCODING l", "$9\r\nquicklist\r\n"),

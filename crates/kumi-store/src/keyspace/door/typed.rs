@@ -30,6 +30,15 @@ pub(crate) enum Edit<R> {
 }
 
 impl<R> Edit<R> {
+    /// The same with another result.
+    pub(crate) fn with<T>(self, result: T) -> Edit<T> {
+        match self {
+            Edit::Changed(_) => Edit::Changed(result),
+            Edit::Unwatched(_) => Edit::Unwatched(result),
+            Edit::Unchanged(_) => Edit::Unchanged(result),
+        }
+    }
+
     /// The result, whether something changed, and whether watchers and waiters are notified.
     fn split(self) -> (R, bool, bool) {
         match self {
