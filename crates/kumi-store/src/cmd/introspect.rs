@@ -236,9 +236,14 @@ fn keys_of<'a>(index: &CommandIndex, request: Args<'a>) -> Result<Vec<KeyUse<'a>
     let mut keys = Vec::new();
     for spec in row.keys.iter().filter(|spec| spec.names_keys()) {
         let flags = key::names(spec.flags_in(row, request));
-        let positions = spec.positions(request).ok_or(CommandError::fixed(
-            "ERR Invalid arguments specified for command",
-        ))?;
+        let Some(positions) = spec.positions(request) else {
+            if row.has(flag::NO_MANDATORY_KEYS) {
+                return Ok(Vec::new());
+            }
+            return Err(CommandError::fixed(
+                "ERR Invalid arguments specified for command",
+            ));
+        };
         let named = positions.filter_map(|position| request.get(position));
         keys.extend(named.map(|key| (key, flags.clone())));
     }

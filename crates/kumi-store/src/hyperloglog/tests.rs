@@ -60,16 +60,10 @@ fn strings_that_are_none_are_refused() {
         assert_eq!(encoding(hll), Err(HllError::NotHyperLogLog));
     }
     let damaged: &[&[u8]] = &[b"", b"\x7f", b"\x7f\xfe", b"\x7f\xff\x00", b"\x7f\xff\x40"];
-    for (index, registers) in damaged.iter().enumerate() {
+    for registers in damaged {
         let mut hll = header(SPARSE);
         hll.extend_from_slice(registers);
-        // Half a run behind the last register is not looked at, as in Redis.
-        let expected = if index == 4 {
-            Ok(0)
-        } else {
-            Err(HllError::Corrupted)
-        };
-        assert_eq!(count(&hll), expected, "{registers:?}");
+        assert_eq!(count(&hll), Err(HllError::Corrupted), "{registers:?}");
     }
 }
 

@@ -92,6 +92,8 @@ fn getkeys_finds_the_keys_of_a_request() {
         ("COMMAND GETKEYS GET a", "*1\r\n$1\r\na\r\n"),
         ("COMMAND GETKEYS WATCH a b", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"),
         ("COMMAND GETKEYS MEMORY USAGE a", "*1\r\n$1\r\na\r\n"),
+        ("COMMAND GETKEYS EVAL script x a", "*0\r\n"),
+        ("COMMAND GETKEYS FCALL f 2 a", "*0\r\n"),
         (
             "COMMAND GETKEYS PING x",
             "-ERR The command has no key arguments\r\n",
