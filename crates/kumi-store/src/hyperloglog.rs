@@ -300,9 +300,11 @@ pub(crate) fn self_test() -> Result<(), String> {
 /// Calls `visit` for every run of a sparse string, once it is known that they cover exactly all registers.
 fn for_each_run(hll: &[u8], visit: impl FnMut(Run)) -> Result<(), HllError> {
     let runs = Runs::new(&hll[HEADER_BYTES..]);
-    let covered = runs.clone().fold((0, HEADER_BYTES), |(length, bytes), run| {
-        (length + run.length, bytes + run.bytes)
-    });
+    let covered = runs
+        .clone()
+        .fold((0, HEADER_BYTES), |(length, bytes), run| {
+            (length + run.length, bytes + run.bytes)
+        });
     // Half a run is left over behind the last one if the bytes do not add up.
     if covered != (REGISTERS, hll.len()) {
         return Err(HllError::Corrupted);

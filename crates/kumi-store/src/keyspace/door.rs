@@ -156,7 +156,7 @@ impl<'a> Keys<'a> {
 
     /// Has the commands executed again that wait for a key, although watchers see no change of it.
     pub(crate) fn wake(&mut self, key: &[u8]) {
-        self.keyspace.waiters.touch(self.db, key);
+        self.keyspace.waiters.touch(self.db, key, || true);
     }
 
     /// Stores a value, creating or replacing the key.

@@ -373,7 +373,9 @@ impl Keyspace {
                 .touch(db, key, || table.find(table.hash(key), key).is_some());
         }
         if !self.waiters.is_empty() {
-            self.waiters.touch(db, key);
+            let table = &self.dbs[db].table;
+            self.waiters
+                .touch(db, key, || table.find(table.hash(key), key).is_some());
         }
         if self.tracking.is_on()
             && let Some(invalidated) = self.tracking.touch(key, by_command)
@@ -483,7 +485,7 @@ impl Keyspace {
         empty.counted = self.dbs[db].counted;
         let old = std::mem::replace(&mut self.dbs[db], empty);
         self.recount(db);
-        self.waiters.touch_db(db);
+        self.touch_waiters(db);
         let removed = old.table.len();
         if removed > 0 || old.table.is_frozen() {
             let old = self.keep_flushed(old);
@@ -507,8 +509,15 @@ impl Keyspace {
         (self.dbs[first].counted, self.dbs[second].counted) = (was_first, was_second);
         self.recount(first);
         self.recount(second);
-        self.waiters.touch_db(first);
-        self.waiters.touch_db(second);
+        self.touch_waiters(first);
+        self.touch_waiters(second);
+    }
+
+    /// Every key of a database may have changed.
+    fn touch_waiters(&mut self, db: usize) {
+        let table = &self.dbs[db].table;
+        self.waiters
+            .touch_db(db, |key| table.find(table.hash(key), key).is_some());
     }
 
     /// Breaks the watches on keys of `db` that change when another database, or none, takes its

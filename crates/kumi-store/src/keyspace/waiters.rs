@@ -107,18 +107,21 @@ impl Waiters {
         queue.is_some_and(|queue| queue.on_any > 0)
     }
 
-    /// A key changed.
-    pub(super) fn touch(&mut self, db: usize, key: &[u8]) {
-        let keys = self.dbs.get(&db);
-        if keys.is_some_and(|keys| keys.contains_key(key)) && self.listed.insert((db, key.into())) {
+    /// A key changed. A key that is gone is listed only if that ends a wait: its place in the order is that of its next
+    /// appearance.
+    pub(super) fn touch(&mut self, db: usize, key: &[u8], exists: impl FnOnce() -> bool) {
+        let queue = self.dbs.get(&db).and_then(|keys| keys.get(key));
+        if queue.is_some_and(|queue| queue.on_any > 0 || exists())
+            && self.listed.insert((db, key.into()))
+        {
             self.ready.push((db, key.into()));
         }
     }
 
     /// Every key of a database may have changed.
-    pub(super) fn touch_db(&mut self, db: usize) {
-        for key in self.dbs.get(&db).into_iter().flat_map(BTreeMap::keys) {
-            if self.listed.insert((db, key.clone())) {
+    pub(super) fn touch_db(&mut self, db: usize, exists: impl Fn(&[u8]) -> bool) {
+        for (key, queue) in self.dbs.get(&db).into_iter().flatten() {
+            if (queue.on_any > 0 || exists(key)) && self.listed.insert((db, key.clone())) {
                 self.ready.push((db, key.clone()));
             }
         }

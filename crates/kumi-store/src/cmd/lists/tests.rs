@@ -159,9 +159,15 @@ fn an_element_without_a_place_converts_too() {
     let element = "x".repeat(9000);
     lab.check(&[
         ("RPUSH s a", ":1\r\n"),
-        (&format!("LSET s x {element}"), "-ERR value is not an integer or out of range\r\n"),
+        (
+            &format!("LSET s x {element}"),
+            "-ERR value is not an integer or out of range\r\n",
+        ),
         ("OBJECT ENCODING s", "$8\r\nlistpack\r\n"),
-        (&format!("LSET s 7 {element}"), "-ERR index out of range\r\n"),
+        (
+            &format!("LSET s 7 {element}"),
+            "-ERR index out of range\r\n",
+        ),
         ("OBJECT ENCODING s", "$9\r\nquicklist\r\n"),
         ("RPUSH l a", ":1\r\n"),
         (&format!("LINSERT l BEFORE none {element}"), ":-1\r\n"),

@@ -453,3 +453,22 @@ fn a_user_who_lost_the_permission_gets_an_error_when_woken() {
     }
     assert!(lab.run("ACL LOG 1").contains("blpop"));
 }
+
+#[test]
+fn a_key_that_was_deleted_first_is_served_when_it_appeared() {
+    for gone in ["DEL b", "FLUSHDB", "SWAPDB 0 1"] {
+        let mut lab = Lab::new();
+        let (one, other) = (lab.waiter("BLPOP c 0"), lab.waiter("BLPOP c b 0"));
+        lab.check(&[("SADD b m", ":1\r\n"), ("MULTI", "+OK\r\n")]);
+        for line in [gone, "RPUSH c 1", "RPUSH b 2"] {
+            assert_eq!(lab.run(line), "+QUEUED\r\n");
+        }
+        lab.run("EXEC");
+        assert_eq!(lab.received(one), "*2\r\n$1\r\nc\r\n$1\r\n1\r\n", "{gone}");
+        assert_eq!(
+            lab.received(other),
+            "*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
+            "{gone}"
+        );
+    }
+}
