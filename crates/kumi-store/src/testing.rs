@@ -31,6 +31,8 @@ pub(crate) struct LabHost {
     pub(crate) event_loop: EventLoop,
     /// What others send while a long command runs. Each time they are served, 10 ms pass.
     pub(crate) meanwhile: Vec<(SessionKey, &'static str)>,
+    /// The next call of `serve_others` panics.
+    pub(crate) panics: bool,
     /// The file that SAVE wrote.
     pub(crate) saved: Option<Vec<u8>>,
     /// The append-only file that DEBUG LOADAOF loads.
@@ -214,6 +216,7 @@ impl Host for LabHost {
     }
 
     fn serve_others(&mut self, store: &mut Store, outputs: &mut Outputs) -> bool {
+        assert!(!std::mem::take(&mut self.panics), "the lab panics");
         self.now.unix_us += 10_000;
         self.now.mono_ns += 10_000_000;
         for (client, line) in std::mem::take(&mut self.meanwhile) {

@@ -169,17 +169,17 @@ fn load(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     };
     let mut source = Vec::new();
     loop {
-        let outcome = vm.call_value(host, reader, &[]);
+        let at = vm.top;
+        vm.push(reader);
+        let outcome = vm.protected_call(host, at, 1, None)?;
+        vm.top = at;
         let piece = match outcome {
-            Ok(piece) => piece,
-            Err(error) if error.is_catchable() => {
-                let error = vm.finish_error(error);
-                let value = vm.error_value(error);
+            Ok(()) => vm.stack[at],
+            Err(value) => {
                 vm.push(Value::Nil);
                 vm.push(value);
                 return Ok(2);
             }
-            Err(error) => return Err(error),
         };
         match vm.coerce_str(piece) {
             Some(s) => {

@@ -165,32 +165,26 @@ const FUNCTION: &[Command] = &[
 fn fcall(ctx: &mut Ctx<'_>, args: Args<'_>, read_only: bool) -> CommandResult {
     const NOT_FOUND: CommandError = CommandError::fixed("ERR Function not found");
     ctx.feed_monitors(args);
-    let mut libraries = ctx.scripts().take_libraries().ok_or(NOT_FOUND)?;
-    let result = match libraries.find(&args[1]) {
-        None => Err(NOT_FOUND),
-        Some((lua, registered)) => {
-            let keys = script::key_count(args).map_err(|error| {
-                if error == CommandError::NOT_INTEGER {
-                    CommandError::fixed("ERR Bad number of keys provided")
-                } else {
-                    error
-                }
-            });
-            keys.and_then(|keys| {
-                let invocation = Invocation {
-                    kind: Kind::Function,
-                    name: &registered.name,
-                    flags: registered.flags,
-                    read_only,
-                    request: args,
-                    keys,
-                };
-                script::run(ctx, lua, &registered.function, &invocation)
-            })
-        }
-    };
-    ctx.scripts().put_libraries(libraries);
-    result
+    let libraries = ctx.scripts().take_libraries().ok_or(NOT_FOUND)?;
+    script::with_libraries(ctx, libraries, |ctx, libraries| {
+        let (lua, registered) = libraries.find(&args[1]).ok_or(NOT_FOUND)?;
+        let keys = script::key_count(args).map_err(|error| {
+            if error == CommandError::NOT_INTEGER {
+                CommandError::fixed("ERR Bad number of keys provided")
+            } else {
+                error
+            }
+        })?;
+        let invocation = Invocation {
+            kind: Kind::Function,
+            name: &registered.name,
+            flags: registered.flags,
+            read_only,
+            request: args,
+            keys,
+        };
+        script::run(ctx, lua, &registered.function, &invocation)
+    })
 }
 
 fn load(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -203,9 +197,10 @@ fn load(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         }
         replace = true;
     }
-    let mut libraries = ctx.scripts().take_or_make_libraries();
-    let loaded = libraries.load(&args[code], replace, ctx.host);
-    ctx.scripts().put_libraries(libraries);
+    let libraries = ctx.scripts().take_or_make_libraries();
+    let loaded = script::with_libraries(ctx, libraries, |ctx, libraries| {
+        libraries.load(&args[code], replace, ctx.host)
+    });
     let name = loaded.map_err(CommandError::new)?;
     ctx.dirty(1);
     ctx.reply.bulk(name);
@@ -367,14 +362,19 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             ));
         }
     };
-    let mut libraries = match policy {
-        Policy::Flush => script::Scripts::new_libraries(),
-        Policy::Append | Policy::Replace => ctx.scripts().take_or_make_libraries(),
+    let restored = if policy == Policy::Flush {
+        let mut libraries = script::Scripts::new_libraries();
+        let restored = libraries.restore(&args[2], false, ctx.host);
+        if restored.is_ok() {
+            ctx.scripts().put_libraries(libraries);
+        }
+        restored
+    } else {
+        let libraries = ctx.scripts().take_or_make_libraries();
+        script::with_libraries(ctx, libraries, |ctx, libraries| {
+            libraries.restore(&args[2], policy == Policy::Replace, ctx.host)
+        })
     };
-    let restored = libraries.restore(&args[2], policy == Policy::Replace, ctx.host);
-    if restored.is_ok() || policy != Policy::Flush {
-        ctx.scripts().put_libraries(libraries);
-    }
     restored.map_err(CommandError::new)?;
     ctx.dirty(1);
     ctx.reply.ok();

@@ -186,30 +186,23 @@ fn evaluate(
     if !ctx.scripts().contains(sha) {
         return Err(NO_SCRIPT);
     }
-    let mut evaluator = ctx.scripts().take_evaluator();
-    let result = match evaluator.find(sha) {
-        None => Err(NO_SCRIPT),
-        Some((lua, cached)) => {
-            let invocation = Invocation {
-                kind: Kind::Eval,
-                name: &sha.hex(),
-                flags: cached.flags,
-                read_only,
-                request: args,
-                keys,
-            };
-            script::run(ctx, lua, &cached.function, &invocation)
-        }
-    };
-    ctx.scripts().put_evaluator(evaluator);
-    result
+    script::with_evaluator(ctx, |ctx, evaluator| {
+        let (lua, cached) = evaluator.find(sha).ok_or(NO_SCRIPT)?;
+        let invocation = Invocation {
+            kind: Kind::Eval,
+            name: &sha.hex(),
+            flags: cached.flags,
+            read_only,
+            request: args,
+            keys,
+        };
+        script::run(ctx, lua, &cached.function, &invocation)
+    })
 }
 
 fn compile(ctx: &mut Ctx<'_>, sha: Sha, source: &[u8], keep: bool) -> CommandResult {
-    let mut evaluator = ctx.scripts().take_evaluator();
-    let loaded = evaluator.load(sha, source, keep);
-    ctx.scripts().put_evaluator(evaluator);
-    loaded.map_err(CommandError::new)
+    script::with_evaluator(ctx, |_, evaluator| evaluator.load(sha, source, keep))
+        .map_err(CommandError::new)
 }
 
 fn load(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {

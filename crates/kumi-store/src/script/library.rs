@@ -11,6 +11,7 @@ use crate::host::Host;
 use crate::rdb::{Compression, DumpError, Reader, Writer};
 use kumi_lua::{Call, Error, Function, Lua, TableId, Value};
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How long a library's code may take to register its functions.
 const LOAD_LIMIT_NS: u64 = 500_000_000;
@@ -111,6 +112,18 @@ impl Libraries {
         let pending = vec![(name.clone(), code.into(), functions)];
         self.adopt(pending, replace)?;
         Ok(name)
+    }
+
+    /// Loads all libraries again in a new state: a panic may have left the old one in any condition.
+    pub(super) fn rebuild(&mut self, host: &mut dyn Host) {
+        let mut fresh = Self::new();
+        for (name, library) in &self.libraries {
+            let loads = || fresh.load(&library.code, false, &mut *host).is_ok();
+            if !catch_unwind(AssertUnwindSafe(loads)).unwrap_or(false) {
+                tracing::error!(library = %name.escape_ascii(), "a library is lost");
+            }
+        }
+        *self = fresh;
     }
 
     /// Removes a library; false if there is none of that name.

@@ -23,11 +23,13 @@ pub(crate) use library::{Libraries, Library, Policy, Registered};
 pub(crate) use run::{Invocation, Kind, key_count, run};
 pub(crate) use shebang::{ScriptFlags, script_flag};
 
+use crate::ctx::Ctx;
 use kumi_lua::{Function, Limits, Lua};
 use kumi_resp::{ArgsBuilder, OwnedArgs};
 use sha1::{Digest, Sha1};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Scripts of EVAL that are kept; those of SCRIPT LOAD are not counted.
 const MAX_EVAL_SCRIPTS: usize = 500;
@@ -99,8 +101,7 @@ impl Hasher for FirstBytes {
 pub(crate) struct Cached {
     pub(crate) function: Function,
     pub(crate) flags: ScriptFlags,
-    /// Bytes of its source.
-    source_bytes: usize,
+    source: Box<[u8]>,
     /// SCRIPT LOAD brought it: it stays until SCRIPT FLUSH.
     loaded: bool,
     /// The run that used it last.
@@ -172,12 +173,28 @@ impl Evaluator {
             Cached {
                 function,
                 flags,
-                source_bytes: source.len(),
+                source: source.into(),
                 loaded: keep,
                 used: self.runs,
             },
         );
         Ok(())
+    }
+
+    /// Compiles all scripts again in a new state: a panic may have left the old one in any condition.
+    fn rebuild(&mut self) {
+        let mut fresh = Self::new();
+        let mut scripts: Vec<_> = self.cache.drain().collect();
+        scripts.sort_unstable_by_key(|(_, cached)| cached.used);
+        for (sha, cached) in scripts {
+            fresh.runs = cached.used;
+            let compiles = || fresh.load(sha, &cached.source, cached.loaded).is_ok();
+            if !catch_unwind(AssertUnwindSafe(compiles)).unwrap_or(false) {
+                tracing::error!(sha = %sha.hex().escape_ascii(), "a script is lost");
+            }
+        }
+        fresh.runs = self.runs;
+        *self = fresh;
     }
 
     /// Removes the EVAL script that was not used for the longest time.
@@ -188,7 +205,7 @@ impl Evaluator {
             && let Some(cached) = self.cache.remove(&sha)
         {
             self.lua.release(cached.function);
-            self.source_bytes -= cached.source_bytes;
+            self.source_bytes -= cached.source.len();
             self.eval_scripts -= 1;
         }
     }
@@ -240,13 +257,13 @@ pub(crate) struct Scripts {
 
 impl Scripts {
     /// The state of EVAL. A caller that takes it puts it back.
-    pub(crate) fn take_evaluator(&mut self) -> Box<Evaluator> {
+    fn take_evaluator(&mut self) -> Box<Evaluator> {
         self.evaluator
             .take()
             .unwrap_or_else(|| Box::new(Evaluator::new()))
     }
 
-    pub(crate) fn put_evaluator(&mut self, mut evaluator: Box<Evaluator>) {
+    fn put_evaluator(&mut self, mut evaluator: Box<Evaluator>) {
         if evaluator.lua.memory_bytes() > COLLECT_BYTES {
             evaluator.lua.collect();
         }
@@ -337,6 +354,35 @@ impl Scripts {
             it.source_bytes + it.cache.capacity() * size_of::<(Sha, Cached)>()
         })
     }
+}
+
+/// Works with the state of EVAL. After a panic, which goes on, its scripts are still there.
+pub(crate) fn with_evaluator<T>(
+    ctx: &mut Ctx<'_>,
+    work: impl FnOnce(&mut Ctx<'_>, &mut Evaluator) -> T,
+) -> T {
+    let mut evaluator = ctx.scripts().take_evaluator();
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(ctx, &mut evaluator)));
+    if outcome.is_err() {
+        evaluator.rebuild();
+    }
+    ctx.scripts().put_evaluator(evaluator);
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Works with libraries that were taken from the store, and puts them back. After a panic, which goes on, they are as
+/// they were before.
+pub(crate) fn with_libraries<T>(
+    ctx: &mut Ctx<'_>,
+    mut libraries: Box<Libraries>,
+    work: impl FnOnce(&mut Ctx<'_>, &mut Libraries) -> T,
+) -> T {
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(ctx, &mut libraries)));
+    if outcome.is_err() {
+        libraries.rebuild(ctx.host);
+    }
+    ctx.scripts().put_libraries(libraries);
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// A state with Redis's libraries and a `redis` table of these functions, protected.

@@ -7,6 +7,7 @@ use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult, error_code};
 use kumi_lua::{Function, Lua, ScriptError, TableId, Value};
 use kumi_resp::{Args, Protocol};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,16 +84,18 @@ pub(crate) fn run(
     let outer = (ctx.in_exec, ctx.db, ctx.running);
     (ctx.in_exec, ctx.in_script) = (true, true);
     let mut bridge = Bridge::new(ctx, invocation, out_of_memory);
-    let outcome = lua
-        .call(&mut bridge, function, arguments)
-        .map(|results| results.first().copied().unwrap_or_default());
+    let call = || {
+        lua.call(&mut bridge, function, arguments)
+            .map(|results| results.first().copied().unwrap_or_default())
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(call));
     let protocol = bridge.end();
     (ctx.in_exec, ctx.db, ctx.running) = outer;
     ctx.in_script = false;
     // A database that the script selected was its own choice only.
     ctx.session().db = outer.1;
     ctx.mark_propagated();
-    match outcome {
+    match outcome.unwrap_or_else(|panic| resume_unwind(panic)) {
         Ok(value) => answer(ctx, lua, value, protocol),
         Err(error) => fail(ctx, lua, &error, invocation.name),
     }

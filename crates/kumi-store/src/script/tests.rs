@@ -693,3 +693,57 @@ fn a_pause_of_writes_lets_scripts_run_that_declare_none() {
         assert_ne!(lab.received(client), "");
     }
 }
+
+#[test]
+fn an_error_in_the_reader_of_load_is_returned() {
+    let mut lab = Lab::new();
+    for (script, expected) in [
+        ("return {load(function() error() end)}", "*0\r\n"),
+        (
+            "local f, e = load(function() error('bad', 0) end) return e",
+            "$3\r\nbad\r\n",
+        ),
+        (
+            "local n = 0 for i = 1, 300 do if load(function() error('bad') end) == nil then n = n + 1 end end return n",
+            ":300\r\n",
+        ),
+    ] {
+        lab.check_eval(script, expected);
+    }
+}
+
+#[test]
+fn a_panic_loses_neither_scripts_nor_libraries() {
+    let mut lab = Lab::new();
+    lab.configure("busy-reply-threshold", "1");
+    let client = lab.client;
+    let code = "#!lua name=mine\nredis.register_function('seven', function() return 7 end) \
+                redis.register_function('endless', function() redis.set_repl(redis.REPL_NONE) while true do end end)";
+    assert_eq!(
+        lab.send(client, &[b"FUNCTION", b"LOAD", code.as_bytes()]),
+        "$4\r\nmine\r\n"
+    );
+    lab.check_eval("return 1", ":1\r\n");
+    let sha = lab.send(client, &[b"SCRIPT", b"LOAD", b"return 5"]);
+    let sha = sha.split("\r\n").nth(1).expect("a SHA-1").to_owned();
+    for endless in ["EVAL 1 0", "FCALL endless 0"] {
+        lab.host.tick_ns = 10_000_000;
+        lab.host.panics = true;
+        let words: Vec<&[u8]> = match endless {
+            "EVAL 1 0" => vec![b"EVAL", b"redis.call('select', 3) while true do end", b"0"],
+            line => line.split(' ').map(str::as_bytes).collect(),
+        };
+        assert_eq!(lab.send(client, &words), "-ERR internal error\r\n");
+        lab.host.tick_ns = 0;
+        assert!(!lab.host.panics);
+        lab.check(&[
+            ("FCALL seven 0", ":7\r\n"),
+            (&format!("EVALSHA {sha} 0"), ":5\r\n"),
+            (
+                "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0",
+                ":1\r\n",
+            ),
+            ("SET a 1", "+OK\r\n"),
+        ]);
+    }
+}
