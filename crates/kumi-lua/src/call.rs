@@ -76,6 +76,27 @@ impl<'a> Call<'a> {
         self.vm.heap.table(array, pairs)
     }
 
+    /// Fails with `not enough memory` if this many more bytes pass the limit, also after a full collection. Values the
+    /// host goes on to use must be arguments, results, held or reachable from those.
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
+        self.vm.reserve_memory(bytes)
+    }
+
+    /// Charges work of the host, in instructions, so that [`Host::interrupt`](crate::Host::interrupt) is called in time.
+    pub fn spend(&mut self, work: usize) {
+        self.vm.spend(work);
+    }
+
+    /// Keeps a value from being collected until [`Call::unhold`]. No result may be pushed in between.
+    pub fn hold(&mut self, value: Value) {
+        self.vm.push(value);
+    }
+
+    /// Lets go of the last `count` values that are held.
+    pub fn unhold(&mut self, count: usize) {
+        self.vm.top = self.vm.top.saturating_sub(count).max(self.first_result);
+    }
+
     /// Reads a field of a table without metamethods.
     pub fn field(&mut self, table: TableId, name: &[u8]) -> Value {
         let key = self.vm.str(name);

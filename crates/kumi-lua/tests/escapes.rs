@@ -25,11 +25,15 @@ fn state() -> Lua {
 
 /// The first result, or `error: ` and the message.
 fn run(lua: &mut Lua, source: &str) -> String {
+    run_for(lua, 20, source)
+}
+
+fn run_for(lua: &mut Lua, hooks: u32, source: &str) -> String {
     let script = match lua.load("@user_script", source.as_bytes()) {
         Ok(script) => script,
         Err(error) => return format!("error: {error}"),
     };
-    let outcome = lua.call(&mut Bounded(20), &script, &[]);
+    let outcome = lua.call(&mut Bounded(hooks), &script, &[]);
     let (value, prefix) = match outcome {
         Ok(results) => (results.first().copied().unwrap_or_default(), ""),
         Err(error) => (error.value, "error: "),
@@ -188,4 +192,114 @@ fn resources_are_bounded() {
             lua.memory_bytes()
         );
     }
+}
+
+/// A state with so much memory.
+fn small_state(bytes: usize) -> Lua {
+    let mut limits = Limits::default();
+    limits.memory_bytes = bytes;
+    Lua::redis(limits)
+}
+
+#[test]
+fn buffers_outside_the_heap_count_as_memory() {
+    for source in [
+        "local s = ('x'):rep(600000) return #s:upper()",
+        "local s = ('x'):rep(600000) return #s:sub(2)",
+        "local s = ('x'):rep(600000) return #s:match('x(.*)')",
+        "local s = ('x'):rep(600000) return #s:gsub('^x', 'y')",
+        "local s = ('x'):rep(100000) return #s:gsub('.*', ('%0'):rep(50), 1)",
+        "local s = ('x'):rep(10) return #s:gsub('x', ('y'):rep(200000))",
+        "local s = ('x'):rep(600000) return #cjson.encode(s)",
+        "local s = ('\\1'):rep(200000) return #cjson.encode({[s] = 1})",
+        "local s = '\"' .. ('x'):rep(560000) .. '\"' return #cjson.decode(s)",
+        "return #cjson.decode('[' .. ('[],'):rep(50000) .. '1]')",
+        "local s = ('\\0'):rep(260000) return #('%q'):format(s)",
+        "local s = ('x'):rep(400000) return #('%s%s'):format(s, s)",
+        "local s = ('x'):rep(400000) return #cmsgpack.pack(s, s)",
+        "local s = cmsgpack.pack(('x'):rep(560000)) return #cmsgpack.unpack(s)",
+        "return #cmsgpack.unpack('\\220\\255\\255' .. ('\\144'):rep(65535))",
+        "local s = ('x'):rep(400000) return #struct.pack('c0c0', s, s)",
+        "local s = ('x'):rep(400000) return #table.concat({s, s, s})",
+        "local s = ('x'):rep(600000) return #load(function() return s end)",
+        "local s = ('x'):rep(600000) local _, e = pcall(error, s) return e",
+    ] {
+        let mut lua = small_state(1 << 20);
+        let found = run_for(&mut lua, 10_000, source);
+        assert!(
+            found.contains("not enough memory") || found.contains("attempt to get length"),
+            "{source}: {found}"
+        );
+        assert_eq!(run_for(&mut lua, 10_000, "return 7"), "7");
+    }
+}
+
+#[test]
+fn memory_is_collected_before_it_is_short() {
+    for source in [
+        "for i = 1, 100 do local s = ('x'):rep(1500000) end return 7",
+        "local s = ('x'):rep(1000000) for i = 1, 100 do local t = s .. i end return 7",
+        "local s = ('x'):rep(900000) for i = 1, 100 do local t = s:reverse() end return 7",
+        "local s = ('x'):rep(500000) for i = 1, 100 do local t = cjson.encode({s, s}) end return 7",
+        "local s = cjson.encode({('x'):rep(800000)}) for i = 1, 100 do local t = cjson.decode(s) end return 7",
+        "local s = cmsgpack.pack({a = ('x'):rep(800000)}) for i = 1, 100 do local t = cmsgpack.unpack(s) end return 7",
+        "local s = ('x'):rep(800000) for i = 1, 100 do local t = s:gsub('(x)(.*)', function(a, b) return b end) end return 7",
+    ] {
+        let mut lua = small_state(4 << 20);
+        assert_eq!(run_for(&mut lua, 100_000, source), "7", "{source}");
+    }
+}
+
+#[test]
+fn a_decoder_keeps_its_tables_through_a_collection() {
+    // The garbage before each call is freed only when the decoder runs short of memory.
+    let source = "
+        local part = '{\"k\":[1,{\"a\":\"' .. ('y'):rep(5000) .. '\"}]}'
+        local text = '[' .. (part .. ','):rep(60) .. part .. ']'
+        local packed = cmsgpack.pack(cjson.decode(text))
+        collectgarbage('stop')
+        for i = 1, 40 do
+            local garbage = ('x'):rep(700000)
+            for _, list in ipairs({cjson.decode(text), cmsgpack.unpack(packed)}) do
+                assert(#list == 61)
+                for _, item in ipairs(list) do
+                    assert(item.k[1] == 1 and #item.k[2].a == 5000)
+                end
+            end
+        end
+        return 7";
+    let mut lua = small_state(3 << 20);
+    assert_eq!(run_for(&mut lua, 100_000, source), "7");
+}
+
+#[test]
+fn work_on_long_strings_reaches_the_hook() {
+    let prefix = "local s, t, k = ('x'):rep(4000000), ('x'):rep(3999999) .. 'y', {} \
+                  local u = ('x'):rep(4000000) for i = 1, 1000000000 do ";
+    for work in [
+        "local a = s == t",
+        "local a = s == u",
+        "local a = s < t",
+        "local a = rawequal(s, t)",
+        "local a = k[s .. i]",
+        "local a = rawget(k, s .. i)",
+        "local a = s:sub(2)",
+        "local a = s:reverse()",
+        "local a = tonumber(s)",
+        "local a = tonumber(s, 36)",
+        "pcall(error, s)",
+        "pcall(assert, false, s)",
+        "local a = s:find('y', 1, true)",
+        "local a = cjson.encode(s)",
+        "local a = cmsgpack.pack(s)",
+        "local a = ('%q'):format(s)",
+        "collectgarbage()",
+    ] {
+        let source = format!("{prefix}{work} end");
+        let found = run_for(&mut state(), 20, &source);
+        assert_eq!(found, "error: killed", "{work}");
+    }
+    let search =
+        "local s, p = ('a'):rep(4000000), ('a'):rep(100000) .. 'b' return s:find(p, 1, true)";
+    assert_eq!(run_for(&mut state(), 300, search), "error: killed");
 }

@@ -91,6 +91,23 @@ pub(crate) struct KeySpec {
     pub(crate) find: Find,
 }
 
+/// Whether all operations of a BITFIELD are GET. A request with an error counts as one that writes.
+fn bitfield_only_reads(request: Args<'_>) -> bool {
+    let mut at = 2;
+    while let Some(word) = request.get(at) {
+        let left = request.len() - at - 1;
+        let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
+        at += if is(b"GET") && left >= 2 {
+            3
+        } else if is(b"OVERFLOW") && left >= 1 {
+            2
+        } else {
+            return false;
+        };
+    }
+    true
+}
+
 impl KeySpec {
     /// A single key at position `first`.
     pub(crate) const fn one(first: i32, flags: u16) -> Self {
@@ -161,16 +178,22 @@ impl KeySpec {
         self.flags & key::NOT_KEY == 0
     }
 
-    /// What a request does to the keys of the spec. SET is the one command whose options decide it.
+    /// What a request does to the keys of the spec. The options of SET and BITFIELD decide it.
     pub(crate) fn flags_in(&self, row: &Command, request: Args<'_>) -> u16 {
-        if self.flags & key::VARIABLE_FLAGS == 0 || row.name != "set" {
+        if self.flags & key::VARIABLE_FLAGS == 0 {
             return self.flags;
         }
-        let mut options = request.iter().skip(3);
-        if options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
-            key::RW | key::ACCESS | key::UPDATE
-        } else {
-            key::OW | key::UPDATE
+        match row.name {
+            "set" => {
+                let mut options = request.iter().skip(3);
+                if options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
+                    key::RW | key::ACCESS | key::UPDATE
+                } else {
+                    key::OW | key::UPDATE
+                }
+            }
+            "bitfield" if bitfield_only_reads(request) => key::RO | key::ACCESS,
+            _ => self.flags,
         }
     }
 

@@ -115,9 +115,12 @@ fn error(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
         Value::Str(_) | Value::Number(_) if level > 0 => {
             let mut text = vm.position_at(level as usize);
             if let Some(s) = vm.coerce_str(value) {
+                let len = vm.heap.bytes_of(s).len();
+                vm.spend(len / 16);
+                vm.reserve_memory(len)?;
                 text.extend_from_slice(vm.heap.bytes_of(s));
             }
-            vm.str(&text)
+            Value::Str(vm.heap.string_from(text))
         }
         _ => value,
     };
@@ -183,17 +186,23 @@ fn load(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
         };
         match vm.coerce_str(piece) {
             Some(s) => {
-                let bytes = vm.heap.bytes_of(s);
-                if bytes.is_empty() {
+                let more = vm.heap.bytes_of(s).len();
+                if more == 0 {
                     break;
                 }
-                source.extend_from_slice(bytes);
-                if let Err(error) = vm.reserve_memory(source.len()) {
-                    let value = vm.error_value(error);
-                    vm.push(Value::Nil);
-                    vm.push(value);
-                    return Ok(2);
+                // The piece stays in the stack while memory is collected.
+                vm.push(Value::Str(s));
+                match vm.room(host, &mut source, more) {
+                    Err(error) if error.is_catchable() => {
+                        let value = vm.error_value(error);
+                        vm.push(Value::Nil);
+                        vm.push(value);
+                        return Ok(2);
+                    }
+                    room => room?,
                 }
+                vm.top = at;
+                source.extend_from_slice(vm.heap.bytes_of(s));
             }
             None if piece.is_nil() => break,
             None => {
@@ -210,11 +219,12 @@ fn load(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
 
 fn loadstring(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let source = vm.check_str(args, 0)?;
-    let source = vm.heap.bytes_of(source).to_vec();
+    vm.reserve_memory(vm.heap.bytes_of(source).len().saturating_mul(8))?;
     let name = match vm.opt_str(args, 1)? {
         Some(s) => vm.heap.bytes_of(s).to_vec(),
-        None => source.clone(),
+        None => text_until_zero(vm.heap.bytes_of(source)).to_vec(),
     };
+    let source = vm.heap.bytes_of(source).to_vec();
     load_chunk(vm, host, &source, &name)
 }
 
@@ -250,6 +260,7 @@ fn load_chunk(vm: &mut Vm, host: &mut dyn Host, source: &[u8], name: &[u8]) -> R
 pub(crate) fn next(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
     let key = vm.arg(args, 1);
+    vm.spend_on_key(key);
     let key = vm.heap.canonical(key);
     match vm.heap.at(table).next(key) {
         Ok(Some((key, value))) => {
@@ -377,6 +388,7 @@ fn xpcall(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
 fn rawequal(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let a = vm.check_any(args, 0)?;
     let b = vm.check_any(args, 1)?;
+    vm.spend_on_comparison(a, b);
     let equal = vm.heap.raw_equal(a, b);
     vm.give(Value::Bool(equal))
 }
@@ -384,6 +396,7 @@ fn rawequal(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
 fn rawget(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
     let key = vm.check_any(args, 1)?;
+    vm.spend_on_key(key);
     let value = vm.heap.raw_get(table, key);
     vm.give(value)
 }
@@ -393,6 +406,7 @@ fn rawset(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let key = vm.check_any(args, 1)?;
     let value = vm.check_any(args, 2)?;
     check_writable(vm, table)?;
+    vm.spend_on_key(key);
     vm.set_checked(table, key, value)?;
     vm.give(Value::Table(table))
 }
@@ -427,6 +441,7 @@ fn tonumber(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     if !(2..=36).contains(&base) {
         return Err(vm.bad_argument(1, "base out of range"));
     }
+    vm.spend_on_key(Value::Str(text));
     let number = parse_base(vm.heap.bytes_of(text), base as u32);
     vm.give(number.map_or(Value::Nil, Value::Number))
 }
@@ -448,11 +463,11 @@ fn parse_base(text: &[u8], base: u32) -> Option<f64> {
     {
         rest = &rest[2..];
     }
-    let digits: Vec<u32> = rest
+    let digits = rest
         .iter()
-        .map_while(|b| (*b as char).to_digit(36).filter(|d| *d < base))
-        .collect();
-    if digits.is_empty() || !rest[digits.len()..].iter().all(|b| number::is_space(*b)) {
+        .map_while(|b| (*b as char).to_digit(36).filter(|d| *d < base));
+    let count = digits.clone().count();
+    if count == 0 || !rest[count..].iter().all(|b| number::is_space(*b)) {
         return None;
     }
     let mut value = Some(0u64);
@@ -524,6 +539,7 @@ fn unpack(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     if count > i64::from(i32::MAX) || args.count + count as usize > MAX_NATIVE_SLOTS {
         return Err(vm.error("too many results to unpack"));
     }
+    vm.spend(count as usize / 4);
     vm.ensure_stack(vm.top + count as usize + 1);
     for index in first..=last {
         let value = vm.heap.at(table).get_number(index as f64);

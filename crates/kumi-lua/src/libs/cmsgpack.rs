@@ -2,12 +2,15 @@
 //! [`MAX_NESTING`] levels as the original does.
 
 use super::args::to_integer;
+use crate::heap::TABLE_OVERHEAD;
 use crate::host::Host;
 use crate::value::{Str, TableId, Value};
 use crate::vm::{Args, Error, MAX_NATIVE_SLOTS, Result, Vm};
 
 /// Tables nested deeper are packed as nil.
 const MAX_NESTING: usize = 16;
+/// The longest form of anything but a string's bytes.
+const MAX_ITEM: usize = 16;
 
 pub(crate) fn open(vm: &mut Vm) {
     let table = super::library(
@@ -63,6 +66,11 @@ fn encode(
     value: Value,
     level: usize,
 ) -> Result<()> {
+    let text = match value {
+        Value::Str(s) => vm.heap.bytes_of(s).len(),
+        _ => 0,
+    };
+    vm.room(host, out, text + MAX_ITEM)?;
     match value {
         Value::Str(s) => {
             let bytes = vm.heap.bytes_of(s);
@@ -74,7 +82,6 @@ fn encode(
                 [Some(0xd9), Some(0xda), Some(0xdb)],
             );
             out.extend_from_slice(bytes);
-            vm.reserve_memory(out.len())?;
         }
         Value::Bool(b) => out.push(if b { 0xc3 } else { 0xc2 }),
         Value::Number(n) if is_integer(n) => encode_integer(out, to_integer(n)),
@@ -89,7 +96,7 @@ fn encode(
             }
         }
         Value::Table(table) if level < MAX_NESTING => {
-            vm.charge(host, 4)?;
+            vm.charge(host, 4 + vm.heap.at(table).array().len() / 8)?;
             if is_array(vm, table) {
                 encode_array(vm, host, out, table, level)?;
             } else {
@@ -182,7 +189,10 @@ fn encode_array(
     header(out, len, 0x90, 15, [None, Some(0xdc), Some(0xdd)]);
     for index in 1..=len {
         let value = vm.index(host, Value::Table(table), Value::Number(index as f64))?;
+        // In the stack the collector finds what a metamethod made.
+        vm.push(value);
         encode(vm, host, out, value, level + 1)?;
+        vm.top -= 1;
         vm.charge(host, 1)?;
     }
     Ok(())
@@ -292,6 +302,8 @@ enum Open {
 /// A value, or a table with this many elements or pairs to come.
 enum Item {
     Value(Value),
+    /// A string of this many bytes, which are there.
+    Text(usize),
     Array(usize),
     Map(usize),
 }
@@ -325,12 +337,20 @@ impl Input {
             )?;
             let mut value = match self.item(vm)? {
                 Item::Value(value) => value,
+                Item::Text(len) => {
+                    let start = self.at;
+                    self.at += len;
+                    vm.substring(self.text, start, start + len)?
+                }
                 Item::Array(left) => {
                     self.slots += 2;
                     self.check_slots(vm, "in function mp_decode_to_lua_array")?;
+                    vm.reserve_memory(TABLE_OVERHEAD)?;
                     let table = vm.heap.table(0, 0);
-                    vm.reserve_memory(0)?;
                     if left > 0 {
+                        // Where the collector finds the table and its key.
+                        vm.push(Value::Table(table));
+                        vm.push(Value::Nil);
                         open.push(Open::Array {
                             table,
                             next: 1,
@@ -344,9 +364,11 @@ impl Input {
                 Item::Map(left) => {
                     self.slots += 1;
                     self.check_slots(vm, "in function mp_decode_to_lua_hash")?;
+                    vm.reserve_memory(TABLE_OVERHEAD)?;
                     let table = vm.heap.table(0, 0);
-                    vm.reserve_memory(0)?;
                     if left > 0 {
+                        vm.push(Value::Table(table));
+                        vm.push(Value::Nil);
                         open.push(Open::Map {
                             table,
                             key: None,
@@ -364,6 +386,9 @@ impl Input {
                     None => return Ok(value),
                     Some(Open::Array { table, next, left }) => {
                         vm.heap.raw_set_index(*table, *next, value);
+                        if *next % 64 == 0 {
+                            vm.reserve_memory(0)?;
+                        }
                         *next += 1;
                         *left -= 1;
                         ((*left == 0).then_some(*table), 2)
@@ -371,11 +396,16 @@ impl Input {
                     Some(Open::Map { table, key, left }) => match key.take() {
                         None => {
                             *key = Some(value);
+                            let place = vm.top - 1;
+                            vm.stack[place] = value;
                             self.slots += 1;
                             (None, 0)
                         }
                         Some(key) => {
                             vm.set_checked(*table, key, value)?;
+                            if *left % 64 == 0 {
+                                vm.reserve_memory(0)?;
+                            }
                             self.slots -= 1;
                             *left -= 1;
                             ((*left == 0).then_some(*table), 1)
@@ -385,6 +415,7 @@ impl Input {
                 match complete {
                     Some(table) => {
                         open.pop();
+                        vm.top -= 2;
                         self.slots -= slots;
                         value = Value::Table(table);
                     }
@@ -441,8 +472,7 @@ impl Input {
             0xdb => self.number(vm, 4)? as usize,
             _ => return Some(None),
         };
-        let bytes = self.take(vm, text)?.to_vec();
-        let value = Value::Str(vm.heap.string_from(bytes));
-        Some(Some(Item::Value(value)))
+        vm.heap.bytes_of(self.text).get(self.at..)?.get(..text)?;
+        Some(Some(Item::Text(text)))
     }
 }

@@ -26,13 +26,14 @@ fn search(
     let Vm {
         heap, fuel, limits, ..
     } = vm;
-    let meter = Meter {
+    let mut meter = Meter {
         fuel,
         interval: limits.hook_interval,
         host,
     };
     let source = heap.bytes_of(src);
     let pattern = heap.bytes_of(pat);
+    meter.burn(pattern.len() / 64)?;
     let anchored = !anchored_only && pattern.first() == Some(&b'^');
     let skip = usize::from(anchored);
     let mut matcher = Matcher::new(source, pattern, meter);
@@ -62,14 +63,7 @@ fn captured(vm: &mut Vm, src: Str, capture: Captured) -> Result<Value> {
     Ok(match capture {
         Captured::Unfinished => return Err(invalid("unfinished capture")),
         Captured::Position(at) => Value::Number(at as f64),
-        Captured::Range(start, end) => {
-            let mut text = std::mem::take(&mut vm.scratch);
-            text.clear();
-            text.extend_from_slice(&vm.heap.bytes_of(src)[start..end]);
-            let value = vm.str(&text);
-            vm.scratch = text;
-            value
-        }
+        Captured::Range(start, end) => vm.substring(src, start, end)?,
     })
 }
 
@@ -103,9 +97,8 @@ fn find_or_match(vm: &mut Vm, host: &mut dyn Host, args: Args, find: bool) -> Re
     let init = ((relative(at, len) - 1).max(0) as usize).min(len);
     let plain = find && (!vm.arg(args, 3).is_falsy() || is_plain(vm.heap.bytes_of(pat)));
     if plain {
-        vm.charge(host, len.saturating_sub(init) / 16)?;
         let needle = vm.heap.bytes_of(pat).len();
-        return match find_bytes(&vm.heap.bytes_of(src)[init..], vm.heap.bytes_of(pat)) {
+        return match find_plain(vm, host, src, pat, init)? {
             Some(at) => {
                 vm.push(Value::Number((init + at + 1) as f64));
                 vm.push(Value::Number((init + at + needle) as f64));
@@ -133,20 +126,37 @@ fn is_plain(pattern: &[u8]) -> bool {
         .any(|b| b"^$*+?.([%-".contains(b))
 }
 
-/// The first place of a byte string in another.
-pub(crate) fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    let Some((&first, rest)) = needle.split_first() else {
-        return Some(0);
+/// The first place of a string in another, counted from `init`.
+fn find_plain(
+    vm: &mut Vm,
+    host: &mut dyn Host,
+    src: Str,
+    pat: Str,
+    init: usize,
+) -> Result<Option<usize>> {
+    let Vm {
+        heap, fuel, limits, ..
+    } = vm;
+    let mut meter = Meter {
+        fuel,
+        interval: limits.hook_interval,
+        host,
     };
+    let (haystack, needle) = (&heap.bytes_of(src)[init..], heap.bytes_of(pat));
+    let Some((&first, rest)) = needle.split_first() else {
+        return Ok(Some(0));
+    };
+    meter.burn(haystack.len() / 16)?;
     let mut from = 0;
-    while let Some(at) = haystack.get(from..)?.iter().position(|b| *b == first) {
+    while let Some(at) = haystack[from..].iter().position(|b| *b == first) {
         let start = from + at;
         if haystack[start + 1..].starts_with(rest) {
-            return Some(start);
+            return Ok(Some(start));
         }
         from = start + 1;
+        meter.burn(1 + rest.len() / 64)?;
     }
-    None
+    Ok(None)
 }
 
 pub(crate) fn gmatch(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
@@ -209,19 +219,19 @@ pub(crate) fn gsub(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize
         match end {
             Some(end) if end > at => at = end,
             _ if at < len => {
+                vm.room(host, &mut out, 1)?;
                 out.push(vm.heap.bytes_of(src)[at]);
                 at += 1;
             }
             _ => break,
         }
-        if out.len() > 1 << 16 {
-            vm.reserve_memory(out.len())?;
-        }
         if anchored {
             break;
         }
     }
-    out.extend_from_slice(&vm.heap.bytes_of(src)[at.min(len)..]);
+    let at = at.min(len);
+    vm.room(host, &mut out, len - at)?;
+    out.extend_from_slice(&vm.heap.bytes_of(src)[at..]);
     let value = Value::Str(vm.heap.string_from(out));
     vm.push(value);
     vm.push(Value::Number(count as f64));
@@ -240,11 +250,12 @@ fn match_here(
     let Vm {
         heap, fuel, limits, ..
     } = vm;
-    let meter = Meter {
+    let mut meter = Meter {
         fuel,
         interval: limits.hook_interval,
         host,
     };
+    meter.burn(heap.bytes_of(pat).len() / 64)?;
     let mut matcher = Matcher::new(heap.bytes_of(src), heap.bytes_of(pat), meter);
     let Some(end) = matcher.match_at(at, usize::from(anchored))? else {
         return Ok(None);
@@ -272,29 +283,36 @@ fn append_replacement(
     let whole = Captured::Range(found.start, found.end);
     let first = found.captures.first().copied().unwrap_or(whole);
     let value = match replacement {
-        Value::Str(template) => return append_template(vm, out, src, found, template),
+        Value::Str(template) => return append_template(vm, host, out, src, found, template),
         Value::Table(_) => {
             let key = captured(vm, src, first)?;
             vm.index(host, replacement, key)?
         }
         _ => {
-            let args: Vec<Value> = if found.captures.is_empty() {
-                vec![captured(vm, src, whole)?]
-            } else {
-                found
-                    .captures
-                    .iter()
-                    .map(|capture| captured(vm, src, *capture))
-                    .collect::<Result<_>>()?
-            };
-            vm.call_value(host, replacement, &args)?
+            let from = vm.top;
+            push_captures(vm, src, found, true)?;
+            let args = vm.stack[from..vm.top].to_vec();
+            let value = vm.call_value(host, replacement, &args)?;
+            vm.top = from;
+            value
         }
     };
     match value {
         value if value.is_falsy() => {
-            out.extend_from_slice(&vm.heap.bytes_of(src)[found.start..found.end])
+            vm.room(host, out, found.end - found.start)?;
+            out.extend_from_slice(&vm.heap.bytes_of(src)[found.start..found.end]);
         }
-        Value::Str(_) | Value::Number(_) => append_value(vm, out, value),
+        Value::Str(s) => {
+            // The value stays in the stack while memory is collected.
+            vm.push(value);
+            vm.room(host, out, vm.heap.bytes_of(s).len())?;
+            vm.top -= 1;
+            out.extend_from_slice(vm.heap.bytes_of(s));
+        }
+        Value::Number(n) => {
+            vm.room(host, out, 32)?;
+            crate::number::write(out, n);
+        }
         _ => {
             let kind = value.type_name();
             return Err(vm.error(format!("invalid replacement value (a {kind})")));
@@ -303,34 +321,32 @@ fn append_replacement(
     Ok(())
 }
 
-fn append_value(vm: &mut Vm, out: &mut Vec<u8>, value: Value) {
-    match value {
-        Value::Str(s) => out.extend_from_slice(vm.heap.bytes_of(s)),
-        Value::Number(n) => crate::number::write(out, n),
-        _ => {}
-    }
-}
-
 fn append_template(
     vm: &mut Vm,
+    host: &mut dyn Host,
     out: &mut Vec<u8>,
     src: Str,
     found: &Found,
     template: Str,
 ) -> Result<()> {
-    let source = vm.heap.bytes_of(src);
-    let template = vm.heap.bytes_of(template);
     let mut at = 0;
-    while at < template.len() {
-        let byte = template[at];
-        at += 1;
-        if byte != b'%' {
-            out.push(byte);
+    loop {
+        let rest = &vm.heap.bytes_of(template)[at..];
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let plain = rest.iter().position(|b| *b == b'%').unwrap_or(rest.len());
+        if plain > 0 {
+            vm.room(host, out, plain)?;
+            out.extend_from_slice(&vm.heap.bytes_of(template)[at..at + plain]);
+            at += plain;
             continue;
         }
         // After a final `%` C reads the zero byte that ends the string.
-        let escaped = template.get(at).copied().unwrap_or(0);
-        at += 1;
+        let escaped = rest.get(1).copied().unwrap_or(0);
+        at = (at + 2).min(at + rest.len());
+        vm.charge(host, 1)?;
+        vm.room(host, out, 32)?;
         let capture = match escaped {
             b'0' => Captured::Range(found.start, found.end),
             b'1'..=b'9' => {
@@ -347,10 +363,12 @@ fn append_template(
             }
         };
         match capture {
-            Captured::Range(start, end) => out.extend_from_slice(&source[start..end]),
+            Captured::Range(start, end) => {
+                vm.room(host, out, end - start)?;
+                out.extend_from_slice(&vm.heap.bytes_of(src)[start..end]);
+            }
             Captured::Position(at) => crate::number::write(out, at as f64),
             Captured::Unfinished => return Err(invalid("unfinished capture")),
         }
     }
-    Ok(())
 }

@@ -3,25 +3,33 @@
 use super::args::to_integer;
 use crate::host::Host;
 use crate::printf::Spec;
+use crate::value::Str;
 use crate::vm::{Args, Result, Vm};
 
-/// Bytes after which the hook is called and the memory limit looked at.
-const CHECK_BYTES: usize = 1 << 16;
+/// The longest text of a conversion that is neither `%s` nor `%q`: a double in full with the most digits after it.
+const MAX_ITEM: usize = 512;
+/// Bytes that are quoted between two charges.
+const CHUNK: usize = 1 << 14;
 
 pub(crate) fn format(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let template = vm.check_str(args, 0)?;
+    vm.reserve_memory(vm.heap.bytes_of(template).len())?;
     let template = vm.heap.bytes_of(template).to_vec();
     let mut out = Vec::new();
     let mut next = 0;
     let mut at = 0;
-    let mut checked = 0;
     while at < template.len() {
-        let byte = template[at];
-        at += 1;
-        if byte != b'%' {
-            out.push(byte);
+        let rest = &template[at..];
+        let plain = rest.iter().position(|b| *b == b'%').unwrap_or(rest.len());
+        if plain > 0 {
+            vm.room(host, &mut out, plain)?;
+            out.extend_from_slice(&rest[..plain]);
+            at += plain;
             continue;
         }
+        at += 1;
+        vm.charge(host, 1)?;
+        vm.room(host, &mut out, MAX_ITEM)?;
         if template.get(at) == Some(&b'%') {
             out.push(b'%');
             at += 1;
@@ -34,12 +42,7 @@ pub(crate) fn format(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usi
         let spec = read_spec(vm, &template, &mut at)?;
         let conversion = template.get(at).copied().unwrap_or(0);
         at += 1;
-        convert(vm, args, next, spec, conversion, &mut out)?;
-        if out.len() > checked + CHECK_BYTES {
-            checked = out.len();
-            vm.charge(host, CHECK_BYTES / 16)?;
-            vm.reserve_memory(out.len())?;
-        }
+        convert(vm, host, args, next, (spec, conversion), &mut out)?;
     }
     let value = crate::value::Value::Str(vm.heap.string_from(out));
     vm.give(value)
@@ -86,10 +89,10 @@ fn two_digits(template: &[u8], at: &mut usize) -> Option<usize> {
 
 fn convert(
     vm: &mut Vm,
+    host: &mut dyn Host,
     args: Args,
     next: usize,
-    spec: Spec,
-    conversion: u8,
+    (spec, conversion): (Spec, u8),
     out: &mut Vec<u8>,
 ) -> Result<()> {
     match conversion {
@@ -116,10 +119,11 @@ fn convert(
         }
         b'q' => {
             let s = vm.check_str(args, next)?;
-            quote(vm.heap.bytes_of(s), out);
+            quote(vm, host, s, out)?;
         }
         b's' => {
             let s = vm.check_str(args, next)?;
+            vm.room(host, out, vm.heap.bytes_of(s).len() + MAX_ITEM)?;
             let text = vm.heap.bytes_of(s);
             if spec.precision.is_none() && text.len() >= 100 {
                 out.extend_from_slice(text);
@@ -150,15 +154,21 @@ fn to_unsigned(number: f64) -> u64 {
     }
 }
 
-fn quote(text: &[u8], out: &mut Vec<u8>) {
+fn quote(vm: &mut Vm, host: &mut dyn Host, s: Str, out: &mut Vec<u8>) -> Result<()> {
     out.push(b'"');
-    for &byte in text {
-        match byte {
-            b'"' | b'\\' | b'\n' => out.extend_from_slice(&[b'\\', byte]),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            0 => out.extend_from_slice(b"\\000"),
-            _ => out.push(byte),
+    let len = vm.heap.bytes_of(s).len();
+    for start in (0..len).step_by(CHUNK) {
+        let end = len.min(start + CHUNK);
+        vm.room(host, out, (end - start) * 4 + 1)?;
+        for &byte in &vm.heap.bytes_of(s)[start..end] {
+            match byte {
+                b'"' | b'\\' | b'\n' => out.extend_from_slice(&[b'\\', byte]),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                0 => out.extend_from_slice(b"\\000"),
+                _ => out.push(byte),
+            }
         }
     }
     out.push(b'"');
+    Ok(())
 }

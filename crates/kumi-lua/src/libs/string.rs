@@ -57,6 +57,7 @@ fn byte(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     if args.count + count > MAX_NATIVE_SLOTS {
         return Err(vm.error("stack overflow (string slice too long)"));
     }
+    vm.spend(count / 4);
     vm.ensure_stack(vm.top + count + 1);
     for at in from..=to {
         let byte = vm.heap.bytes_of(s)[at as usize - 1];
@@ -89,25 +90,46 @@ fn len(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     vm.give(Value::Number(len as f64))
 }
 
-fn transform(vm: &mut Vm, host: &mut dyn Host, args: Args, change: fn(&mut [u8])) -> Result<usize> {
+/// Bytes that are changed between two charges.
+const CHUNK: usize = 1 << 18;
+
+/// Changes a string piece by piece, from its end if `backward`.
+fn transform(
+    vm: &mut Vm,
+    host: &mut dyn Host,
+    args: Args,
+    change: fn(&mut [u8]),
+    backward: bool,
+) -> Result<usize> {
     let s = vm.check_str(args, 0)?;
-    let mut bytes = vm.heap.bytes_of(s).to_vec();
-    vm.charge(host, bytes.len() / 16)?;
-    change(&mut bytes);
+    let len = vm.heap.bytes_of(s).len();
+    let mut bytes = Vec::new();
+    vm.room(host, &mut bytes, len)?;
+    for start in (0..len).step_by(CHUNK) {
+        let end = len.min(start + CHUNK);
+        let from = if backward {
+            len - end..len - start
+        } else {
+            start..end
+        };
+        bytes.extend_from_slice(&vm.heap.bytes_of(s)[from]);
+        change(&mut bytes[start..]);
+        vm.charge(host, (end - start) / 16)?;
+    }
     let value = Value::Str(vm.heap.string_from(bytes));
     vm.give(value)
 }
 
 fn lower(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
-    transform(vm, host, args, <[u8]>::make_ascii_lowercase)
+    transform(vm, host, args, <[u8]>::make_ascii_lowercase, false)
 }
 
 fn upper(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
-    transform(vm, host, args, <[u8]>::make_ascii_uppercase)
+    transform(vm, host, args, <[u8]>::make_ascii_uppercase, false)
 }
 
 fn reverse(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
-    transform(vm, host, args, <[u8]>::reverse)
+    transform(vm, host, args, <[u8]>::reverse, true)
 }
 
 fn rep(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
@@ -149,10 +171,6 @@ fn sub(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     if from > to {
         return vm.give_bytes(b"");
     }
-    let mut text = std::mem::take(&mut vm.scratch);
-    text.clear();
-    text.extend_from_slice(&vm.heap.bytes_of(s)[from as usize - 1..to as usize]);
-    let value = vm.str(&text);
-    vm.scratch = text;
+    let value = vm.substring(s, from as usize - 1, to as usize)?;
     vm.give(value)
 }

@@ -28,6 +28,7 @@ struct Format {
 impl Format {
     fn read(vm: &mut Vm, args: Args) -> Result<Format> {
         let text = vm.check_str(args, 0)?;
+        vm.reserve_memory(vm.heap.bytes_of(text).len())?;
         let text = vm.heap.bytes_of(text);
         // Formats are C strings.
         let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
@@ -128,6 +129,8 @@ fn pack(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     vm.push(Value::Nil);
     while let Some((option, mut size)) = format.next(vm)? {
         let padding = format.padding(out.len(), option, size);
+        vm.charge(host, 1)?;
+        vm.room(host, &mut out, padding + MAX_INTEGER as usize)?;
         out.resize(out.len() + padding, 0);
         match option {
             _ if is_integer(option) => {
@@ -158,8 +161,7 @@ fn pack(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
                 if len < size {
                     return Err(vm.bad_argument(arg, "string too short"));
                 }
-                vm.reserve_memory(out.len() + size)?;
-                vm.charge(host, size / 16)?;
+                vm.room(host, &mut out, size + 1)?;
                 out.extend_from_slice(&vm.heap.bytes_of(s)[..size]);
                 if option == b's' {
                     out.push(0);
@@ -238,8 +240,7 @@ fn unpack(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
                     size = previous_size(vm, first)?;
                     check_room(vm, position, size, len)?;
                 }
-                let bytes = vm.heap.bytes_of(data)[position..position + size].to_vec();
-                let value = Value::Str(vm.heap.string_from(bytes));
+                let value = vm.substring(data, position, position + size)?;
                 vm.push(value);
             }
             b's' => {
@@ -247,8 +248,7 @@ fn unpack(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
                 let Some(end) = rest.iter().position(|b| *b == 0) else {
                     return Err(vm.error("unfinished string in data"));
                 };
-                let bytes = rest[..end].to_vec();
-                let value = Value::Str(vm.heap.string_from(bytes));
+                let value = vm.substring(data, position, position + end)?;
                 vm.push(value);
                 size = end + 1;
             }
@@ -306,10 +306,11 @@ fn get_integer(bytes: &[u8], little: bool, signed: bool) -> f64 {
     value as i64 as f64
 }
 
-fn size(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
+fn size(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let mut format = Format::read(vm, args)?;
     let mut position = 0usize;
     while let Some((option, size)) = format.next(vm)? {
+        vm.charge(host, 1)?;
         position += format.padding(position, option, size);
         if option == b's' {
             return Err(vm.bad_argument(0, "option 's' has no fixed size"));

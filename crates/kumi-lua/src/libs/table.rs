@@ -44,11 +44,16 @@ fn concat(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
         i64::from(vm.check_int32(args, 3)?)
     };
     let mut out = Vec::new();
-    let mut checked = 0;
     for index in first..=last {
         match vm.heap.at(table).get_number(index as f64) {
-            Value::Str(s) => out.extend_from_slice(vm.heap.bytes_of(s)),
-            Value::Number(n) => number::write(&mut out, n),
+            Value::Str(s) => {
+                vm.room(host, &mut out, vm.heap.bytes_of(s).len())?;
+                out.extend_from_slice(vm.heap.bytes_of(s));
+            }
+            Value::Number(n) => {
+                vm.room(host, &mut out, 32)?;
+                number::write(&mut out, n);
+            }
             other => {
                 let kind = other.type_name();
                 return Err(vm.error(format!(
@@ -57,13 +62,10 @@ fn concat(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
             }
         }
         if index < last {
+            vm.room(host, &mut out, separator.len())?;
             out.extend_from_slice(&separator);
         }
-        if out.len() - checked > 1 << 16 || index % 1024 == 0 {
-            vm.charge(host, (out.len() - checked) / 16 + 64)?;
-            checked = out.len();
-            vm.reserve_memory(out.len())?;
-        }
+        vm.charge(host, 1)?;
     }
     let value = Value::Str(vm.heap.string_from(out));
     vm.give(value)
@@ -74,6 +76,7 @@ fn foreach(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let function = vm.check_function(args, 1)?;
     let mut key = Value::Nil;
     loop {
+        vm.spend_on_key(key);
         let next = vm.heap.canonical(key);
         let Ok(Some((found, value))) = vm.heap.at(table).next(next) else {
             return Ok(0);

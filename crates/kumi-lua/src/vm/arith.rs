@@ -47,10 +47,13 @@ pub(crate) fn compute(op: Op, a: f64, b: f64) -> f64 {
 
 impl Vm {
     /// A number, or a string that reads as one.
-    pub(crate) fn to_number(&self, value: Value) -> Option<f64> {
+    pub(crate) fn to_number(&mut self, value: Value) -> Option<f64> {
         match value {
             Value::Number(n) => Some(n),
-            Value::Str(s) => number::parse(self.heap.bytes_of(s)),
+            Value::Str(s) => {
+                self.spend_on_key(value);
+                number::parse(self.heap.bytes_of(s))
+            }
             _ => None,
         }
     }

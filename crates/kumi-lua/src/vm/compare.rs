@@ -8,13 +8,30 @@ impl Vm {
     #[inline]
     pub(crate) fn equal(&mut self, host: &mut dyn Host, a: Value, b: Value) -> Result<bool> {
         if self.heap.raw_equal(a, b) {
+            self.spend_on_comparison(a, b);
             return Ok(true);
         }
         match (a, b) {
+            (Value::Str(_), Value::Str(_)) => {
+                self.spend_on_comparison(a, b);
+                Ok(false)
+            }
             (Value::Table(_), Value::Table(_)) | (Value::UserData(_), Value::UserData(_)) => {
                 self.equal_slow(host, a, b)
             }
             _ => Ok(false),
+        }
+    }
+
+    /// Charges the comparison of two long strings.
+    #[inline]
+    pub(crate) fn spend_on_comparison(&mut self, a: Value, b: Value) {
+        if let (Value::Str(a), Value::Str(b)) = (a, b)
+            && a.is_long()
+            && b.is_long()
+        {
+            let (a, b) = (self.heap.bytes_of(a).len(), self.heap.bytes_of(b).len());
+            self.spend(a.min(b) / 32);
         }
     }
 
@@ -40,7 +57,10 @@ impl Vm {
     pub(crate) fn less_than(&mut self, host: &mut dyn Host, a: Value, b: Value) -> Result<bool> {
         match (a, b) {
             (Value::Number(a), Value::Number(b)) => Ok(a < b),
-            (Value::Str(a), Value::Str(b)) => Ok(self.heap.bytes_of(a) < self.heap.bytes_of(b)),
+            (Value::Str(x), Value::Str(y)) => {
+                self.spend_on_comparison(a, b);
+                Ok(self.heap.bytes_of(x) < self.heap.bytes_of(y))
+            }
             _ => self.order_slow(host, a, b, Event::Lt),
         }
     }
@@ -49,7 +69,10 @@ impl Vm {
     pub(crate) fn less_equal(&mut self, host: &mut dyn Host, a: Value, b: Value) -> Result<bool> {
         match (a, b) {
             (Value::Number(a), Value::Number(b)) => Ok(a <= b),
-            (Value::Str(a), Value::Str(b)) => Ok(self.heap.bytes_of(a) <= self.heap.bytes_of(b)),
+            (Value::Str(x), Value::Str(y)) => {
+                self.spend_on_comparison(a, b);
+                Ok(self.heap.bytes_of(x) <= self.heap.bytes_of(y))
+            }
             _ => self.order_slow(host, a, b, Event::Le),
         }
     }

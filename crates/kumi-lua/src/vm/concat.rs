@@ -1,6 +1,6 @@
 //! The `..` operator over a range of registers.
 
-use super::{Error, Event, Result, Vm};
+use super::{Error, Event, Result, SMALL, Vm};
 use crate::host::Host;
 use crate::number;
 use crate::value::Value;
@@ -59,9 +59,9 @@ impl Vm {
                 total += self.heap.bytes_of(*s).len();
             }
         }
-        if total > 1 << 16 {
-            self.reserve_memory(total)?;
-            self.charge(host, total / 16)?;
+        if total > SMALL {
+            // Numbers are written in fewer bytes than these.
+            self.room(host, &mut text, total + (last - from) * 32)?;
         }
         for value in &self.stack[from..=last] {
             match value {

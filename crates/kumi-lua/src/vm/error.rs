@@ -169,6 +169,7 @@ impl Vm {
     pub(crate) fn error(&mut self, text: impl AsRef<[u8]>) -> Error {
         let mut bytes = self.position_at(1);
         bytes.extend_from_slice(text.as_ref());
+        self.spend(bytes.len() / 8);
         Error::thrown(self.str(&bytes))
     }
 

@@ -74,6 +74,7 @@ impl Vm {
 
     /// Finishes the running cycle, if any, and does a whole one.
     pub(crate) fn collect_all(&mut self) {
+        self.spend(self.heap.bytes / 64);
         while self.gc.phase != Phase::Idle {
             self.step(usize::MAX);
         }

@@ -19,6 +19,7 @@ impl Vm {
         object: Value,
         key: Value,
     ) -> Result<Value> {
+        self.spend_on_key(key);
         let key = self.heap.canonical(key);
         let mut current = object;
         for step in 0..MAX_CHAIN {
@@ -64,6 +65,7 @@ impl Vm {
         key: Value,
         value: Value,
     ) -> Result<()> {
+        self.spend_on_key(key);
         let key = self.heap.canonical(key);
         let mut current = object;
         for step in 0..MAX_CHAIN {

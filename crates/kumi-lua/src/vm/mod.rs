@@ -35,6 +35,8 @@ pub(crate) const MAX_NATIVE_SLOTS: usize = 8000;
 /// Registers that are always available above a frame's base.
 pub(crate) const FRAME_ROOM: usize = 256;
 pub(crate) const NO_PROTO: u32 = u32::MAX;
+/// Bytes that are copied without being charged one by one.
+pub(crate) const SMALL: usize = 4096;
 
 /// A native function: arguments are in the stack, results are pushed, their number is returned.
 pub(crate) type NativeFn = fn(&mut Vm, &mut dyn Host, Args) -> Result<usize>;
@@ -237,18 +239,99 @@ impl Vm {
         }
     }
 
-    /// Fails if `extra` more bytes would pass the memory limit.
+    /// Fails if `extra` more bytes would pass the memory limit, also after a full collection. Values that the caller
+    /// goes on to use must be in the stack or reachable.
+    #[inline]
     pub(crate) fn reserve_memory(&mut self, extra: usize) -> Result<()> {
         if self.heap.bytes.saturating_add(extra) > self.limits.memory_bytes {
-            return Err(Error::from(ErrorKind::Memory));
+            return self.collect_for(extra);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn collect_for(&mut self, extra: usize) -> Result<()> {
+        if extra <= self.limits.memory_bytes {
+            self.collect_all();
+            if self.heap.bytes.saturating_add(extra) <= self.limits.memory_bytes {
+                return Ok(());
+            }
+        }
+        Err(Error::from(ErrorKind::Memory))
+    }
+
+    /// Makes room for `more` bytes in a buffer outside the heap, within the memory limit, and charges the work of
+    /// filling it. As [`Vm::reserve_memory`] it may collect.
+    #[inline]
+    pub(crate) fn room(
+        &mut self,
+        host: &mut dyn Host,
+        out: &mut Vec<u8>,
+        more: usize,
+    ) -> Result<()> {
+        if more <= SMALL && out.capacity() - out.len() >= more {
+            return Ok(());
+        }
+        self.make_room(host, out, more)
+    }
+
+    #[cold]
+    fn make_room(&mut self, host: &mut dyn Host, out: &mut Vec<u8>, more: usize) -> Result<()> {
+        self.charge(host, more / 16)?;
+        if out.capacity() - out.len() >= more {
+            return Ok(());
+        }
+        self.charge(host, out.len() / 16)?;
+        let needed = out.len().saturating_add(more);
+        let mut size = needed.max(out.capacity().saturating_mul(2)).max(64);
+        if self.heap.bytes.saturating_add(size) > self.limits.memory_bytes {
+            size = needed.saturating_add(SMALL);
+            self.reserve_memory(size)?;
+        }
+        out.try_reserve_exact(size - out.len())
+            .map_err(|_| Error::from(ErrorKind::Memory))
+    }
+
+    /// A part of a string. As [`Vm::reserve_memory`] it may collect.
+    pub(crate) fn substring(&mut self, s: Str, start: usize, end: usize) -> Result<Value> {
+        let len = end - start;
+        if len <= SMALL {
+            let mut text = std::mem::take(&mut self.scratch);
+            text.clear();
+            text.extend_from_slice(&self.heap.bytes_of(s)[start..end]);
+            let value = self.str(&text);
+            self.scratch = text;
+            return Ok(value);
+        }
+        if len == self.heap.bytes_of(s).len() {
+            return Ok(Value::Str(s));
+        }
+        self.spend(len / 16);
+        self.reserve_memory(len)?;
+        let bytes = self.heap.bytes_of(s)[start..end].to_vec();
+        Ok(Value::Str(self.heap.string_from(bytes)))
+    }
+
+    /// Charges work where the host's hook cannot be called; the next instruction that burns fuel calls it.
+    #[inline]
+    pub(crate) fn spend(&mut self, work: usize) {
+        self.fuel = self.fuel.saturating_sub(work as i64);
+    }
+
+    /// Charges the hashing of a long string that is used as a key.
+    #[inline]
+    pub(crate) fn spend_on_key(&mut self, key: Value) {
+        if let Value::Str(s) = key
+            && s.is_long()
+        {
+            self.spend(self.heap.bytes_of(s).len() / 8);
+        }
     }
 
     /// Charges work done outside the run loop, so that the host's hook is called in time.
     #[inline]
     pub(crate) fn charge(&mut self, host: &mut dyn Host, work: usize) -> Result<()> {
-        self.fuel -= work as i64;
+        self.spend(work);
         if self.fuel < 0 {
             return self.call_hook(host);
         }

@@ -144,8 +144,8 @@ impl Acl {
         Some(id)
     }
 
-    /// Puts these users in the place of all others; returns the ids of those that are gone. Without a default user
-    /// among them, it is as at first.
+    /// Puts these users in the place of all others; returns the ids of those that are gone or changed, except the
+    /// default user's. Without a default user among them, it is as at first.
     pub(crate) fn replace(&mut self, users: Vec<User>, index: &CommandIndex) -> Vec<UserId> {
         let gone: Vec<Arc<[u8]>> = self
             .names
@@ -162,7 +162,14 @@ impl Acl {
             }
         }
         for user in users {
-            self.put(user);
+            let known = self.find(&user.name);
+            let known = known.filter(|&id| id != UserId::DEFAULT);
+            let before = known.and_then(|id| self.get(id)).map(User::describe);
+            let is_changed = before.is_some_and(|before| before != user.describe());
+            let id = self.put(user);
+            if is_changed {
+                ids.push(id);
+            }
         }
         ids
     }

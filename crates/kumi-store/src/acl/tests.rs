@@ -519,3 +519,22 @@ fn the_check_of_a_single_key_allows_nothing_the_full_check_denies() {
     }
     assert!(allowed > 1_000, "the check hardly ever allows: {allowed}");
 }
+
+#[test]
+fn a_bitfield_that_only_reads_needs_only_to_read() {
+    Lab::new().check_user(
+        "%R~r* %W~w* +@all",
+        &[
+            ("BITFIELD r", true),
+            ("BITFIELD r GET u8 0", true),
+            ("BITFIELD r OVERFLOW SAT GET u8 0 GET u8 8", true),
+            ("BITFIELD r GET u8 0 SET u8 0 1", false),
+            ("BITFIELD r INCRBY u8 0 1", false),
+            ("BITFIELD r GET u8", false),
+            ("BITFIELD r NONSENSE", false),
+            ("BITFIELD w GET u8 0", false),
+            ("BITFIELD w SET u8 0 1", false),
+            ("BITFIELD_RO r GET u8 0", true),
+        ],
+    );
+}

@@ -1,7 +1,7 @@
 //! The functions of the `redis` table besides `call` and `pcall`, and its constants.
 
 use super::Sha;
-use super::bridge::{Bridge, give};
+use super::bridge::{Bridge, give, reserve_args};
 use super::values;
 use kumi_lua::{Call, Error, Lua, Value};
 use kumi_resp::Protocol;
@@ -159,6 +159,7 @@ impl Bridge<'_, '_> {
     }
 
     fn acl_check_cmd(&mut self, call: &mut Call<'_>) -> Result<(), Error> {
+        reserve_args(call)?;
         if let Err(text) = self.take_args(call) {
             return raise(call, text);
         }
@@ -217,6 +218,7 @@ pub(super) fn log(call: &mut Call<'_>) -> Result<(), Error> {
     if !(0.0..4.0).contains(&level) {
         return raise(call, "ERR Invalid debug level.");
     }
+    reserve_args(call)?;
     let words: Vec<Vec<u8>> = (1..call.len()).filter_map(|at| string(call, at)).collect();
     let message = words.join(&b' ');
     let message = message.escape_ascii();
@@ -239,6 +241,7 @@ fn only_string(call: &Call<'_>) -> Option<Vec<u8>> {
 const WRONG_ARGUMENTS: &[u8] = b"ERR wrong number or type of arguments";
 
 fn error_reply(call: &mut Call<'_>) -> Result<(), Error> {
+    reserve_args(call)?;
     let Some(text) = only_string(call) else {
         let error = values::error_table(call, WRONG_ARGUMENTS, false);
         return give(call, error, false);
@@ -257,6 +260,7 @@ fn error_reply(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 fn status_reply(call: &mut Call<'_>) -> Result<(), Error> {
+    reserve_args(call)?;
     let Some(text) = only_string(call) else {
         let error = values::error_table(call, WRONG_ARGUMENTS, false);
         return give(call, error, false);
@@ -272,7 +276,15 @@ fn sha1hex(call: &mut Call<'_>) -> Result<(), Error> {
     if call.len() != 1 {
         return raise(call, "ERR wrong number of arguments");
     }
-    let text = string(call, 0).unwrap_or_default();
-    call.push_bytes(&Sha::of(&text).hex());
+    let text = call.arg(0);
+    let sha = match call.bytes(text) {
+        Some(bytes) => {
+            let (sha, len) = (Sha::of(bytes), bytes.len());
+            call.spend(len);
+            sha
+        }
+        None => Sha::of(&text_of(call, text).unwrap_or_default()),
+    };
+    call.push_bytes(&sha.hex());
     Ok(())
 }

@@ -77,6 +77,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
     }
 
     fn redis_call(&mut self, call: &mut Call<'_>, raise: bool) -> Result<(), Error> {
+        reserve_args(call)?;
         if let Err(text) = self.take_args(call) {
             let error = values::error_table(call, text.as_bytes(), false);
             return give(call, error, raise);
@@ -85,7 +86,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
             Ok(()) => {
                 let reply = self.ctx.reply.script_reply();
                 let failed = reply.first() == Some(&b'-');
-                let value = values::read(call, &reply);
+                let value = values::read(call, &reply)?;
                 if failed {
                     return give(call, value, raise);
                 }
@@ -223,6 +224,14 @@ impl Host for Bridge<'_, '_> {
         }
         self.serve_others()
     }
+}
+
+/// Makes sure that there is memory for a copy of the arguments.
+pub(super) fn reserve_args(call: &mut Call<'_>) -> Result<(), Error> {
+    let lengths = (0..call.len()).map(|at| call.arg_bytes(at).map_or(32, <[u8]>::len));
+    let total = lengths.fold(0, usize::saturating_add);
+    call.spend(total / 16);
+    call.reserve(total)
 }
 
 /// Returns an error table to the script, or raises it.

@@ -6,7 +6,7 @@
 use super::api::{self, LOG, REGISTER_FUNCTION};
 use super::bridge::give;
 use super::shebang::{self, ScriptFlags, script_flag};
-use super::{new_state, run, values};
+use super::{Garbage, new_state, run, values};
 use crate::host::Host;
 use crate::rdb::{Compression, DumpError, Reader, Writer};
 use kumi_lua::{Call, Error, Function, Lua, TableId, Value};
@@ -54,6 +54,7 @@ pub(crate) struct Libraries {
     /// Function names in small letters: the library, and the position in it.
     functions: HashMap<Vec<u8>, (Vec<u8>, usize)>,
     code_bytes: usize,
+    garbage: Garbage,
 }
 
 impl Libraries {
@@ -63,6 +64,7 @@ impl Libraries {
             libraries: BTreeMap::new(),
             functions: HashMap::new(),
             code_bytes: 0,
+            garbage: Garbage::default(),
         }
     }
 
@@ -82,6 +84,10 @@ impl Libraries {
 
     pub(crate) fn code_bytes(&self) -> usize {
         self.code_bytes
+    }
+
+    pub(super) fn collect_garbage(&mut self) {
+        self.garbage.collect(&mut self.lua);
     }
 
     /// A function with the state that runs it; the case of its name does not matter.

@@ -33,11 +33,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Scripts of EVAL that are kept; those of SCRIPT LOAD are not counted.
 const MAX_EVAL_SCRIPTS: usize = 500;
+/// Bytes of the sources of those scripts. The script that runs is kept in any case.
+const MAX_EVAL_BYTES: usize = 16 << 20;
 /// Memory of one state. A script that needs more gets the error `not enough memory`.
 const MEMORY_BYTES: usize = 1 << 30;
 /// Lua keeps numbers as doubles; an instruction count between two looks at the clock.
 const HOOK_INTERVAL: i64 = 100_000;
-/// A state that holds more than this after a script collects its garbage at once.
+/// A state that holds more than this after a script, and twice what it held after its last collection, collects its
+/// garbage at once.
 const COLLECT_BYTES: usize = 64 << 20;
 
 /// A script's SHA-1.
@@ -114,8 +117,27 @@ pub(crate) struct Evaluator {
     pub(crate) lua: Lua,
     cache: HashMap<Sha, Cached, BuildHasherDefault<FirstBytes>>,
     eval_scripts: usize,
+    /// Bytes of the sources of EVAL's scripts, and of all.
+    eval_bytes: usize,
     source_bytes: usize,
     runs: u64,
+    garbage: Garbage,
+}
+
+/// When a state collects its garbage after a script.
+#[derive(Debug, Default)]
+struct Garbage {
+    /// Bytes that the state held after its last collection.
+    live_bytes: usize,
+}
+
+impl Garbage {
+    fn collect(&mut self, lua: &mut Lua) {
+        if lua.memory_bytes() > COLLECT_BYTES.max(self.live_bytes * 2) {
+            lua.collect();
+            self.live_bytes = lua.memory_bytes();
+        }
+    }
 }
 
 impl Evaluator {
@@ -124,8 +146,10 @@ impl Evaluator {
             lua: new_state(api::EVAL),
             cache: HashMap::default(),
             eval_scripts: 0,
+            eval_bytes: 0,
             source_bytes: 0,
             runs: 0,
+            garbage: Garbage::default(),
         }
     }
 
@@ -150,6 +174,7 @@ impl Evaluator {
             if keep && !cached.loaded {
                 cached.loaded = true;
                 self.eval_scripts -= 1;
+                self.eval_bytes -= cached.source.len();
             }
             return Ok(());
         }
@@ -163,8 +188,11 @@ impl Evaluator {
             })?;
         if !keep {
             self.eval_scripts += 1;
-            if self.eval_scripts > MAX_EVAL_SCRIPTS {
-                self.evict();
+            self.eval_bytes += source.len();
+            while self.eval_scripts > MAX_EVAL_SCRIPTS || self.eval_bytes > MAX_EVAL_BYTES {
+                if !self.evict() {
+                    break;
+                }
             }
         }
         self.source_bytes += source.len();
@@ -197,8 +225,8 @@ impl Evaluator {
         *self = fresh;
     }
 
-    /// Removes the EVAL script that was not used for the longest time.
-    fn evict(&mut self) {
+    /// Removes the EVAL script that was not used for the longest time; false if there is none.
+    fn evict(&mut self) -> bool {
         let scripts = self.cache.iter().filter(|(_, cached)| !cached.loaded);
         let oldest = scripts.min_by_key(|(_, cached)| cached.used);
         if let Some(sha) = oldest.map(|(sha, _)| *sha)
@@ -206,8 +234,11 @@ impl Evaluator {
         {
             self.lua.release(cached.function);
             self.source_bytes -= cached.source.len();
+            self.eval_bytes -= cached.source.len();
             self.eval_scripts -= 1;
+            return true;
         }
+        false
     }
 }
 
@@ -264,9 +295,8 @@ impl Scripts {
     }
 
     fn put_evaluator(&mut self, mut evaluator: Box<Evaluator>) {
-        if evaluator.lua.memory_bytes() > COLLECT_BYTES {
-            evaluator.lua.collect();
-        }
+        let Evaluator { lua, garbage, .. } = &mut *evaluator;
+        garbage.collect(lua);
         self.evaluator = Some(evaluator);
     }
 
@@ -284,9 +314,7 @@ impl Scripts {
     }
 
     pub(crate) fn put_libraries(&mut self, mut libraries: Box<Libraries>) {
-        if libraries.lua.memory_bytes() > COLLECT_BYTES {
-            libraries.lua.collect();
-        }
+        libraries.collect_garbage();
         self.libraries = Some(libraries);
     }
 

@@ -747,3 +747,55 @@ fn a_panic_loses_neither_scripts_nor_libraries() {
         ]);
     }
 }
+
+#[test]
+fn the_cache_has_a_bound_of_bytes() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    let text = "x".repeat(3 << 20);
+    let kept = format!("return 'kept' --{text}");
+    let sha = lab.send(client, &[b"SCRIPT", b"LOAD", kept.as_bytes()]);
+    let sha = sha.lines().nth(1).unwrap_or_default().to_owned();
+    for number in 0..20 {
+        lab.check_eval(
+            &format!("return {number} --{text}"),
+            &format!(":{number}\r\n"),
+        );
+    }
+    assert_eq!(lab.store.scripts.cached(), 6);
+    assert_eq!(lab.run(&format!("EVALSHA {sha} 0")), "$4\r\nkept\r\n");
+    // One that is larger than the bound runs, alone.
+    let large = format!("return 7 --{}", text.repeat(6));
+    lab.check_eval(&large, ":7\r\n");
+    assert_eq!(lab.store.scripts.cached(), 2);
+}
+
+#[test]
+fn arguments_and_replies_count_as_memory() {
+    let mut lab = Lab::new();
+    lab.check_eval("return 1", ":1\r\n");
+    let mut limits = kumi_lua::Limits::default();
+    limits.memory_bytes = 32 << 20;
+    let evaluator = lab.store.scripts.evaluator.as_mut();
+    evaluator.expect("a script has run").lua.set_limits(limits);
+    let value = "x".repeat(1 << 20);
+    let client = lab.client;
+    lab.send(client, &[b"SET", b"a", value.as_bytes()]);
+    for script in [
+        "local t = {} local s = ('x'):rep(2^20) for i = 1, 100 do t[i] = s end return redis.call('mget', unpack(t))",
+        "local t = {} for i = 1, 40 do t[i] = 'a' end return redis.call('mget', unpack(t))",
+        "local t = {} local s = ('x'):rep(2^20) for i = 1, 100 do t[i] = s end return redis.acl_check_cmd('mget', unpack(t))",
+    ] {
+        let found = lab.eval(script, &[]);
+        assert!(
+            found.starts_with("-ERR not enough memory script: "),
+            "{script}: {found:.80}"
+        );
+    }
+    // Replies that are garbage make room for others.
+    lab.check_eval(
+        "local t = {} for i = 1, 12 do t[i] = 'a' end \
+         for i = 1, 8 do t = {unpack(t)} assert(#redis.call('mget', unpack(t)) == 12) end return 7",
+        ":7\r\n",
+    );
+}

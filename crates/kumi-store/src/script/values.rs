@@ -10,7 +10,7 @@
 //! | null | `false`, in RESP3 `nil` | verbatim | `{verbatim_string={string=..., format=...}}` |
 
 use crate::reply::Reply;
-use kumi_lua::{Call, Lua, TableId, Value};
+use kumi_lua::{Call, Error, Lua, TableId, Value};
 use kumi_resp::Protocol;
 
 /// The field of an error table that says that the error has been counted.
@@ -19,12 +19,19 @@ pub(super) const COUNTED: &[u8] = b"ignore_error_stats_update";
 const MAX_READ_DEPTH: usize = 64;
 /// Stack slots of Redis's Lua, which decide how deep a table may be nested in a reply.
 const MAX_SLOTS: usize = 8000;
+/// Bytes of an element of a list, and at most of a pair of any other table.
+const ELEMENT_BYTES: usize = 16;
+const PAIR_BYTES: usize = 96;
 /// Slots that a value needs, and that are in use when the outermost one is written.
 const VALUE_SLOTS: usize = 4;
 const FIRST_SLOT: usize = 2;
 
 /// The Lua value of an encoded reply.
-pub(super) fn read(call: &mut Call<'_>, bytes: &[u8]) -> Value {
+///
+/// # Errors
+/// It does not fit into the memory of the state.
+pub(super) fn read(call: &mut Call<'_>, bytes: &[u8]) -> Result<Value, Error> {
+    call.spend(bytes.len() / 16);
     Reader { bytes, at: 0 }.value(call, 0)
 }
 
@@ -39,95 +46,123 @@ pub(super) fn error_table(call: &mut Call<'_>, text: &[u8], counted: bool) -> Va
     Value::Table(table)
 }
 
+/// Reads a reply. Tables that are being filled are held, because room for their elements may need a collection.
 struct Reader<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
 impl<'b> Reader<'b> {
-    fn value(&mut self, call: &mut Call<'_>, depth: usize) -> Value {
+    fn value(&mut self, call: &mut Call<'_>, depth: usize) -> Result<Value, Error> {
         let Some((kind, line)) = self.line() else {
-            return Value::Nil;
+            return Ok(Value::Nil);
         };
         if depth > MAX_READ_DEPTH {
-            return Value::Nil;
+            return Ok(Value::Nil);
         }
-        match kind {
+        Ok(match kind {
             b'$' => match length(line) {
-                Some(len) => call.string(self.body(len)),
+                Some(len) => {
+                    let body = self.body(len);
+                    call.reserve(body.len())?;
+                    call.string(body)
+                }
                 None => Value::Bool(false),
             },
             b':' => Value::Number(integer(line) as f64),
             b'+' => {
-                let table = call.table(0, 0);
+                call.reserve(line.len())?;
                 let text = call.string(line);
-                call.set_field(table, b"ok", text);
-                Value::Table(table)
+                field_table(call, b"ok", text)
             }
-            b'-' => error_table(call, line, true),
+            b'-' => {
+                call.reserve(line.len())?;
+                error_table(call, line, true)
+            }
             b'*' => match length(line) {
-                Some(len) => self.list(call, len, depth),
+                Some(len) => self.list(call, len, depth)?,
                 None => Value::Bool(false),
             },
-            b'%' => self.pairs(call, length(line).unwrap_or(0), depth),
-            b'~' => self.members(call, length(line).unwrap_or(0), depth),
+            b'%' => self.pairs(call, length(line).unwrap_or(0), depth)?,
+            b'~' => self.members(call, length(line).unwrap_or(0), depth)?,
             b'#' => Value::Bool(line == b"t"),
             b',' => {
                 let number = double(line);
                 field_table(call, b"double", Value::Number(number))
             }
             b'(' => {
+                call.reserve(line.len())?;
                 let digits = call.string(line);
                 field_table(call, b"big_number", digits)
             }
-            b'=' => self.verbatim(call, length(line).unwrap_or(0)),
+            b'=' => self.verbatim(call, length(line).unwrap_or(0))?,
             b'|' => {
                 for _ in 0..2 * length(line).unwrap_or(0) {
-                    self.value(call, depth + 1);
+                    self.value(call, depth + 1)?;
                 }
-                self.value(call, depth + 1)
+                self.value(call, depth + 1)?
             }
             _ => Value::Nil,
-        }
+        })
     }
 
-    fn list(&mut self, call: &mut Call<'_>, len: usize, depth: usize) -> Value {
-        let table = call.table(len.min(self.bytes.len()), 0);
+    /// The elements that room is made for at first.
+    fn expected(&self, len: usize) -> usize {
+        len.min(self.bytes.len())
+    }
+
+    fn list(&mut self, call: &mut Call<'_>, len: usize, depth: usize) -> Result<Value, Error> {
+        let room = self.expected(len);
+        call.reserve(room * ELEMENT_BYTES)?;
+        let table = call.table(room, 0);
+        call.hold(Value::Table(table));
         for index in 1..=len {
-            let value = self.value(call, depth + 1);
+            let value = self.value(call, depth + 1)?;
             call.set_element(table, index, value);
         }
-        Value::Table(table)
+        call.unhold(1);
+        Ok(Value::Table(table))
     }
 
-    fn pairs(&mut self, call: &mut Call<'_>, len: usize, depth: usize) -> Value {
-        let map = call.table(0, len.min(self.bytes.len()));
+    fn pairs(&mut self, call: &mut Call<'_>, len: usize, depth: usize) -> Result<Value, Error> {
+        let room = self.expected(len);
+        call.reserve(room * PAIR_BYTES)?;
+        let map = call.table(0, room);
+        call.hold(Value::Table(map));
         for _ in 0..len {
-            let key = self.value(call, depth + 1);
-            let value = self.value(call, depth + 1);
+            let key = self.value(call, depth + 1)?;
+            call.hold(key);
+            let value = self.value(call, depth + 1)?;
             call.set(map, key, value);
+            call.unhold(1);
         }
-        field_table(call, b"map", Value::Table(map))
+        call.unhold(1);
+        Ok(field_table(call, b"map", Value::Table(map)))
     }
 
-    fn members(&mut self, call: &mut Call<'_>, len: usize, depth: usize) -> Value {
-        let set = call.table(0, len.min(self.bytes.len()));
+    fn members(&mut self, call: &mut Call<'_>, len: usize, depth: usize) -> Result<Value, Error> {
+        let room = self.expected(len);
+        call.reserve(room * PAIR_BYTES)?;
+        let set = call.table(0, room);
+        call.hold(Value::Table(set));
         for _ in 0..len {
-            let member = self.value(call, depth + 1);
+            let member = self.value(call, depth + 1)?;
             call.set(set, member, Value::Bool(true));
         }
-        field_table(call, b"set", Value::Table(set))
+        call.unhold(1);
+        Ok(field_table(call, b"set", Value::Table(set)))
     }
 
-    fn verbatim(&mut self, call: &mut Call<'_>, len: usize) -> Value {
+    fn verbatim(&mut self, call: &mut Call<'_>, len: usize) -> Result<Value, Error> {
         let body = self.body(len);
+        call.reserve(body.len())?;
         let (format, text) = body.split_at(body.len().min(4));
         let table = call.table(0, 0);
         let text = call.string(text);
         call.set_field(table, b"string", text);
         let format = call.string(format.get(..3).unwrap_or_default());
         call.set_field(table, b"format", format);
-        field_table(call, b"verbatim_string", Value::Table(table))
+        Ok(field_table(call, b"verbatim_string", Value::Table(table)))
     }
 
     /// The type of the next element, and the rest of its first line.

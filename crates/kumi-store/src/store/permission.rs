@@ -168,8 +168,8 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// What is wrong with the file; nothing has changed.
     pub(crate) fn load_acl_file(&mut self, path: &[u8]) -> Result<(), String> {
-        let gone = self.store.load_acl_file(path, self.host)?;
-        for id in gone {
+        let changed = self.store.load_acl_file(path, self.host)?;
+        for id in changed {
             self.close_sessions_of(id, |_| true);
         }
         let ids: Vec<UserId> = self.store.acl.ids().collect();

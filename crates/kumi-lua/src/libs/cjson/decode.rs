@@ -4,7 +4,10 @@ use super::{Setting, setting};
 use crate::host::Host;
 use crate::number;
 use crate::value::{Str, TableId, Value};
-use crate::vm::{Args, Error, Result, Vm};
+use crate::vm::{Args, Error, Result, SMALL, Vm};
+
+/// Bytes of a string that are read between two charges.
+const CHUNK: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug)]
 enum Token {
@@ -112,6 +115,7 @@ impl Decoder<'_> {
             }
         }
         let value = done.unwrap_or_default();
+        self.vm.push(value);
         let token = self.token()?;
         if !matches!(token, Token::End) {
             return Err(self.unexpected("the end", token));
@@ -156,6 +160,8 @@ impl Decoder<'_> {
         if let Some(Open::Object { key, .. }) = self.open.last_mut() {
             *key = Value::Str(name);
         }
+        let place = self.vm.top - 1;
+        self.vm.stack[place] = Value::Str(name);
         let token = self.token()?;
         if !matches!(token, Token::Colon) {
             return Err(self.unexpected("colon", token));
@@ -166,9 +172,11 @@ impl Decoder<'_> {
 
     /// The table that ends here, as a value.
     fn close(&mut self) -> Option<Value> {
-        self.open.pop().map(|open| match open {
-            Open::Array { table, .. } | Open::Object { table, .. } => Value::Table(table),
-        })
+        let open = self.open.pop()?;
+        self.vm.top -= 2;
+        match open {
+            Open::Array { table, .. } | Open::Object { table, .. } => Some(Value::Table(table)),
+        }
     }
 
     fn value(&mut self, token: Token) -> Result<Option<Value>> {
@@ -186,6 +194,9 @@ impl Decoder<'_> {
                     )));
                 }
                 let table = self.vm.heap.table(0, 0);
+                // Where the collector finds the table and its key.
+                self.vm.push(Value::Table(table));
+                self.vm.push(Value::Nil);
                 self.open.push(match token {
                     Token::ObjectBegin => Open::Object {
                         table,
@@ -244,7 +255,7 @@ impl Decoder<'_> {
             b':' => Token::Colon,
             // A zero byte ends the text, as it does for the original.
             0 => return Ok(Token::End),
-            b'"' => return Ok(self.string()),
+            b'"' => return self.string(),
             b'-' | b'0'..=b'9' => {
                 if !self.invalid_numbers && self.is_invalid_number() {
                     return Ok(Token::Invalid("invalid number"));
@@ -306,12 +317,14 @@ impl Decoder<'_> {
         }
     }
 
-    fn string(&mut self) -> Token {
+    fn string(&mut self) -> Result<Token> {
         let mut out = std::mem::take(&mut self.vm.scratch);
         out.clear();
         self.at += 1;
-        let outcome = self.string_into(&mut out);
-        let token = match outcome {
+        let token = match self.string_into(&mut out)? {
+            Ok(()) if out.len() > SMALL => {
+                Token::Str(self.vm.heap.string_from(std::mem::take(&mut out)))
+            }
             Ok(()) => Token::Str(self.vm.heap.string(&out)),
             Err(reason) => {
                 self.index = self.at;
@@ -319,40 +332,53 @@ impl Decoder<'_> {
             }
         };
         self.vm.scratch = out;
-        token
+        Ok(token)
     }
 
-    fn string_into(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), &'static str> {
+    /// The inner error is the reason why it is no string.
+    fn string_into(&mut self, out: &mut Vec<u8>) -> Result<std::result::Result<(), &'static str>> {
         loop {
+            let rest = self.rest();
+            let rest = &rest[..rest.len().min(CHUNK)];
+            let special = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0));
+            let plain = special.unwrap_or(rest.len());
+            // Room for a character of an escape besides.
+            self.vm.room(self.host, out, plain + 4)?;
+            let from = self.at;
+            out.extend_from_slice(&self.vm.heap.bytes_of(self.text)[from..from + plain]);
+            self.at += plain;
+            if special.is_none() && plain > 0 {
+                continue;
+            }
             match self.byte(self.at) {
                 b'"' => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(Ok(()));
                 }
-                0 => return Err("unexpected end of string"),
                 b'\\' => {
-                    let plain = match self.byte(self.at + 1) {
-                        escaped @ (b'"' | b'\\' | b'/') => escaped,
-                        b'b' => 8,
-                        b'f' => 12,
-                        b'n' => 10,
-                        b'r' => 13,
-                        b't' => 9,
-                        b'u' => {
-                            self.unicode(out)?;
-                            continue;
-                        }
-                        _ => return Err("invalid escape code"),
-                    };
-                    out.push(plain);
-                    self.at += 2;
+                    if let Err(reason) = self.escape(out) {
+                        return Ok(Err(reason));
+                    }
                 }
-                byte => {
-                    out.push(byte);
-                    self.at += 1;
-                }
+                _ => return Ok(Err("unexpected end of string")),
             }
         }
+    }
+
+    fn escape(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), &'static str> {
+        let plain = match self.byte(self.at + 1) {
+            escaped @ (b'"' | b'\\' | b'/') => escaped,
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => 10,
+            b'r' => 13,
+            b't' => 9,
+            b'u' => return self.unicode(out),
+            _ => return Err("invalid escape code"),
+        };
+        out.push(plain);
+        self.at += 2;
+        Ok(())
     }
 
     fn unicode(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), &'static str> {

@@ -3,11 +3,13 @@
 use super::{NULL_FOR_INVALID, Setting, setting};
 use crate::host::Host;
 use crate::number;
-use crate::value::{TableId, Value};
+use crate::value::{Str, TableId, Value};
 use crate::vm::{Args, Error, Result, Vm};
 
-/// Bytes written between two looks at the budget and the memory limit.
-const CHECK_BYTES: usize = 1 << 14;
+/// Bytes of a string that are escaped between two charges.
+const CHUNK: usize = 1 << 14;
+/// The longest form of anything but a string, with what stands around it.
+const MAX_ITEM: usize = 64;
 
 struct Options {
     sparse_convert: bool,
@@ -47,20 +49,15 @@ pub(super) fn encode(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usi
     let mut out = Vec::new();
     let mut open = Vec::new();
     let value = vm.arg(args, 0);
-    append(vm, &options, &mut out, &mut open, value)?;
-    let mut checked = 0;
+    append(vm, host, &options, &mut out, &mut open, value)?;
     while let Some(top) = open.last_mut() {
-        match step(vm, &options, &mut out, top)? {
-            Some(value) => append(vm, &options, &mut out, &mut open, value)?,
+        match step(vm, host, &options, &mut out, top)? {
+            Some(value) => append(vm, host, &options, &mut out, &mut open, value)?,
             None => {
                 open.pop();
             }
         }
         vm.charge(host, 2)?;
-        if out.len() > checked + CHECK_BYTES {
-            checked = out.len();
-            vm.reserve_memory(out.len())?;
-        }
     }
     let value = Value::Str(vm.heap.string_from(out));
     vm.give(value)
@@ -69,10 +66,12 @@ pub(super) fn encode(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usi
 /// Writes what goes before the next element and returns that element, or closes the table.
 fn step(
     vm: &mut Vm,
+    host: &mut dyn Host,
     options: &Options,
     out: &mut Vec<u8>,
     top: &mut Open,
 ) -> Result<Option<Value>> {
+    vm.room(host, out, MAX_ITEM)?;
     match top {
         Open::Array { table, next, len } => {
             if next > len {
@@ -103,7 +102,7 @@ fn step(
                     out.extend_from_slice(b"\":");
                 }
                 Value::Str(s) => {
-                    append_string(out, vm.heap.bytes_of(s));
+                    append_string(vm, host, out, s)?;
                     out.push(b':');
                 }
                 other => {
@@ -117,13 +116,15 @@ fn step(
 
 fn append(
     vm: &mut Vm,
+    host: &mut dyn Host,
     options: &Options,
     out: &mut Vec<u8>,
     open: &mut Vec<Open>,
     value: Value,
 ) -> Result<()> {
+    vm.room(host, out, MAX_ITEM)?;
     match value {
-        Value::Str(s) => append_string(out, vm.heap.bytes_of(s)),
+        Value::Str(s) => append_string(vm, host, out, s)?,
         Value::Number(n) => append_number(vm, options, out, n)?,
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
@@ -134,6 +135,7 @@ fn append(
                 return Err(vm.error(format!("Cannot serialise, excessive nesting ({depth})")));
             }
             vm.reserve_memory(depth * size_of::<Open>())?;
+            vm.charge(host, vm.heap.at(table).array().len() / 8)?;
             match array_length(vm, options, table)? {
                 Some(len) if len > 0 => {
                     out.push(b'[');
@@ -215,9 +217,19 @@ fn append_number(vm: &mut Vm, options: &Options, out: &mut Vec<u8>, n: f64) -> R
     Ok(())
 }
 
-fn append_string(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.reserve(bytes.len() + 2);
+fn append_string(vm: &mut Vm, host: &mut dyn Host, out: &mut Vec<u8>, s: Str) -> Result<()> {
     out.push(b'"');
+    let len = vm.heap.bytes_of(s).len();
+    for start in (0..len).step_by(CHUNK) {
+        let end = len.min(start + CHUNK);
+        vm.room(host, out, (end - start) * 6 + 2)?;
+        escape(out, &vm.heap.bytes_of(s)[start..end]);
+    }
+    out.push(b'"');
+    Ok(())
+}
+
+fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
     for &byte in bytes {
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
@@ -232,5 +244,4 @@ fn append_string(out: &mut Vec<u8>, bytes: &[u8]) {
             _ => out.push(byte),
         }
     }
-    out.push(b'"');
 }
