@@ -29,7 +29,7 @@ impl Vm {
     pub(crate) fn check_number(&mut self, args: Args, at: usize) -> Result<f64> {
         match self.arg(args, at) {
             Value::Number(n) => Ok(n),
-            value => match self.to_number(value) {
+            value => match self.number_of(value) {
                 Some(n) => Ok(n),
                 None => Err(self.wrong_type(args, at, "number")),
             },

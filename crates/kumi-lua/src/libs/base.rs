@@ -434,7 +434,7 @@ fn tonumber(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let base = vm.opt_int(args, 1, 10)? as i32;
     if base == 10 {
         let value = vm.check_any(args, 0)?;
-        let number = vm.to_number(value);
+        let number = vm.number_of(value);
         return vm.give(number.map_or(Value::Nil, Value::Number));
     }
     let text = vm.check_str(args, 0)?;

@@ -450,7 +450,8 @@ impl Input {
             0xcc => return number(self.number(vm, 1)? as f64),
             0xcd => return number(self.number(vm, 2)? as f64),
             0xce => return number(self.number(vm, 4)? as f64),
-            0xcf => return number(self.number(vm, 8)? as f64),
+            // The original reads it as a signed integer.
+            0xcf => return number(self.number(vm, 8)? as i64 as f64),
             0xd0 => return number(f64::from(self.number(vm, 1)? as i8)),
             0xd1 => return number(f64::from(self.number(vm, 2)? as i16)),
             0xd2 => return number(f64::from(self.number(vm, 4)? as i32)),

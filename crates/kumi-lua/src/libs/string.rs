@@ -27,6 +27,10 @@ pub(crate) fn open(vm: &mut Vm) {
             ("upper", upper),
         ],
     );
+    // The old name of the same function.
+    let key = vm.str(b"gmatch");
+    let gmatch = vm.heap.raw_get(table, key);
+    vm.set_field(table, "gfind", gmatch);
     let meta = vm.heap.table(0, 1);
     vm.set_field(meta, "__index", Value::Table(table));
     vm.string_meta = Some(meta);

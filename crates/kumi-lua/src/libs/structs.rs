@@ -274,7 +274,7 @@ fn previous_size(vm: &mut Vm, first: usize) -> Result<usize> {
     } else {
         Value::Nil
     };
-    let Some(number) = vm.to_number(last) else {
+    let Some(number) = vm.number_of(last) else {
         return Err(vm.error("format 'c0' needs a previous size"));
     };
     vm.top -= 1;

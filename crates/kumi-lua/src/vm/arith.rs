@@ -47,7 +47,7 @@ pub(crate) fn compute(op: Op, a: f64, b: f64) -> f64 {
 
 impl Vm {
     /// A number, or a string that reads as one.
-    pub(crate) fn to_number(&mut self, value: Value) -> Option<f64> {
+    pub(crate) fn number_of(&mut self, value: Value) -> Option<f64> {
         match value {
             Value::Number(n) => Some(n),
             Value::Str(s) => {
@@ -84,7 +84,7 @@ impl Vm {
         (a, b): (Value, Value),
         operands: (u32, u32),
     ) -> Result<Value> {
-        if let (Some(x), Some(y)) = (self.to_number(a), self.to_number(b)) {
+        if let (Some(x), Some(y)) = (self.number_of(a), self.number_of(b)) {
             return Ok(Value::Number(compute(op, x, y)));
         }
         let event = match op {
@@ -99,7 +99,7 @@ impl Vm {
         if let Some(result) = self.binary_event(host, a, b, event)? {
             return Ok(result);
         }
-        let (value, operand) = if self.to_number(a).is_none() {
+        let (value, operand) = if self.number_of(a).is_none() {
             (a, operands.0)
         } else {
             (b, operands.1)

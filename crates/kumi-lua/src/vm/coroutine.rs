@@ -81,7 +81,7 @@ impl Vm {
                 return Ok(Err(self.str(b"cannot resume non-suspended coroutine")));
             }
         }
-        if self.depth + 1 >= super::MAX_NATIVE_DEPTH || super::stack_address() < self.stack_floor {
+        if self.depth >= super::MAX_NATIVE_DEPTH || super::stack_address() < self.stack_floor {
             return Ok(Err(self.str(b"C stack overflow")));
         }
         let resumer = self.current;

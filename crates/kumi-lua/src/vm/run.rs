@@ -501,7 +501,7 @@ impl Vm {
     fn prepare_for(&mut self, at: usize) -> Result<()> {
         let mut numbers = [0.0; 3];
         for (place, what) in ["initial value", "limit", "step"].iter().enumerate() {
-            let Some(number) = self.to_number(self.stack[at + place]) else {
+            let Some(number) = self.number_of(self.stack[at + place]) else {
                 return Err(Error::message(format!("'for' {what} must be a number")));
             };
             numbers[place] = number;

@@ -66,13 +66,10 @@ impl User {
                 self.nopass = true;
             }
             b"resetpass" => self.reset_passwords(),
-            b"sanitize-payload" => self.sanitize = Some(true),
-            b"skip-sanitize-payload" => self.sanitize = Some(false),
+            b"sanitize-payload" => self.sanitize = true,
+            b"skip-sanitize-payload" => self.sanitize = false,
             b"clearselectors" => self.selectors.clear(),
-            b"reset" => {
-                *self = Self::new(self.name.clone(), index, all_channels);
-                self.sanitize = Some(true);
-            }
+            b"reset" => *self = Self::new(self.name.clone(), index, all_channels),
             _ => match rule.first() {
                 Some(b'>') => self.add_password(&rule[1..]),
                 Some(b'#') => self.add_hash(parse_hash(&rule[1..])?),
@@ -113,6 +110,7 @@ impl Selector {
 
     fn change(&mut self, rule: &[u8], index: &CommandIndex) -> Result<(), &'static str> {
         match rule.to_ascii_lowercase().as_slice() {
+            b"" => {}
             b"allkeys" | b"~*" => {
                 self.all_keys = true;
                 self.keys.clear();
@@ -166,10 +164,11 @@ impl Selector {
                 }
                 access |= bit;
             }
-            if access == 0 || tilde.is_none() {
+            if access == 0 {
                 return Err(SYNTAX);
             }
-            pattern = &pattern[letters.len() + 1..];
+            // Without a tilde the pattern is empty, as in Redis.
+            pattern = tilde.map_or(b"", |tilde| &pattern[tilde + 1..]);
         }
         if !is_word(pattern) {
             return Err(SYNTAX);
@@ -234,7 +233,12 @@ impl Selector {
                 }
                 None if allowed && sub.is_empty() => return Err("Syntax error"),
                 None if !index.get(parent).subcommands.is_empty() || sub.contains('|') => {
-                    return Err(UNKNOWN);
+                    let inner = sub.rsplit_once('|').map(|(inner, _)| inner.as_bytes());
+                    let known = inner.and_then(|inner| index.find_subcommand(parent, inner));
+                    return Err(match known {
+                        Some(_) if allowed => "Allowing first-arg of a subcommand is not supported",
+                        _ => UNKNOWN,
+                    });
                 }
                 // A first argument of a command without subcommands, as before there were any.
                 None if !allowed => return Err(UNKNOWN),

@@ -32,7 +32,7 @@ fn the_default_user_may_do_everything() {
         ("ACL USERS", "*1\r\n$7\r\ndefault\r\n"),
         (
             "ACL LIST",
-            "*1\r\n$34\r\nuser default on nopass ~* &* +@all\r\n",
+            "*1\r\n$51\r\nuser default on nopass sanitize-payload ~* &* +@all\r\n",
         ),
         ("ACL GETUSER nosuch", "$-1\r\n"),
         (
@@ -238,7 +238,7 @@ fn a_denied_request_is_answered_logged_and_counted() {
     assert!(lab.run_as(user, "EXEC").starts_with("-EXECABORT"));
     let reply = lab.send(user, &[b"EVAL", b"return redis.call('get','b')", b"0"]);
     assert!(
-        reply.starts_with("-NOPERM ACL failure in script: No permissions to access a key script: "),
+        reply.starts_with("-ERR ACL failure in script: No permissions to access a key script: "),
         "{reply}"
     );
     let reply = lab.send(
@@ -315,7 +315,7 @@ fn passwords_are_hashes_and_requirepass_is_the_default_users() {
     lab.run("CONFIG SET requirepass \"\"");
     assert!(
         lab.run("ACL LIST")
-            .contains("user default on nopass ~* &* +@all")
+            .contains("user default on nopass sanitize-payload ~* &* +@all")
     );
     // A default user that is off asks everybody to authenticate.
     lab.run("ACL SETUSER default off");
@@ -373,8 +373,8 @@ fn users_come_from_lines_and_go_back_to_them() {
     assert_eq!(
         lines,
         [
-            "default off nopass ~* resetchannels +@all",
-            "u on nopass ~a* resetchannels -@all +get (~b resetchannels -@all +set)",
+            "default off nopass sanitize-payload ~* resetchannels +@all",
+            "u on nopass sanitize-payload ~a* resetchannels -@all +get (~b resetchannels -@all +set)",
         ]
     );
     let text = lab.store.acl.file_text();
@@ -537,4 +537,28 @@ fn a_bitfield_that_only_reads_needs_only_to_read() {
             ("BITFIELD_RO r GET u8 0", true),
         ],
     );
+}
+
+#[test]
+fn odd_modifiers_are_read_as_redis_reads_them() {
+    Lab::new().check(&[
+        ("ACL SETUSER u \"\"", "+OK\r\n"),
+        ("ACL SETUSER u %R", "+OK\r\n"),
+        (
+            "ACL LIST",
+            "*2\r\n$51\r\nuser default on nopass sanitize-payload ~* &* +@all\r\n$51\r\nuser u off sanitize-payload %R~ resetchannels -@all\r\n",
+        ),
+        (
+            "ACL SETUSER u %",
+            "-ERR Error in ACL SETUSER modifier '%': Syntax error\r\n",
+        ),
+        (
+            "ACL SETUSER u +config|get|x",
+            "-ERR Error in ACL SETUSER modifier '+config|get|x': Allowing first-arg of a subcommand is not supported\r\n",
+        ),
+        (
+            "ACL SETUSER u +config|nosuch|x",
+            "-ERR Error in ACL SETUSER modifier '+config|nosuch|x': Unknown command or category name in ACL\r\n",
+        ),
+    ]);
 }

@@ -252,8 +252,8 @@ pub(crate) struct User {
     pub(crate) enabled: bool,
     /// Any password is right.
     pub(crate) nopass: bool,
-    /// `sanitize-payload` or `skip-sanitize-payload`, if either was given.
-    pub(crate) sanitize: Option<bool>,
+    /// `sanitize-payload`, as at first, or `skip-sanitize-payload`. Payloads are always checked.
+    pub(crate) sanitize: bool,
     pub(crate) passwords: Vec<Hash>,
     pub(crate) root: Selector,
     pub(crate) selectors: Vec<Selector>,
@@ -266,7 +266,7 @@ impl User {
             name,
             enabled: false,
             nopass: false,
-            sanitize: None,
+            sanitize: true,
             passwords: Vec::new(),
             root: Selector::empty(index, all_channels),
             selectors: Vec::new(),
@@ -328,11 +328,11 @@ impl User {
         if self.nopass {
             flags.push("nopass");
         }
-        match self.sanitize {
-            Some(true) => flags.push("sanitize-payload"),
-            Some(false) => flags.push("skip-sanitize-payload"),
-            None => {}
-        }
+        flags.push(if self.sanitize {
+            "sanitize-payload"
+        } else {
+            "skip-sanitize-payload"
+        });
         flags
     }
 

@@ -212,17 +212,18 @@ pub(super) fn log(call: &mut Call<'_>) -> Result<(), Error> {
     if call.len() < 2 {
         return raise(call, "ERR redis.log() requires two arguments or more.");
     }
-    let Value::Number(level) = call.arg(0) else {
+    let Some(level) = number(call, 0) else {
         return raise(call, "ERR First argument must be a number (log level).");
     };
-    if !(0.0..4.0).contains(&level) {
+    let level = level as i64;
+    if !(0..4).contains(&level) {
         return raise(call, "ERR Invalid debug level.");
     }
     reserve_args(call)?;
     let words: Vec<Vec<u8>> = (1..call.len()).filter_map(|at| string(call, at)).collect();
     let message = words.join(&b' ');
     let message = message.escape_ascii();
-    match level as u8 {
+    match level {
         0 | 1 => tracing::debug!(%message, "a script logs"),
         2 => tracing::info!(%message, "a script logs"),
         _ => tracing::warn!(%message, "a script logs"),

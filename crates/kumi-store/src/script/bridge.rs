@@ -143,7 +143,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
         if let Err((_, error)) = permission {
             let reason = error.as_bytes();
             let reason = reason.strip_prefix(b"NOPERM ").unwrap_or(reason);
-            let text = [b"NOPERM ACL failure in script: ", reason].concat();
+            let text = [b"ERR ACL failure in script: ", reason].concat();
             return Err(CommandError::new(text));
         }
         if self.read_only && row.has(flag::WRITE | flag::MAY_REPLICATE) {

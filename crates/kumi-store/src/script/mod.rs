@@ -37,6 +37,8 @@ const MAX_EVAL_SCRIPTS: usize = 500;
 const MAX_EVAL_BYTES: usize = 16 << 20;
 /// Memory of one state. A script that needs more gets the error `not enough memory`.
 const MEMORY_BYTES: usize = 1 << 30;
+/// Stack of the thread that nested calls may use: enough for the 200 that Lua allows, and half of what a thread has.
+const STACK_BYTES: usize = 1 << 20;
 /// Lua keeps numbers as doubles; an instruction count between two looks at the clock.
 const HOOK_INTERVAL: i64 = 100_000;
 /// A state that holds more than this after a script, and twice what it held after its last collection, collects its
@@ -418,6 +420,7 @@ fn new_state(functions: &[api::Named]) -> Lua {
     let mut limits = Limits::default();
     limits.memory_bytes = MEMORY_BYTES;
     limits.hook_interval = HOOK_INTERVAL;
+    limits.stack_bytes = STACK_BYTES;
     let mut lua = Lua::redis_unprotected(limits);
     api::register(&mut lua, functions);
     lua.protect();

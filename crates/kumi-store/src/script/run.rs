@@ -171,8 +171,13 @@ fn fail(ctx: &mut Ctx<'_>, lua: &mut Lua, error: &ScriptError, name: &[u8]) -> C
 /// The text of any error value, and whether the command that caused it has been counted.
 pub(super) fn error_text(lua: &mut Lua, value: Value) -> (Vec<u8>, bool) {
     match value {
-        Value::Table(table) => error_of(lua, table)
-            .unwrap_or_else(|| (b"ERR unknown error of a script".to_vec(), false)),
+        Value::Table(table) => error_of(lua, table).unwrap_or_else(|| {
+            let text = match lua.field(table, b"err") {
+                number @ Value::Number(_) => values::text(lua, number),
+                _ => b"ERR unknown error of a script".to_vec(),
+            };
+            (text, false)
+        }),
         value => (
             [b"ERR ".as_slice(), &values::text(lua, value)].concat(),
             false,

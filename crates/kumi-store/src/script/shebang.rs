@@ -60,10 +60,10 @@ pub(crate) fn of_script(source: &[u8]) -> Result<(ScriptFlags, usize), Vec<u8>> 
         let Some(names) = word.strip_prefix(b"flags=") else {
             return Err(with(b"ERR Unknown lua shebang option: ", word));
         };
-        for name in names
-            .split(|&byte| byte == b',')
-            .filter(|name| !name.is_empty())
-        {
+        if names.is_empty() {
+            continue;
+        }
+        for name in names.split(|&byte| byte == b',') {
             flags |= script_flag::named(name)
                 .ok_or_else(|| with(b"ERR Unexpected flag in script shebang: ", name))?;
         }
@@ -136,6 +136,10 @@ mod tests {
         check(
             "#!lua foo=1\n",
             Err("ERR Unknown lua shebang option: foo=1"),
+        );
+        check(
+            "#!lua flags=no-writes,,allow-oom\n",
+            Err("ERR Unexpected flag in script shebang: "),
         );
         check(
             "#!lua flags=no\n",

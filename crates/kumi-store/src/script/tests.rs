@@ -799,3 +799,43 @@ fn arguments_and_replies_count_as_memory() {
         ":7\r\n",
     );
 }
+
+#[test]
+fn texts_and_depths_are_those_of_redis() {
+    let mut lab = Lab::new();
+    for (script, expected) in [
+        (
+            "error({err=5})",
+            "-5 script: 58cfd935477cdbf9342fa1cc3ec8452b6a3ddc4b, on @user_script:1.\r\n",
+        ),
+        ("return {err=5}", "*0\r\n"),
+        ("return redis.log('1', 'text')", "$-1\r\n"),
+        ("return string.gfind == string.gmatch", ":1\r\n"),
+        (
+            "return tostring(cmsgpack.unpack('\\207' .. ('\\255'):rep(8)))",
+            "$2\r\n-1\r\n",
+        ),
+        (
+            "local n = 0 local function f() n = n + 1 return coroutine.wrap(f)() end pcall(f) return n",
+            ":199\r\n",
+        ),
+        (
+            "local n = 0 local function f() n = n + 1 local ok, e = coroutine.resume(coroutine.create(f)) return e end return {f(), n}",
+            "*2\r\n$16\r\nC stack overflow\r\n:200\r\n",
+        ),
+        (
+            "local n = 0 local function f() n = n + 1 return pcall(f) end f() return n",
+            ":199\r\n",
+        ),
+        (
+            "local n = 0 local function f(t, k) n = n + 1 return t[k] end local t = setmetatable({}, {__index = f}) pcall(function() return t.x end) return n",
+            ":197\r\n",
+        ),
+        (
+            "local n = 0 local function f() n = n + 1 return string.gsub('a', 'a', f) end pcall(f) return n",
+            ":198\r\n",
+        ),
+    ] {
+        lab.check_eval(script, expected);
+    }
+}
