@@ -6,6 +6,7 @@ use rustix::io::ioctl_fionbio;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
+use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -419,6 +420,27 @@ fn a_node_whose_reader_does_not_read_lives_on() {
     process::signal(&unread.0, Signal::TERM);
     assert_eq!(process::ended(&mut unread.0), Some(0));
     other_becomes(&mut cluster, "removed");
+}
+
+#[test]
+fn a_node_that_leaves_before_it_has_joined_shows_no_topology() {
+    let _turn = turn();
+    let cluster = Cluster::new();
+    let closed = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let seed = closed.local_addr().expect("bound").to_string();
+    drop(closed);
+    let mut alone = joining(&cluster.keys, &seed, Stdio::piped());
+    let mut said = BufReader::new(alone.0.stdout.take().expect("it is piped")).lines();
+    let waits = |line: std::io::Result<String>| line.expect("text").contains("waiting");
+    assert!(said.by_ref().any(waits));
+    process::signal(&alone.0, Signal::TERM);
+    let rest: Vec<String> = said.map(|line| line.expect("text")).collect();
+    assert_eq!(process::ended(&mut alone.0), Some(0));
+    assert!(rest.iter().any(|line| line.contains("leaving")), "{rest:?}");
+    assert!(
+        !rest.iter().any(|line| line.contains("topology")),
+        "{rest:?}"
+    );
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
         events,
         printer: &printer,
         given_up: None,
+        has_joined: false,
     };
     announce(&node, &options, &printer, &terminal)?;
     let running = Running {
@@ -204,6 +205,8 @@ struct Told<'a> {
     printer: &'a Printer<'a>,
     /// Why the others gave this node up, if it does not come back.
     given_up: Option<String>,
+    /// There was a topology with a member that had joined.
+    has_joined: bool,
 }
 
 impl Told<'_> {
@@ -211,7 +214,7 @@ impl Told<'_> {
     async fn all(&mut self) -> Result<(), Failure> {
         while let Some(notice) = self.events.next().await {
             let events = match &notice {
-                Notice::Event(event) if is_of_one_outside(event) => Vec::new(),
+                Notice::Event(event) if self.is_of_one_outside(event) => Vec::new(),
                 Notice::Event(event) => self.words.of(event),
                 Notice::Missed(events) => vec![AdminEvent::Missed { events: *events }],
                 _ => vec![AdminEvent::Other],
@@ -227,6 +230,18 @@ impl Told<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether this is the topology of a node that has not joined, even if it leaves now. It is in no cluster, not in one of
+    /// its own.
+    fn is_of_one_outside(&mut self, event: &ClusterEvent) -> bool {
+        let ClusterEvent::TopologyUpdated { members, .. } = event else {
+            return false;
+        };
+        let has_joined =
+            |member: &Member| !matches!(member.status, NodeStatus::Joining | NodeStatus::Leaving);
+        self.has_joined |= members.iter().any(has_joined);
+        !self.has_joined && !members.is_empty()
     }
 }
 
@@ -296,15 +311,6 @@ fn ended_text(identity: &NodeIdentity, reason: &str) -> String {
         ),
         _ => format!("{identity} was given up by the others ({reason})"),
     }
-}
-
-/// Whether this is the topology of a node that has not joined yet. It is in no cluster, not in one of its own.
-fn is_of_one_outside(event: &ClusterEvent) -> bool {
-    let ClusterEvent::TopologyUpdated { members, .. } = event else {
-        return false;
-    };
-    let is_joining = |member: &Member| member.status == NodeStatus::Joining;
-    !members.is_empty() && members.iter().all(is_joining)
 }
 
 fn announce(
@@ -425,6 +431,7 @@ mod tests {
             events,
             printer: &printer,
             given_up: None,
+            has_joined: false,
         };
         let mut reload = listen(SignalKind::user_defined1()).unwrap();
         let running = Running {
