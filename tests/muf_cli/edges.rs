@@ -181,6 +181,19 @@ fn a_backend_whose_terminal_is_closed_leaves_in_order() {
 }
 
 #[test]
+fn a_backend_says_when_its_server_is_away_and_back() {
+    let mut server = Server::redis();
+    let mut backend = server.serve(&["a.*", "--exec", "cat"]);
+    let url = server.url();
+    server.kill();
+    backend.until(&format!("{url} is away; requests wait until it is back"));
+    server.start_redis_again();
+    backend.until(&format!("{url} is back after "));
+    assert_eq!(server.printed(&["call", "web", "a.b", "hello"]), "hello");
+    assert_eq!(backend.stop(Signal::TERM), Some(0));
+}
+
+#[test]
 fn a_server_that_answers_is_not_called_unreachable() {
     let server = Server::redis();
     server.cli(&["CONFIG", "SET", "requirepass", "secret"]);

@@ -4,7 +4,7 @@ use super::process;
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -31,19 +31,15 @@ impl Server {
         Self::start_program(Command::new("redis-server"))
     }
 
-    fn start_program(mut program: Command) -> Server {
+    fn start_program(program: Command) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut child = program
-            .args(["--port", "0", "--save", "", "--unixsocket"])
-            .arg(directory.path().join("s"))
-            .current_dir(directory.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{program:?}: {error}"));
-        let log = lines(child.stdout.take().expect("it is piped"));
-        until(&log, "eady to accept connections");
+        let child = launch(program, directory.path());
         Server { child, directory }
+    }
+
+    /// A redis-server in the place of one that was killed.
+    pub(crate) fn start_redis_again(&mut self) {
+        self.child = launch(Command::new("redis-server"), self.directory.path());
     }
 
     /// A redis-server that also speaks TLS, and asks for the same certificate that it shows.
@@ -220,6 +216,21 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Starts a server in a directory and waits until it is ready.
+fn launch(mut program: Command, directory: &Path) -> Child {
+    let mut child = program
+        .args(["--port", "0", "--save", "", "--unixsocket"])
+        .arg(directory.join("s"))
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{program:?}: {error}"));
+    let log = lines(child.stdout.take().expect("it is piped"));
+    until(&log, "eady to accept connections");
+    child
 }
 
 /// How to reach a server by TLS.
