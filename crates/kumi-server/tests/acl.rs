@@ -65,7 +65,10 @@ fn rules_cannot_be_bypassed() {
         }
     }
     let answer = text(&client.ask(&["FCALL", "f", "0"]));
-    assert!(answer.starts_with("-NOPERM"), "{answer}");
+    assert!(
+        answer.starts_with("-ERR ACL failure in script: "),
+        "{answer}"
+    );
     // Inside a transaction.
     assert_eq!(client.line("MULTI"), "OK");
     assert!(client.line("GET other").starts_with("-NOPERM"));
