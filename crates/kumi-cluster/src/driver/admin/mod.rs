@@ -1,8 +1,7 @@
 //! `cluster.admin`: what operators ask a node, as JSON over a Unison channel.
 //!
-//! A peer that can open the channel has proved to be part of the cluster (its key, or a certificate that its authorities
-//! signed), and may do everything here. There is no second password: a node that must not be administered over the
-//! network is started without the channel.
+//! A peer that can open the channel is part of the cluster. With a shared key that is enough: its holders may do everything
+//! here. With certificates, a peer also needs the operator role in its own (the URI `kumi-role:operator`).
 //!
 //! ```text
 //!   members                                    -> ClusterView
