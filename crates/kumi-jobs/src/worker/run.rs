@@ -67,6 +67,10 @@ pub(super) struct Run<S> {
     renewed: Instant,
     /// When signals were last waited for or looked for.
     listened: Instant,
+    /// Whether signals may be looked for: not twice in a row, so that a slow queue still gets reports and renewals.
+    may_look: bool,
+    /// Cancels of tasks that are not here: the call in flight may bring them.
+    early_cancels: Vec<TaskId>,
     /// Whether there may be something to claim.
     hungry: bool,
     /// Whether a call failed after which this worker may hold tasks it does not know.
@@ -125,6 +129,8 @@ impl<S: Send + Sync + 'static> Run<S> {
             reports_receiver,
             renewed: Instant::now(),
             listened: Instant::now(),
+            may_look: true,
+            early_cancels: Vec::new(),
             hungry: true,
             unsure: false,
             stopping: false,
@@ -264,12 +270,14 @@ impl<S: Send + Sync + 'static> Run<S> {
             }));
         }
         let holds_tasks = !self.running.is_empty() || !self.waiting.is_empty();
-        if holds_tasks && now >= self.listened + DEAF {
-            self.listened = now;
+        if holds_tasks && self.may_look && now >= self.listened + DEAF {
+            self.may_look = false;
             return Some(Box::pin(async move {
                 Reply::Signals(queue.wait(&owner, Vec::new(), Duration::ZERO).await)
             }));
         }
+        // Whatever is sent now comes between two looks for signals.
+        self.may_look = true;
         let asks = self.hungry && self.free() > 0 && !self.stopping;
         let max = match asks {
             true => self.pace.ask(self.room()),
@@ -338,6 +346,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                 let unknown = claims.into_iter().filter(|claim| !self.knows(claim));
                 let unknown = unknown.collect();
                 self.take_claims(unknown);
+                self.cancel_early();
                 return Ok(Ok(None));
             }
             Reply::Beat(Ok(lease)) => {
@@ -345,20 +354,26 @@ impl<S: Send + Sync + 'static> Run<S> {
                 if lease == Lease::Lost {
                     self.lose_lease();
                 }
+                self.cancel_early();
                 return Ok(Ok(None));
             }
-            Reply::Signals(Ok(signals)) => {
-                self.take_signals(&signals);
-                return Ok(Ok(None));
+            Reply::Signals(signals) => {
+                self.listened = Instant::now();
+                match signals {
+                    Ok(signals) => {
+                        self.take_signals(&signals);
+                        self.cancel_early();
+                        return Ok(Ok(None));
+                    }
+                    Err(error) => error,
+                }
             }
             Reply::Turn(Err(error)) => {
                 self.unsure = true;
                 self.pace.slow_down();
                 error
             }
-            Reply::Beat(Err(error)) | Reply::Running(Err(error)) | Reply::Signals(Err(error)) => {
-                error
-            }
+            Reply::Beat(Err(error)) | Reply::Running(Err(error)) => error,
         };
         if let QueueError::OwnerReleased(_) = &failed {
             self.running.values().for_each(Running::abort);
@@ -377,6 +392,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         self.hungry |= turn.more;
         self.pace.replied(turn.claims.len(), turn.more);
         self.take_claims(turn.claims);
+        self.cancel_early();
         let until = |due: Timestamp| due.since(turn.now).max(Duration::from_millis(1));
         Some(turn.next_due.map_or(WAIT, until))
     }
@@ -501,15 +517,27 @@ impl<S: Send + Sync + 'static> Run<S> {
         // A wait that ran out of time looks too: something may be due.
         self.hungry = true;
         for signal in signals {
-            let Signal::Cancel(id) = signal else {
-                continue;
-            };
-            if let Some(running) = self.running.get(id) {
-                running.stop(Stop::Cancelled);
-            } else if let Some(claim) = self.waiting.remove(*id) {
-                let report = Finish::new(&claim, Outcome::Cancelled);
-                self.reports.push((report, claim.attempt));
+            if let Signal::Cancel(id) = signal {
+                self.cancel(*id);
             }
+        }
+    }
+
+    fn cancel(&mut self, id: TaskId) {
+        if let Some(running) = self.running.get(&id) {
+            running.stop(Stop::Cancelled);
+        } else if let Some(claim) = self.waiting.remove(id) {
+            let report = Finish::new(&claim, Outcome::Cancelled);
+            self.reports.push((report, claim.attempt));
+        } else if self.call.is_some() || self.unsure {
+            self.early_cancels.push(id);
+        }
+    }
+
+    /// Cancels what came before the claim did; no call is in flight that could bring the rest.
+    fn cancel_early(&mut self) {
+        for id in std::mem::take(&mut self.early_cancels) {
+            self.cancel(id);
         }
     }
 

@@ -3,7 +3,7 @@
 mod probe;
 
 use super::*;
-use crate::queue::{Ask, Room};
+use crate::queue::{Ask, Notice, Room};
 use crate::{
     Cancel, Context, Handle, Jobs, Owner, ResultError, Task, TaskError, TaskState, Worker,
 };
@@ -330,4 +330,53 @@ async fn a_claim_that_waits_can_be_cancelled() {
     let stop = async { cancelled = cancel.await };
     fixture.worker().run_until(stop).await.unwrap();
     assert!(!fixture.app.runs.lock().unwrap().contains_key(&cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_queue_gets_reports_and_renewals_between_looks_for_signals() {
+    #[derive(Serialize, Deserialize)]
+    struct Long;
+    impl Task for Long {
+        const TYPE: &'static str = "long";
+        type Output = ();
+    }
+    async fn long(_: Long, _: Context<Arc<App>>) -> Result<(), TaskError> {
+        sleep(Duration::from_secs(40)).await;
+        Ok(())
+    }
+    // Longer than a busy worker goes without looking.
+    let fixture = Fixture::new(Probe::new().each_takes(Duration::from_millis(1_500)));
+    let handle = fixture.jobs.enqueue(Long).await.unwrap();
+    let done = async { handle.result().await.unwrap() };
+    let work = fixture.worker().handle(long).run_until(done);
+    let ended = tokio::time::timeout(Duration::from_secs(300), work).await;
+    ended.expect("it is reported").unwrap();
+    let record = handle.status().await.unwrap().unwrap();
+    assert_eq!((record.state, record.runs), (TaskState::Succeeded, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_comes_before_its_claim_is_kept() {
+    let fixture = Fixture::new(Probe::new().each_takes(Duration::from_secs(1)));
+    let handles = fixture.enqueue(0, CONCURRENCY + 1).await;
+    let last = &handles[CONCURRENCY];
+    let queue = fixture.jobs.queue().clone();
+    let mut events = queue.subscribe().await.unwrap();
+    let done = async {
+        // The turn that claims it is in flight for a second more; the worker waits for signals meanwhile.
+        loop {
+            let notice = events.recv().await.unwrap();
+            if let Notice::Moved(event) = notice
+                && event.id == last.id()
+                && event.to == TaskState::Running
+            {
+                break;
+            }
+        }
+        let cancelled = queue.cancel(last.id()).await.unwrap();
+        assert_eq!(cancelled, Cancel::Requested);
+        let result = last.result().await;
+        assert!(matches!(result, Err(ResultError::Cancelled(_))));
+    };
+    fixture.worker().run_until(done).await.unwrap();
 }

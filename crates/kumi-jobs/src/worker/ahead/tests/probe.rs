@@ -127,6 +127,21 @@ impl Queue for Probe {
         self.inner.settings()
     }
 
+    /// A look for signals takes as long as any call; a wait has a connection of its own.
+    fn wait<'a>(
+        &'a self,
+        owner: &'a Owner,
+        types: Vec<Arc<str>>,
+        at_most: Duration,
+    ) -> Reply<'a, Vec<Signal>> {
+        Box::pin(async move {
+            if at_most.is_zero() && !self.each_takes.is_zero() {
+                tokio::time::sleep(self.each_takes).await;
+            }
+            self.inner.wait(owner, types, at_most).await
+        })
+    }
+
     fn turn(&self, reports: Vec<Finish>, ask: Ask) -> Reply<'_, Turn> {
         Box::pin(async move {
             let number = self.turns();
@@ -161,7 +176,6 @@ impl Queue for Probe {
         fn purge(ids: Vec<TaskId>) -> usize;
         fn pause(paused: bool) -> ();
         fn limit(task_type: &'a str, limit: Option<u32>) -> ();
-        fn wait(owner: &'a Owner, types: Vec<Arc<str>>, at_most: Duration) -> Vec<Signal>;
         fn poke(owner: &'a Owner) -> ();
         fn done(id: TaskId) -> Option<TaskRecord>;
         fn subscribe() -> Events;
