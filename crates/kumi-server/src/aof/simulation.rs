@@ -671,6 +671,71 @@ fn a_failed_fsync_is_not_taken_for_one_that_worked() {
 }
 
 #[test]
+fn a_failed_fsync_is_noticed_when_the_rewrite_ends_before_its_result() {
+    let disk = SimulatedDisk::default();
+    let now = Now {
+        unix_us: 1_700_000_000_000_000,
+        mono_ns: 1_000_000_000,
+    };
+    let config = config("everysec", true);
+    let mut life = Life::start(&disk, &config, now);
+    // A log that begins at run time: the manifest does not name its increment until its base is complete.
+    let start = Start {
+        place: Place {
+            files: Arc::new(disk.clone()),
+            directory: "/data/another".into(),
+            name: "appendonly.aof".into(),
+        },
+        lock: None,
+        manifest: Manifest::default(),
+        lengths: Vec::new(),
+        seed: 0,
+        stream: life.replayed.store.write_offset(),
+    };
+    life.log = Log::start(start, config.settings(), None, false, now).expect("it starts");
+    for _ in 0..1000 {
+        if life.replayed.host.ended.is_some() {
+            break;
+        }
+        life.now.mono_ns += 10_000_000;
+        life.maintain();
+        life.flush();
+    }
+    assert!(life.replayed.host.ended.is_some() && life.log.is_incomplete());
+    // The write works, the fsync behind it fails, and the rewrite ends before the result is taken.
+    life.run("SET n 1");
+    life.now.mono_ns += 1_100_000_000;
+    disk.fail_after(1);
+    life.flush();
+    life.log.settle();
+    life.maintain();
+    assert!(!life.log.is_rewriting() && life.log.has_file());
+    life.flush();
+    assert!(!life.log.has_file(), "the file is not trusted any more");
+}
+
+#[test]
+fn a_base_of_requests_does_not_hide_a_failed_fsync() {
+    let disk = SimulatedDisk::default();
+    let now = Now {
+        unix_us: 1_700_000_000_000_000,
+        mono_ns: 1_000_000_000,
+    };
+    let mut life = Life::start(&disk, &config("everysec", false), now);
+    assert_eq!(count(&mut life, 1), Some(true));
+    disk.0.full.store(true, Ordering::Relaxed);
+    life.now.mono_ns += 1_100_000_000;
+    life.flush();
+    life.log.settle();
+    let Replayed { store, outputs, .. } = &mut life.replayed;
+    life.log.request_base();
+    life.log.maintain(store, outputs, life.now);
+    assert!(!life.log.has_file(), "the file is not trusted any more");
+    disk.0.full.store(false, Ordering::Relaxed);
+    assert_eq!(count(&mut life, 2), Some(false), "refused");
+}
+
+#[test]
 fn always_does_not_go_on_without_the_disk() {
     let disk = SimulatedDisk::default();
     let now = Now {
