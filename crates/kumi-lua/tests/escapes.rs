@@ -235,6 +235,56 @@ fn buffers_outside_the_heap_count_as_memory() {
 }
 
 #[test]
+fn buffers_of_calls_within_calls_count_together() {
+    let nested = [
+        "function(n, f)
+            return (('ab'):gsub('.', function(c)
+                if c == 'a' then return big end
+                if n > 0 then f(n - 1, f) end
+            end))
+        end",
+        "function(n, f)
+            return (('ab'):gsub('.', setmetatable({a = big}, {__index = function()
+                if n > 0 then f(n - 1, f) end
+            end})))
+        end",
+        "function(n, f)
+            local part = 0
+            return assert(load(function()
+                part = part + 1
+                if part == 1 then return comment end
+                if n > 0 then f(n - 1, f) end
+            end))
+        end",
+        "function(n, f)
+            return assert(load(function() if n > 0 then f(n - 1, f) end end, big))
+        end",
+    ];
+    for function in nested {
+        let source = |rest: &str| {
+            format!(
+                "local big, comment = ('x'):rep(1000000), '--' .. ('x'):rep(400000)
+                local f = {function}
+                {rest}"
+            )
+        };
+        let mut lua = small_state(8 << 20);
+        let deep = source("f(30, f) return 7");
+        let found = run_for(&mut lua, 100_000, &deep);
+        assert!(found.contains("not enough memory"), "{function}: {found}");
+        // Nothing is counted once the calls have ended.
+        let often = source(
+            "for i = 1, 20 do
+                assert(not pcall(f, 30, f))
+                f(1, f)
+            end
+            return 7",
+        );
+        assert_eq!(run_for(&mut lua, 100_000, &often), "7", "{function}");
+    }
+}
+
+#[test]
 fn memory_is_collected_before_it_is_short() {
     for source in [
         "for i = 1, 100 do local s = ('x'):rep(1500000) end return 7",

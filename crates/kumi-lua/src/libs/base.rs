@@ -167,14 +167,19 @@ pub(crate) fn check_writable(vm: &Vm, table: TableId) -> Result<()> {
 fn load(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let reader = vm.check_function(args, 0)?;
     let name = match vm.opt_str(args, 1)? {
-        Some(s) => vm.heap.bytes_of(s).to_vec(),
+        Some(s) => {
+            vm.reserve_memory(vm.heap.bytes_of(s).len())?;
+            vm.heap.bytes_of(s).to_vec()
+        }
         None => b"=(load)".to_vec(),
     };
     let mut source = Vec::new();
     loop {
         let at = vm.top;
         vm.push(reader);
-        let outcome = vm.protected_call(host, at, 1, None)?;
+        let outcome = vm.holding(source.capacity() + name.capacity(), |vm| {
+            vm.protected_call(host, at, 1, None)
+        })?;
         vm.top = at;
         let piece = match outcome {
             Ok(()) => vm.stack[at],

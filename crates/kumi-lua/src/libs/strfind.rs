@@ -286,13 +286,13 @@ fn append_replacement(
         Value::Str(template) => return append_template(vm, host, out, src, found, template),
         Value::Table(_) => {
             let key = captured(vm, src, first)?;
-            vm.index(host, replacement, key)?
+            vm.holding(out.capacity(), |vm| vm.index(host, replacement, key))?
         }
         _ => {
             let from = vm.top;
             push_captures(vm, src, found, true)?;
             let args = vm.stack[from..vm.top].to_vec();
-            let value = vm.call_value(host, replacement, &args)?;
+            let value = vm.holding(out.capacity(), |vm| vm.call_value(host, replacement, &args))?;
             vm.top = from;
             value
         }

@@ -46,9 +46,9 @@ impl Vm {
     #[cold]
     #[inline(never)]
     pub(crate) fn collect_step(&mut self) -> Result<()> {
-        if self.heap.bytes > self.limits.memory_bytes {
+        if self.heap.bytes > self.memory_limit() {
             self.collect_all();
-            if self.heap.bytes > self.limits.memory_bytes {
+            if self.heap.bytes > self.memory_limit() {
                 self.heap.threshold = self.heap.bytes + STEP_BYTES;
                 return Err(Error::from(ErrorKind::Memory));
             }
@@ -69,7 +69,7 @@ impl Vm {
         } else {
             self.heap.bytes + STEP_BYTES
         };
-        self.heap.threshold = next.min(self.limits.memory_bytes.saturating_add(1));
+        self.heap.threshold = next.min(self.memory_limit().saturating_add(1));
     }
 
     /// Finishes the running cycle, if any, and does a whole one.

@@ -135,6 +135,8 @@ pub(crate) struct Vm {
     pub(crate) gc: gc::Collector,
     /// A buffer natives build strings in.
     pub(crate) scratch: Vec<u8>,
+    /// Bytes of buffers that natives keep while they call functions.
+    held: usize,
 }
 
 impl Vm {
@@ -174,6 +176,7 @@ impl Vm {
             random: crate::libs::math::Random::new(),
             gc: gc::Collector::default(),
             scratch: Vec::new(),
+            held: 0,
         };
         vm.heap.threshold = gc::FIRST_THRESHOLD;
         vm
@@ -239,11 +242,32 @@ impl Vm {
         }
     }
 
+    /// The most bytes the heap may have.
+    #[inline]
+    pub(crate) fn memory_limit(&self) -> usize {
+        self.limits.memory_bytes.saturating_sub(self.held)
+    }
+
+    /// Makes a call while a buffer of the caller, outside the heap, counts as memory.
+    pub(crate) fn holding<T>(
+        &mut self,
+        bytes: usize,
+        call: impl FnOnce(&mut Vm) -> Result<T>,
+    ) -> Result<T> {
+        let held = self.held;
+        self.held = held.saturating_add(bytes);
+        let most = self.memory_limit().saturating_add(1);
+        self.heap.threshold = self.heap.threshold.min(most);
+        let outcome = call(self);
+        self.held = held;
+        outcome
+    }
+
     /// Fails if `extra` more bytes would pass the memory limit, also after a full collection. Values that the caller
     /// goes on to use must be in the stack or reachable.
     #[inline]
     pub(crate) fn reserve_memory(&mut self, extra: usize) -> Result<()> {
-        if self.heap.bytes.saturating_add(extra) > self.limits.memory_bytes {
+        if self.heap.bytes.saturating_add(extra) > self.memory_limit() {
             return self.collect_for(extra);
         }
         Ok(())
@@ -251,9 +275,9 @@ impl Vm {
 
     #[cold]
     fn collect_for(&mut self, extra: usize) -> Result<()> {
-        if extra <= self.limits.memory_bytes {
+        if extra <= self.memory_limit() {
             self.collect_all();
-            if self.heap.bytes.saturating_add(extra) <= self.limits.memory_bytes {
+            if self.heap.bytes.saturating_add(extra) <= self.memory_limit() {
                 return Ok(());
             }
         }
@@ -284,7 +308,7 @@ impl Vm {
         self.charge(host, out.len() / 16)?;
         let needed = out.len().saturating_add(more);
         let mut size = needed.max(out.capacity().saturating_mul(2)).max(64);
-        if self.heap.bytes.saturating_add(size) > self.limits.memory_bytes {
+        if self.heap.bytes.saturating_add(size) > self.memory_limit() {
             size = needed.saturating_add(SMALL);
             self.reserve_memory(size)?;
         }
