@@ -193,6 +193,7 @@ impl KeySpec {
                 }
             }
             "bitfield" if bitfield_only_reads(request) => key::RO | key::ACCESS,
+            "bitfield" => key::RW | key::ACCESS | key::UPDATE,
             _ => self.flags,
         }
     }

@@ -122,7 +122,7 @@ fn getkeys_finds_the_keys_of_a_request() {
 }
 
 #[test]
-fn getkeysandflags_depends_on_the_options_of_set() {
+fn getkeysandflags_depends_on_the_options() {
     let mut lab = Lab::new();
     lab.check(&[
         (
@@ -132,6 +132,14 @@ fn getkeysandflags_depends_on_the_options_of_set() {
         (
             "COMMAND GETKEYSANDFLAGS SET a b NX get",
             "*1\r\n*2\r\n$1\r\na\r\n*3\r\n+RW\r\n+access\r\n+update\r\n",
+        ),
+        (
+            "COMMAND GETKEYSANDFLAGS BITFIELD a SET u8 0 1",
+            "*1\r\n*2\r\n$1\r\na\r\n*3\r\n+RW\r\n+access\r\n+update\r\n",
+        ),
+        (
+            "COMMAND GETKEYSANDFLAGS BITFIELD a GET u8 0",
+            "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RO\r\n+access\r\n",
         ),
         (
             "COMMAND GETKEYSANDFLAGS GET a",
