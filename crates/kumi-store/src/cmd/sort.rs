@@ -14,6 +14,7 @@ use crate::types::list::{List, Side};
 use crate::types::zset::Zset;
 use kumi_resp::Args;
 use std::cmp::Ordering;
+use std::ffi::CStr;
 use std::ops::Range;
 
 const BASE: Command = Command {
@@ -393,27 +394,41 @@ fn whole(text: &[u8]) -> &[u8] {
 
 /// What `strcoll` compares: without STORE, ALPHA ignores what stands behind a zero byte.
 fn until_nul(text: &[u8]) -> &[u8] {
-    text.split(|&byte| byte == 0).next().unwrap_or_default()
+    CStr::from_bytes_until_nul(text).map_or(text, CStr::to_bytes)
 }
 
 /// Sorts; `text` is the part of a weight that is compared.
 fn order(
-    mut weighed: Vec<(Weight, Vec<u8>)>,
+    weighed: Vec<(Weight, Vec<u8>)>,
     text: Compared,
     ties: Ties,
     descending: bool,
 ) -> Vec<Vec<u8>> {
-    weighed.sort_by(|(one, element), (other, other_element)| {
+    // Each text is cut once, not at each comparison.
+    let mut weighed: Vec<(Weight, Vec<u8>, usize)> = weighed
+        .into_iter()
+        .map(|(mut weight, element)| {
+            if let Weight::Text(weight) = &mut weight {
+                weight.truncate(text(weight).len());
+            }
+            let compared = match ties {
+                Ties::Keep => 0,
+                Ties::ByText(part) => part(&element).len(),
+            };
+            (weight, element, compared)
+        })
+        .collect();
+    weighed.sort_by(|(one, element, len), (other, other_element, other_len)| {
         let by_weight = match (one, other) {
             (Weight::Number(one), Weight::Number(other)) => (one + 0.0).total_cmp(&(other + 0.0)),
-            (Weight::Text(one), Weight::Text(other)) => text(one).cmp(text(other)),
+            (Weight::Text(one), Weight::Text(other)) => one.cmp(other),
             (Weight::Missing, Weight::Text(_)) => Ordering::Less,
             (Weight::Text(_), Weight::Missing) => Ordering::Greater,
             _ => Ordering::Equal,
         };
         let ordering = by_weight.then_with(|| match ties {
             Ties::Keep => Ordering::Equal,
-            Ties::ByText(part) => part(element).cmp(part(other_element)),
+            Ties::ByText(_) => element[..*len].cmp(&other_element[..*other_len]),
         });
         if descending {
             ordering.reverse()
@@ -421,7 +436,7 @@ fn order(
             ordering
         }
     });
-    weighed.into_iter().map(|(_, element)| element).collect()
+    weighed.into_iter().map(|(_, element, _)| element).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! SORT on its own; the differential test compares it with a redis-server.
 
+use std::cell::Cell;
+
+use super::{Ties, Weight, order};
 use crate::testing::Lab;
 
 fn array(items: &[&str]) -> String {
@@ -96,4 +99,44 @@ fn alpha_ignores_what_follows_a_zero_byte_unless_stored() {
         ("SORT l ALPHA STORE d", ":5\r\n"),
         ("LRANGE d 0 -1", &array(&["a", "a\0", "a\0z", "a\x01", "b"])),
     ]);
+}
+
+#[test]
+fn texts_of_other_keys_are_compared_up_to_a_zero_byte() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    lab.run("RPUSH l 1 2 3 4");
+    lab.send(
+        client,
+        &[
+            b"MSET", b"w1", b"b", b"w2", b"a\0z", b"w3", b"a\0b", b"w4", b"a",
+        ],
+    );
+    lab.check(&[
+        ("SORT l BY w* ALPHA", &array(&["2", "3", "4", "1"])),
+        ("SORT l BY w* ALPHA STORE d", ":4\r\n"),
+        ("LRANGE d 0 -1", &array(&["4", "3", "2", "1"])),
+    ]);
+}
+
+#[test]
+fn each_text_is_cut_once() {
+    thread_local!(static CUT: Cell<usize> = const { Cell::new(0) });
+    fn counted(text: &[u8]) -> &[u8] {
+        CUT.set(CUT.get() + 1);
+        text
+    }
+    let texts: Vec<Vec<u8>> = (0..100u8).map(|at| vec![at.wrapping_mul(37)]).collect();
+    let mut sorted = texts.clone();
+    sorted.sort();
+    let elements = texts.iter().map(|text| (Weight::Missing, text.clone()));
+    let found = order(elements.collect(), counted, Ties::ByText(counted), false);
+    assert_eq!(found, sorted);
+    assert_eq!(CUT.replace(0), 100);
+    let weights = texts
+        .iter()
+        .map(|text| (Weight::Text(text.clone()), text.clone()));
+    let found = order(weights.collect(), counted, Ties::Keep, false);
+    assert_eq!(found, sorted);
+    assert_eq!(CUT.get(), 100);
 }
