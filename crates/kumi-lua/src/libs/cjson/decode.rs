@@ -328,6 +328,9 @@ impl Decoder<'_> {
             Ok(()) => Token::Str(self.vm.heap.string(&out)),
             Err(reason) => {
                 self.index = self.at;
+                if out.capacity() > SMALL {
+                    out = Vec::new();
+                }
                 Token::Invalid(reason)
             }
         };
@@ -409,5 +412,28 @@ impl Decoder<'_> {
             let digit = (self.byte(at) as char).to_digit(16)?;
             Some(code << 4 | digit)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, Lua};
+
+    struct NoFunctions;
+
+    impl Host for NoFunctions {
+        fn call(&mut self, _: u32, call: &mut crate::Call<'_>) -> Result<()> {
+            Err(call.error("no host functions here"))
+        }
+    }
+
+    #[test]
+    fn a_long_string_without_an_end_leaves_no_buffer() {
+        let mut lua = Lua::redis(Limits::default());
+        let source = b"return pcall(cjson.decode, '\"' .. ('x'):rep(1000000))";
+        let script = lua.load("@user_script", source).unwrap();
+        assert!(lua.call(&mut NoFunctions, &script, &[]).is_ok());
+        assert!(lua.vm.scratch.capacity() <= SMALL);
     }
 }
