@@ -74,6 +74,11 @@ impl Table {
         &self.array
     }
 
+    /// Slots of both parts, which a search of all keys passes.
+    pub(crate) fn slots(&self) -> usize {
+        self.array.len() + self.nodes.len()
+    }
+
     /// The pairs of the hash part whose value is not nil.
     pub(crate) fn hash_pairs(&self) -> impl Iterator<Item = (Value, Value)> {
         self.nodes

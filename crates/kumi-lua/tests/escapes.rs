@@ -353,3 +353,18 @@ fn work_on_long_strings_reaches_the_hook() {
         "local s, p = ('a'):rep(4000000), ('a'):rep(100000) .. 'b' return s:find(p, 1, true)";
     assert_eq!(run_for(&mut state(), 300, search), "error: killed");
 }
+
+#[test]
+fn empty_slots_of_tables_count_as_work() {
+    for work in ["cjson.encode(t)", "cmsgpack.pack(t)", "table.maxn(t)"] {
+        let source = format!(
+            "local t = {{}}
+            for i = 1, 100000 do t['k' .. i] = i end
+            for k in pairs(t) do t[k] = nil end
+            for i = 1, 1000 do local a = {work} end
+            return 7"
+        );
+        let found = run_for(&mut state(), 50, &source);
+        assert_eq!(found, "error: killed", "{work}");
+    }
+}

@@ -96,7 +96,7 @@ fn encode(
             }
         }
         Value::Table(table) if level < MAX_NESTING => {
-            vm.charge(host, 4 + vm.heap.at(table).array().len() / 8)?;
+            vm.charge(host, 4 + vm.heap.at(table).slots() / 8)?;
             if is_array(vm, table) {
                 encode_array(vm, host, out, table, level)?;
             } else {

@@ -117,7 +117,7 @@ fn getn(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
 fn maxn(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
     let t = vm.heap.at(table);
-    let work = t.array().len();
+    let work = t.slots();
     let array = t.array().iter().rposition(|value| !value.is_nil());
     let mut max = array.map_or(0.0, |at| (at + 1) as f64);
     for (key, _) in t.hash_pairs() {

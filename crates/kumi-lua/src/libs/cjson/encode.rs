@@ -135,7 +135,7 @@ fn append(
                 return Err(vm.error(format!("Cannot serialise, excessive nesting ({depth})")));
             }
             vm.reserve_memory(depth * size_of::<Open>())?;
-            vm.charge(host, vm.heap.at(table).array().len() / 8)?;
+            vm.charge(host, vm.heap.at(table).slots() / 8)?;
             match array_length(vm, options, table)? {
                 Some(len) if len > 0 => {
                     out.push(b'[');
