@@ -223,6 +223,10 @@ fn buffers_outside_the_heap_count_as_memory() {
         "local s = ('x'):rep(400000) return #table.concat({s, s, s})",
         "local s = ('x'):rep(600000) return #load(function() return s end)",
         "local s = ('x'):rep(600000) local _, e = pcall(error, s) return e",
+        "local s = ('x'):rep(400000) local _, e = pcall(collectgarbage, s) return e",
+        "local s = ('x'):rep(400000) local _, e = pcall(cjson.encode_keep_buffer, s) return e",
+        "local s = ('x'):rep(400000) local _, e = pcall(function() return _G[s] end) return e",
+        "local s = ('x'):rep(400000) local _, e = pcall(assert, false, s) return e",
     ] {
         let mut lua = small_state(1 << 20);
         let found = run_for(&mut lua, 10_000, source);
@@ -366,5 +370,23 @@ fn empty_slots_of_tables_count_as_work() {
         );
         let found = run_for(&mut state(), 50, &source);
         assert_eq!(found, "error: killed", "{work}");
+    }
+}
+
+#[test]
+fn options_end_at_a_zero_byte() {
+    let mut lua = state();
+    for (source, expected) in [
+        ("return collectgarbage('stop\\0y')", "0"),
+        (
+            "return select(2, pcall(collectgarbage, 'x\\0y'))",
+            "bad argument #1 to '?' (invalid option 'x')",
+        ),
+        (
+            "return select(2, pcall(cjson.encode_keep_buffer, 'x\\0y'))",
+            "bad argument #1 to '?' (invalid option 'x')",
+        ),
+    ] {
+        assert_eq!(run(&mut lua, source), expected, "{source}");
     }
 }

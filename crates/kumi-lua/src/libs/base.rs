@@ -5,8 +5,11 @@ use crate::compile::{self, CompileError};
 use crate::heap::{Closure, LuaClosure};
 use crate::host::Host;
 use crate::number;
-use crate::value::{FuncId, TableId, Value};
-use crate::vm::{Args, Error, Event, MAX_NATIVE_SLOTS, NativeFn, Result, Vm};
+use crate::value::{FuncId, Str, TableId, Value};
+use crate::vm::{Args, Error, Event, MAX_NATIVE_SLOTS, NativeFn, Result, SMALL, Vm};
+
+/// How often the text of an error is copied until it is a string, at most.
+const ERROR_COPIES: usize = 8;
 
 /// What Redis's scripts have.
 pub(crate) const REDIS: &[(&str, NativeFn)] = &[
@@ -60,10 +63,10 @@ pub(crate) fn open(vm: &mut Vm, extra: &[(&str, NativeFn)]) {
 fn assert(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     if vm.check_any(args, 0)?.is_falsy() {
         let text = match vm.opt_str(args, 1)? {
-            Some(s) => vm.heap.bytes_of(s).to_vec(),
+            Some(s) => c_text(vm, s)?,
             None => b"assertion failed!".to_vec(),
         };
-        return Err(vm.error(text_until_zero(&text)));
+        return Err(vm.error(text));
     }
     Ok(args.count)
 }
@@ -73,9 +76,27 @@ fn text_until_zero(text: &[u8]) -> &[u8] {
     text.split(|b| *b == 0).next().unwrap_or(text)
 }
 
+/// A copy of a string up to its first zero byte, with memory for an error that contains it.
+pub(super) fn c_text(vm: &mut Vm, s: Str) -> Result<Vec<u8>> {
+    let len = text_until_zero(vm.heap.bytes_of(s)).len();
+    if len > SMALL {
+        vm.spend(len / 8);
+        vm.reserve_memory(len.saturating_mul(ERROR_COPIES))?;
+    }
+    Ok(vm.heap.bytes_of(s)[..len].to_vec())
+}
+
+/// The error for a string that is not among the values of an argument.
+pub(super) fn invalid_option(vm: &mut Vm, at: usize, option: &[u8]) -> Error {
+    let mut text = b"invalid option '".to_vec();
+    text.extend_from_slice(option);
+    text.push(b'\'');
+    vm.bad_argument(at, text)
+}
+
 fn collectgarbage(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let option = match vm.opt_str(args, 0)? {
-        Some(s) => vm.heap.bytes_of(s).to_vec(),
+        Some(s) => c_text(vm, s)?,
         None => b"collect".to_vec(),
     };
     vm.opt_int(args, 1, 0)?;
@@ -95,10 +116,7 @@ fn collectgarbage(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
             Value::Number(0.0)
         }
         b"setpause" | b"setstepmul" => Value::Number(200.0),
-        _ => {
-            let option = String::from_utf8_lossy(&option).into_owned();
-            return Err(vm.bad_argument(0, format!("invalid option '{option}'")));
-        }
+        _ => return Err(invalid_option(vm, 0, &option)),
     };
     vm.give(result)
 }

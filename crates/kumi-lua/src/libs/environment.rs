@@ -42,12 +42,11 @@ pub(crate) fn protect(vm: &mut Vm) {
 fn missing_global(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let key = vm.arg(args, 1);
     let name = match vm.coerce_str(key) {
-        Some(s) => vm.heap.bytes_of(s).to_vec(),
+        Some(s) => super::base::c_text(vm, s)?,
         None => b"(null)".to_vec(),
     };
-    let name = name.split(|b| *b == 0).next().unwrap_or(&name);
     let mut text = b"Script attempted to access nonexistent global variable '".to_vec();
-    text.extend_from_slice(name);
+    text.extend_from_slice(&name);
     text.push(b'\'');
     Err(vm.error(text))
 }

@@ -7,6 +7,7 @@ mod decode;
 mod encode;
 
 use super::args::to_integer;
+use super::base::{c_text, invalid_option};
 use crate::heap::Closure;
 use crate::host::Host;
 use crate::value::{TableId, Value};
@@ -167,10 +168,9 @@ fn enum_option(
         Value::Bool(on) => change(vm, args, which, i32::from(on)),
         _ => {
             let name = vm.check_str(args, at)?;
-            let name = vm.heap.bytes_of(name).to_vec();
+            let name = c_text(vm, name)?;
             let Some(value) = options.iter().position(|option| option.as_bytes() == name) else {
-                let name = String::from_utf8_lossy(&name).into_owned();
-                return Err(vm.bad_argument(at, format!("invalid option '{name}'")));
+                return Err(invalid_option(vm, at, &name));
             };
             change(vm, args, which, value as i32);
         }
