@@ -390,3 +390,18 @@ fn options_end_at_a_zero_byte() {
         assert_eq!(run(&mut lua, source), expected, "{source}");
     }
 }
+
+#[test]
+fn a_character_is_a_c_int() {
+    let mut lua = state();
+    for (number, expected) in [
+        ("2^63", "|"),
+        ("2^32 + 65", "|"),
+        ("0/0", "|"),
+        ("-191", "A|"),
+        ("321", "A|"),
+    ] {
+        let source = format!("return ('%c|'):format({number})");
+        assert_eq!(run(&mut lua, &source), expected, "{number}");
+    }
+}

@@ -97,7 +97,9 @@ fn convert(
 ) -> Result<()> {
     match conversion {
         b'c' => {
-            let code = vm.check_number(args, next)? as i64 as u8;
+            // C's conversion to an int: what does not fit becomes the smallest one.
+            let number = to_integer(vm.check_number(args, next)?);
+            let code = i32::try_from(number).unwrap_or(i32::MIN) as u8;
             // C formats it like a string and Lua takes what stands before the first zero byte.
             let spec = Spec {
                 precision: None,
