@@ -409,36 +409,6 @@ fn a_rewrite_waits_for_a_running_save() {
 }
 
 #[test]
-fn a_rewrite_without_a_log_waits_for_a_running_save() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::kumi(dir.path(), &["--rdb-key-save-delay", "20000"]);
-    let mut client = server.connect();
-    for number in 0..50 {
-        client.line(&format!("SET key:{number} 1"));
-    }
-    assert_eq!(client.line("BGSAVE"), "Background saving started");
-    assert_eq!(
-        client.line("BGREWRITEAOF"),
-        "Background append only file rewriting scheduled"
-    );
-    let info = client.line("INFO persistence");
-    for field in ["aof_enabled:0", "aof_rewrite_scheduled:1"] {
-        assert!(info.contains(field), "{field} in {info}");
-    }
-    client.line("CONFIG SET rdb-key-save-delay 0");
-    let manifest = dir.path().join("appendonlydir/appendonly.aof.manifest");
-    eventually(|| manifest.exists(), |&exists| exists);
-    // The log has ended with it.
-    eventually(
-        || server.line("INFO persistence"),
-        |info| info.contains("aof_rewrite_in_progress:0"),
-    );
-    assert_eq!(client.line("SET late 1"), "OK");
-    assert_eq!(client.line("DEBUG LOADAOF"), "OK");
-    assert_eq!(client.line("DBSIZE"), "50");
-}
-
-#[test]
 fn unused_files_are_kept_as_long_as_the_configuration_says() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::kumi(dir.path(), &["--appendonly", "yes"]);
