@@ -90,11 +90,8 @@ impl Place {
             return Ok(());
         }
         let name = self.manifest_name();
-        let unfinished = Manifest::read_unfinished(&*self.files, &self.directory, &name);
-        let known = |found: &String| {
-            let mut parts = unfinished.iter().flat_map(Manifest::data);
-            parts.any(|part| part.name == *found)
-        };
+        let unfinished = self.unfinished();
+        let known = |found: &String| unfinished.iter().any(|part| part.name == *found);
         if found.iter().all(known) {
             return Ok(());
         }
@@ -106,6 +103,34 @@ impl Place {
                 found.join(", ")
             ),
         ))
+    }
+
+    /// The files of a first manifest that was prepared and did not get its name.
+    fn unfinished(&self) -> Vec<Part> {
+        let name = self.manifest_name();
+        let unfinished = Manifest::read_unfinished(&*self.files, &self.directory, &name);
+        let Some(manifest) = unfinished else {
+            return Vec::new();
+        };
+        manifest
+            .history
+            .iter()
+            .chain(manifest.data())
+            .cloned()
+            .collect()
+    }
+
+    /// Removes these files. Without the manifest that is written over next, nobody would know them.
+    fn remove_unfinished(&self) -> io::Result<()> {
+        let mut found = self.unfinished();
+        found.retain(|part| self.files.exists(&self.path(part)));
+        for part in &found {
+            self.files.remove(&self.path(part))?;
+        }
+        match found.is_empty() {
+            true => Ok(()),
+            false => self.files.sync_directory(&self.directory),
+        }
     }
 
     /// Whether this is the name of a base or of an increment.
@@ -214,6 +239,9 @@ impl Place {
     /// Writes the next manifest under a temporary name. `first` says that there is none before it; then the temporary
     /// name is on disk when this returns.
     pub(crate) fn prepare(&self, manifest: &Manifest, first: bool) -> io::Result<()> {
+        if first {
+            self.remove_unfinished()?;
+        }
         let name = self.manifest_name();
         manifest.prepare(&*self.files, &self.directory, &name, first)?;
         if first {
