@@ -213,6 +213,12 @@ impl Front {
         self.shutdown_request.is_some() || self.shutdown.is_requested() || self.log.fatal.is_some()
     }
 
+    /// Whether a stop through the handle waits for the first base of the append-only file.
+    pub(crate) fn waits_for_first_base(&self) -> bool {
+        let by_handle = self.shutdown_request.is_none() && self.shutdown.signal().is_none();
+        by_handle && self.log.fatal.is_none() && self.first_base_is_missing()
+    }
+
     /// Saves what a stop by signal has to save. False if that failed: the server goes on.
     pub(crate) fn prepare_stop(&mut self, engine: &mut EngineIo<'_>) -> bool {
         tracing::info!("User requested shutdown...");

@@ -214,6 +214,12 @@ fn serve(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
             let patience = front.patience(engine);
             front.turn(engine, patience)?;
         }
+        // SHUTDOWN and a signal are refused until the first base of the append-only file is complete. The owner of the
+        // handle joins the thread, so its stop waits for the base instead.
+        while front.waits_for_first_base() {
+            let patience = front.patience(engine);
+            front.turn(engine, patience)?;
+        }
         if front.log.fatal.is_some() {
             // No reply may be sent any more.
             return Err(io::Error::other("the append-only file failed"));

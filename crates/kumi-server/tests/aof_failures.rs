@@ -90,15 +90,21 @@ fn a_server_does_not_start_without_the_manifest_of_its_files() {
     assert_eq!(server.connect().line("GET a"), "1");
 }
 
-#[test]
-fn a_stop_waits_for_the_first_base() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut server = kumi(dir.path(), &["--rdb-key-save-delay", "50000"]);
+/// A server that writes the first base of its log, with so many keys and a delay of microseconds after each.
+fn begin_first_base(dir: &Path, keys: usize, delay: &str) -> (Process, Client<UnixStream>) {
+    let server = kumi(dir, &["--rdb-key-save-delay", delay]);
     let mut client = server.connect();
-    for number in 0..60 {
+    for number in 0..keys {
         client.line(&format!("SET key:{number} 1"));
     }
     assert_eq!(client.line("CONFIG SET appendonly yes"), "OK");
+    (server, client)
+}
+
+#[test]
+fn a_stop_waits_for_the_first_base() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut server, mut client) = begin_first_base(dir.path(), 60, "50000");
     let refused = "-ERR Errors trying to SHUTDOWN. Check logs.";
     assert_eq!(client.line("SHUTDOWN"), refused);
     assert_eq!(client.line("SHUTDOWN NOSAVE"), refused);
@@ -116,12 +122,7 @@ fn a_stop_waits_for_the_first_base() {
 #[test]
 fn a_forced_stop_does_not_wait_for_the_first_base() {
     let dir = tempfile::tempdir().unwrap();
-    let mut server = kumi(dir.path(), &["--rdb-key-save-delay", "100000"]);
-    let mut client = server.connect();
-    for number in 0..100 {
-        client.line(&format!("SET key:{number} 1"));
-    }
-    assert_eq!(client.line("CONFIG SET appendonly yes"), "OK");
+    let (mut server, mut client) = begin_first_base(dir.path(), 100, "100000");
     client.send("SHUTDOWN FORCE\r\n");
     server.wait_for_log("Writing initial AOF. Exit anyway.");
     assert!(server.wait().success());
@@ -200,6 +201,10 @@ fn a_full_disk_fails_the_rewrite_of_a_server_without_a_log() {
         assert!(client.line("BGREWRITEAOF").starts_with("Background"));
         let temporary = dir.path().join("appendonlydir/temp-appendonly.aof.incr");
         eventually(|| temporary.exists(), |&exists| exists);
+        let info = client.line("INFO persistence");
+        for field in ["aof_enabled:0", "aof_rewrite_in_progress:1"] {
+            assert!(info.contains(field), "{field} in {info}");
+        }
         let long = "x".repeat(200 * 1024);
         assert_eq!(client.line(&format!("SET long {long}")), "OK");
         assert_eq!(client.line("SET a 1"), "OK");

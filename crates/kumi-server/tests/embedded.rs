@@ -86,6 +86,25 @@ fn one_with_a_directory_has_its_data_back() {
 }
 
 #[test]
+fn a_stop_waits_for_the_first_base_of_the_log() {
+    let scratch = tempfile::tempdir().unwrap();
+    let server = embedded_at(scratch.path()).unwrap();
+    let mut client = Client::unix(server.path());
+    assert_eq!(client.line("CONFIG SET appendonly no"), "OK");
+    for number in 0..20 {
+        assert_eq!(client.line(&format!("SET key:{number} 1")), "OK");
+    }
+    assert_eq!(client.line("CONFIG SET rdb-key-save-delay 20000"), "OK");
+    assert_eq!(client.line("CONFIG SET appendonly yes"), "OK");
+    let (done, stopped) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(server.stop().is_ok()));
+    let stopped = stopped.recv_timeout(std::time::Duration::from_secs(60));
+    assert_eq!(stopped, Ok(true));
+    let server = embedded_at(scratch.path()).unwrap();
+    assert_eq!(Client::unix(server.path()).line("DBSIZE"), "20");
+}
+
+#[test]
 fn a_directory_that_cannot_be_made_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = embedded_at(file.path().join("data")).unwrap_err();

@@ -69,6 +69,9 @@ pub(crate) struct Log {
     pub(super) keeps_history: Arc<AtomicBool>,
     /// None until the first base is written, and after the file failed.
     pub(super) appender: Option<Appender>,
+    /// Counts the appenders. The number of an increment does not tell them apart: the manifest does not name the increment
+    /// of a fresh rewrite until the rewrite ends.
+    generation: u64,
     pub(super) syncer: Syncer,
     /// Writes that are not in the file yet.
     pub(super) waiting: Vec<u8>,
@@ -154,6 +157,7 @@ impl Log {
             policy: Policy::of(settings),
             keeps_history: Arc::new(AtomicBool::new(settings.aof_keep_history)),
             appender: None,
+            generation: 0,
             syncer: Syncer::start(waker)?,
             waiting: Vec::new(),
             spare: Vec::new(),
@@ -208,6 +212,7 @@ impl Log {
 
     pub(super) fn take_appender(&mut self, appender: Appender) {
         self.synced_position = appender.position();
+        self.generation += 1;
         self.appender = Some(appender);
         self.synced = self.written;
     }
@@ -355,7 +360,7 @@ impl Log {
                 file: appender.file().clone(),
                 position: appender.position(),
                 stream: self.written,
-                seq: self.increment_seq(),
+                generation: self.generation,
             });
         }
     }
@@ -371,15 +376,11 @@ impl Log {
         !self.prepared
     }
 
-    fn increment_seq(&self) -> u64 {
-        self.manifest.increments.last().map_or(0, |part| part.seq)
-    }
-
     fn take_sync_result(&mut self, store: &mut Store) {
         let Some(done) = self.syncer.take() else {
             return;
         };
-        if done.seq != self.increment_seq() || self.appender.is_none() {
+        if done.generation != self.generation || self.appender.is_none() {
             return;
         }
         match done.outcome {

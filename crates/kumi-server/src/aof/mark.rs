@@ -95,7 +95,7 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A seed that nobody can guess; never 0.
+/// A random seed; never 0.
 pub(crate) fn new_seed() -> u64 {
     // The keys of its hash function are random.
     RandomState::new().build_hasher().finish().max(1)

@@ -389,8 +389,11 @@ impl Log {
     /// Writes all data as a new base and begins a new increment. The old files are used until the manifest names the
     /// new ones. This is the one place that turns data into a base.
     fn write_base(&mut self, store: &mut Store) -> io::Result<()> {
-        // A result for the old increment must not be taken for the new one.
-        self.syncer.wait();
+        if let Some(error) = self.syncer.wait().and_then(|done| done.outcome.err()) {
+            // The old increment is not trusted any more. The new base has its data.
+            tracing::error!("Error syncing the AOF file: {error}");
+            self.appender = None;
+        }
         self.place.make_directory()?;
         let files = self.place.files.clone();
         let (base, part) = self.next_parts(self.policy.rdb_base);
@@ -405,7 +408,7 @@ impl Log {
         } else {
             store.save_requests(&mut sink)
         };
-        // If any of this fails, the old increment is used on.
+        // If any of this fails, the old increment is used on, if there is one.
         let written = saved.and_then(|()| {
             let base_bytes = sink.finish()?;
             if first {

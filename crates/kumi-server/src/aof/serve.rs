@@ -28,6 +28,9 @@ pub(crate) struct LogState {
     log: Option<Box<Log>>,
     /// The log ends at the end of the turn: `appendonly no`, or BGREWRITEAOF without a log.
     ends: bool,
+    /// BGREWRITEAOF has asked a log that ends for a base which is not begun yet: it waits for a running BGSAVE, or until
+    /// the increment is synced.
+    pending: bool,
     /// How the snapshot of a rewrite ended, until the end of the turn.
     ended: Option<io::Result<()>>,
     /// Held on the directory of the RDB file, so that another server there can be warned.
@@ -216,10 +219,11 @@ impl Front {
             let busy = engine.store.snapshot_purpose().is_some();
             if log.may_begin(busy, now) {
                 engine.store.listen_to_writes(true);
+                self.log.pending = false;
                 self.begin_rewrite(engine);
             }
             let done = self.log.log.as_ref().is_none_or(|log| !log.is_rewriting());
-            if self.log.ends && done {
+            if self.log.ends && done && !self.log.pending {
                 self.log.ends = false;
                 if let Err(error) = self.close_log(engine) {
                     tracing::error!(%error, "the append-only file could not be ended");
@@ -286,6 +290,7 @@ impl Front {
 
     /// Ends the append-only file.
     pub(crate) fn close_log(&mut self, engine: &mut EngineIo<'_>) -> io::Result<()> {
+        self.log.pending = false;
         let Some(mut log) = self.log.log.take() else {
             return Ok(());
         };
@@ -328,6 +333,7 @@ impl Front {
     pub(crate) fn apply_log(&mut self, settings: &Settings, changed: &[&'static str]) {
         if changed.contains(&"appendonly") {
             self.log.ends = !settings.appendonly && self.log.log.is_some();
+            self.log.pending = false;
         }
         if let Some(log) = &mut self.log.log {
             log.configure(settings);
@@ -369,11 +375,15 @@ impl Front {
             Some(log) if log.is_rewriting() => {
                 return Err("Background append only file rewriting already in progress".into());
             }
-            Some(log) => log.request_base(),
+            Some(log) => {
+                log.request_base();
+                self.log.pending = self.log.ends;
+            }
             None => {
                 self.begin_log(settings)
                     .map_err(|error| error.to_string())?;
                 self.log.ends = true;
+                self.log.pending = true;
             }
         }
         Ok(RewriteStart::Started)
@@ -428,10 +438,12 @@ impl Front {
         log.is_some_and(|log| log.writes_first_base())
     }
 
-    /// What INFO shows of the append-only file.
+    /// What INFO shows of the append-only file. A log that ends counts as off; its rewrite is shown.
     pub(crate) fn log_facts(&self) -> LogFacts {
-        let log = self.log.log.as_ref().filter(|_| !self.log.ends);
-        log.map_or_else(LogFacts::default, |log| log.facts(self.clock.last()))
+        let log = self.log.log.as_ref();
+        let mut facts = log.map_or_else(LogFacts::default, |log| log.facts(self.clock.last()));
+        facts.enabled &= !self.log.ends;
+        facts
     }
 }
 

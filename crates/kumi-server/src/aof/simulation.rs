@@ -1,282 +1,30 @@
-//! Power loss on a simulated disk that keeps only what was synced.
-//!
-//! Bytes that were appended and not synced are kept up to a random length, and any of their pages may be zeros instead. A
-//! name that was made, renamed or removed and whose directory was not synced may be the old one or the new one. After
-//! each loss the log is loaded as a server does it, and compared with what was written and acknowledged.
+//! Power loss on a simulated disk that keeps only what was synced. After each loss the log is loaded as a server does it,
+//! and compared with what was written and acknowledged.
 //!
 //! The power fails before any operation of the disk, also in the middle of a rewrite, whose base a snapshot becomes.
 
-use super::files::{Files, LogFile};
+use super::files::Files;
 use super::load::{self, Apply, LoadedLog};
 use super::log::{Log, Start};
 use super::manifest::Manifest;
 use super::place::Place;
+use disk::SimulatedDisk;
 use kumi_store::config::{Config, Origin};
 use kumi_store::{Now, Outputs, Peer, SessionKey, SnapshotPurpose, Store};
 use snapshot::SnapshotHost;
-use std::collections::BTreeMap;
-use std::io::{self, Cursor, IoSlice, Read};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io::{self, Read};
+use std::sync::Arc;
 
+mod disk;
 mod snapshot;
 
-const PAGE: usize = 64;
 /// Seeds of each test, each with four lives.
 const SEEDS: u64 = 2000;
-
-#[derive(Debug, Default)]
-struct Inode {
-    bytes: Vec<u8>,
-    /// What is certainly on disk.
-    synced: Vec<u8>,
-}
-
-type Names = BTreeMap<PathBuf, Arc<Mutex<Inode>>>;
-
-#[derive(Clone, Debug, Default)]
-struct SimulatedDisk(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    tree: Mutex<Tree>,
-    full: AtomicBool,
-    /// One operation fails after so many.
-    fails_after: Mutex<Option<u32>>,
-    syncs: AtomicU32,
-    crash: Mutex<Crash>,
-}
-
-/// When the power fails, and what is left then.
-#[derive(Debug, Default)]
-struct Crash {
-    /// Operations until then.
-    after: Option<u32>,
-    rng: Option<fastrand::Rng>,
-    left: Option<SimulatedDisk>,
-}
-
-#[derive(Debug, Default)]
-struct Tree {
-    names: Names,
-    synced: Names,
-}
-
-/// A file, and the disk it is on.
-#[derive(Debug)]
-struct SimulatedFile(Arc<Mutex<Inode>>, SimulatedDisk);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl LogFile for SimulatedFile {
-    fn append(&self, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-        self.1.step()?;
-        let mut inode = lock(&self.0);
-        for slice in slices.iter() {
-            inode.bytes.extend_from_slice(slice);
-        }
-        Ok(())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.1.step()?;
-        self.1.0.syncs.fetch_add(1, Ordering::Relaxed);
-        let mut inode = lock(&self.0);
-        inode.synced = inode.bytes.clone();
-        Ok(())
-    }
-
-    fn truncate(&self, len: u64) -> io::Result<()> {
-        self.1.step()?;
-        lock(&self.0)
-            .bytes
-            .truncate(usize::try_from(len).unwrap_or(usize::MAX));
-        Ok(())
-    }
-}
-
-impl Files for SimulatedDisk {
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn LogFile>> {
-        self.step()?;
-        let mut tree = lock(&self.0.tree);
-        let inode = tree.names.entry(path.to_owned()).or_default();
-        Ok(Arc::new(SimulatedFile(inode.clone(), self.clone())))
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>> {
-        self.step()?;
-        let inode = Arc::<Mutex<Inode>>::default();
-        let mut tree = lock(&self.0.tree);
-        tree.names.insert(path.to_owned(), inode.clone());
-        Ok(Arc::new(SimulatedFile(inode, self.clone())))
-    }
-
-    fn read(&self, path: &Path) -> io::Result<(Box<dyn Read + Send>, u64)> {
-        let tree = lock(&self.0.tree);
-        let inode = tree.names.get(path).ok_or(io::ErrorKind::NotFound)?;
-        let bytes = lock(inode).bytes.clone();
-        let len = bytes.len() as u64;
-        Ok((Box::new(Cursor::new(bytes)), len))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.step()?;
-        let mut tree = lock(&self.0.tree);
-        let inode = tree.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        tree.names.insert(to.to_owned(), inode);
-        Ok(())
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.step()?;
-        let removed = lock(&self.0.tree).names.remove(path);
-        removed
-            .map(|_| ())
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn exists(&self, path: &Path) -> bool {
-        let tree = lock(&self.0.tree);
-        tree.names.keys().any(|name| name.starts_with(path))
-    }
-
-    fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
-        let tree = lock(&self.0.tree);
-        let paths = tree.names.keys();
-        let inside = paths.filter(|path| path.parent() == Some(directory));
-        let names = inside.filter_map(|path| path.file_name()?.to_str());
-        Ok(names.map(str::to_owned).collect())
-    }
-
-    fn make_directory(&self, _: &Path) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn sync_directory(&self, _: &Path) -> io::Result<()> {
-        self.step()?;
-        self.0.syncs.fetch_add(1, Ordering::Relaxed);
-        let mut tree = lock(&self.0.tree);
-        tree.synced = tree.names.clone();
-        Ok(())
-    }
-}
-
-impl SimulatedDisk {
-    /// Called before each operation: the disk may be full, or the power may fail. Then what is left of the disk is kept,
-    /// and operations go on without a meaning.
-    fn step(&self) -> io::Result<()> {
-        let mut crash = lock(&self.0.crash);
-        if crash.after == Some(0) && crash.left.is_none() {
-            crash.left = Some(match &mut crash.rng {
-                Some(rng) => self.lose_power(rng),
-                None => self.copy(),
-            });
-        }
-        crash.after = crash.after.map(|after| after.saturating_sub(1));
-        let mut fails_after = lock(&self.0.fails_after);
-        let fails = *fails_after == Some(0);
-        *fails_after = fails_after.and_then(|after| after.checked_sub(1));
-        if fails || self.0.full.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        Ok(())
-    }
-
-    /// Has the process be killed after so many operations: the disk is as it is then.
-    fn kill_after(&self, operations: u32) {
-        let mut crash = lock(&self.0.crash);
-        (crash.after, crash.rng) = (Some(operations), None);
-    }
-
-    /// Has one operation fail after so many.
-    fn fail_after(&self, operations: u32) {
-        *lock(&self.0.fails_after) = Some(operations);
-    }
-
-    fn syncs(&self) -> u32 {
-        self.0.syncs.load(Ordering::Relaxed)
-    }
-
-    /// The disk as it is, with everything synced.
-    fn copy(&self) -> Self {
-        let tree = lock(&self.0.tree);
-        let names = tree.names.iter().map(|(path, inode)| {
-            let bytes = lock(inode).bytes.clone();
-            let synced = bytes.clone();
-            (path.clone(), Arc::new(Mutex::new(Inode { bytes, synced })))
-        });
-        Self::with(names.collect())
-    }
-
-    fn with(names: Names) -> Self {
-        let synced = names.clone();
-        Self(Arc::new(Shared {
-            tree: Mutex::new(Tree { names, synced }),
-            ..Shared::default()
-        }))
-    }
-
-    /// Has the power fail after so many operations.
-    fn crash_after(&self, operations: u32, rng: fastrand::Rng) {
-        let mut crash = lock(&self.0.crash);
-        (crash.after, crash.rng) = (Some(operations), Some(rng));
-    }
-
-    /// What the power failure left, if it has come.
-    fn left(&self) -> Option<Self> {
-        lock(&self.0.crash).left.clone()
-    }
-
-    /// The power fails: what is left is a new disk.
-    fn lose_power(&self, rng: &mut fastrand::Rng) -> Self {
-        let tree = lock(&self.0.tree);
-        let paths: Vec<&PathBuf> = tree.names.keys().chain(tree.synced.keys()).collect();
-        let mut left = Names::new();
-        for path in paths {
-            let (new, old) = (tree.names.get(path), tree.synced.get(path));
-            let kept = if rng.bool() { new } else { old };
-            if let Some(inode) = kept {
-                let inode = lock(inode);
-                let bytes = after_loss(&inode, rng);
-                left.insert(
-                    path.clone(),
-                    Arc::new(Mutex::new(Inode {
-                        synced: bytes.clone(),
-                        bytes,
-                    })),
-                );
-            }
-        }
-        Self::with(left)
-    }
-}
-
-/// A file after the loss: the synced bytes, and some of the others.
-fn after_loss(inode: &Inode, rng: &mut fastrand::Rng) -> Vec<u8> {
-    let synced = inode.synced.len();
-    if inode.bytes.len() < synced {
-        // It was cut: that may have happened or not.
-        return if rng.bool() {
-            inode.bytes.clone()
-        } else {
-            inode.synced.clone()
-        };
-    }
-    let len = rng.usize(synced..=inode.bytes.len());
-    let mut bytes = inode.bytes[..len].to_vec();
-    let mut page = synced;
-    while page < len {
-        let end = (page / PAGE + 1) * PAGE;
-        if rng.u8(..) < 60 {
-            bytes[page..end.min(len)].fill(0);
-        }
-        page = end;
-    }
-    bytes
-}
+/// When a server starts.
+const START: Now = Now {
+    unix_us: 1_700_000_000_000_000,
+    mono_ns: 1_000_000_000,
+};
 
 /// What a log holds, in the order of its writes: the values of the key `n`.
 #[derive(Debug)]
@@ -326,14 +74,18 @@ fn config(fsync: &str, preamble: bool) -> Config {
     config
 }
 
+fn place(disk: &SimulatedDisk, directory: &str) -> Place {
+    Place {
+        files: Arc::new(disk.clone()),
+        directory: directory.into(),
+        name: "appendonly.aof".into(),
+    }
+}
+
 impl Life {
     /// Starts on a disk, as a server does.
     fn start(disk: &SimulatedDisk, config: &Config, now: Now) -> Self {
-        let place = Place {
-            files: Arc::new(disk.clone()),
-            directory: "/data/appendonlydir".into(),
-            name: "appendonly.aof".into(),
-        };
+        let place = place(disk, "/data/appendonlydir");
         let store = Store::new(config.clone(), fastrand::Rng::with_seed(1), now);
         let mut replayed = Replayed {
             store,
@@ -522,10 +274,7 @@ fn crash(seed: u64, fsync: &str) -> u64 {
     let mut rng = fastrand::Rng::with_seed(seed);
     let config = config(fsync, !seed.is_multiple_of(3));
     let mut disk = SimulatedDisk::default();
-    let mut now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let mut now = START;
     let mut sent = Sent::default();
     let mut rewrites = 0;
     for _ in 0..4 {
@@ -574,7 +323,7 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
         let mut life = Life::start(&disk, &config, now);
         life.run("SET n 1");
         life.flush();
-        disk.0.full.store(true, Ordering::Relaxed);
+        disk.set_full(true);
         life.run("SET n 2");
         life.flush();
         assert!(!life.log.has_file());
@@ -591,7 +340,7 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
         };
         maintain(&mut life, now);
         assert!(!life.log.has_file(), "the disk is still full");
-        disk.0.full.store(false, Ordering::Relaxed);
+        disk.set_full(false);
         maintain(&mut life, now);
         assert!(!life.log.has_file(), "it is not tried all the time");
         now.mono_ns += 2_000_000_000;
@@ -611,10 +360,7 @@ fn a_full_disk_refuses_writes_until_a_new_base_is_written() {
 fn writes_stay_refused_when_the_increment_fails_during_a_rewrite() {
     let disk = SimulatedDisk::default();
     let config = config("everysec", true);
-    let now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let now = START;
     let mut life = Life::start(&disk, &config, now);
     let write = |life: &mut Life, number: u64| {
         life.run(&format!("SET n {number}"));
@@ -637,10 +383,10 @@ fn writes_stay_refused_when_the_increment_fails_during_a_rewrite() {
     write(&mut life, 1);
     life.log.request_base();
     maintain_until(&mut life, &|log| log.is_rewriting());
-    disk.0.full.store(true, Ordering::Relaxed);
+    disk.set_full(true);
     write(&mut life, 2);
     assert!(!life.log.has_file());
-    disk.0.full.store(false, Ordering::Relaxed);
+    disk.set_full(false);
     maintain_until(&mut life, &|log| rewrites(log) > before);
     write(&mut life, 3);
     assert_eq!(life.number(), 2, "3 is refused: no file would have it");
@@ -654,16 +400,13 @@ fn writes_stay_refused_when_the_increment_fails_during_a_rewrite() {
 fn a_failed_fsync_is_not_taken_for_one_that_worked() {
     let disk = SimulatedDisk::default();
     let config = config("everysec", true);
-    let mut now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let mut now = START;
     let mut life = Life::start(&disk, &config, now);
     life.run("SET n 1");
     life.flush();
     now.mono_ns += 1_100_000_000;
     life.now = now;
-    disk.0.full.store(true, Ordering::Relaxed);
+    disk.set_full(true);
     life.flush();
     life.log.settle();
     life.flush();
@@ -671,15 +414,67 @@ fn a_failed_fsync_is_not_taken_for_one_that_worked() {
 }
 
 #[test]
+fn a_failed_fsync_is_noticed_when_the_rewrite_ends_before_its_result() {
+    let disk = SimulatedDisk::default();
+    let now = START;
+    let config = config("everysec", true);
+    let mut life = Life::start(&disk, &config, now);
+    // A log that begins at run time: the manifest does not name its increment until its base is complete.
+    let start = Start {
+        place: place(&disk, "/data/another"),
+        lock: None,
+        manifest: Manifest::default(),
+        lengths: Vec::new(),
+        seed: 0,
+        stream: life.replayed.store.write_offset(),
+    };
+    life.log = Log::start(start, config.settings(), None, false, now).expect("it starts");
+    for _ in 0..1000 {
+        if life.replayed.host.ended.is_some() {
+            break;
+        }
+        life.now.mono_ns += 10_000_000;
+        life.maintain();
+        life.flush();
+    }
+    assert!(life.replayed.host.ended.is_some() && life.log.is_incomplete());
+    // The write works, the fsync behind it fails, and the rewrite ends before the result is taken.
+    life.run("SET n 1");
+    life.now.mono_ns += 1_100_000_000;
+    disk.fail_after(1);
+    life.flush();
+    life.log.settle();
+    life.maintain();
+    assert!(!life.log.is_rewriting() && life.log.has_file());
+    life.flush();
+    assert!(!life.log.has_file(), "the file is not trusted any more");
+}
+
+#[test]
+fn a_base_of_requests_does_not_hide_a_failed_fsync() {
+    let disk = SimulatedDisk::default();
+    let now = START;
+    let mut life = Life::start(&disk, &config("everysec", false), now);
+    assert_eq!(count(&mut life, 1), Some(true));
+    disk.set_full(true);
+    life.now.mono_ns += 1_100_000_000;
+    life.flush();
+    life.log.settle();
+    let Replayed { store, outputs, .. } = &mut life.replayed;
+    life.log.request_base();
+    life.log.maintain(store, outputs, life.now);
+    assert!(!life.log.has_file(), "the file is not trusted any more");
+    disk.set_full(false);
+    assert_eq!(count(&mut life, 2), Some(false), "refused");
+}
+
+#[test]
 fn always_does_not_go_on_without_the_disk() {
     let disk = SimulatedDisk::default();
-    let now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let now = START;
     let mut life = Life::start(&disk, &config("always", true), now);
     life.run("SET n 1");
-    disk.0.full.store(true, Ordering::Relaxed);
+    disk.set_full(true);
     let Replayed { store, outputs, .. } = &mut life.replayed;
     let flushed = life.log.flush(store, outputs, now);
     assert_eq!(flushed.unwrap_err().kind(), io::ErrorKind::StorageFull);
@@ -712,10 +507,7 @@ fn check_what_is_left(disk: &SimulatedDisk, config: &Config, now: Now, (least, m
 
 #[test]
 fn an_operation_that_fails_during_a_rewrite_loses_nothing() {
-    let now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let now = START;
     let (mut failed, mut refused) = (0, 0);
     for (preamble, operation) in [true, false]
         .into_iter()
@@ -761,10 +553,7 @@ fn an_operation_that_fails_during_a_rewrite_loses_nothing() {
 
 #[test]
 fn a_rewrite_that_cannot_begin_refuses_no_write() {
-    let now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let now = START;
     for preamble in [true, false] {
         let disk = SimulatedDisk::default();
         let mut life = Life::start(&disk, &config("everysec", preamble), now);
@@ -774,9 +563,9 @@ fn a_rewrite_that_cannot_begin_refuses_no_write() {
         life.log.settle();
         life.flush();
         life.log.request_base();
-        disk.0.full.store(true, Ordering::Relaxed);
+        disk.set_full(true);
         life.maintain();
-        disk.0.full.store(false, Ordering::Relaxed);
+        disk.set_full(false);
         assert!(life.log.facts(life.now).last_rewrite_failed);
         assert!(life.log.has_file() && !life.log.has_failed());
         assert_eq!(count(&mut life, 2), Some(true));
@@ -786,32 +575,35 @@ fn a_rewrite_that_cannot_begin_refuses_no_write() {
 #[test]
 fn a_server_killed_before_its_first_manifest_starts_again() {
     let config = config("always", true);
-    let now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let now = START;
     let mut kills = 0;
     for operations in 0..40 {
         let disk = SimulatedDisk::default();
         disk.kill_after(operations);
-        let life = Life::start(&disk, &config, now);
-        drop(life);
-        if let Some(left) = disk.left() {
+        drop(Life::start(&disk, &config, now));
+        let Some(left) = disk.left() else {
+            break;
+        };
+        // The next one is killed as well, at each of its operations.
+        for operations in 0..40 {
+            let disk = left.copy();
+            disk.kill_after(operations);
+            drop(Life::start(&disk, &config, now));
             kills += 1;
+            let Some(left) = disk.left() else {
+                break;
+            };
             let mut life = Life::start(&left, &config, now);
             assert_eq!(count(&mut life, 1), Some(true));
         }
     }
-    assert!(kills > 10, "{kills}");
+    assert!(kills > 100, "{kills}");
 }
 
 #[test]
 fn a_missing_manifest_is_not_taken_for_a_new_log() {
     let disk = SimulatedDisk::default();
-    let now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let now = START;
     let life = Life::start(&disk, &config("always", true), now);
     let (place, _) = life.log.files();
     drop(life);
@@ -830,10 +622,7 @@ fn a_missing_manifest_is_not_taken_for_a_new_log() {
 #[test]
 fn a_rewrite_syncs_few_times_while_clients_wait() {
     let disk = SimulatedDisk::default();
-    let now = Now {
-        unix_us: 1_700_000_000_000_000,
-        mono_ns: 1_000_000_000,
-    };
+    let now = START;
     let mut life = Life::start(&disk, &config("everysec", true), now);
     assert_eq!(count(&mut life, 1), Some(true));
     life.log.request_base();

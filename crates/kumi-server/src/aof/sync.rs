@@ -16,8 +16,8 @@ pub(crate) struct Job {
     pub(crate) position: u64,
     /// Position in the stream of all writes at the same time.
     pub(crate) stream: u64,
-    /// The number of the increment: a result for an older one says nothing about the present one.
-    pub(crate) seq: u64,
+    /// The number of the appender: a result for an older one says nothing about the present one.
+    pub(crate) generation: u64,
 }
 
 /// What came of it.
@@ -25,7 +25,7 @@ pub(crate) struct Job {
 pub(crate) struct Synced {
     pub(crate) position: u64,
     pub(crate) stream: u64,
-    pub(crate) seq: u64,
+    pub(crate) generation: u64,
     pub(crate) outcome: io::Result<()>,
 }
 
@@ -112,7 +112,7 @@ fn run(queue: &Receiver<Job>, shared: &Shared, waker: Option<&Waker>) {
         *lock(&shared.result) = Some(Synced {
             position: job.position,
             stream: job.stream,
-            seq: job.seq,
+            generation: job.generation,
             outcome,
         });
         shared.running.store(false, Ordering::Release);

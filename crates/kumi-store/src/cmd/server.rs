@@ -318,8 +318,8 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         local: local == 1,
         replicas,
     };
-    if wait.is_over(progress.synced) || ctx.in_exec {
-        let synced = progress.on && progress.synced >= wait.written;
+    if wait.is_over(progress) || ctx.in_exec {
+        let synced = wait.is_synced(progress);
         ctx.reply.array(2);
         ctx.reply.integer(i64::from(synced));
         ctx.reply.integer(0);

@@ -35,13 +35,19 @@ pub(crate) struct LogWait {
 }
 
 impl LogWait {
-    pub(crate) fn is_over(&self, synced: u64) -> bool {
-        self.replicas <= 0 && (!self.local || synced >= self.written)
+    /// Whether the wait is over. A log whose first base is missing is not on yet, and is waited for.
+    pub(crate) fn is_over(&self, log: LogProgress) -> bool {
+        self.replicas <= 0 && (!self.local || self.is_synced(log))
+    }
+
+    /// Whether the local file has what the session has written.
+    pub(crate) fn is_synced(&self, log: LogProgress) -> bool {
+        log.on && log.synced >= self.written
     }
 
     /// The reply: whether the local file is synced, and the number of replicas.
-    pub(crate) fn reply(&self, synced: u64) -> [u8; 12] {
-        let local = if synced >= self.written { b'1' } else { b'0' };
+    pub(crate) fn reply(&self, log: LogProgress) -> [u8; 12] {
+        let local = if self.is_synced(log) { b'1' } else { b'0' };
         let mut reply = *b"*2\r\n:0\r\n:0\r\n";
         reply[5] = local;
         reply
@@ -79,7 +85,7 @@ impl Store {
             .copied()
             .filter(|&key| {
                 self.log_wait(key)
-                    .is_some_and(|wait| wait.is_over(synced) || wait.local && !on)
+                    .is_some_and(|wait| wait.is_over(self.log) || wait.local && !on)
             })
             .collect();
         for key in over {
@@ -88,7 +94,7 @@ impl Store {
             {
                 self.effect(Effect::Resume(key));
                 if on || !wait.local {
-                    let reply = wait.reply(synced);
+                    let reply = wait.reply(self.log);
                     self.answer_late(outputs, key, &blocked.on, &reply, false);
                 } else {
                     let mut reply = Vec::new();
@@ -262,6 +268,22 @@ mod tests {
         assert_eq!(lab.received(client), "");
         lab.advance_ms(100);
         assert_eq!(lab.received(client), "*2\r\n:0\r\n:0\r\n");
+    }
+
+    #[test]
+    fn waitaof_waits_for_the_first_base() {
+        let mut lab = Lab::new();
+        lab.configure("appendonly", "yes");
+        let client = lab.client;
+        lab.check(&[("WAITAOF 0 0 0", "*2\r\n:0\r\n:0\r\n")]);
+        lab.check(&[("WAITAOF 1 0 100", "")]);
+        lab.advance_ms(100);
+        assert_eq!(lab.received(client), "*2\r\n:0\r\n:0\r\n");
+        lab.check(&[("WAITAOF 1 0 0", "")]);
+        assert_eq!(lab.last_flow, Flow::Blocked);
+        let all = lab.store.write_offset();
+        lab.store.note_log(true, all, &mut lab.outputs);
+        assert_eq!(lab.received(client), "*2\r\n:1\r\n:0\r\n");
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Store {
             return;
         }
         if let BlockedOn::Log(wait) = on {
-            let reply = wait.reply(self.log.synced);
+            let reply = wait.reply(self.log);
             return self.answer_late(outputs, key, on, &reply, false);
         }
         let reply: &[u8] = match (on, session.protocol) {
