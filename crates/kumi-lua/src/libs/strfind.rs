@@ -1,7 +1,7 @@
 //! Searching in strings: find, match, gmatch and gsub.
 
 use super::string::relative;
-use crate::heap::Closure;
+use crate::heap::{Closure, Heap};
 use crate::host::Host;
 use crate::pattern::{Captured, MAX_CAPTURES, Matcher, Meter, invalid};
 use crate::value::{Str, Value};
@@ -14,6 +14,16 @@ struct Found {
     captures: Vec<Captured>,
 }
 
+/// The heap, and what counts the work that is done in it.
+fn metered<'a>(vm: &'a mut Vm, host: &'a mut dyn Host) -> (&'a Heap, Meter<'a>) {
+    let meter = Meter {
+        fuel: &mut vm.fuel,
+        interval: vm.limits.hook_interval,
+        host,
+    };
+    (&vm.heap, meter)
+}
+
 /// Searches from `from`; the first match.
 fn search(
     vm: &mut Vm,
@@ -23,14 +33,7 @@ fn search(
     from: usize,
     anchored_only: bool,
 ) -> Result<Option<Found>> {
-    let Vm {
-        heap, fuel, limits, ..
-    } = vm;
-    let mut meter = Meter {
-        fuel,
-        interval: limits.hook_interval,
-        host,
-    };
+    let (heap, mut meter) = metered(vm, host);
     let source = heap.bytes_of(src);
     let pattern = heap.bytes_of(pat);
     meter.burn(pattern.len() / 64)?;
@@ -134,14 +137,7 @@ fn find_plain(
     pat: Str,
     init: usize,
 ) -> Result<Option<usize>> {
-    let Vm {
-        heap, fuel, limits, ..
-    } = vm;
-    let mut meter = Meter {
-        fuel,
-        interval: limits.hook_interval,
-        host,
-    };
+    let (heap, mut meter) = metered(vm, host);
     let (haystack, needle) = (&heap.bytes_of(src)[init..], heap.bytes_of(pat));
     let Some((&first, rest)) = needle.split_first() else {
         return Ok(Some(0));
@@ -247,14 +243,7 @@ fn match_here(
     at: usize,
     anchored: bool,
 ) -> Result<Option<Found>> {
-    let Vm {
-        heap, fuel, limits, ..
-    } = vm;
-    let mut meter = Meter {
-        fuel,
-        interval: limits.hook_interval,
-        host,
-    };
+    let (heap, mut meter) = metered(vm, host);
     meter.burn(heap.bytes_of(pat).len() / 64)?;
     let mut matcher = Matcher::new(heap.bytes_of(src), heap.bytes_of(pat), meter);
     let Some(end) = matcher.match_at(at, usize::from(anchored))? else {

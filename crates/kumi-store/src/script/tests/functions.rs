@@ -1,0 +1,165 @@
+//! Libraries of functions: FUNCTION and FCALL.
+
+use crate::testing::Lab;
+
+const LIBRARY: &str = "#!lua name=lib\n\
+    local calls = 0\n\
+    redis.register_function('count', function(keys, args) calls = calls + 1 return calls end)\n\
+    redis.register_function{function_name='read', flags={'no-writes'}, description='Reads.',\n\
+    callback=function(keys, args) return {keys[1], args[1], redis.call('get', keys[1])} end}\n\
+    redis.register_function('write', function(keys) return redis.call('set', keys[1], 'x') end)\n\
+    redis.register_function('loop', function() while true do end end)\n\
+    redis.register_function('late', function() redis.register_function('x', function() end) end)";
+
+#[test]
+fn functions_of_a_library_are_called_by_name() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.run("FCALL count 0"), "-ERR Function not found\r\n");
+    assert_eq!(lab.function(&["LOAD", LIBRARY]), "$3\r\nlib\r\n");
+    lab.check(&[
+        ("FCALL count 0", ":1\r\n"),
+        ("FCALL COUNT 0", ":2\r\n"),
+        ("SET k v", "+OK\r\n"),
+        ("FCALL_RO read 1 k a", "*3\r\n$1\r\nk\r\n$1\r\na\r\n$1\r\nv\r\n"),
+        ("FCALL write 1 k", "+OK\r\n"),
+        ("FCALL_RO write 1 k", "-ERR Can not execute a script with write flag using *_ro command.\r\n"),
+        ("FCALL count x", "-ERR Bad number of keys provided\r\n"),
+        ("FCALL count 2 a", "-ERR Number of keys can't be greater than number of args\r\n"),
+        ("FCALL late 0", "-ERR user_function:8: attempt to call field 'register_function' (a nil value) script: late, on @user_function:8.\r\n"),
+        ("FUNCTION DELETE lib", "+OK\r\n"),
+        ("FUNCTION DELETE lib", "-ERR Library not found\r\n"),
+        ("FCALL count 0", "-ERR Function not found\r\n"),
+    ]);
+}
+
+#[test]
+fn a_library_that_fails_leaves_everything_as_it_was() {
+    let mut lab = Lab::new();
+    lab.function(&["LOAD", LIBRARY]);
+    for (code, text) in [
+        (LIBRARY, "Library 'lib' already exists"),
+        ("return 1", "Missing library metadata"),
+        ("#!lua name=a", "Invalid library metadata"),
+        ("#!lua\n", "Library name was not given"),
+        (
+            "#!lua name=a-b\n",
+            "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long",
+        ),
+        ("#!perl name=a\n", "Engine 'perl' not found"),
+        (
+            "#!lua name=a foo=b\n",
+            "Invalid metadata value given: foo=b",
+        ),
+        (
+            "#!lua name=a\nretrun 1",
+            "Error compiling function: user_function:2: '=' expected near '1'",
+        ),
+        ("#!lua name=a\nreturn 1", "No functions registered"),
+        (
+            "#!lua name=a\nx = 1",
+            "Error registering functions: ERR user_function:2: Attempt to modify a readonly table",
+        ),
+        (
+            "#!lua name=a\nredis.call('get', 'a')",
+            "Error registering functions: ERR user_function:2: Script attempted to access nonexistent global variable 'call'",
+        ),
+        (
+            "#!lua name=a\nredis.register_function('COUNT', function() end)",
+            "Function COUNT already exists",
+        ),
+        (
+            "#!lua name=a\nredis.register_function('f', 1)",
+            "Error registering functions: ERR second argument to redis.register_function must be a function",
+        ),
+        (
+            "#!lua name=a\nredis.register_function{function_name='f', callback=function() end, flags={'x'}}",
+            "Error registering functions: ERR unknown flag given",
+        ),
+        (
+            "#!lua name=a\nredis.register_function('f', function() end) redis.register_function('F', function() end)",
+            "Error registering functions: ERR Function already exists in the library",
+        ),
+    ] {
+        assert_eq!(
+            lab.function(&["LOAD", code]),
+            format!("-ERR {text}\r\n"),
+            "{code}"
+        );
+    }
+    // Code that never ends is stopped; every reading of the clock is a tenth of a second later.
+    lab.host.tick_ns = 100_000_000;
+    let reply = lab.function(&["LOAD", "#!lua name=a\nwhile true do end"]);
+    assert_eq!(
+        reply,
+        "-ERR Error registering functions: ERR FUNCTION LOAD timeout\r\n"
+    );
+    assert_eq!(lab.store.scripts.library_counts(), (1, 5));
+    assert_eq!(lab.run("FCALL count 0"), ":1\r\n");
+}
+
+#[test]
+fn libraries_come_back_from_a_dump() {
+    let mut lab = Lab::new();
+    let client = lab.client;
+    lab.function(&["LOAD", LIBRARY]);
+    lab.store.listen_to_writes(true);
+    let mut payload = Vec::new();
+    lab.store
+        .scripts
+        .libraries
+        .as_ref()
+        .expect("a library is loaded")
+        .dump(&mut payload);
+    crate::rdb::seal(&mut payload);
+    let restore = |lab: &mut Lab, policy: &[u8]| {
+        lab.send(client, &[b"FUNCTION", b"RESTORE", &payload, policy])
+    };
+    assert_eq!(
+        restore(&mut lab, b"APPEND"),
+        "-ERR Library lib already exists\r\n"
+    );
+    assert_eq!(restore(&mut lab, b"REPLACE"), "+OK\r\n");
+    assert_eq!(lab.run("FUNCTION FLUSH"), "+OK\r\n");
+    assert_eq!(restore(&mut lab, b"FLUSH"), "+OK\r\n");
+    assert_eq!(lab.writes().len(), 3);
+    lab.check(&[
+        ("FCALL count 0", ":1\r\n"),
+        (
+            "FUNCTION RESTORE x",
+            "-ERR DUMP payload version or checksum are wrong\r\n",
+        ),
+        (
+            "FUNCTION RESTORE x KEEP",
+            "-ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.\r\n",
+        ),
+    ]);
+}
+
+#[test]
+fn a_long_function_is_shown_and_killed() {
+    let mut lab = Lab::new();
+    lab.function(&["LOAD", LIBRARY]);
+    lab.configure("busy-reply-threshold", "0");
+    let other = lab.connect();
+    lab.host.meanwhile = vec![
+        (other, "GET a"),
+        (other, "FUNCTION STATS"),
+        (other, "SCRIPT KILL"),
+        (other, "FUNCTION KILL"),
+    ];
+    let reply = lab.run("FCALL loop 0");
+    assert!(
+        reply.starts_with(
+            "-ERR Script killed by user with FUNCTION KILL... script: loop, on @user_function:"
+        ),
+        "{reply}"
+    );
+    let busy = "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.\r\n";
+    let running = "*6\r\n$4\r\nname\r\n$4\r\nloop\r\n$7\r\ncommand\r\n*3\r\n$5\r\nFCALL\r\n$4\r\nloop\r\n$1\r\n0\r\n$11\r\nduration_ms\r\n:10\r\n";
+    let replies = lab.received(other);
+    assert!(
+        replies.starts_with(&format!("{busy}*4\r\n$14\r\nrunning_script\r\n{running}")),
+        "{replies}"
+    );
+    assert!(replies.ends_with(&format!("{busy}+OK\r\n")), "{replies}");
+}
