@@ -246,15 +246,19 @@ fn ask(client: &mut Client, words: &[&str]) -> String {
     String::from_utf8_lossy(&reply.raw).into_owned()
 }
 
-/// What ACL GETUSER shows, without the description of commands.
+/// What ACL GETUSER shows, without the description of commands, and without the flag `sanitize-payload`, which is shown
+/// since 7.2.
 fn described(client: &mut Client) -> String {
     let reply = client.call(&["ACL", "GETUSER", USER]).expect("it answers");
     let items = reply.frame.items().unwrap_or_default();
-    let shown = items
-        .chunks(2)
-        .filter(|pair| pair[0].text() != Some(b"commands"));
-    shown
-        .map(|pair| format!("{pair:?}\n"))
-        .filter(|line| !line.contains("selectors"))
-        .collect()
+    let shown = items.chunks(2).map(|pair| match pair[0].text() {
+        Some(b"commands") => String::new(),
+        Some(b"flags") => {
+            let flags = pair[1].items().unwrap_or_default().iter();
+            let flags = flags.filter(|flag| flag.text() != Some(b"sanitize-payload"));
+            format!("{:?}\n", flags.collect::<Vec<_>>())
+        }
+        _ => format!("{pair:?}\n"),
+    });
+    shown.collect()
 }

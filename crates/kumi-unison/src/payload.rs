@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn nesting_beyond_the_limit_is_an_error_and_no_overflow() {
-        let payload = Payload::typed(&chain(5_000)).unwrap();
+        let payload = Payload::typed(&chain(4 * MAX_TYPED_DEPTH)).unwrap();
         assert!(matches!(
             payload.to_typed::<Node>(),
             Err(NetworkError::Codec(_))
