@@ -347,7 +347,7 @@ pub(crate) struct UnisonArgs {
 /// What `cluster` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
-    /// A minute instead of ten on bad networks, fewer crashes and cycles
+    /// A minute instead of ten on bad networks, seconds for real nodes, fewer crashes and cycles
     #[arg(long)]
     pub(crate) quick: bool,
 

@@ -53,6 +53,8 @@ struct Plan {
     seed: u64,
     /// The calm while, in virtual seconds.
     calm_seconds: u64,
+    /// How long real nodes are left alone before they are measured, and how long that takes, in real seconds.
+    wire_seconds: (u64, u64),
     /// How long losses last, in virtual seconds.
     loss_seconds: u64,
     crashes: usize,
@@ -61,12 +63,16 @@ struct Plan {
 
 impl Plan {
     fn of(args: &ClusterArgs) -> Plan {
-        let (loss_seconds, crashes, flip_flop_cycles) =
-            if args.quick { (60, 2, 1) } else { (600, 5, 3) };
+        let (loss_seconds, crashes, flip_flop_cycles, wire_seconds) = match args.quick {
+            true => (60, 2, 1, (3, 5)),
+            // After joining, path discovery and comparisons of tables go on for a while.
+            false => (600, 5, 3, (30, 60)),
+        };
         Plan {
             nodes: args.nodes.get(),
             seed: args.seed,
             calm_seconds: 60,
+            wire_seconds,
             loss_seconds,
             crashes,
             flip_flop_cycles,

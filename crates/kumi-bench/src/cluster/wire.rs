@@ -19,8 +19,6 @@ pub(crate) const NODES: usize = 20;
 const SETTINGS_NODES: usize = 1000;
 /// Headers of UDP and IPv4.
 const HEADER_BYTES: u64 = 28;
-/// After joining, path discovery and comparisons of tables go on for a while.
-const SETTLE: Duration = Duration::from_secs(30);
 const JOIN_LIMIT: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -34,14 +32,14 @@ pub(crate) fn measure(
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let (bytes, datagrams) = runtime.block_on(run(plan.calm_seconds, task))?;
+    let (bytes, datagrams) = runtime.block_on(run(plan.wire_seconds, task))?;
     rows.add("wire_bytes", OURS, bytes);
     rows.add("wire_datagrams", OURS, datagrams);
     Ok(())
 }
 
 /// Bytes and datagrams per second and node.
-async fn run(seconds: u64, task: &mut Task) -> Result<(f64, f64)> {
+async fn run((settle, seconds): (u64, u64), task: &mut Task) -> Result<(f64, f64)> {
     let nodes = started().await?;
     task.detail("kumi: real nodes join");
     let joined = async {
@@ -54,7 +52,7 @@ async fn run(seconds: u64, task: &mut Task) -> Result<(f64, f64)> {
     };
     let joined = tokio::time::timeout(JOIN_LIMIT, joined).await;
     joined.context("the real nodes never agreed")?;
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(Duration::from_secs(settle)).await;
     task.detail("kumi: real nodes, calm");
     let before = sent(&nodes)?;
     tokio::time::sleep(Duration::from_secs(seconds)).await;
