@@ -43,7 +43,7 @@ else
 fi
 readonly FUZZ_SECONDS=${FUZZ_SECONDS:-5}
 # How long any one step may take before it counts as hung.
-readonly STEP_LIMIT=${STEP_LIMIT:-$([[ $full == yes ]] && echo 2h || echo 25m)}
+readonly STEP_LIMIT=${STEP_LIMIT:-$([[ $full == yes ]] && echo 2h || echo 40m)}
 
 # Every process below inherits this mark, so that what is left at the end is found without guessing by name.
 export KUMI_TEST_RUN="$$-$RANDOM$RANDOM"

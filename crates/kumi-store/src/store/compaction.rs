@@ -92,8 +92,9 @@ impl Store {
     /// Begins a walk if memory is wasted. Returns how long to wait.
     fn look(&mut self, host: &mut dyn Host) -> u64 {
         let before = self.compaction.wasted_before.take();
-        if before.is_some() && self.compaction.done.is_much() {
-            // An allocator gives pages back when it is used, which may be never.
+        if before.is_some() {
+            // An allocator gives pages back when it is used, which may be never. A walk that moved little says nothing
+            // about them: they may be free since the one before.
             host.purge_memory();
             self.now = host.now();
         }

@@ -116,6 +116,9 @@ fn a_walk_that_finds_nothing_is_repeated_ever_less_often() {
     assert_eq!(moved(&lab).blocks_moved, 0);
     // After 1, 2, 4, 8, 16, 32, 60, 60 ... seconds.
     assert!((8..=12).contains(&walks.len()), "{walks:?}");
+    // Pages may be free that are not given back yet.
+    let purges = lab.host.purges;
+    assert!(walks.len() - purges <= 1, "{purges}, {walks:?}");
 }
 
 #[test]
