@@ -5,8 +5,9 @@
 # AddressSanitizer, the fuzz targets for a bounded time, the core that has no standard library, the workshop, packages of
 # others on kumi-server, and the documentation. Stops at the first failure. Servers that tests start listen on loopback
 # and Unix sockets only, and none is left behind. --quick leaves out what needs another build (the sanitizer, the fuzz
-# targets, the library by features, the documentation) and takes a sample of the seeds of simulations and of the
-# differential test. --full runs more seeds of simulations, 200 crashes instead of 30, and each fuzz target for a minute.
+# targets, the library by features, the workshop, packages of others, the documentation), kumi-bench and the tests that
+# mostly wait, and takes a sample of the seeds of the differential test. --full runs more seeds of simulations, 200 crashes
+# instead of 30, and each fuzz target for a minute.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -17,7 +18,7 @@ for argument in "$@"; do
         --quick) quick=yes ;;
         --full) full=yes ;;
         -h | --help)
-            sed -n '2,11s/^# \{0,1\}//p' "$0"
+            sed -n '2,12s/^# \{0,1\}//p' "$0"
             exit 0
             ;;
         *)
@@ -30,8 +31,6 @@ done
 # How many seeds the simulations and the differential test run, how many crashes a server survives, and how long each fuzz
 # target runs.
 if [[ $quick == yes ]]; then
-    export KUMI_SIM_SEEDS=${KUMI_SIM_SEEDS:-200}
-    export KUMI_SIM_LARGE_SEEDS=${KUMI_SIM_LARGE_SEEDS:-1}
     export KUMI_DIFF_ITERS=${KUMI_DIFF_ITERS:-1500}
 elif [[ $full == yes ]]; then
     export KUMI_SIM_SEEDS=${KUMI_SIM_SEEDS:-20000}
@@ -175,11 +174,31 @@ check_linter() {
     rm -r "$directory"
 }
 export -f check_linter
+# What --quick builds and runs: the libraries, the programs, and all integration tests but those that take minutes.
+quick_selection() {
+    local name
+    printf '%s\n' --workspace --exclude kumi-bench --lib --bins
+    cargo metadata --no-deps --locked --format-version 1 | python3 -c '
+import json, sys
+targets = [t for p in json.load(sys.stdin)["packages"] if p["name"] != "kumi-bench" for t in p["targets"]]
+print("\n".join(sorted({t["name"] for t in targets if t["kind"] == ["test"]})))' | while read -r name; do
+        case $name in
+            cluster | examples | muf_cli | net | queues | servers | simulation) ;;
+            *) printf '%s\n' --test "$name" ;;
+        esac
+    done
+}
+selection=(--workspace)
+kinds='unit, property, differential, end to end, documentation'
+if [[ $quick == yes ]]; then
+    kinds='unit, property, differential, end to end'
+    mapfile -t selection < <(quick_selection)
+fi
 step Format bash -c check_format
 step 'Known vulnerabilities' tests/audit/run.sh
 step 'Linter' bash -c 'check_linter "$@"' linter "${LINTED[@]}"
-step 'Lints and build' "${LINTED[@]}" cargo test --workspace --locked --no-run
-step 'Tests: unit, property, differential, end to end, documentation' "${LINTED[@]}" cargo test --workspace --locked
+step 'Lints and build' "${LINTED[@]}" cargo test "${selection[@]}" --locked --no-run
+step "Tests: $kinds" "${LINTED[@]}" cargo test "${selection[@]}" --locked
 if [[ $quick == no ]]; then
     # The stable compiler knows the sanitizer; RUSTC_BOOTSTRAP only unlocks the flag. --target keeps build scripts
     # and macros uninstrumented.
@@ -203,11 +222,11 @@ if [[ $quick == no ]]; then
     step 'The library, feature by feature' bash -c check_features
 fi
 step 'Packages' packaging/try.sh "${CARGO_TARGET_DIR:-target}/debug/kumi"
-# Built by the tests above; asking cargo for it alone would build its dependencies a second time, with fewer features.
-step 'Example: three nodes' "${CARGO_TARGET_DIR:-target}/debug/examples/three_nodes"
-# Both use the kumi-server that the tests above built.
-step 'Workshop' workshop/ci.sh
-step 'Software of others on kumi-server and redis-server' tests/software/run.py
 if [[ $quick == no ]]; then
+    # Built by the tests above; asking cargo for it alone would build its dependencies a second time, with fewer features.
+    step 'Example: three nodes' "${CARGO_TARGET_DIR:-target}/debug/examples/three_nodes"
+    # Both use the kumi-server that the tests above built.
+    step 'Workshop' workshop/ci.sh
+    step 'Software of others on kumi-server and redis-server' tests/software/run.py
     step 'Documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 fi
