@@ -298,7 +298,7 @@ async fn frames_that_are_never_completed_hold_little() {
 
 #[tokio::test]
 async fn good_packets_that_unfold_to_gigabytes_hold_little() {
-    const FRAMES: u64 = 300;
+    const FRAMES: u64 = 150;
     let victim = Victim::start();
     let (_client, channel) = victim.neighbour().await;
     let hostile = RawClient::connect(victim.address).await;
