@@ -80,6 +80,8 @@ pub(crate) struct Front {
     shutdown: Shutdown,
     /// A client sent SHUTDOWN.
     pub(crate) shutdown_request: Option<ShutdownRequest>,
+    /// Why the data could not be saved at a stop through the handle.
+    pub(crate) unsaved: Option<io::Error>,
     /// The server stops: nothing more is read, what waits is still written.
     pub(crate) draining: bool,
     pub(crate) discarder: Discarder,
@@ -166,6 +168,7 @@ impl Front {
             log: LogState::default(),
             shutdown,
             shutdown_request: None,
+            unsaved: None,
             draining: false,
             discarder: Discarder::start()?,
             next_collection_ns: 0,
@@ -219,7 +222,8 @@ impl Front {
         by_handle && self.log.fatal.is_none() && self.first_base_is_missing()
     }
 
-    /// Saves what a stop by signal has to save. False if that failed: the server goes on.
+    /// Saves what a stop by signal or through the handle has to save. False if that failed: the server goes on, unless it
+    /// is the handle's owner who waits for its end.
     pub(crate) fn prepare_stop(&mut self, engine: &mut EngineIo<'_>) -> bool {
         tracing::info!("User requested shutdown...");
         let settings = engine.store.config().settings();
@@ -229,17 +233,24 @@ impl Front {
             _ => ShutdownOptions::default(),
         };
         let saved = engine.store.save_at_end(options.save, options.force, self);
-        if saved.is_err() && !options.force {
-            tracing::warn!(
-                "Errors trying to shut down the server. Check the logs for more information."
-            );
-            self.shutdown.withdraw();
-            return false;
-        }
+        let saved = match saved {
+            Err(error) if self.shutdown.signal().is_none() => {
+                self.unsaved = Some(error);
+                false
+            }
+            Err(_) if !options.force => {
+                tracing::warn!(
+                    "Errors trying to shut down the server. Check the logs for more information."
+                );
+                self.shutdown.withdraw();
+                return false;
+            }
+            saved => saved.unwrap_or(false),
+        };
         let mut request = ShutdownRequest::default();
         request.now = options.now;
         request.force = options.force;
-        request.saved = saved.unwrap_or(false);
+        request.saved = saved;
         self.shutdown_request = Some(request);
         true
     }

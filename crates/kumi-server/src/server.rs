@@ -82,6 +82,9 @@ pub enum ServerError {
     /// writes that are not in the file were not sent.
     #[error("the append-only file cannot be written")]
     Log(#[source] io::Error),
+    /// The server was stopped through its handle, and the RDB file could not be written. The one before is as it was.
+    #[error("the data could not be saved")]
+    Save(#[source] io::Error),
     /// The users of the configuration or of its ACL file are not valid. Nothing was served.
     #[error("{reason}")]
     Users {
@@ -190,7 +193,11 @@ pub(crate) fn run_and_tell(
     } else {
         front.discarder.discard_store(store);
     }
-    Ok(stopped?)
+    stopped?;
+    front
+        .unsaved
+        .take()
+        .map_or(Ok(()), |error| Err(ServerError::Save(error)))
 }
 
 fn announce(front: &Front) {

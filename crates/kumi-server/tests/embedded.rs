@@ -6,7 +6,8 @@ mod common;
 
 use common::Client;
 use kumi_server::{
-    EmbedError, Embedded, Listeners, Shutdown, embedded, embedded_at, embedded_with, run,
+    EmbedError, Embedded, Listeners, ServerError, Shutdown, embedded, embedded_at, embedded_with,
+    run,
 };
 use kumi_store::Config;
 use kumi_store::config::Origin;
@@ -102,6 +103,23 @@ fn a_stop_waits_for_the_first_base_of_the_log() {
     assert_eq!(stopped, Ok(true));
     let server = embedded_at(scratch.path()).unwrap();
     assert_eq!(Client::unix(server.path()).line("DBSIZE"), "20");
+}
+
+#[test]
+fn a_stop_that_cannot_save_says_so_and_ends() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = scratch.path().join("data");
+    let builder = Embedded::builder().set("save", "3600 1").dir(&data);
+    let server = builder.start().unwrap();
+    assert_eq!(Client::unix(server.path()).line("SET a 1"), "OK");
+    std::fs::remove_dir_all(&data).unwrap();
+    let (done, stopped) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(server.stop()));
+    let stopped = stopped.recv_timeout(std::time::Duration::from_secs(60));
+    assert!(
+        matches!(stopped, Ok(Err(ServerError::Save(_)))),
+        "{stopped:?}"
+    );
 }
 
 #[test]

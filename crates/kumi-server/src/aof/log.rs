@@ -81,6 +81,8 @@ pub(crate) struct Log {
     taken: u64,
     written: u64,
     pub(super) synced: u64,
+    /// The value of `synced` that the engine was last told.
+    told: u64,
     /// Position in the increment up to which it is synced.
     pub(super) synced_position: u64,
     last_sync_ns: u64,
@@ -164,6 +166,7 @@ impl Log {
             taken: start.stream,
             written: start.stream,
             synced: start.stream,
+            told: start.stream,
             synced_position: 0,
             last_sync_ns: now.mono_ns,
             postponed_ns: None,
@@ -259,8 +262,12 @@ impl Log {
         outputs: &mut Outputs,
         now: Now,
     ) -> io::Result<()> {
-        let before = self.synced;
-        self.take_sync_result(store);
+        if let Err(error) = self.take_sync_result() {
+            if self.policy.fsync == Fsync::Always {
+                return Err(error);
+            }
+            self.give_up(store, &error);
+        }
         self.take_writes(store);
         if self.appender.is_none() {
             // A new base is on its way and will have them.
@@ -275,7 +282,8 @@ impl Log {
             }
             self.give_up(store, &error);
         }
-        if (self.synced != before || !store.has_log()) && !self.is_incomplete() {
+        if (self.synced != self.told || !store.has_log()) && !self.is_incomplete() {
+            self.told = self.synced;
             store.note_log(true, self.synced, outputs);
         }
         Ok(())
@@ -376,20 +384,21 @@ impl Log {
         !self.prepared
     }
 
-    fn take_sync_result(&mut self, store: &mut Store) {
+    /// Takes the result of the thread that syncs.
+    ///
+    /// # Errors
+    /// It could not sync the present file.
+    fn take_sync_result(&mut self) -> io::Result<()> {
         let Some(done) = self.syncer.take() else {
-            return;
+            return Ok(());
         };
         if done.generation != self.generation || self.appender.is_none() {
-            return;
+            return Ok(());
         }
-        match done.outcome {
-            Ok(()) => {
-                self.synced = self.synced.max(done.stream);
-                self.synced_position = self.synced_position.max(done.position);
-            }
-            Err(error) => self.give_up(store, &error),
-        }
+        done.outcome?;
+        self.synced = self.synced.max(done.stream);
+        self.synced_position = self.synced_position.max(done.position);
+        Ok(())
     }
 
     /// The file cannot be trusted any more: writes are refused until there is a new one.
@@ -409,12 +418,9 @@ impl Log {
         self.facts.last_write_failed
     }
 
-    /// Waits until the thread that syncs is idle; its result is taken by the next flush.
-    #[cfg(test)]
+    /// Waits until the thread that syncs is idle: the next flush takes its result, and postpones nothing.
     pub(crate) fn settle(&self) {
-        while self.syncer.is_running() {
-            std::thread::yield_now();
-        }
+        self.syncer.settle();
     }
 
     /// Whether there is a file to append to.

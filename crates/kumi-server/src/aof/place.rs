@@ -159,7 +159,8 @@ impl Place {
                     base: Some(taken_over.clone()),
                     ..Manifest::default()
                 };
-                self.write(&manifest)?;
+                self.prepare(&manifest, true)?;
+                self.commit()?;
                 manifest
             }
             None => return Ok(None),

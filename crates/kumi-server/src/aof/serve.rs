@@ -457,8 +457,13 @@ fn settle(
     if log.is_incomplete() || !log.has_file() {
         return Err("the append-only file is not complete yet".into());
     }
+    // Or writes would stay in memory, which what is loaded replaces.
+    log.settle();
     log.flush(store, outputs, now)
         .map_err(|error| error.to_string())?;
+    if !log.has_file() {
+        return Err("the append-only file has failed".into());
+    }
     // Its thread may remove files that are loaded here.
     if store.cancel_snapshot(SnapshotPurpose::Rewrite) {
         let cancelled = io::Error::new(io::ErrorKind::Interrupted, "the data is loaded again");

@@ -480,6 +480,46 @@ fn always_does_not_go_on_without_the_disk() {
     assert_eq!(flushed.unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
 
+#[test]
+fn a_failed_fsync_counts_when_the_policy_becomes_always() {
+    let disk = SimulatedDisk::default();
+    let mut life = Life::start(&disk, &config("everysec", true), START);
+    life.run("SET n 1");
+    life.now.mono_ns += 1_100_000_000;
+    // The write works, the fsync behind it fails.
+    disk.fail_after(1);
+    life.flush();
+    life.log.settle();
+    life.log.configure(config("always", true).settings());
+    life.run("SET n 2");
+    let Replayed { store, outputs, .. } = &mut life.replayed;
+    assert!(life.log.flush(store, outputs, life.now).is_err());
+}
+
+#[test]
+fn a_client_that_waits_is_answered_when_a_rewrite_syncs_its_write() {
+    let disk = SimulatedDisk::default();
+    let mut life = Life::start(&disk, &config("everysec", true), START);
+    life.run("SET n 1");
+    life.flush();
+    life.log.request_base();
+    assert!(
+        !life.log.may_begin(false, START),
+        "the file is synced first"
+    );
+    life.log.settle();
+    life.flush();
+    life.run("SET n 2");
+    life.run("WAITAOF 1 0 0");
+    life.flush();
+    assert!(life.replayed.store.awaits_log());
+    assert!(life.log.may_begin(false, START));
+    let begun = life.log.begin_rewrite(&mut life.replayed.store, START);
+    begun.expect("the disk takes it");
+    life.flush();
+    assert!(!life.replayed.store.awaits_log());
+}
+
 /// Counts in two keys; says whether it is acknowledged, or none if the server ends.
 fn count(life: &mut Life, number: u64) -> Option<bool> {
     for line in ["MULTI", "INCR n", "INCR m", "EXEC"] {

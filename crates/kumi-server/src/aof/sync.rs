@@ -83,10 +83,22 @@ impl Syncer {
     }
 
     /// Waits for the running job, if there is one.
-    pub(crate) fn wait(&self) -> Option<Synced> {
+    pub(crate) fn settle(&self) {
+        // Many jobs take microseconds.
+        for _ in 0..100 {
+            if !self.is_running() {
+                return;
+            }
+            std::thread::yield_now();
+        }
         while self.is_running() {
             std::thread::park_timeout(std::time::Duration::from_micros(200));
         }
+    }
+
+    /// Waits for the running job, and takes its result.
+    pub(crate) fn wait(&self) -> Option<Synced> {
+        self.settle();
         self.take()
     }
 }

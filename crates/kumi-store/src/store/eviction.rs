@@ -151,7 +151,9 @@ impl Store {
 
     /// Memory that `maxmemory` bounds.
     fn limited_bytes(&self) -> usize {
-        let used = self.keyspace.memory_bytes() + self.client_bytes();
+        let used = self.keyspace.memory_bytes()
+            + self.keyspace.tracking.heap_bytes()
+            + self.client_bytes();
         if self.eviction.rule.policy == EvictionPolicy::NoEviction
             || self.garbage_bytes > self.eviction.limit
         {

@@ -46,6 +46,17 @@ fn without_a_policy_writes_are_refused_and_nothing_goes() {
 }
 
 #[test]
+fn keys_that_clients_track_count() {
+    let mut lab = full("noeviction");
+    lab.run("HELLO 3");
+    lab.run("CLIENT TRACKING ON");
+    for key in 0..2000 {
+        lab.run(&format!("GET missing:{key}"));
+    }
+    assert_eq!(lab.run("SET key 1"), OOM);
+}
+
+#[test]
 fn with_a_policy_writes_succeed_and_memory_stays_below_the_limit() {
     for policy in ["allkeys-lru", "allkeys-lfu", "allkeys-random"] {
         let mut lab = full(policy);
