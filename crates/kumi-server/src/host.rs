@@ -202,6 +202,10 @@ impl Host for Front {
         }
         !self.is_stopping()
     }
+
+    fn has_failed(&self) -> bool {
+        self.log.fatal.is_some()
+    }
 }
 
 impl Front {

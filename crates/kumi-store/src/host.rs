@@ -273,4 +273,9 @@ pub trait Host {
     /// Lets other sessions be answered while a long command runs; they get BUSY. Returns false
     /// when the server is asked to stop, so that the command can end early.
     fn serve_others(&mut self, store: &mut Store, outputs: &mut Outputs) -> bool;
+
+    /// Whether the server cannot go on, so that a command that is asked to stop ends even if it has written.
+    fn has_failed(&self) -> bool {
+        false
+    }
 }

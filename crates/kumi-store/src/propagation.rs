@@ -70,6 +70,15 @@ impl Propagation {
         self.muted = muted;
     }
 
+    /// Drops the requests of the open scope and encodes nothing more: the server stops in the middle of that scope.
+    pub(crate) fn abandon(&mut self) {
+        if self.requests > 0 {
+            self.buffer.truncate(self.open_at);
+            self.requests = 0;
+        }
+        self.on = false;
+    }
+
     /// Opens a scope. Every call is followed by one of `end`.
     #[inline]
     pub(crate) fn begin(&mut self) {

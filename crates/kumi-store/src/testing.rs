@@ -31,6 +31,9 @@ pub(crate) struct LabHost {
     pub(crate) event_loop: EventLoop,
     /// What others send while a long command runs. Each time they are served, 10 ms pass.
     pub(crate) meanwhile: Vec<(SessionKey, &'static str)>,
+    /// The server is asked to stop, and it cannot go on.
+    pub(crate) stops: bool,
+    pub(crate) failed: bool,
     /// The next call of `serve_others` panics.
     pub(crate) panics: bool,
     /// The file that SAVE wrote.
@@ -224,7 +227,11 @@ impl Host for LabHost {
             let now = self.now;
             let _ = store.execute(client, args.as_args(), now, outputs, self);
         }
-        true
+        !self.stops
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed
     }
 }
 

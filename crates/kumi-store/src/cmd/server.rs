@@ -264,6 +264,9 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         ));
     }
     ctx.effect(Effect::Shutdown(request));
+    if let Some(running) = ctx.scripts().running.as_mut() {
+        running.abandoned = true;
+    }
     // The connection ends without an answer, and what was sent behind the command never runs.
     ctx.session().closing = true;
     ctx.flow = Flow::Close;

@@ -25,6 +25,8 @@ pub(super) struct Bridge<'c, 'a> {
     started_ns: u64,
     /// It counts as slow: others are served.
     slow: bool,
+    /// SHUTDOWN NOSAVE ended it.
+    abandoned: bool,
 }
 
 impl<'c, 'a> Bridge<'c, 'a> {
@@ -42,6 +44,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
             wrote: false,
             started_ns: ctx.now.mono_ns,
             slow: false,
+            abandoned: false,
             ctx,
             invocation,
         }
@@ -50,7 +53,8 @@ impl<'c, 'a> Bridge<'c, 'a> {
     /// The script ended. Returns the protocol it has chosen.
     pub(super) fn end(mut self) -> Protocol {
         self.ctx.scripts().args = std::mem::take(&mut self.args);
-        if self.slow {
+        // An abandoned script leaves data that nobody may see: other clients get BUSY until the server has stopped.
+        if self.slow && !self.abandoned {
             self.ctx.end_busy();
         }
         self.ctx.shard().propagation.mute(false);
@@ -175,6 +179,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
             started_ns: self.started_ns,
             wrote: false,
             killed: false,
+            abandoned: false,
         });
         running.wrote = self.wrote;
         let goes_on = self.ctx.serve_others();
@@ -188,7 +193,12 @@ impl<'c, 'a> Bridge<'c, 'a> {
             tracing::info!("{reason}");
             return Err(reason);
         }
-        if goes_on {
+        if running.is_some_and(|running| running.abandoned) {
+            // As if the server had ended inside the script: none of its writes are in the log.
+            self.abandoned = true;
+            self.ctx.shard().propagation.abandon();
+        } else if goes_on || self.wrote && !self.ctx.host.has_failed() {
+            // An orderly stop waits for a script that has written: half of its writes must be neither logged nor saved.
             return Ok(());
         }
         Err("the server stops".to_owned())

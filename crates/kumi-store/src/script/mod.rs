@@ -257,6 +257,8 @@ pub(crate) struct Running {
     pub(crate) wrote: bool,
     /// SCRIPT KILL or FUNCTION KILL came.
     pub(crate) killed: bool,
+    /// SHUTDOWN NOSAVE came.
+    pub(crate) abandoned: bool,
 }
 
 impl Running {

@@ -421,6 +421,55 @@ fn a_script_that_has_written_cannot_be_killed() {
 }
 
 #[test]
+fn an_orderly_stop_waits_for_a_script_that_has_written() {
+    const WRITES: &str =
+        "redis.call('set','a','1') for i=1,1000000 do end redis.call('set','b','2') return 7";
+    let mut lab = Lab::new();
+    lab.store.listen_to_writes(true);
+    lab.configure("busy-reply-threshold", "0");
+    lab.host.stops = true;
+    let reply = lab.eval("while true do end", &[]);
+    assert!(reply.starts_with("-ERR the server stops"), "{reply}");
+    lab.check_eval(WRITES, ":7\r\n");
+    let writes = lab.writes();
+    assert!(writes.iter().any(|line| line == "set b 2"), "{writes:?}");
+    lab.host.failed = true;
+    let reply = lab.eval(WRITES, &[]);
+    assert!(reply.starts_with("-ERR the server stops"), "{reply}");
+}
+
+#[test]
+fn a_script_that_shutdown_ends_leaves_nothing_in_the_log() {
+    for before in ["", "SET in exec"] {
+        let mut lab = Lab::new();
+        lab.store.listen_to_writes(true);
+        lab.configure("busy-reply-threshold", "0");
+        lab.run("SET x 1");
+        let other = lab.connect();
+        lab.host.meanwhile = vec![(other, "SHUTDOWN NOSAVE")];
+        let script = "redis.call('select', 1) redis.call('set','a','1') redis.call('set','b','2') while true do end";
+        if before.is_empty() {
+            let reply = lab.eval(script, &[]);
+            assert!(reply.starts_with("-ERR the server stops"), "{reply}");
+        } else {
+            lab.run("MULTI");
+            lab.run(before);
+            lab.eval(script, &[]);
+            lab.run("SET behind it");
+            lab.run("EXEC");
+        }
+        assert_eq!(lab.writes(), ["SET x 1"]);
+        // Nobody sees what it has written.
+        let stranger = lab.connect();
+        for client in [lab.client, stranger] {
+            let reply = lab.run_as(client, "GET a");
+            assert!(reply.starts_with("-BUSY"), "{reply}");
+        }
+        assert!(lab.writes().is_empty());
+    }
+}
+
+#[test]
 fn an_error_of_a_called_command_is_counted_once() {
     let mut lab = Lab::new();
     lab.run("SET a x");
