@@ -276,6 +276,17 @@ pub(crate) const BUSY_SCRIPT: &str =
 pub(crate) const BUSY_FUNCTION: &str =
     "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
 
+/// Counts and bytes of a state that is taken out of the store.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// Cached scripts, or libraries.
+    entries: usize,
+    functions: usize,
+    state_bytes: usize,
+    /// Of the cache, or of the libraries' codes.
+    cache_bytes: usize,
+}
+
 /// Everything the store keeps for scripts.
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
@@ -283,6 +294,9 @@ pub(crate) struct Scripts {
     evaluator: Option<Box<Evaluator>>,
     /// Absent without libraries and while a function runs.
     pub(crate) libraries: Option<Box<Libraries>>,
+    /// What INFO and FUNCTION STATS show of the two while they are absent; zeros at other times.
+    taken_evaluator: Taken,
+    taken_libraries: Taken,
     pub(crate) running: Option<Running>,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: commands that are not for scripts may be called.
     pub(crate) deny_disabled: bool,
@@ -293,6 +307,7 @@ pub(crate) struct Scripts {
 impl Scripts {
     /// The state of EVAL. A caller that takes it puts it back.
     fn take_evaluator(&mut self) -> Box<Evaluator> {
+        self.taken_evaluator = self.evaluator_size();
         self.evaluator
             .take()
             .unwrap_or_else(|| Box::new(Evaluator::new()))
@@ -302,15 +317,17 @@ impl Scripts {
         let Evaluator { lua, garbage, .. } = &mut *evaluator;
         garbage.collect(lua);
         self.evaluator = Some(evaluator);
+        self.taken_evaluator = Taken::default();
     }
 
     /// The libraries, if there are any. A caller that takes them puts them back.
     pub(crate) fn take_libraries(&mut self) -> Option<Box<Libraries>> {
+        self.taken_libraries = self.libraries_size();
         self.libraries.take()
     }
 
     pub(crate) fn take_or_make_libraries(&mut self) -> Box<Libraries> {
-        self.libraries.take().unwrap_or_else(Self::new_libraries)
+        self.take_libraries().unwrap_or_else(Self::new_libraries)
     }
 
     pub(crate) fn new_libraries() -> Box<Libraries> {
@@ -320,6 +337,30 @@ impl Scripts {
     pub(crate) fn put_libraries(&mut self, mut libraries: Box<Libraries>) {
         libraries.collect_garbage();
         self.libraries = Some(libraries);
+        self.taken_libraries = Taken::default();
+    }
+
+    fn evaluator_size(&self) -> Taken {
+        self.evaluator.as_ref().map_or(self.taken_evaluator, |it| {
+            let slots = it.cache.capacity() * size_of::<(Sha, Cached)>();
+            Taken {
+                entries: it.cache.len(),
+                functions: 0,
+                state_bytes: it.lua.memory_bytes(),
+                cache_bytes: it.source_bytes + slots,
+            }
+        })
+    }
+
+    fn libraries_size(&self) -> Taken {
+        self.libraries
+            .as_ref()
+            .map_or(self.taken_libraries, |it| Taken {
+                entries: it.len(),
+                functions: it.function_count(),
+                state_bytes: it.lua.memory_bytes(),
+                cache_bytes: it.code_bytes(),
+            })
     }
 
     /// The codes of all libraries.
@@ -330,14 +371,14 @@ impl Scripts {
 
     /// How many libraries and functions there are.
     pub(crate) fn library_counts(&self) -> (usize, usize) {
-        let libraries = self.libraries.as_ref();
-        libraries.map_or((0, 0), |it| (it.len(), it.function_count()))
+        let size = self.libraries_size();
+        (size.entries, size.functions)
     }
 
     /// Bytes of the functions' state, and of the libraries' codes.
     pub(crate) fn library_bytes(&self) -> (usize, usize) {
-        let libraries = self.libraries.as_ref();
-        libraries.map_or((0, 0), |it| (it.lua.memory_bytes(), it.code_bytes()))
+        let size = self.libraries_size();
+        (size.state_bytes, size.cache_bytes)
     }
 
     pub(crate) fn contains(&self, sha: &Sha) -> bool {
@@ -370,21 +411,17 @@ impl Scripts {
 
     /// Scripts in the cache.
     pub(crate) fn cached(&self) -> usize {
-        self.evaluator.as_ref().map_or(0, |it| it.cache.len())
+        self.evaluator_size().entries
     }
 
     /// Bytes of EVAL's state.
     pub(crate) fn state_bytes(&self) -> usize {
-        self.evaluator
-            .as_ref()
-            .map_or(0, |it| it.lua.memory_bytes())
+        self.evaluator_size().state_bytes
     }
 
     /// Bytes of the cached scripts' sources and of the cache.
     pub(crate) fn cache_bytes(&self) -> usize {
-        self.evaluator.as_ref().map_or(0, |it| {
-            it.source_bytes + it.cache.capacity() * size_of::<(Sha, Cached)>()
-        })
+        self.evaluator_size().cache_bytes
     }
 }
 

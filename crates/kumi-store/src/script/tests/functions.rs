@@ -161,5 +161,27 @@ fn a_long_function_is_shown_and_killed() {
         replies.starts_with(&format!("{busy}*4\r\n$14\r\nrunning_script\r\n{running}")),
         "{replies}"
     );
-    assert!(replies.ends_with(&format!("{busy}+OK\r\n")), "{replies}");
+    let counts = "$15\r\nlibraries_count\r\n:1\r\n$15\r\nfunctions_count\r\n:5\r\n";
+    let rest = format!("{counts}{busy}+OK\r\n");
+    assert!(replies.ends_with(&rest), "{replies}");
+    // They are counted once, also afterwards and when they are gone.
+    assert_eq!(lab.store.scripts.library_counts(), (1, 5));
+    lab.run("FUNCTION FLUSH");
+    assert_eq!(lab.store.scripts.library_counts(), (0, 0));
+}
+
+#[test]
+fn scripts_and_functions_see_their_own_counts() {
+    const INFO: &str = "local info = redis.call('info', 'memory') \
+        return {info:match('number_of_cached_scripts:(%d+)'), info:match('number_of_functions:(%d+)'), \
+        info:match('number_of_libraries:(%d+)')}";
+    let mut lab = Lab::new();
+    let expected = "*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n";
+    let library = format!("#!lua name=lib\nredis.register_function('f', function() {INFO} end)");
+    lab.function(&["LOAD", &library]);
+    lab.run("SCRIPT FLUSH");
+    lab.check_eval(INFO, expected);
+    assert_eq!(lab.run("FCALL f 0"), expected);
+    lab.run("SCRIPT FLUSH");
+    assert_eq!(lab.store.scripts.cached(), 0);
 }
