@@ -154,10 +154,14 @@ impl Selector {
             .keys
             .iter()
             .any(|spec| spec.flags & key::INCOMPLETE != 0);
-        if !incomplete && !row.name.starts_with("georadius") {
-            return Ok(());
-        }
-        for position in 2..args.len().saturating_sub(1) {
+        // Behind the arguments that are no options: a member may be called `store`.
+        let first = match row.name {
+            "georadius" => 6,
+            "georadiusbymember" => 5,
+            _ if incomplete => 2,
+            _ => return Ok(()),
+        };
+        for position in first..args.len().saturating_sub(1) {
             let (word, name) = (&args[position], &args[position + 1]);
             let is = |option: &str| word.eq_ignore_ascii_case(option.as_bytes());
             let stores = is("STORE") || is("STOREDIST");

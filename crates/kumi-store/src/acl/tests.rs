@@ -108,6 +108,19 @@ fn destinations_among_options_are_checked() {
             ("SORT a1 STORE a2", true),
             ("SORT a1 STORE x", false),
             ("GEORADIUS a1 1 1 1 m STORE x", false),
+            ("GEORADIUS a1 1 1 1 m STOREDIST a2", true),
+            ("GEORADIUSBYMEMBER a1 m 1 m STORE x", false),
+            ("GEORADIUSBYMEMBER a1 m 1 m COUNT 1 STOREDIST x", false),
+            ("GEORADIUSBYMEMBER a1 m 1 m STORE a2", true),
+        ],
+    );
+    // A member of that name is none.
+    Lab::new().check_user(
+        "%R~a* +@all",
+        &[
+            ("GEORADIUSBYMEMBER a1 store 5 km", true),
+            ("GEORADIUSBYMEMBER_RO a1 storedist 5 km", true),
+            ("GEORADIUSBYMEMBER a1 store 5 km STORE a2", false),
         ],
     );
 }
