@@ -38,6 +38,8 @@ pub(crate) struct LabHost {
     pub(crate) panics: bool,
     /// The file that SAVE wrote.
     pub(crate) saved: Option<Vec<u8>>,
+    /// The file that ACL LOAD reads.
+    pub(crate) acl_file: Vec<u8>,
     /// The append-only file that DEBUG LOADAOF loads.
     pub(crate) log: Vec<u8>,
     pub(crate) disk_is_full: bool,
@@ -210,6 +212,10 @@ impl Host for LabHost {
 
     fn is_in_sparse_page(&mut self, _: *const u8) -> bool {
         self.is_sparse
+    }
+
+    fn read_file(&mut self, _: &[u8]) -> Result<Vec<u8>, String> {
+        Ok(self.acl_file.clone())
     }
 
     fn sleep(&mut self, time: Duration) {

@@ -60,6 +60,8 @@ pub(crate) struct UserId(u32);
 impl UserId {
     /// The user every connection begins with.
     pub(crate) const DEFAULT: Self = Self(0);
+    /// No user's: of a session whose user was deleted. It may do nothing.
+    pub(crate) const DELETED: Self = Self(u32::MAX);
 }
 
 /// All users.

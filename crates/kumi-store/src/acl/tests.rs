@@ -357,6 +357,23 @@ fn sessions_of_a_deleted_user_are_closed() {
 }
 
 #[test]
+fn a_transaction_that_deletes_its_user_gets_no_other_users_rights() {
+    for delete in ["ACL DELUSER v", "ACL LOAD"] {
+        let mut lab = Lab::new();
+        lab.configure("aclfile", "users.acl");
+        // Loaded, `w` gets the place of `v`.
+        lab.host.acl_file = b"user w on nopass ~* +@all".to_vec();
+        let own = lab.login("v", "+acl +multi +exec +get ~*");
+        for line in ["MULTI", delete, "ACL SETUSER w on nopass ~* +@all", "GET x"] {
+            lab.run_as(own, line);
+        }
+        let replies = lab.run_as(own, "EXEC");
+        assert_eq!(replies.matches("-NOPERM").count(), 2, "{delete}: {replies}");
+        assert_eq!(lab.last_flow, Flow::Close, "{delete}");
+    }
+}
+
+#[test]
 fn a_subscriber_is_closed_when_it_loses_its_channel() {
     let mut lab = Lab::new();
     let user = lab.login("u", "&a &b +@all");

@@ -218,7 +218,14 @@ impl<'a> Ctx<'a> {
             .collect();
         for key in keys {
             if key == self.session {
-                self.session().closing = true;
+                // Until then the id may become another user's, whose rights the rest of a transaction must not get.
+                let name = self.session().user_name.clone();
+                let remains = self.store.acl.find(&name) == Some(id);
+                let session = self.session();
+                session.closing = true;
+                if !remains {
+                    session.user = UserId::DELETED;
+                }
                 self.flow = super::Flow::Close;
             } else {
                 self.disconnect(key);
