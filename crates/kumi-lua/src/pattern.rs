@@ -6,6 +6,8 @@ use crate::host::Host;
 use crate::vm::{Error, ErrorKind, Result};
 
 pub(crate) const MAX_CAPTURES: usize = 32;
+/// Bytes of a set that one unit of work pays for.
+const SET_BYTES: usize = 16;
 
 /// Charges work to the budget of the running script.
 pub(crate) struct Meter<'a> {
@@ -141,6 +143,7 @@ impl<'a, 'm> Matcher<'a, 'm> {
                 }
             }
             Choice::More { s, item, after } => {
+                self.meter.burn((after - item) / SET_BYTES)?;
                 if s < self.src.len() && self.single(self.src[s], item, after - 1) {
                     self.choices.push(Choice::More {
                         s: s + 1,
@@ -209,6 +212,7 @@ impl<'a, 'm> Matcher<'a, 'm> {
 
     fn item(&mut self, s: usize, p: usize) -> Result<Option<(usize, usize)>> {
         let end = self.class_end(p)?;
+        self.meter.burn((end - p) / SET_BYTES)?;
         let matches = s < self.src.len() && self.single(self.src[s], p, end);
         Ok(match self.pat.get(end) {
             Some(b'?') => {
@@ -240,12 +244,18 @@ impl<'a, 'm> Matcher<'a, 'm> {
     }
 
     fn greedy(&mut self, s: usize, p: usize, end: usize) -> Result<Option<(usize, usize)>> {
-        let mut count = 0;
+        let cost = 1 + (end - p) / SET_BYTES;
+        let (mut count, mut unpaid) = (0, 0);
         while s + count < self.src.len() && self.single(self.src[s + count], p, end) {
             count += 1;
-            if count % 1024 == 0 {
-                self.meter.burn(1024)?;
+            unpaid += cost;
+            if unpaid >= 1024 {
+                self.meter.burn(unpaid)?;
+                unpaid = 0;
             }
+        }
+        if cost > 1 {
+            self.meter.burn(unpaid)?;
         }
         if count > 0 {
             self.choices.push(Choice::Fewer {
@@ -286,6 +296,7 @@ impl<'a, 'm> Matcher<'a, 'm> {
             return Err(invalid("missing '[' after '%f' in pattern"));
         }
         let end = self.class_end(p)?;
+        self.meter.burn((end - p) / SET_BYTES)?;
         let before = if s == 0 { 0 } else { self.src[s - 1] };
         let here = self.src.get(s).copied().unwrap_or(0);
         let holds = !self.set_matches(before, p, end - 1) && self.set_matches(here, p, end - 1);

@@ -392,6 +392,15 @@ impl Table {
 
     /// The pair after `key`; `None` inside at the end, `Err` if the key is not in the table.
     pub(crate) fn next(&self, key: Value) -> Result<Option<(Value, Value)>, ()> {
+        self.next_counted(key, &mut 0)
+    }
+
+    /// As [`Table::next`]; adds the empty slots before the pair to `skipped`.
+    pub(crate) fn next_counted(
+        &self,
+        key: Value,
+        skipped: &mut usize,
+    ) -> Result<Option<(Value, Value)>, ()> {
         let start = match key {
             Value::Nil => 0,
             _ => match self.find(key).ok_or(())? {
@@ -402,16 +411,21 @@ impl Table {
         if let Some(rest) = self.array.get(start..) {
             for (at, value) in rest.iter().enumerate() {
                 if !value.is_nil() {
+                    *skipped += at;
                     return Ok(Some((Value::Number((start + at + 1) as f64), *value)));
                 }
             }
+            *skipped += rest.len();
         }
         let from = start.saturating_sub(self.array.len());
-        for node in self.nodes.get(from..).unwrap_or(&[]) {
+        let nodes = self.nodes.get(from..).unwrap_or(&[]);
+        for (at, node) in nodes.iter().enumerate() {
             if !node.val.is_nil() {
+                *skipped += at;
                 return Ok(Some((node.key, node.val)));
             }
         }
+        *skipped += nodes.len();
         Ok(None)
     }
 }

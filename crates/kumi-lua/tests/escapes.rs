@@ -344,6 +344,7 @@ fn work_on_long_strings_reaches_the_hook() {
         "pcall(error, s)",
         "pcall(assert, false, s)",
         "local a = s:find('y', 1, true)",
+        "local a = ('y'):find(s)",
         "local a = cjson.encode(s)",
         "local a = cmsgpack.pack(s)",
         "local a = ('%q'):format(s)",
@@ -360,7 +361,14 @@ fn work_on_long_strings_reaches_the_hook() {
 
 #[test]
 fn empty_slots_of_tables_count_as_work() {
-    for work in ["cjson.encode(t)", "cmsgpack.pack(t)", "table.maxn(t)"] {
+    for work in [
+        "cjson.encode(t)",
+        "cmsgpack.pack(t)",
+        "table.maxn(t)",
+        "next(t)",
+        "table.foreach(t, type)",
+        "(function() for k in pairs(t) do end end)()",
+    ] {
         let source = format!(
             "local t = {{}}
             for i = 1, 100000 do t['k' .. i] = i end
@@ -371,6 +379,37 @@ fn empty_slots_of_tables_count_as_work() {
         let found = run_for(&mut state(), 50, &source);
         assert_eq!(found, "error: killed", "{work}");
     }
+}
+
+#[test]
+fn the_length_of_a_set_counts_as_work() {
+    for pattern in [
+        "'[' .. set .. ']'",
+        "'[' .. set .. ']*z'",
+        "'.-[' .. set .. ']'",
+        "'%f[' .. set .. ']'",
+        "'[' .. set .. ']-z'",
+    ] {
+        let source = format!(
+            "local set, s = ('x'):rep(10000), ('y'):rep(100) .. ('x'):rep(100)
+            for i = 1, 1000 do local a = s:find({pattern}) end
+            return 7"
+        );
+        let found = run_for(&mut state(), 50, &source);
+        assert_eq!(found, "error: killed", "{pattern}");
+    }
+    // Sets as scripts use them cost what they did.
+    let source = "for i = 1, 1000 do local a = ('key:12'):match('^[a-z]+:([0-9]+)$') end return 7";
+    assert_eq!(run_for(&mut state(), 1, source), "7");
+}
+
+#[test]
+fn a_separator_is_copied_only_between_elements() {
+    // Copies of the string would take minutes.
+    let source = "local s = ('x'):rep(4000000)
+        for i = 1, 50000 do assert(table.concat({}, s) == '' and table.concat({'a'}, s) == 'a') end
+        return 7";
+    assert_eq!(run_for(&mut state(), 10_000, source), "7");
 }
 
 #[test]

@@ -285,7 +285,10 @@ pub(crate) fn next(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let key = vm.arg(args, 1);
     vm.spend_on_key(key);
     let key = vm.heap.canonical(key);
-    match vm.heap.at(table).next(key) {
+    let mut skipped = 0;
+    let next = vm.heap.at(table).next_counted(key, &mut skipped);
+    vm.spend(skipped / 8);
+    match next {
         Ok(Some((key, value))) => {
             vm.push(key);
             vm.push(value);

@@ -98,6 +98,7 @@ fn find_or_match(vm: &mut Vm, host: &mut dyn Host, args: Args, find: bool) -> Re
     let len = vm.heap.bytes_of(src).len();
     let at = vm.opt_int(args, 2, 1)?;
     let init = ((relative(at, len) - 1).max(0) as usize).min(len);
+    vm.charge(host, vm.heap.bytes_of(pat).len() / 64)?;
     let plain = find && (!vm.arg(args, 3).is_falsy() || is_plain(vm.heap.bytes_of(pat)));
     if plain {
         let needle = vm.heap.bytes_of(pat).len();

@@ -32,10 +32,7 @@ fn set(vm: &mut Vm, table: TableId, index: i64, value: Value) {
 }
 
 fn concat(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
-    let separator = match vm.opt_str(args, 1)? {
-        Some(s) => vm.heap.bytes_of(s).to_vec(),
-        None => Vec::new(),
-    };
+    let separator = vm.opt_str(args, 1)?;
     let table = vm.check_table(args, 0)?;
     let first = i64::from(vm.opt_int(args, 2, 1)? as i32);
     let last = if vm.arg(args, 3).is_nil() {
@@ -61,9 +58,11 @@ fn concat(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
                 )));
             }
         }
-        if index < last {
-            vm.room(host, &mut out, separator.len())?;
-            out.extend_from_slice(&separator);
+        if let Some(separator) = separator
+            && index < last
+        {
+            vm.room(host, &mut out, vm.heap.bytes_of(separator).len())?;
+            out.extend_from_slice(vm.heap.bytes_of(separator));
         }
         vm.charge(host, 1)?;
     }
@@ -78,7 +77,10 @@ fn foreach(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     loop {
         vm.spend_on_key(key);
         let next = vm.heap.canonical(key);
-        let Ok(Some((found, value))) = vm.heap.at(table).next(next) else {
+        let mut skipped = 0;
+        let found = vm.heap.at(table).next_counted(next, &mut skipped);
+        vm.spend(skipped / 8);
+        let Ok(Some((found, value))) = found else {
             return Ok(0);
         };
         key = found;
