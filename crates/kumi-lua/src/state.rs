@@ -240,6 +240,11 @@ impl Lua {
         self.vm.collect_all();
     }
 
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.vm.limits
+    }
+
     /// Changes the limits.
     pub fn set_limits(&mut self, limits: Limits) {
         self.vm.limits = limits;

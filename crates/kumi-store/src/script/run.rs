@@ -145,7 +145,7 @@ fn answer(ctx: &mut Ctx<'_>, lua: &mut Lua, value: Value, protocol: Protocol) ->
         }
         return Err(CommandError::new(text));
     }
-    for text in values::write(&mut ctx.reply, lua, value, protocol) {
+    for text in values::write(&mut ctx.reply, lua, value, protocol)? {
         ctx.telemetry().stats.count_error(error_code(&text));
     }
     Ok(())

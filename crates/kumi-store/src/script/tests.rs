@@ -223,6 +223,28 @@ fn a_table_in_itself_ends_at_redis_depth() {
 }
 
 #[test]
+fn a_reply_without_end_is_an_error() {
+    let mut lab = Lab::new();
+    lab.check_eval("return 1", ":1\r\n");
+    let mut limits = kumi_lua::Limits::default();
+    limits.memory_bytes = 4 << 20;
+    let evaluator = lab.store.scripts.evaluator.as_mut();
+    evaluator.expect("a script has run").lua.set_limits(limits);
+    for script in [
+        "local t={} t[1]=t t[2]=t return t",
+        "local t, s = {}, ('x'):rep(10000) for i=1,1000 do t[i]=s end return t",
+        "local t={map={}} t.map[1]=t t.map[2]=t return t",
+    ] {
+        lab.check_eval(script, "-ERR the reply of the script is too large\r\n");
+    }
+    // Also if nobody reads it.
+    lab.run("CLIENT REPLY OFF");
+    lab.check_eval("local t={} t[1]=t t[2]=t return t", "");
+    lab.run("CLIENT REPLY ON");
+    lab.check_eval("return {1,2}", "*2\r\n:1\r\n:2\r\n");
+}
+
+#[test]
 fn a_selected_database_is_the_scripts_own() {
     let mut lab = Lab::new();
     lab.check_eval(

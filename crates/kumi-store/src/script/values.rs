@@ -9,6 +9,7 @@
 //! | array | list | big number | `{big_number=...}` |
 //! | null | `false`, in RESP3 `nil` | verbatim | `{verbatim_string={string=..., format=...}}` |
 
+use crate::error::CommandError;
 use crate::reply::Reply;
 use kumi_lua::{Call, Error, Lua, TableId, Value};
 use kumi_resp::Protocol;
@@ -22,6 +23,9 @@ const MAX_SLOTS: usize = 8000;
 /// Bytes of an element of a list, and at most of a pair of any other table.
 const ELEMENT_BYTES: usize = 16;
 const PAIR_BYTES: usize = 96;
+/// Bytes of the shortest value of a reply, and about those of an error that is kept.
+const MIN_VALUE_BYTES: usize = 4;
+const ERROR_BYTES: usize = 64;
 /// Slots that a value needs, and that are in use when the outermost one is written.
 const VALUE_SLOTS: usize = 4;
 const FIRST_SLOT: usize = 2;
@@ -236,25 +240,40 @@ enum Walk {
 
 /// Writes a value as a reply. `protocol` is the one the script has chosen for itself. Returns the errors among the
 /// elements that have not been counted.
+///
+/// # Errors
+/// The reply needs more memory than the state may use. A table that is in itself twice has no end.
 pub(super) fn write(
     reply: &mut Reply<'_>,
     lua: &mut Lua,
     value: Value,
     protocol: Protocol,
-) -> Vec<Vec<u8>> {
+) -> Result<Vec<Vec<u8>>, CommandError> {
     let mut errors = Vec::new();
+    let (limit, mut bytes, mut mark) = (lua.limits().memory_bytes, 0_usize, reply.len());
     let mut open: Vec<(Walk, usize)> = Vec::new();
     let mut next = Some((value, FIRST_SLOT));
     loop {
         if let Some((value, slot)) = next {
+            let counted = errors.len();
             if let Some(walk) = write_one(reply, lua, value, protocol, slot, &mut errors) {
                 open.push((walk, slot));
             }
+            // The length does not grow where the client wants no reply.
+            let len = reply.len();
+            bytes += len.saturating_sub(mark).max(MIN_VALUE_BYTES);
+            bytes += (errors.len() - counted) * ERROR_BYTES;
+            mark = len;
+            if bytes > limit {
+                return Err(CommandError::fixed(
+                    "ERR the reply of the script is too large",
+                ));
+            }
         } else if open.pop().is_none() {
-            return errors;
+            return Ok(errors);
         }
         let Some((walk, slot)) = open.last_mut() else {
-            return errors;
+            return Ok(errors);
         };
         next = walk.advance(lua, *slot);
     }
