@@ -121,7 +121,7 @@ pub(crate) struct UpOptions {
     pub(crate) set: Vec<Setting>,
     /// Keep the data in this directory [default: in $XDG_STATE_HOME/kumi]
     ///
-    /// The default is $XDG_STATE_HOME/kumi/<port>/store; without the variable, ~/.local/state takes its place.
+    /// The default is $XDG_STATE_HOME/kumi/PORT/store; without the variable, ~/.local/state takes its place.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) dir: Option<PathBuf>,
     /// Keep everything in memory: the data is gone when the node stops
@@ -133,7 +133,7 @@ pub(crate) struct UpOptions {
     /// production, set tls-port, tls-cert-file and tls-key-file to a certificate of your authority.
     #[arg(long, hide_short_help = true)]
     pub(crate) tls: bool,
-    /// Directory for the certificate of --tls [default: $XDG_STATE_HOME/kumi/<port>/tls]
+    /// Directory for the certificate of --tls [default: $XDG_STATE_HOME/kumi/PORT/tls]
     #[arg(long, value_name = "DIR", requires = "tls", hide_short_help = true)]
     pub(crate) tls_dir: Option<PathBuf>,
     /// Start without the banner
