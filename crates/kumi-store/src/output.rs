@@ -169,7 +169,7 @@ impl Outputs {
     }
 
     /// Memory of all chunks with output in them, and of shared values that only the output holds as of the last
-    /// [`Outputs::count_shared`]. Values that the data set holds too count there.
+    /// `Outputs::count_shared`. Values that the data set holds too count there.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.own_bytes() + self.pool.orphan_bytes
