@@ -120,7 +120,7 @@ impl Place {
             .collect()
     }
 
-    /// Removes these files. Without the manifest that is written over next, nobody would know them.
+    /// Removes these files: the manifest that names them is written over next.
     fn remove_unfinished(&self) -> io::Result<()> {
         let mut found = self.unfinished();
         found.retain(|part| self.files.exists(&self.path(part)));

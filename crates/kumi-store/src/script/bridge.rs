@@ -53,7 +53,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
     /// The script ended. Returns the protocol it has chosen.
     pub(super) fn end(mut self) -> Protocol {
         self.ctx.scripts().args = std::mem::take(&mut self.args);
-        // An abandoned script leaves data that nobody may see: other clients get BUSY until the server has stopped.
+        // An abandoned script leaves half of its writes: other clients get BUSY until the server has stopped.
         if self.slow && !self.abandoned {
             self.ctx.end_busy();
         }

@@ -237,7 +237,7 @@ fn a_reply_without_end_is_an_error() {
     ] {
         lab.check_eval(script, "-ERR the reply of the script is too large\r\n");
     }
-    // Also if nobody reads it.
+    // Also if the client wants no reply.
     lab.run("CLIENT REPLY OFF");
     lab.check_eval("local t={} t[1]=t t[2]=t return t", "");
     lab.run("CLIENT REPLY ON");
@@ -481,7 +481,7 @@ fn a_script_that_shutdown_ends_leaves_nothing_in_the_log() {
             lab.run("EXEC");
         }
         assert_eq!(lab.writes(), ["SET x 1"]);
-        // Nobody sees what it has written.
+        // Its writes are not readable.
         let stranger = lab.connect();
         for client in [lab.client, stranger] {
             let reply = lab.run_as(client, "GET a");
