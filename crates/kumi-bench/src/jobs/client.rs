@@ -18,7 +18,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 const IN_FLIGHT: usize = 64;
 
 /// Tasks in one call of `enqueue-bulk`.
-const BULK: usize = 256;
+const BULK: usize = kumi_jobs::ENQUEUE_LIMIT;
 
 /// How long a new worker is left alone before it counts as idle.
 const SETTLE: Duration = Duration::from_secs(2);

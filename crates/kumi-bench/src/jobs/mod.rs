@@ -16,6 +16,7 @@ mod trial;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use kumi_jobs::{ENQUEUE_LIMIT, TURN_LIMIT};
 
 use crate::args::{JobsArgs, JobsMemoryArgs, JobsPart};
 use crate::jobs::monitor::Monitor;
@@ -312,7 +313,9 @@ impl Bench {
         let mut row = row.goal(Some(Goal::AtMost(5.0)));
         row.add(OURS, Sample::new(longest_ms).context("no run was made")?);
         report.section(
-            "Enqueues of 256 tasks, turns of 128 reports and 128 claims",
+            format!(
+                "Enqueues of {ENQUEUE_LIMIT} tasks, turns of {TURN_LIMIT} reports and {TURN_LIMIT} claims"
+            ),
             vec![row],
         );
         Ok(())

@@ -9,13 +9,13 @@ pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 pub const MAX_GIVEN_BACK: u32 = 100;
 
 /// Tasks that one call moves between lines, claims or finishes. It bounds how long a script holds the server.
-pub const TURN_LIMIT: usize = 128;
+pub const TURN_LIMIT: usize = 100;
 
 /// Tasks that one turn reports, gives back, moves into line and claims together. It bounds how long a turn's script runs.
 pub(crate) const TURN_BUDGET: usize = 2 * TURN_LIMIT;
 
 /// Tasks in one enqueue.
-pub const ENQUEUE_LIMIT: usize = 256;
+pub const ENQUEUE_LIMIT: usize = 200;
 
 /// What a queue accepts and how long it keeps what is done. Write `..Settings::default()`: fields may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]

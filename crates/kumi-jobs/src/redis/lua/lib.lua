@@ -12,7 +12,7 @@ else
   now = tonumber(ARGV[1])
 end
 local NOW = string.format('%d', now)
-local TURN, SOON = 128, 5000
+local TURN, SOON = 100, 5000
 -- Tasks that this script may still report, give back, move into line and claim; and those that it may still forget
 -- because they were kept long enough. Together they bound how long the script runs.
 local budget, trims = 2 * TURN, TURN
