@@ -228,7 +228,7 @@ pub(crate) struct ScriptsArgs {
     #[arg(long, default_value = "node", value_name = "PATH")]
     pub(crate) node: PathBuf,
 
-    /// Leave out BullMQ and the interpreters of mlua, which are installed and built on first use
+    /// Leave out BullMQ, the interpreters of mlua and luna-core, which are installed and built on first use
     #[arg(long)]
     pub(crate) no_peers: bool,
 
@@ -304,6 +304,14 @@ pub(crate) struct MufArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) seconds: Option<f64>,
 
+    /// Measure only these parts; several may be given, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    pub(crate) only: Vec<MufPart>,
+
+    /// Keys of others beside which backends wait [default: 10000000, or 100000 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(crate) keys: Option<NonZeroUsize>,
+
     #[command(flatten)]
     pub(crate) servers: ServerArgs,
 
@@ -314,6 +322,24 @@ pub(crate) struct MufArgs {
     /// Do not pin servers and clients to different cores
     #[arg(long)]
     pub(crate) no_pin: bool,
+}
+
+impl MufArgs {
+    /// Whether a part was asked for; without `--only`, every part was.
+    pub(crate) fn wants(&self, part: MufPart) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// One independent part of the MUF measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MufPart {
+    /// Latency, throughput and CPU of calls
+    Calls,
+    /// Server commands per call
+    Commands,
+    /// What backends that wait cost a server with many keys of others
+    Steady,
 }
 
 /// What `unison` takes.

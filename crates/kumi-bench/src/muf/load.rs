@@ -20,7 +20,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 const READ_PERIOD: Duration = Duration::from_millis(300);
 
 /// Commands that calls are made of. All others are upkeep by the clock (PING, SCAN) or ours (INFO).
-const CALL_COMMANDS: [&str; 6] = ["set", "get", "mget", "exists", "pexpire", "incr"];
+const CALL_COMMANDS: [&str; 5] = ["set", "getrange", "exists", "pexpire", "incr"];
 
 /// What is asked of a contender.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +180,7 @@ mod tests {
                     cmdstat_set:calls=12,usec=30,usec_per_call=2.50\r\n\
                     cmdstat_config|get:calls=7,usec=1\r\n\
                     cmdstat_ping:calls=5,usec=1\r\n\
-                    cmdstat_mget:calls=3,usec=1\r\n";
+                    cmdstat_getrange:calls=3,usec=1\r\n";
         assert_eq!(sum_of_calls(text), 15);
         assert_eq!(sum_of_calls(""), 0);
     }

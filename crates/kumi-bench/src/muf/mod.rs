@@ -6,13 +6,14 @@
 
 mod load;
 mod parties;
+mod steady;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::args::MufArgs;
+use crate::args::{MufArgs, MufPart};
 use crate::muf::load::{Load, Outcome};
 use crate::progress::Progress;
 use crate::report::{Goal, Report, Row};
@@ -63,11 +64,25 @@ pub(crate) fn run(args: &MufArgs) -> Result<()> {
     let stage = Stage::new(args.no_pin)?;
     describe(&stage, &contenders, &mut report);
     let period = Duration::from_secs_f64(seconds);
-    measure_calls(&stage, &contenders, runs, period, &progress, &mut report)?;
-    measure_commands(&stage, &contenders, period, &progress, &mut report)?;
+    if args.wants(MufPart::Calls) {
+        measure_calls(&stage, &contenders, runs, period, &progress, &mut report)?;
+    }
+    if args.wants(MufPart::Commands) {
+        measure_commands(&stage, &contenders, period, &progress, &mut report)?;
+    }
+    if args.wants(MufPart::Steady) {
+        let (keys, seconds) = if args.quick {
+            (100_000, 1)
+        } else {
+            (10_000_000, 20)
+        };
+        let keys = args.keys.map_or(keys, |keys| keys.get());
+        let period = Duration::from_secs(seconds);
+        measure_steady(&stage, &contenders, keys, period, &progress, &mut report)?;
+    }
     report.note(
         "a call is four round trips (request to push, claim, answer to push, read), NATS's is two; a server that pushed \
-         values with its events would save the last of them (see \"one command alone\") and N+1 of 4+2N commands",
+         values with its events would save the last of them (see \"one command alone\") and N+1 of 4+3N commands",
     );
     print!("{}\n{}", report.tables(), report.figures());
     Ok(())
@@ -185,7 +200,7 @@ fn measure_commands(
             backends,
             period,
         };
-        let goal = Goal::AtMost((4 + 2 * backends) as f64);
+        let goal = Goal::AtMost((4 + 3 * backends) as f64);
         let mut row = Row::new(
             format!("muf.commands.b{backends}"),
             format!("{backends} matching"),
@@ -205,6 +220,51 @@ fn measure_commands(
         rows.push(row);
     }
     report.section("Server commands per call, by backends", rows);
+    Ok(())
+}
+
+/// What backends that wait cost a server that holds many keys of others.
+fn measure_steady(
+    stage: &Stage,
+    contenders: &[Contender],
+    keys: usize,
+    period: Duration,
+    progress: &Progress,
+    report: &mut Report,
+) -> Result<()> {
+    let servers: Vec<&Contender> = contenders
+        .iter()
+        .filter(|contender| contender.kind() == Kind::Redis)
+        .collect();
+    let mut task = progress.task("steady", servers.len());
+    let backends = steady::BACKENDS;
+    let mut alone = Row::new("muf.steady.alone", "server without clients", "% of a core");
+    let mut waiting = Row::new(
+        "muf.steady.waiting",
+        format!("{backends} backends wait"),
+        "% of a core",
+    )
+    .goal(Some(Goal::AtMost(2.0)));
+    let mut answered = Row::new(
+        "muf.steady.answered",
+        format!("answered of {} calls", steady::CALLS),
+        "calls",
+    )
+    .goal(Some(Goal::AtLeast(steady::CALLS as f64)));
+    for contender in servers {
+        let name = contender.name();
+        task.begin(&format!("{name}, {keys} keys of others"));
+        let outcome = steady::run(stage, contender, keys, period)
+            .with_context(|| format!("cannot measure {name} beside {keys} keys"))?;
+        alone.add(name, Sample::single(outcome.alone_percent));
+        waiting.add(name, Sample::single(outcome.waiting_percent));
+        answered.add(name, Sample::single(outcome.answered as f64));
+        task.end();
+    }
+    report.section(
+        format!("{backends} backends beside {keys} keys of others"),
+        vec![alone, waiting, answered],
+    );
     Ok(())
 }
 

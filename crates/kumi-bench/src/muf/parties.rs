@@ -2,7 +2,7 @@
 //!
 //! One caller with a connection of its own, and backends that echo, each with its own too. Several NATS backends form
 //! a queue group, as MUF backends share calls by claiming them. The SDKs run with their defaults, except that units do
-//! not announce themselves: NATS clients do not either.
+//! not announce themselves where they are compared with NATS, whose clients do not either.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -67,15 +67,8 @@ pub(super) async fn connect(kind: Kind, address: SocketAddr, backends: usize) ->
     let (mut units, mut loops) = (Vec::new(), JoinSet::new());
     let caller = match kind {
         Kind::Redis => {
-            for number in 0..backends {
-                let unit = unit(address, &format!("backend-{number}")).await?;
-                let echo = |request: Request| async move {
-                    Ok::<_, Infallible>(request.payload().clone())
-                };
-                unit.serve(TARGET, echo).await?;
-                units.push(unit);
-            }
-            Caller::Muf(unit(address, "caller").await?)
+            units = echo_units(address, backends, false).await?;
+            Caller::Muf(unit(address, "caller", false).await?)
         }
         Kind::Nats => {
             for _ in 0..backends {
@@ -105,9 +98,29 @@ pub(super) async fn connect(kind: Kind, address: SocketAddr, backends: usize) ->
     })
 }
 
-async fn unit(address: SocketAddr, name: &str) -> Result<Muf> {
+/// MUF's parties with all defaults: units announce themselves too.
+pub(super) async fn connect_announced(address: SocketAddr, backends: usize) -> Result<Parties> {
+    Ok(Parties {
+        _units: echo_units(address, backends, true).await?,
+        caller: Caller::Muf(unit(address, "caller", true).await?),
+        _loops: JoinSet::new(),
+    })
+}
+
+async fn echo_units(address: SocketAddr, backends: usize, announced: bool) -> Result<Vec<Muf>> {
+    let mut units = Vec::new();
+    for number in 0..backends {
+        let unit = unit(address, &format!("backend-{number}"), announced).await?;
+        let echo = |request: Request| async move { Ok::<_, Infallible>(request.payload().clone()) };
+        unit.serve(TARGET, echo).await?;
+        units.push(unit);
+    }
+    Ok(units)
+}
+
+async fn unit(address: SocketAddr, name: &str, announced: bool) -> Result<Muf> {
     Muf::builder(&format!("redis://{address}"), name)
-        .discovery(false)
+        .discovery(announced)
         .connect()
         .await
         .context("a MUF unit cannot connect")
