@@ -1,8 +1,8 @@
 //! Lua interpreters beside each other: kumi-lua inside kumi-server, PUC-Rio's C Lua inside redis-server and
-//! valkey-server, and mlua's Luau and Lua 5.1 in a process of their own.
+//! valkey-server, and mlua's Luau and Lua 5.1 and luna-core in a process of their own.
 //!
 //! The servers run a program by EVALSHA, whose own cost is small beside the milliseconds that a program takes. mlua has
-//! room for one Lua per build, so its program is built twice, outside this workspace.
+//! room for one Lua per build, so the program is built once for each, outside this workspace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::store::servers::{Contender, Server, Stage};
 use crate::wire::Connection;
 use crate::workspace;
 
-/// The interpreters of mlua, which are features of the peers' program too.
-const PEERS: [&str; 2] = ["luau", "lua51"];
+/// The other interpreters, which are features of the peers' program too.
+const PEERS: [&str; 3] = ["luau", "lua51", "luna"];
 const PEERS_PACKAGE: &str = "kumi-bench-lua-peers";
 /// How often a program runs in one measurement.
 const REPEATS: usize = 20;
@@ -135,7 +135,7 @@ fn run_peer(binary: &Path, program: &Program) -> Result<(String, f64)> {
 /// Builds the peers' program with one interpreter, in a target directory of its own.
 fn build(peer: &str, progress: &Progress) -> Result<PathBuf> {
     let folder = workspace::folder("peers");
-    progress.line(&format!("building mlua's {peer}"));
+    progress.line(&format!("building {peer}"));
     let target = folder.join("target").join(peer);
     let target_text = target.to_str().context("the path is not UTF-8")?;
     let flags = [
