@@ -15,6 +15,7 @@
 //! `#K:open` without a seed is read as well.
 
 use kumi_store::crc64;
+use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// How a file without a seed is opened.
@@ -128,50 +129,133 @@ fn io_write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) -> std::io::Result
     std::io::Write::write_fmt(out, text)
 }
 
-/// Looks for a group that ends well in `bytes`, and returns how far it says that the file is synced: the proof that what
-/// comes before is damaged and was not just never written. 0 if such groups say nothing; `None` if there is no such group.
-/// The work is bounded by a few times the length of `bytes`.
-pub(crate) fn find_group(bytes: &[u8], seed: u64) -> Option<u64> {
-    let mut work = bytes.len().saturating_mul(4) + 4096;
-    let mut best = None;
-    let mut at = 0;
-    while let Some(found) = find(&bytes[at..], b"#K:") {
-        at += found;
-        let line_end = bytes[at..]
-            .iter()
-            .take(MAX_LEN)
-            .position(|&byte| byte == b'\n');
-        let Some(line_end) = line_end else {
-            at += 3;
-            continue;
-        };
-        let line = Line::parse(&bytes[at..=at + line_end]);
-        if let Line::Group { len, crc } = line
-            && let Ok(len) = usize::try_from(len)
-            && len <= at
-            && len <= work
-            && len > 0
-        {
-            work -= len;
-            let group = &bytes[at - len..at];
-            if crc64::update(seed, group) == crc {
-                let synced = match group.iter().position(|&byte| byte == b'\n') {
-                    Some(end) if group[0] == b'#' => match Line::parse(&group[..=end]) {
-                        Line::Sync(position) => position,
-                        _ => 0,
-                    },
-                    _ => 0,
-                };
-                best = best.max(Some(synced));
-            }
-        }
-        at += line_end + 1;
-    }
-    best
+/// Looks for the proof that bytes are damaged and were not just never written: a group that ends well, and that says that
+/// the file had been synced beyond a position. It is fed the bytes from that position on, in pieces of any length.
+///
+/// Such a group begins with a `#K:sync` line. Of the bytes before the last line only the places of these lines are kept,
+/// each with the checksum of everything before it: the checksum of what is between two places follows from theirs.
+#[derive(Debug)]
+pub(crate) struct SyncProof {
+    /// The position that a group has to exceed.
+    position: u64,
+    seed: u64,
+    /// How many bytes have been looked at, and their checksum.
+    taken: u64,
+    crc: u64,
+    /// What has not been looked at: it may be the beginning of a line.
+    rest: Vec<u8>,
+    /// Where a group may begin, with the checksum of what is before.
+    starts: HashMap<u64, u64>,
 }
 
-fn find(haystack: &[u8], needle: &[u8; 3]) -> Option<usize> {
-    haystack.windows(3).position(|window| window == needle)
+impl SyncProof {
+    /// More places than this are not kept. Only values that hold many such lines lead to so many.
+    const MAX_STARTS: usize = 1024 * 1024;
+
+    pub(crate) fn new(position: u64, seed: u64) -> Self {
+        Self {
+            position,
+            seed,
+            taken: 0,
+            crc: 0,
+            rest: Vec::new(),
+            starts: HashMap::new(),
+        }
+    }
+
+    /// Takes the next bytes; returns whether they complete the proof.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> bool {
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.extend_from_slice(bytes);
+        let (mut at, mut proved) = (0, false);
+        while !proved {
+            let found = find_mark(&rest[at..]);
+            self.take(&rest[at..at + found]);
+            at += found;
+            let line = &rest[at..];
+            let end = line.iter().take(MAX_LEN).position(|&byte| byte == b'\n');
+            let len = match end {
+                // It may go on with the next bytes.
+                None if line.len() < MAX_LEN => break,
+                None => HEAD.len(),
+                Some(end) => {
+                    let line = Line::parse(&line[..=end]);
+                    proved = self.line(line);
+                    match line {
+                        // Another mark may begin in it.
+                        Line::Comment => HEAD.len(),
+                        _ => end + 1,
+                    }
+                }
+            };
+            self.take(&rest[at..at + len]);
+            at += len;
+        }
+        rest.drain(..at);
+        self.rest = rest;
+        proved
+    }
+
+    /// Takes a line that begins here; returns whether it ends a group that is the proof.
+    fn line(&mut self, line: Line) -> bool {
+        match line {
+            Line::Sync(position) if position > self.position => {
+                if self.starts.len() == Self::MAX_STARTS {
+                    self.starts.clear();
+                }
+                self.starts.insert(self.taken, self.crc);
+                false
+            }
+            Line::Group { len, crc } => {
+                let start = self.taken.checked_sub(len);
+                let before = start.and_then(|start| self.starts.get(&start));
+                before.is_some_and(|before| self.crc ^ behind_zeros(before ^ self.seed, len) == crc)
+            }
+            _ => false,
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.crc = crc64::update(self.crc, bytes);
+        self.taken += bytes.len() as u64;
+    }
+}
+
+/// How all marks begin.
+const HEAD: &[u8] = b"#K:";
+
+/// Where the first mark may begin: the first place whose bytes are those of the head, as far as there are bytes.
+fn find_mark(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|&byte| byte == HEAD[0]) {
+        at += found;
+        let seen = &bytes[at..bytes.len().min(at + HEAD.len())];
+        if HEAD.starts_with(seen) {
+            return at;
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// The checksum `crc` continued over `len` zeros, in steps of powers of two. A checksum is linear in each of its bits.
+fn behind_zeros(mut crc: u64, mut len: u64) -> u64 {
+    // What each bit becomes behind a power of two of zeros.
+    let mut step: [u64; 64] = std::array::from_fn(|bit| crc64::update(1 << bit, &[0]));
+    while len > 0 {
+        if len & 1 == 1 {
+            crc = combine(&step, crc);
+        }
+        step = std::array::from_fn(|bit| combine(&step, step[bit]));
+        len >>= 1;
+    }
+    crc
+}
+
+/// The sum of what the bits of `crc` become.
+fn combine(step: &[u64; 64], crc: u64) -> u64 {
+    let bits = (0..64).filter(|bit| (crc >> bit) & 1 == 1);
+    bits.fold(0, |sum, bit| sum ^ step[bit])
 }
 
 #[cfg(test)]
@@ -210,20 +294,45 @@ mod tests {
 
     #[test]
     fn a_later_group_proves_what_was_synced() {
-        let mut bytes = b"damaged bytes #K: #K:1:x\r\n".to_vec();
-        assert_eq!(find_group(&bytes, 0), None);
+        const SEED: u64 = 0x1234;
+        let proved = |bytes: &[u8], position: u64, piece: usize| {
+            let mut proof = SyncProof::new(position, SEED);
+            bytes.chunks(piece).any(|bytes| proof.feed(bytes))
+        };
         let body = b"*1\r\n$4\r\nPING\r\n";
+        // Lines that only look like marks, also one in another, and a place where a group does not begin.
+        let mut bytes = b"damaged #K: #K:1:x\r\n #K:#K:sync:78\r\n#K:sync:99\r\n".to_vec();
         bytes.extend_from_slice(body);
-        end_group(&mut bytes, 0, [b"", body]);
-        assert_eq!(find_group(&bytes, 0), Some(0));
+        end_group(&mut bytes, SEED, [b"", body]);
         let mut head = Vec::new();
         sync_line(&mut head, 77);
         bytes.extend_from_slice(&head);
         bytes.extend_from_slice(body);
-        end_group(&mut bytes, 0, [&head, body]);
-        assert_eq!(find_group(&bytes, 0), Some(77));
-        let last = bytes.len() - 3;
-        bytes[last] ^= 1;
-        assert_eq!(find_group(&bytes, 0), Some(0));
+        end_group(&mut bytes, SEED, [&head, body]);
+        for piece in 1..=bytes.len() {
+            assert!(proved(&bytes, 76, piece), "in pieces of {piece}");
+            assert!(!proved(&bytes, 77, piece), "it is not synced beyond 77");
+            assert!(!proved(&bytes[..bytes.len() - 1], 76, piece));
+        }
+        let start = bytes.len() - 3;
+        for (index, bit) in [(start, 1), (start - 30, 2)] {
+            let mut damaged = bytes.clone();
+            damaged[index] ^= bit;
+            assert!(!proved(&damaged, 76, 1024), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_checksum_is_continued_over_zeros() {
+        for len in [0, 1, 2, 63, 64, 1000, 65_537] {
+            for crc in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
+                let zeros = vec![0; len];
+                assert_eq!(
+                    behind_zeros(crc, len as u64),
+                    crc64::update(crc, &zeros),
+                    "{crc:x} and {len} zeros"
+                );
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! and is read as Redis reads it: request by request, with an incomplete one at the end cut off. What is cut off is the
 //! end of the file only. If a later group says that the bytes in question had been synced, the file is damaged.
 
-use super::mark::{self, Line};
+use super::mark::{self, Line, SyncProof};
 use kumi_store::crc64;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -16,8 +16,8 @@ const CHUNK: usize = 1024 * 1024;
 const RUN_BYTES: usize = 512 * 1024;
 /// The longest comment line, as in Redis.
 const MAX_COMMENT: usize = 1024;
-/// More than this cannot be the end of a file that was not synced.
-const MAX_TAIL: u64 = 1 << 30;
+const NO_MARK: &str = "the last group has no mark at its end";
+const NOT_COMPLETE: &str = "the last request is not complete";
 
 /// Why a file cannot be read on.
 #[derive(Debug)]
@@ -71,6 +71,8 @@ enum Element {
     Comment(usize),
     /// The file has to be read on.
     More,
+    /// The file ends before it does.
+    Endless,
     Bad(String),
 }
 
@@ -148,6 +150,12 @@ impl<R: Read> Scanner<R> {
                         if !self.runs.is_empty() {
                             return Ok(Some(std::mem::take(&mut self.runs)));
                         }
+                    }
+                }
+                Element::Endless => {
+                    self.endless()?;
+                    if !self.runs.is_empty() {
+                        return Ok(Some(std::mem::take(&mut self.runs)));
                     }
                 }
                 Element::Bad(reason) => {
@@ -245,7 +253,7 @@ impl<R: Read> Scanner<R> {
             if self.group == self.buffer.len() {
                 return Ok(());
             }
-            return self.bad("the last group has no mark at its end".into());
+            return self.bad(NO_MARK.into());
         }
         if self.group == self.buffer.len() {
             return Ok(());
@@ -253,9 +261,19 @@ impl<R: Read> Scanner<R> {
         let reason = if self.in_transaction && self.at == self.buffer.len() {
             "a transaction has no EXEC"
         } else {
-            "the last request is not complete"
+            NOT_COMPLETE
         };
         self.cut_off(reason.into());
+        Ok(())
+    }
+
+    /// The request at `at` is longer than the file. What the file has of it is not read into memory.
+    fn endless(&mut self) -> Result<(), ScanError> {
+        if self.guarded {
+            return self.bad(NO_MARK.into());
+        }
+        self.ended = true;
+        self.cut_off(NOT_COMPLETE.into());
         Ok(())
     }
 
@@ -264,7 +282,7 @@ impl<R: Read> Scanner<R> {
         let damaged = |at: u64, reason: String| Err(ScanError::Damaged { at, reason });
         if !self.guarded {
             let at = self.start + self.at as u64;
-            if self.len.saturating_sub(at) > MAX_TAIL || !self.is_lost_open()? {
+            if !self.is_lost_open()? {
                 return damaged(at, reason);
             }
             self.ended = true;
@@ -272,13 +290,8 @@ impl<R: Read> Scanner<R> {
             return Ok(());
         }
         let cut_at = self.start + self.group as u64;
-        if self.len.saturating_sub(cut_at) > MAX_TAIL {
-            return damaged(cut_at, reason);
-        }
-        while self.fill().map_err(ScanError::Read)? {}
         self.ended = true;
-        let synced = mark::find_group(&self.buffer[self.group..], self.seed);
-        if synced.is_some_and(|synced| synced > cut_at) {
+        if self.was_synced(cut_at)? {
             let reason = format!("{reason}, and later bytes show that these had been synced");
             return damaged(cut_at, reason);
         }
@@ -286,17 +299,52 @@ impl<R: Read> Scanner<R> {
         Ok(())
     }
 
+    /// Whether a later group says that the file had been synced beyond `cut_at`, where the present group begins. The rest of
+    /// the file, however long it is, is read in pieces that are not kept.
+    fn was_synced(&mut self, cut_at: u64) -> Result<bool, ScanError> {
+        let mut proof = SyncProof::new(cut_at, self.seed);
+        let mut pieces = self.buffer[self.group..].chunks(CHUNK);
+        if pieces.any(|piece| proof.feed(piece)) {
+            return Ok(true);
+        }
+        self.read_rest(|piece| proof.feed(piece))
+    }
+
+    /// Hands what was not read yet to `stops` in pieces, until it returns true; returns whether it did.
+    fn read_rest(&mut self, mut stops: impl FnMut(&[u8]) -> bool) -> Result<bool, ScanError> {
+        let mut piece = Vec::new();
+        loop {
+            piece.clear();
+            let mut reader = (&mut self.reader).take(CHUNK as u64);
+            let read = reader.read_to_end(&mut piece).map_err(ScanError::Read)?;
+            if read == 0 {
+                return Ok(false);
+            }
+            if stops(&piece) {
+                return Ok(true);
+            }
+        }
+    }
+
     /// Whether the rest of the file is what a power failure left of a `#K:open` that was not synced: the file has its
     /// length, and zeros. Nothing was acknowledged behind it.
     fn is_lost_open(&mut self) -> Result<bool, ScanError> {
-        while self.fill().map_err(ScanError::Read)? {}
+        while self.buffer.len() - self.at <= mark::OPEN_BYTES
+            && self.fill().map_err(ScanError::Read)?
+        {}
         let rest = &self.buffer[self.at..];
-        let written = rest.iter().position(|&byte| byte == 0);
-        Ok(written.is_some_and(|written| {
-            let (head, lost) = rest.split_at(written);
-            let all_zeros = lost.iter().all(|&byte| byte == 0);
-            mark::is_start_of_open(head) && (all_zeros || rest.len() <= mark::OPEN_BYTES)
-        }))
+        let Some(written) = rest.iter().position(|&byte| byte == 0) else {
+            return Ok(false);
+        };
+        let (head, lost) = rest.split_at(written);
+        if !mark::is_start_of_open(head) {
+            return Ok(false);
+        }
+        if rest.len() <= mark::OPEN_BYTES {
+            return Ok(true);
+        }
+        let is_written = |bytes: &[u8]| bytes.iter().any(|&byte| byte != 0);
+        Ok(!is_written(lost) && !self.read_rest(is_written)?)
     }
 
     fn cut_off(&mut self, reason: String) {
@@ -369,8 +417,7 @@ fn request(bytes: &[u8], left: u64) -> Element {
             return Element::Bad("the length of an argument is malformed".into());
         };
         if end as u64 >= left {
-            // Also if the buffer has all of the file: then it is not complete.
-            return Element::More;
+            return Element::Endless;
         }
         match bytes.get(end..end + 2) {
             None => return Element::More,
@@ -579,6 +626,49 @@ mod tests {
         // ... and with one that says that it had been synced, it is not.
         flipped.extend_from_slice(&group(good as u64 + 1, &["SET e 1"]));
         assert_eq!(scan(&flipped), Err(good as u64));
+    }
+
+    #[test]
+    fn an_end_of_any_length_is_cut_off() {
+        /// What a crash left of a group of several GiB; more of it than the tests can read is not there.
+        const LEN: u64 = 5 << 30;
+        let mut file = mark::OPEN.to_vec();
+        file.extend_from_slice(&group(0, &["SET a 1"]));
+        let good = file.len() as u64;
+        let torn = [
+            "*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$4000000000\r\nxxxx",
+            "*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$9000000000\r\nxxxx",
+            "\0\0\0\0",
+        ];
+        for torn in torn {
+            let bytes = [&file[..], torn.as_bytes()].concat();
+            let mut scanner = Scanner::new(&bytes[..], LEN, 0);
+            while scanner.next_runs().expect("it is not damaged").is_some() {}
+            let cut = scanner.cut().map(|cut| cut.at);
+            assert_eq!((cut, scanner.position()), (Some(good), good), "{torn:?}");
+            // The same without a server that guards the file.
+            let plain = [&encode("SET a 1")[..], torn.as_bytes()].concat();
+            let mut scanner = Scanner::new(&plain[..], LEN, 0);
+            while scanner.next_runs().expect("it is not damaged").is_some() {}
+            let good = encode("SET a 1").len() as u64;
+            assert_eq!(scanner.cut().map(|cut| cut.at), Some(good), "{torn:?}");
+        }
+    }
+
+    #[test]
+    fn damage_is_found_from_far_behind_it() {
+        let mut file = mark::OPEN.to_vec();
+        let good = file.len() as u64;
+        file.extend_from_slice(&group(0, &["SET a 1"]));
+        file[mark::OPEN.len() + 1] ^= 1;
+        // A group that is longer than what is read at once says that the damaged one had been synced.
+        let long = encode(&format!("SET b {}", "x".repeat(3 * CHUNK)));
+        let behind = crate::aof::append::testing::group_of(good + 1, &long);
+        assert_eq!(scan(&file), Ok((Vec::new(), Some(good))));
+        assert_eq!(scan(&[&file[..], &behind].concat()), Err(good));
+        file.resize(file.len() + 2 * CHUNK, 0);
+        assert_eq!(scan(&file), Ok((Vec::new(), Some(good))));
+        assert_eq!(scan(&[&file[..], &behind].concat()), Err(good));
     }
 
     #[test]
