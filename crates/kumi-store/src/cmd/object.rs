@@ -85,10 +85,13 @@ fn encoding(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn refcount(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    // Redis shares no integers where each key needs its own time or number of accesses.
+    let settings = ctx.settings();
+    let shares = settings.maxmemory_bytes == 0 || !settings.maxmemory_policy.looks_at_accesses();
     let (mut keys, reply) = ctx.keys_and_reply();
     match keys.look(&args[2], Look::Inspect).map(Entry::string) {
         None => reply.null(),
-        Some(Some(StringRef::Int(number))) if SHARED_INTEGERS.contains(&number) => {
+        Some(Some(StringRef::Int(number))) if shares && SHARED_INTEGERS.contains(&number) => {
             reply.integer(SHARED_COUNT);
         }
         Some(_) => reply.integer(1),
@@ -176,6 +179,27 @@ mod tests {
         ("OBJECT HELP a", "-ERR wrong number of arguments for 'object|help' command\r\n"),
         ("OBJECT", "-ERR wrong number of arguments for 'object' command\r\n"),
     ]);
+    }
+
+    #[test]
+    fn integers_are_not_shared_where_keys_are_evicted_by_their_accesses() {
+        let mut lab = Lab::new();
+        lab.check(&[("SET a 1", "+OK\r\n")]);
+        for (limit, policy, count) in [
+            ("0", "allkeys-lru", 2_147_483_647),
+            ("1gb", "allkeys-random", 2_147_483_647),
+            ("1gb", "volatile-ttl", 2_147_483_647),
+            ("1gb", "allkeys-lru", 1),
+            ("1gb", "volatile-lru", 1),
+            ("1gb", "allkeys-lfu", 1),
+        ] {
+            let set = format!("CONFIG SET maxmemory {limit} maxmemory-policy {policy}");
+            let expected = format!(":{count}\r\n");
+            lab.check(&[
+                (set.as_str(), "+OK\r\n"),
+                ("OBJECT REFCOUNT a", expected.as_str()),
+            ]);
+        }
     }
 
     #[test]

@@ -133,6 +133,8 @@ pub struct Settings {
     pub aof_use_rdb_preamble: bool,
     /// The append-only file has a line with the time before the writes of each second.
     pub aof_timestamps: bool,
+    /// `always-show-logo`: the name, the port and the process id at the start, in lines of their own.
+    pub always_show_logo: bool,
     /// A base is synced every 4 MiB while it is written.
     pub aof_incremental_fsync: bool,
     /// Files of the append-only file that are no longer used are kept.
@@ -317,6 +319,12 @@ impl EvictionPolicy {
             self,
             Self::VolatileLru | Self::VolatileLfu | Self::VolatileRandom | Self::VolatileTtl
         )
+    }
+
+    /// Whether keys are chosen by the time or the number of their accesses.
+    #[must_use]
+    pub fn looks_at_accesses(self) -> bool {
+        self.counts_accesses() || matches!(self, Self::VolatileLru | Self::AllkeysLru)
     }
 
     /// Whether keys carry a counter of accesses instead of the time of the last one.
@@ -533,6 +541,7 @@ impl Settings {
             aof_load_truncated: true,
             aof_use_rdb_preamble: true,
             aof_timestamps: false,
+            always_show_logo: false,
             aof_incremental_fsync: true,
             aof_keep_history: false,
             notify: NotifyFlags::NONE,
