@@ -303,6 +303,7 @@ fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
             .args(["--port", "0", "--supervised", mode, "--unixsocket"])
             .arg(&socket)
             .env("NOTIFY_SOCKET", &path)
+            .current_dir(dir.path())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();

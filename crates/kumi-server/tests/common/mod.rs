@@ -37,9 +37,11 @@ pub fn binary() -> Command {
     command
 }
 
-/// Runs `kumi-server` until it ends by itself: exit code, standard output, standard error.
+/// Runs `kumi-server` in an empty directory until it ends by itself: exit code, standard output, standard error.
 pub fn run_to_end(args: &[&str]) -> (Option<i32>, String, String) {
-    let output = binary().args(args).output().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let output = binary().args(args).current_dir(dir.path()).output();
+    let output = output.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (
         output.status.code(),
@@ -183,13 +185,22 @@ impl<S: Read + Write> Client<S> {
 
     #[track_caller]
     pub fn reply(&mut self) -> Frame {
+        let reply = self.try_reply();
+        reply.expect("the connection goes on until the reply")
+    }
+
+    /// The next reply; none if the connection ends before it.
+    #[track_caller]
+    pub fn try_reply(&mut self) -> Option<Frame> {
         let limits = ReplyLimits::default();
         loop {
             if let Some((frame, used)) = decode_reply(&self.received, &limits).unwrap() {
                 self.received.drain(..used);
-                return frame;
+                return Some(frame);
             }
-            assert!(self.fill() > 0, "the connection ended before a reply");
+            if self.fill() == 0 {
+                return None;
+            }
         }
     }
 
