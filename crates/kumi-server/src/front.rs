@@ -34,6 +34,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 /// Events taken from the system at once. More wait for the next turn.
@@ -77,7 +78,9 @@ pub(crate) struct Front {
     pub(crate) waker: Arc<Waker>,
     /// The append-only file.
     pub(crate) log: LogState,
-    shutdown: Shutdown,
+    /// `rdb-key-save-delay`, for the thread that writes a snapshot.
+    pub(crate) key_save_delay_us: Arc<AtomicI64>,
+    pub(crate) shutdown: Shutdown,
     /// A client sent SHUTDOWN.
     pub(crate) shutdown_request: Option<ShutdownRequest>,
     /// Why the data could not be saved at a stop through the handle.
@@ -166,6 +169,7 @@ impl Front {
             busy_us: 0,
             waker,
             log: LogState::default(),
+            key_save_delay_us: Arc::default(),
             shutdown,
             shutdown_request: None,
             unsaved: None,
@@ -214,6 +218,12 @@ impl Front {
     /// Whether the server was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.shutdown_request.is_some() || self.shutdown.is_requested() || self.log.fatal.is_some()
+    }
+
+    /// Whether a stop by a signal waits: the periodic work, which does it in Redis, is paused.
+    pub(crate) fn postpones_stop(&self, engine: &EngineIo<'_>) -> bool {
+        let by_signal = self.shutdown_request.is_none() && self.shutdown.signal().is_some();
+        by_signal && self.log.fatal.is_none() && engine.store.is_cron_paused()
     }
 
     /// Whether a stop through the handle waits for the first base of the append-only file.

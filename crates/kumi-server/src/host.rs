@@ -17,6 +17,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 impl Host for Front {
@@ -63,6 +64,7 @@ impl Host for Front {
             self.tls = tls;
         }
         self.apply_log(settings, changed);
+        self.note_key_delay(settings);
         if changed.contains(&"loglevel")
             && let Some(log) = &self.config.log
         {
@@ -111,7 +113,8 @@ impl Host for Front {
     ) -> io::Result<Box<dyn SnapshotSink>> {
         match purpose {
             SnapshotPurpose::Save if self.config.keeps_files => {
-                snapshot::start(encoder, rdb_file::plan(config.settings()))
+                let delay_us = self.note_key_delay(config.settings());
+                snapshot::start(encoder, rdb_file::plan(config.settings(), delay_us))
             }
             SnapshotPurpose::Rewrite if self.config.keeps_files => {
                 snapshot::start(encoder, self.rewrite_plan(config.settings())?)
@@ -136,6 +139,14 @@ impl Host for Front {
 
     fn rewrite_log(&mut self, config: &Config) -> Result<RewriteStart, String> {
         self.rewrite_log_now(config.settings())
+    }
+
+    fn abort_shutdown(&mut self) -> bool {
+        let asked = self.shutdown_request.is_none() && self.shutdown.signal().is_some();
+        if asked {
+            self.shutdown.withdraw();
+        }
+        asked
     }
 
     fn writes_first_base(&self) -> bool {
@@ -209,6 +220,13 @@ impl Host for Front {
 }
 
 impl Front {
+    /// Tells the thread that writes a snapshot how long to wait behind each key.
+    pub(crate) fn note_key_delay(&self, settings: &Settings) -> Arc<AtomicI64> {
+        let delay_us = &self.key_save_delay_us;
+        delay_us.store(settings.key_save_delay_us, Ordering::Relaxed);
+        Arc::clone(delay_us)
+    }
+
     /// Listens where the configuration says now. Addresses that stay keep their socket, and with
     /// it the clients that wait to be accepted.
     fn apply_listeners(

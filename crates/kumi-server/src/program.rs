@@ -113,6 +113,7 @@ impl Program {
         let _signals = SignalWatch::start(shutdown.clone()).map_err(ProgramError::Signals)?;
         let (settings, addresses) = (settings.clone(), listeners.addresses());
         let supervisor = Supervisor::find(settings.supervised);
+        tracing::info!("Server initialized");
         self.server.supervised = supervisor.is_some();
         let served = run_and_tell(self.server, listeners, &shutdown, || {
             ready(&addresses, &settings);
@@ -188,9 +189,17 @@ fn introduce(config: &Config, file: Option<&Path>, keeps_files: bool) {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    let port = config.settings().port;
-    tracing::info!("Running mode=standalone, port={port}.");
     let settings = config.settings();
+    let port = settings.port;
+    if settings.always_show_logo {
+        let bits = usize::BITS;
+        tracing::info!("kumi {KUMI_VERSION} (Redis {REDIS_VERSION}) {bits} bit");
+        tracing::info!("Running in standalone mode");
+        tracing::info!("Port: {port}");
+        tracing::info!("PID: {pid}");
+    } else {
+        tracing::info!("Running mode=standalone, port={port}.");
+    }
     if keeps_files && (settings.appendonly || !settings.save_points.is_empty()) {
         return;
     }

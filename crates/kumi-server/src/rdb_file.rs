@@ -14,7 +14,8 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 fn directory(settings: &Settings) -> &Path {
@@ -39,7 +40,7 @@ pub(crate) fn load(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<bool,
     };
     let total = file.metadata().map_or(0, |facts| facts.len()).max(1);
     let (start, mut pace) = (Instant::now(), Pace::new(total));
-    let mut delay = KeyDelay::new(engine.store.config().settings().key_load_delay_us);
+    let mut delay = KeyDelay::fixed(engine.store.config().settings().key_load_delay_us);
     engine.store.begin_loading(total, false);
     let outputs = &mut *engine.outputs;
     let loaded = engine.store.load_rdb_while(file, |store, offset| {
@@ -116,13 +117,13 @@ pub(crate) fn save(
     written
 }
 
-/// How a snapshot becomes the RDB file.
-pub(crate) fn plan(settings: &Settings) -> Plan {
+/// How a snapshot becomes the RDB file. `key_delay_us` may change while it is written.
+pub(crate) fn plan(settings: &Settings, key_delay_us: Arc<AtomicI64>) -> Plan {
     let path = path(settings);
     Plan {
         temporary: temporary(settings),
         incremental_fsync: settings.rdb_save_incremental_fsync,
-        key_delay_us: settings.key_save_delay_us,
+        key_delay_us,
         commit: Box::new(move |temporary| {
             put_in_place(temporary, &path)?;
             tracing::info!("DB saved on disk");

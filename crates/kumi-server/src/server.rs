@@ -71,7 +71,7 @@ pub enum ServerError {
     #[error("the event loop failed")]
     Loop(#[from] io::Error),
     /// The data set on disk could not be read. Serving without it would put it at risk.
-    #[error("the data in {path} cannot be loaded: {error}")]
+    #[error("Fatal error loading the DB: the data in {path} cannot be loaded: {error}")]
     Load {
         /// The file.
         path: PathBuf,
@@ -217,7 +217,7 @@ fn announce(front: &Front) {
 
 fn serve(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
     loop {
-        while !front.is_stopping() {
+        while !front.is_stopping() || front.postpones_stop(engine) {
             let patience = front.patience(engine);
             front.turn(engine, patience)?;
         }

@@ -1,7 +1,8 @@
-//! Signals: SIGTERM and SIGINT stop the server, a second one ends the process at once; SIGHUP is ignored.
+//! Signals: SIGTERM and SIGINT stop the server, a second one ends the process at once; SIGHUP is ignored,
+//! and SIGALRM, which has Redis write its stack to the log, only leaves a line there.
 
 use crate::shutdown::Shutdown;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -15,7 +16,7 @@ pub(crate) struct SignalWatch {
 
 impl SignalWatch {
     pub(crate) fn start(shutdown: Shutdown) -> io::Result<Self> {
-        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGALRM])?;
         let handle = signals.handle();
         let thread = Builder::new()
             .name("kumi-signals".into())
@@ -32,6 +33,10 @@ fn watch(signals: &mut Signals, shutdown: &Shutdown) {
         let name = match signal {
             SIGTERM => "SIGTERM",
             SIGINT => "SIGINT",
+            SIGALRM => {
+                tracing::warn!("Received SIGALRM");
+                continue;
+            }
             _ => continue,
         };
         if shutdown.is_requested() {

@@ -13,7 +13,7 @@ use kumi_store::{Piece, SnapshotEncoder, SnapshotSink};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -33,8 +33,8 @@ pub(crate) struct Plan {
     pub(crate) temporary: PathBuf,
     /// Sync the file every few megabytes.
     pub(crate) incremental_fsync: bool,
-    /// `rdb-key-save-delay`: microseconds per key, or minus the number of keys per microsecond.
-    pub(crate) key_delay_us: i64,
+    /// `rdb-key-save-delay`: microseconds per key, or minus the number of keys per microsecond. A change counts at once.
+    pub(crate) key_delay_us: Arc<AtomicI64>,
     /// What is done with the complete, synced file.
     pub(crate) commit: Commit,
 }
@@ -187,7 +187,7 @@ impl Writer {
     /// Writes everything; false if it was cancelled.
     fn write(&mut self, orders: &Receiver<Order>) -> io::Result<bool> {
         let shared = Arc::clone(&self.shared);
-        let mut delay = KeyDelay::new(self.plan.key_delay_us);
+        let mut delay = KeyDelay::new(Arc::clone(&self.plan.key_delay_us));
         let mut each_key = || {
             shared.keys.fetch_add(1, Ordering::Relaxed);
             delay.wait(|| shared.state.load(Ordering::Relaxed) != RUNNING)
@@ -246,23 +246,29 @@ impl Write for Synced {
 
 /// `rdb-key-save-delay` and `key-load-delay`.
 pub(crate) struct KeyDelay {
-    delay_us: i64,
+    delay_us: Arc<AtomicI64>,
     keys: i64,
 }
 
 impl KeyDelay {
-    pub(crate) fn new(delay_us: i64) -> Self {
+    /// A delay that another thread may change.
+    pub(crate) fn new(delay_us: Arc<AtomicI64>) -> Self {
         Self { delay_us, keys: 0 }
     }
 
-    /// Waits as long as one key takes; an error if `cancelled` becomes true.
+    pub(crate) fn fixed(delay_us: i64) -> Self {
+        Self::new(Arc::new(AtomicI64::new(delay_us)))
+    }
+
+    /// Waits as long as one key takes, or until the delay changes; an error if `cancelled` becomes true.
     pub(crate) fn wait(&mut self, cancelled: impl Fn() -> bool) -> io::Result<()> {
-        let mut left = match self.delay_us {
+        let delay_us = self.delay_us.load(Ordering::Relaxed);
+        let mut left = match delay_us {
             0 => Duration::ZERO,
-            1.. => Duration::from_micros(self.delay_us.unsigned_abs()),
+            1.. => Duration::from_micros(delay_us.unsigned_abs()),
             ..0 => {
                 self.keys += 1;
-                let due = self.keys >= self.delay_us.saturating_neg();
+                let due = self.keys >= delay_us.saturating_neg();
                 self.keys = if due { 0 } else { self.keys };
                 Duration::from_micros(u64::from(due))
             }
@@ -271,7 +277,7 @@ impl KeyDelay {
             if cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            if left.is_zero() {
+            if left.is_zero() || self.delay_us.load(Ordering::Relaxed) != delay_us {
                 return Ok(());
             }
             let part = left.min(DELAY_PART);

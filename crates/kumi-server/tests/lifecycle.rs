@@ -321,6 +321,53 @@ fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
 }
 
 #[test]
+fn a_stop_by_a_signal_can_be_aborted_while_periodic_work_is_paused() {
+    let mut server = Process::start(&["--enable-debug-command", "yes", "--save", ""]);
+    let mut client = server.connect();
+    let nothing = "-ERR No shutdown in progress.";
+    assert_eq!(client.line("SHUTDOWN ABORT"), nothing);
+    assert_eq!(client.line("DEBUG PAUSE-CRON 1"), "OK");
+    server.signal(Signal::TERM);
+    server.wait_for_log("scheduling shutdown");
+    eventually(
+        || client.line("SHUTDOWN ABORT"),
+        |reply| {
+            assert!(reply == "OK" || reply == nothing, "{reply}");
+            reply == "OK"
+        },
+    );
+    server.wait_for_log("Shutdown manually aborted");
+    assert_eq!(client.line("SHUTDOWN ABORT"), nothing);
+    assert_eq!(client.line("DEBUG PAUSE-CRON 0"), "OK");
+    assert_eq!(client.line("PING"), "PONG");
+    // Without the abort it stops as soon as periodic work goes on.
+    assert_eq!(client.line("DEBUG PAUSE-CRON 1"), "OK");
+    server.signal(Signal::TERM);
+    server.wait_for_log("scheduling shutdown");
+    assert_eq!(client.line("PING"), "PONG");
+    assert_eq!(client.line("DEBUG PAUSE-CRON 0"), "OK");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn an_alarm_leaves_a_line_in_the_log() {
+    let mut server = Process::start(&[]);
+    server.signal(Signal::ALARM);
+    server.wait_for_log("Received SIGALRM");
+    assert_eq!(server.connect().line("PING"), "PONG");
+}
+
+#[test]
+fn the_start_is_in_the_log_as_scripts_wait_for_it() {
+    let server = Process::start(&["--always-show-logo", "yes"]);
+    let pid = format!(" PID: {}", server.child.id());
+    let place = |text: &str| server.log.iter().position(|line| line.contains(text));
+    let (pid, initialized) = (place(&pid), place("Server initialized"));
+    assert!(pid.is_some() && pid < initialized, "{:#?}", server.log);
+    assert!(!server.log.iter().any(|line| line.contains("no effect")));
+}
+
+#[test]
 fn requests_that_arrived_before_the_signal_are_answered() {
     let mut server = Process::start(&[]);
     let mut client = server.connect();

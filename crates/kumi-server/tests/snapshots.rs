@@ -179,6 +179,21 @@ fn flushall_ends_a_save_and_empties_the_file() {
 }
 
 #[test]
+fn a_delay_that_ends_lets_a_running_save_end() {
+    let dir = tempfile::tempdir().unwrap();
+    // Half an hour for each key.
+    let delay = ["--save", "", "--rdb-key-save-delay", "2000000000"];
+    let _server = start_at(dir.path(), &delay);
+    let mut client = connect(dir.path());
+    assert_eq!(client.line("MSET a 1 b 2 c 3"), "OK");
+    assert_eq!(client.line("BGSAVE"), "Background saving started");
+    assert_eq!(field(&mut client, "rdb_bgsave_in_progress"), "1");
+    assert_eq!(client.line("CONFIG SET rdb-key-save-delay 0"), "OK");
+    wait_for_save(&mut client);
+    assert_eq!(field(&mut client, "rdb_changes_since_last_save"), "0");
+}
+
+#[test]
 fn signals_save_as_they_are_told() {
     // Save points, directive, whether a file is there then.
     for (points, option, saves) in [

@@ -215,6 +215,11 @@ pub trait Host {
         false
     }
 
+    /// Takes back a stop that a signal has asked for (SHUTDOWN ABORT). False if there is none.
+    fn abort_shutdown(&mut self) -> bool {
+        false
+    }
+
     /// Replaces all data by what the append-only file holds (DEBUG LOADAOF).
     ///
     /// # Errors

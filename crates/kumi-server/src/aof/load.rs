@@ -138,7 +138,10 @@ fn load_file(
     loop {
         let runs = scanner.next_runs().map_err(|error| match error {
             ScanError::Read(error) => FileError::Read(error),
-            ScanError::Damaged { at, reason } => FileError::At(at, reason),
+            ScanError::Damaged { at, reason } => {
+                let reason = format!("Bad file format reading the append only file: {reason}");
+                FileError::At(at, reason)
+            }
         })?;
         let Some(runs) = runs else {
             break;

@@ -274,6 +274,9 @@ impl Log {
             self.drop_waiting();
             return Ok(());
         }
+        if let Some(time) = store.flush_sleep().filter(|_| !self.waiting.is_empty()) {
+            std::thread::sleep(time);
+        }
         let awaited = store.awaits_log();
         let outcome = self.write(now).and_then(|()| self.sync(now, awaited));
         if let Err(error) = outcome {

@@ -131,7 +131,7 @@ impl Front {
             told: start,
             served: start,
             serves: true,
-            delay: KeyDelay::new(delay_us),
+            delay: KeyDelay::fixed(delay_us),
         };
         let loaded = load::load(place, manifest, &mut loader);
         let errors = engine.store.end_loading(engine.outputs);
@@ -151,7 +151,7 @@ impl Front {
             };
             if !may_cut {
                 return Err(error(format!(
-                    "{}; 'aof-load-truncated yes' would load what is before it",
+                    "Unexpected end of file reading the append only file: {}; 'aof-load-truncated yes' would load what is before it",
                     cut.reason
                 )));
             }
@@ -258,6 +258,7 @@ impl Front {
 
     /// Where the snapshot of a rewrite goes.
     pub(crate) fn rewrite_plan(&self, settings: &Settings) -> io::Result<Plan> {
+        let key_delay_us = self.note_key_delay(settings);
         let log = self.log.log.as_ref();
         let RewritePlan {
             temporary,
@@ -270,7 +271,7 @@ impl Front {
         Ok(Plan {
             temporary,
             incremental_fsync,
-            key_delay_us: settings.key_save_delay_us,
+            key_delay_us,
             commit: Box::new(move |temporary| {
                 install.prepare()?;
                 rdb_file::put_in_place(temporary, &path)?;
@@ -424,7 +425,7 @@ impl Front {
             told: start,
             served: start,
             serves: false,
-            delay: KeyDelay::new(0),
+            delay: KeyDelay::fixed(0),
         };
         let loaded = load::load(&place, &manifest, &mut loader);
         store.end_loading(outputs);

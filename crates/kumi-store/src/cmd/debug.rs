@@ -43,11 +43,32 @@ type Hook = (
 
 const HOOKS: &[Hook] = &[
     (
+        "AOF-FLUSH-SLEEP",
+        1..=1,
+        "microseconds",
+        "Lets the server sleep each time before writes go to the append-only file.",
+        flush_sleep,
+    ),
+    (
         "BUSY",
         1..=1,
         "seconds",
         "Keeps the server busy, as a long script would; others are answered BUSY meanwhile.",
         busy,
+    ),
+    (
+        "CLIENT-ENFORCE-REPLY-LIST",
+        1..=1,
+        "<0|1>",
+        "Has no effect: there is one kind of output buffer.",
+        accept,
+    ),
+    (
+        "DICT-RESIZING",
+        1..=1,
+        "<0|1>",
+        "Has no effect: tables grow a segment at a time.",
+        accept,
     ),
     (
         "DIGEST",
@@ -187,7 +208,6 @@ const HOOKS: &[Hook] = &[
 
 /// Subcommands of Redis that kumi does not have.
 const REFUSED: &[&str] = &[
-    "AOF-FLUSH-SLEEP",
     "ASSERT",
     "CHANGE-REPL-ID",
     "CLIENT-EVICTION",
@@ -230,6 +250,20 @@ fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         )));
     }
     Err(help::wrong_subcommand_arity(args))
+}
+
+fn accept(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn flush_sleep(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let time_us = parse::integer(&args[2]).ok();
+    let time_us = time_us.and_then(|time_us| u64::try_from(time_us).ok());
+    let time = Duration::from_micros(time_us.unwrap_or(0));
+    ctx.set_flush_sleep(Some(time).filter(|time| !time.is_zero()));
+    ctx.reply.ok();
+    Ok(())
 }
 
 fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {

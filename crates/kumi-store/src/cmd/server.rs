@@ -249,7 +249,12 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Err(CommandError::SYNTAX);
     }
     if abort {
-        return Err(CommandError::fixed("ERR No shutdown in progress."));
+        if !ctx.host.abort_shutdown() {
+            return Err(CommandError::fixed("ERR No shutdown in progress."));
+        }
+        tracing::info!("Shutdown manually aborted.");
+        ctx.reply.ok();
+        return Ok(());
     }
     if let Some(busy) = ctx.busy_error().filter(|_| !nosave) {
         return Err(busy);

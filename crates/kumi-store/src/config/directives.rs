@@ -291,7 +291,7 @@ pub const TABLE: &[Directive] = &[
     row("pidfile", TEXT, "", FIXED, Live(|s, v| s.pidfile = v.optional_bytes())),
     row("daemonize", BOOL, "no", FIXED, Inert("kumi-server stays in the foreground; let a supervisor or the shell put it into the background")),
     row("supervised", Kind::Choice(&["upstart", "systemd", "auto", "no"]), "no", FIXED, Live(|s, v| s.supervised = Supervision::from_index(v.index()))),
-    row("always-show-logo", BOOL, "no", FIXED, Inert("there is no logo")),
+    row("always-show-logo", BOOL, "no", FIXED, Live(|s, v| s.always_show_logo = v.is_yes())),
     row("set-proc-title", BOOL, "yes", FIXED, Inert(PROCESS)),
     row("proc-title-template", Kind::Text(title_template), "{title} {listen-addr} {server-mode}", SET, Inert(PROCESS)),
     row("io-threads", int(1, 128), "1", FIXED, Inert("one thread owns the keyspace and its connections")),

@@ -59,7 +59,7 @@ pub(crate) enum Reason {
     Value { key: String, error: RdbError },
     #[error("{0}")]
     Format(RdbError),
-    #[error("the checksum is {found:#018x}, but the bytes give {expected:#018x}")]
+    #[error("RDB CRC error: the checksum is {found:#018x}, but the bytes give {expected:#018x}")]
     Checksum { found: u64, expected: u64 },
     #[error("a library of functions in the form of a release candidate of Redis 7.0")]
     OldFunctions,

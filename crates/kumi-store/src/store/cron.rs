@@ -3,6 +3,7 @@
 use super::{Effect, Store};
 use crate::host::{EventLoop, Host, Now};
 use crate::output::Outputs;
+use std::time::Duration;
 
 /// Every session is looked at this often: seldom, because there may be many.
 const SWEEP_MS: u64 = 1000;
@@ -16,6 +17,8 @@ pub(super) struct Cron {
     next_sweep_ms: u64,
     /// DEBUG PAUSE-CRON: neither housekeeping nor active expiry nor compaction.
     pub(super) paused: bool,
+    /// DEBUG AOF-FLUSH-SLEEP: before writes go to the append-only file.
+    pub(super) flush_sleep: Option<Duration>,
 }
 
 impl Cron {
@@ -24,6 +27,7 @@ impl Cron {
             next_housekeeping_ms: now.unix_ms(),
             next_sweep_ms: now.unix_ms() + SWEEP_MS,
             paused: false,
+            flush_sleep: None,
         }
     }
 }

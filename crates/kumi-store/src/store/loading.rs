@@ -221,9 +221,14 @@ impl Store {
     }
 
     fn resolve_logged(&self, args: kumi_resp::Args<'_>) -> Result<CommandId, String> {
-        self.index
-            .resolve(args)
-            .map_err(|(_, error)| String::from_utf8_lossy(error.as_bytes()).into_owned())
+        self.index.resolve(args).map_err(|(_, error)| {
+            let error = String::from_utf8_lossy(error.as_bytes());
+            if error.starts_with("ERR unknown command") {
+                let name = args[0].escape_ascii();
+                return format!("Unknown command '{name}' reading the append only file");
+            }
+            error.into_owned()
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::output::Outputs;
 use crate::session::{BlockedOn, SessionKey};
 use kumi_resp::encode;
 use std::io::{self, Write};
+use std::time::Duration;
 
 /// How much is serialised before it is written.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -55,6 +56,18 @@ impl LogWait {
 }
 
 impl Store {
+    /// How long to sleep before writes go to the append-only file (DEBUG AOF-FLUSH-SLEEP).
+    #[must_use]
+    pub fn flush_sleep(&self) -> Option<Duration> {
+        self.cron.flush_sleep
+    }
+
+    /// Whether DEBUG PAUSE-CRON has stopped what is done by the clock.
+    #[must_use]
+    pub fn is_cron_paused(&self) -> bool {
+        self.cron.paused
+    }
+
     /// Position in the stream of all writes so far. Outside of a command, everything before it can be taken.
     #[must_use]
     pub fn write_offset(&self) -> u64 {

@@ -17,6 +17,7 @@ use crate::reply::Reply;
 use crate::script::Scripts;
 use crate::session::{Blocked, BlockedOn, Session, SessionKey};
 use std::io;
+use std::time::Duration;
 
 /// Parts that are used together, for commands that write what they read.
 pub(crate) struct Parts<'b, 'a> {
@@ -299,6 +300,11 @@ impl<'a> Ctx<'a> {
     /// Replaces all data by what the append-only file holds.
     pub(crate) fn reload_log(&mut self) -> Result<(), String> {
         self.host.reload_log(self.store, self.reply.outputs())
+    }
+
+    /// Has the server sleep before writes go to the append-only file.
+    pub(crate) fn set_flush_sleep(&mut self, time: Option<Duration>) {
+        self.store.cron.flush_sleep = time;
     }
 
     /// Stops or starts what is done by the clock.

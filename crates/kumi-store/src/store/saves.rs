@@ -176,7 +176,11 @@ impl Store {
         if saves {
             tracing::info!("Saving the final RDB snapshot before exiting.");
             self.save_now(host).inspect_err(|error| {
-                tracing::error!(%error, "Error trying to save the DB, can't exit.");
+                if force {
+                    tracing::error!(%error, "Error trying to save the DB. Exit anyway.");
+                } else {
+                    tracing::error!(%error, "Error trying to save the DB, can't exit.");
+                }
             })?;
         }
         Ok(saves)

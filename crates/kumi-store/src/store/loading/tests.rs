@@ -93,7 +93,8 @@ fn a_request_that_is_no_command_is_an_error_with_its_place() {
     lab.store.begin_loading(1, true);
     let error = replay(&mut lab, &["SET a 1", "NOSUCH a"]).unwrap_err();
     assert_eq!(error.at, request("SET a 1").len());
-    assert!(error.reason.contains("unknown command"), "{error}");
+    let reason = "Unknown command 'NOSUCH' reading the append only file";
+    assert_eq!(error.reason, reason);
     let error = replay(&mut lab, &["GET"]).unwrap_err();
     assert!(error.reason.contains("wrong number"), "{error}");
     lab.store.end_loading(&mut lab.outputs);
