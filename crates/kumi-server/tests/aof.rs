@@ -669,6 +669,22 @@ impl Writer {
 /// With `everysec` a write that an fsync is in the way of waits in memory, so a crash may lose it. The first such fsync
 /// comes this long after the start; a server that is killed before loses nothing.
 const FIRST_SYNC: Duration = Duration::from_secs(1);
+/// One of so many rounds lives until such an fsync has ended.
+const LONG_ROUNDS: u32 = 10;
+
+/// What each writer has been told so far.
+fn acknowledged(writers: &[Writer]) -> Vec<u64> {
+    let told = writers.iter();
+    told.map(|writer| writer.acknowledged.load(Ordering::Relaxed))
+        .collect()
+}
+
+/// A crash must leave these.
+fn keep(writers: &[Writer], numbers: &[u64]) {
+    for (writer, number) in writers.iter().zip(numbers) {
+        writer.kept.store(*number, Ordering::Relaxed);
+    }
+}
 
 #[test]
 fn no_acknowledged_write_is_lost_when_the_server_is_killed() {
@@ -681,21 +697,20 @@ fn no_acknowledged_write_is_lost_when_the_server_is_killed() {
     let mut rng = fastrand::Rng::new();
     println!("seed {}", rng.get_seed());
     let (mut excepted, mut lost) = (0, 0);
+    let mut synced = "nil".to_owned();
     for round in 0..=rounds {
         let fsync = if round % 2 == 0 { "always" } else { "everysec" };
+        let is_long = round % LONG_ROUNDS == LONG_ROUNDS / 2;
         let started = Instant::now();
-        let server = Server::kumi(
-            dir.path(),
-            &[
-                "--appendonly",
-                "yes",
-                "--appendfsync",
-                fsync,
-                "--auto-aof-rewrite-min-size",
-                "32kb",
-            ],
-        );
+        let mut args = vec!["--appendonly", "yes", "--appendfsync", fsync];
+        args.extend(["--auto-aof-rewrite-min-size", "32kb"]);
+        if is_long {
+            // A rewrite would sync the file as well.
+            args.extend(["--auto-aof-rewrite-percentage", "0"]);
+        }
+        let server = Server::kumi(dir.path(), &args);
         let mut client = server.connect();
+        assert_eq!(client.line("GET synced"), synced);
         for (id, writer) in writers.iter().enumerate() {
             let number = |key: &str, client: &mut Client<UnixStream>| -> u64 {
                 client.line(&format!("GET {key}:{id}")).parse().unwrap_or(0)
@@ -724,6 +739,20 @@ fn no_acknowledged_write_is_lost_when_the_server_is_killed() {
                 let (socket, stop) = (&server.socket, &stop);
                 scope.spawn(move || writer.run(id, socket, stop));
             }
+            if is_long {
+                let numbers = acknowledged(&writers);
+                synced = round.to_string();
+                assert_eq!(client.line(&format!("SET synced {round}")), "OK");
+                // This waits for the next fsync.
+                assert_eq!(client.line("WAITAOF 1 0 0"), "1,0");
+                keep(&writers, &numbers);
+                let numbers = acknowledged(&writers);
+                let info = client.line("INFO persistence");
+                if info.contains("aof_buffer_length:0\r") {
+                    // None of them waits in memory.
+                    keep(&writers, &numbers);
+                }
+            }
             // The moment of the crash is meant to be random.
             std::thread::sleep(Duration::from_micros(rng.u64(1_000..120_000)));
             stop.store(rng.bool(), Ordering::Relaxed);
@@ -733,10 +762,7 @@ fn no_acknowledged_write_is_lost_when_the_server_is_killed() {
         if fsync == "everysec" && started.elapsed() >= FIRST_SYNC {
             excepted += 1;
         } else {
-            for writer in &writers {
-                let acknowledged = writer.acknowledged.load(Ordering::Relaxed);
-                writer.kept.store(acknowledged, Ordering::Relaxed);
-            }
+            keep(&writers, &acknowledged(&writers));
         }
         server.kill();
     }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Client, Process, binary, eventually, free_port, run_to_end};
+use common::{Client, Process, binary, eventually, free_port, request, run_to_end, text};
 use rustix::process::Signal;
 use std::fs;
 use std::net::TcpStream;
@@ -36,9 +36,16 @@ fn stop(mut server: Process) {
 
 fn wait_for(client: &mut Client<UnixStream>, field: &str) {
     eventually(
-        || client.line("INFO persistence"),
+        || rested(client, "INFO persistence"),
         |info| info.contains(field),
     );
+}
+
+/// The reply to a line. The server does nothing for a moment before, so that the thread of a snapshot, whose priority is
+/// lower, gets on.
+fn rested(client: &mut Client<UnixStream>, line: &str) -> String {
+    assert_eq!(client.line("DEBUG SLEEP 0.005"), "OK");
+    client.line(line)
 }
 
 /// What is in the directory of the append-only file, by name.
@@ -88,6 +95,49 @@ fn a_server_does_not_start_without_the_manifest_of_its_files() {
     fs::write(&manifest, kept).unwrap();
     let server = kumi(dir.path(), &["--appendonly", "yes"]);
     assert_eq!(server.connect().line("GET a"), "1");
+}
+
+#[test]
+fn files_are_refused_in_the_words_of_redis() {
+    const INCREMENT: &str = "appendonly.aof.1.incr.aof";
+    const NAMED: &str = "file appendonly.aof.1.incr.aof seq 1 type i\n";
+    let good = request(&["SET", "a", "1"]);
+    let torn = [&good[..], &request(&["SET", "b", "1"])[..20]].concat();
+    let unfinished = [
+        &good[..],
+        &request(&["MULTI"]),
+        &request(&["SET", "b", "1"]),
+    ]
+    .concat();
+    let bad = [&good[..], b"!!!", &good].concat();
+    let unknown = [&good[..], &request(&["BLA", "a"]), &good].concat();
+    let truncated = "Unexpected end of file reading the append only file";
+    let format = "Bad file format reading the append only file";
+    let name = "Unknown command 'BLA' reading the append only file";
+    let missing = "appendonly.aof.2.incr.aof cannot be loaded: the manifest names this file, and it cannot be read: No such file or directory";
+    let two = format!("{NAMED}file appendonly.aof.2.incr.aof seq 2 type i\n");
+    for (manifest, increment, reason) in [
+        (NAMED, &torn, truncated),
+        (NAMED, &unfinished, truncated),
+        (NAMED, &bad, format),
+        (NAMED, &unknown, name),
+        (two.as_str(), &good, missing),
+        ("", &good, "Found an empty AOF manifest"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("appendonlydir");
+        fs::create_dir(&log).unwrap();
+        fs::write(log.join("appendonly.aof.manifest"), manifest).unwrap();
+        fs::write(log.join(INCREMENT), increment).unwrap();
+        let mut args = vec!["--port", "0", "--unixsocket", "s", "--appendonly", "yes"];
+        args.extend(["--dir", dir.path().to_str().unwrap()]);
+        args.extend(["--aof-load-truncated", "no"]);
+        let (code, output, _) = run_to_end(&args);
+        assert_eq!(code, Some(1), "{output}");
+        let last = output.lines().last().unwrap();
+        assert!(last.contains("Fatal error loading the DB"), "{last}");
+        assert!(last.contains(reason), "{reason}: {last}");
+    }
 }
 
 /// A server that writes the first base of its log, with so many keys and a delay of microseconds after each.
@@ -182,18 +232,109 @@ fn a_log_that_cannot_begin_is_not_turned_on() {
     assert_eq!(client.line("CONFIG SET appendonly yes"), "OK");
 }
 
+/// A server whose files may not be longer than 128 blocks of 512 or 1024 bytes. The system reports it as an error of the
+/// write, as it does for a disk that is full.
+fn limited() -> Command {
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -S -f 128; exec \"$0\" \"$@\""])
+        .arg(binary().get_program())
+        .env_remove("NOTIFY_SOCKET");
+    limited
+}
+
+/// Sets keys, numbered from 0, until a reply is not OK; returns how many were set.
+fn fill_disk(client: &mut Client<UnixStream>) -> usize {
+    let value = "x".repeat(10_000);
+    let fails = |number: &usize| {
+        client.send(request(&["SET", &format!("key:{number}"), &value]));
+        let reply = client.try_reply();
+        reply.is_none_or(|reply| text(&reply) != "OK")
+    };
+    (0..50).find(fails).expect("the disk is full before")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room_again() {
+    use rustix::process::{Pid, Resource, getrlimit, prlimit};
+    const REFUSED: &str = "-MISCONF Errors writing to the AOF file: File too large";
+    for fsync in ["everysec", "no"] {
+        let dir = tempfile::tempdir().unwrap();
+        // The base is as long as the data then, and cannot be written either.
+        let mut args = vec!["--appendonly", "yes", "--rdbcompression", "no"];
+        args.extend(["--appendfsync", fsync]);
+        let server = start(limited(), dir.path(), &args);
+        let mut client = server.connect();
+        let set = fill_disk(&mut client);
+        assert!(set > 3, "{set}");
+        let size = set.to_string();
+        for line in ["SET a 1", "DEL key:0", "INCR n", "PING"] {
+            assert_eq!(client.line(line), REFUSED, "{line}");
+        }
+        let script = ["EVAL", "return redis.call('SET','a','1')", "0"];
+        assert!(text(&client.ask(&script)).starts_with(REFUSED));
+        // Reads go on.
+        assert_eq!(client.line("STRLEN key:0"), "10000");
+        assert_eq!(client.line("DBSIZE"), size);
+        let script = ["EVAL", "return redis.call('EXISTS','key:0')", "0"];
+        assert_eq!(text(&client.ask(&script)), "1");
+        wait_for(&mut client, "aof_last_write_status:err");
+        wait_for(&mut client, "aof_last_bgrewrite_status:err");
+        let pid = Pid::from_child(&server.child);
+        prlimit(Some(pid), Resource::Fsize, getrlimit(Resource::Fsize)).unwrap();
+        eventually(
+            || rested(&mut client, "SET late 1"),
+            |reply| {
+                assert!(reply == "OK" || reply == REFUSED, "{reply}");
+                reply == "OK"
+            },
+        );
+        let info = client.line("INFO persistence");
+        for field in ["aof_last_write_status:ok", "aof_last_bgrewrite_status:ok"] {
+            assert!(info.contains(field), "{field} in {info}");
+        }
+        let digest = client.line("DEBUG DIGEST");
+        drop(server);
+        // All that was replied to is there, also the write whose append failed.
+        let server = kumi(dir.path(), &["--appendonly", "yes"]);
+        let mut client = server.connect();
+        assert_eq!(client.line("DBSIZE"), (set + 1).to_string());
+        assert_eq!(client.line("DEBUG DIGEST"), digest);
+    }
+}
+
+#[test]
+fn always_ends_without_a_reply_when_the_disk_is_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["--appendonly", "yes", "--appendfsync", "always"];
+    let mut server = start(limited(), dir.path(), &args);
+    let mut client = server.connect();
+    let mut reader = server.connect();
+    assert_eq!(reader.line("PING"), "PONG");
+    let set = fill_disk(&mut client);
+    assert!(set > 3, "{set}");
+    // Neither the writer nor another client got a reply, not even an error.
+    assert_eq!(client.read_to_end(), b"");
+    assert_eq!(reader.read_to_end(), b"");
+    assert_eq!(server.wait().code(), Some(1));
+    let said = server.log.join("\n");
+    assert!(
+        said.contains("Can't recover from AOF write error when the AOF fsync policy is 'always'"),
+        "{said}"
+    );
+    let server = kumi(dir.path(), &args);
+    let mut client = server.connect();
+    assert_eq!(client.line("DBSIZE"), set.to_string());
+    assert_eq!(client.line("SET a 1"), "OK");
+}
+
 #[test]
 fn a_full_disk_fails_the_rewrite_of_a_server_without_a_log() {
     for fsync in ["always", "everysec"] {
         let dir = tempfile::tempdir().unwrap();
-        // No file may be longer than this many blocks, and the system reports it as an error of the write.
-        let mut limited = Command::new("sh");
-        limited
-            .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
-            .arg(binary().get_program())
-            .env_remove("NOTIFY_SOCKET");
         let args = ["--appendfsync", fsync, "--rdb-key-save-delay", "100000"];
-        let server = start(limited, dir.path(), &args);
+        let server = start(limited(), dir.path(), &args);
         let mut client = server.connect();
         for number in 0..100 {
             client.line(&format!("SET key:{number} 1"));
@@ -243,15 +384,41 @@ fn what_a_rewrite_without_a_log_wrote_can_be_loaded() {
     assert!(client.line("DEBUG LOADAOF").starts_with('-'));
     assert_eq!(client.line("SET a 1"), "OK");
     assert!(client.line("BGREWRITEAOF").starts_with("Background"));
-    let increment = dir.path().join("appendonlydir/appendonly.aof.1.incr.aof");
-    eventually(
-        || fs::read(&increment).unwrap_or_default(),
-        |bytes| bytes.ends_with(b"#K:close\r\n"),
-    );
+    // There is a base, and no increment, as in Redis.
+    let names = |base: u64, increment: u64| {
+        let base = format!("file appendonly.aof.{base}.base.rdb seq {base} type b\n");
+        match increment {
+            0 => base,
+            seq => format!("{base}file appendonly.aof.{seq}.incr.aof seq {seq} type i\n"),
+        }
+    };
+    let manifest = dir.path().join("appendonlydir/appendonly.aof.manifest");
+    let named = || fs::read_to_string(&manifest).unwrap_or_default();
+    eventually(named, |text| *text == names(1, 0));
+    let log = dir.path().join("appendonlydir");
+    let files = || fs::read_dir(&log).unwrap().count();
+    eventually(files, |&count| count == 2);
     assert_eq!(client.line("SET a 2"), "OK");
     assert_eq!(client.line("DEBUG LOADAOF"), "OK");
     assert_eq!(client.line("GET a"), "1");
     assert_eq!(client.line("SET a 3"), "OK");
+    for (line, expected) in [
+        ("CONFIG SET appendonly yes", names(2, 1)),
+        ("BGREWRITEAOF", names(3, 2)),
+        ("CONFIG SET appendonly no", names(3, 2)),
+        ("BGREWRITEAOF", names(4, 0)),
+        ("CONFIG SET appendonly yes", names(5, 3)),
+    ] {
+        assert!(!client.line(line).starts_with('-'), "{line}");
+        eventually(named, |text| *text == expected);
+        wait_for(&mut client, "aof_rewrite_in_progress:0");
+    }
+    // INFO counts over all of them.
+    wait_for(&mut client, "aof_rewrites:5\r");
+    assert_eq!(client.line("SET a 4"), "OK");
+    drop(server);
+    let server = kumi(dir.path(), &["--appendonly", "yes"]);
+    assert_eq!(server.connect().line("GET a"), "4");
 }
 
 #[test]

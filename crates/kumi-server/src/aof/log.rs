@@ -33,7 +33,7 @@ const KEEP_BYTES: usize = 1024 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
     fsync: Fsync,
-    timestamps: bool,
+    pub(super) timestamps: bool,
     pub(super) rewrite_percent: u64,
     pub(super) rewrite_min_bytes: u64,
     pub(super) rdb_base: bool,
@@ -62,6 +62,8 @@ pub(crate) struct Log {
     /// Held against other servers; none in tests without a disk.
     _lock: Option<File>,
     pub(super) manifest: Manifest,
+    /// The number of the last increment before this log began.
+    pub(super) last_increment: u64,
     /// Files of attempts that failed. The manifest on disk may name them; they are removed when another one is there.
     pub(super) left: Vec<Part>,
     pub(super) policy: Policy,
@@ -135,6 +137,8 @@ pub(crate) struct Start {
     pub(crate) seed: u64,
     /// Position in the stream of all writes.
     pub(crate) stream: u64,
+    /// The number of the last increment of this process, which the manifest may not name any more.
+    pub(crate) last_increment: u64,
 }
 
 impl Log {
@@ -155,6 +159,7 @@ impl Log {
             place: start.place,
             _lock: start.lock,
             manifest: start.manifest,
+            last_increment: start.last_increment,
             left: Vec::new(),
             policy: Policy::of(settings),
             keeps_history: Arc::new(AtomicBool::new(settings.aof_keep_history)),
@@ -195,7 +200,7 @@ impl Log {
         };
         self.earlier_bytes = earlier.iter().sum();
         if self.manifest.increments.is_empty() {
-            let part = self.place.increment(self.manifest.last_increment_seq() + 1);
+            let part = self.place.increment(self.last_increment() + 1);
             let appender = Appender::create(&*self.place.files, &self.place.path(&part))?;
             self.place.files.sync_directory(&self.place.directory)?;
             let mut manifest = self.manifest.clone();
@@ -437,6 +442,35 @@ impl Log {
         let installed = rewrite.and_then(|rewrite| rewrite.installed.get());
         let manifest = installed.map_or(&self.manifest, |installed| &installed.manifest);
         (self.place.clone(), manifest.clone())
+    }
+
+    /// The number of the last increment.
+    pub(crate) fn last_increment(&self) -> u64 {
+        let named = self.manifest.last_increment_seq();
+        named.max(self.last_increment)
+    }
+
+    /// How many bases have been written since this log began.
+    pub(crate) fn rewrites(&self) -> u64 {
+        self.facts.rewrites
+    }
+
+    /// Ends a log that is to consist of its base only. What was written behind the base is not kept, as in Redis.
+    ///
+    /// # Errors
+    /// The increment may still be there.
+    pub(crate) fn close_base(&mut self, store: &mut Store) -> io::Result<()> {
+        // Its result says something about the increment only.
+        let _ = self.syncer.wait();
+        self.take_writes(store);
+        self.drop_waiting();
+        self.appender = None;
+        let mut manifest = self.manifest.clone();
+        manifest.history.append(&mut manifest.increments);
+        self.place.write(&manifest)?;
+        self.manifest = manifest;
+        self.remove_history();
+        Ok(())
     }
 
     /// Writes what waits, and marks the end.

@@ -340,6 +340,11 @@ fn quoted(name: &str) -> String {
     for byte in name.bytes() {
         match byte {
             b'"' | b'\\' => text += &format!("\\{}", byte as char),
+            b'\n' => text += "\\n",
+            b'\r' => text += "\\r",
+            b'\t' => text += "\\t",
+            7 => text += "\\a",
+            8 => text += "\\b",
             byte if byte.is_ascii_graphic() || byte == b' ' => text.push(byte as char),
             byte => text += &format!("\\x{byte:02x}"),
         }
@@ -404,6 +409,13 @@ mod tests {
             "file \"my \\\"file\\\".1.base.rdb\" seq 1 type b\n"
         );
         assert_eq!(Manifest::parse(manifest.text().as_bytes()), Ok(manifest));
+        let manifest = Manifest {
+            base: Some(part(" a\n\r\t\u{7}\u{8}\u{1}.1.base.rdb", 1)),
+            ..Manifest::default()
+        };
+        let text = "file \" a\\n\\r\\t\\a\\b\\x01.1.base.rdb\" seq 1 type b\n";
+        assert_eq!(manifest.text(), text);
+        assert_eq!(Manifest::parse(text.as_bytes()), Ok(manifest));
         let single = Manifest::parse(b"file 'a b' seq 1 type i\n").unwrap();
         assert_eq!(single.increments[0].name, "a b");
     }

@@ -160,7 +160,7 @@ impl Place {
                     ..Manifest::default()
                 };
                 self.prepare(&manifest, true)?;
-                self.commit()?;
+                self.commit_first(&manifest)?;
                 manifest
             }
             None => return Ok(None),
@@ -247,6 +247,17 @@ impl Place {
         manifest.prepare(&*self.files, &self.directory, &name, first)?;
         if first {
             self.files.sync_directory(&self.directory)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a first manifest its name. The note that it is the first one is of use only before that, so that it is written
+    /// once more without the note.
+    pub(crate) fn commit_first(&self, manifest: &Manifest) -> io::Result<()> {
+        self.commit()?;
+        if let Err(error) = self.write(manifest) {
+            // Both name the same files.
+            tracing::warn!("the manifest cannot be written again: {error}");
         }
         Ok(())
     }

@@ -8,9 +8,10 @@ use super::append::Appender;
 use super::files::Sink;
 use super::log::{Log, Retry, Rewrite};
 use super::manifest::{Manifest, Part};
+use super::mark;
 use super::place::Place;
 use kumi_store::{Now, Outputs, Store};
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -70,10 +71,11 @@ impl Install {
             files.rename(&place.temporary_increment(), &place.path(part))?;
             files.sync_directory(&place.directory)?;
         }
-        if !self.first {
-            self.place.prepare(&manifest, false)?;
+        if self.first {
+            self.place.commit_first(&manifest)?;
+        } else {
+            self.place.write(&manifest)?;
         }
-        self.place.commit()?;
         if !self.keeps_history.load(Ordering::Relaxed) {
             self.place.remove_history(&mut manifest);
         }
@@ -237,8 +239,7 @@ impl Log {
             ..Manifest::default()
         };
         let base = self.manifest.last_base_seq().max(left.last_base_seq());
-        let manifest = self.manifest.last_increment_seq();
-        let increment = manifest.max(left.last_increment_seq());
+        let increment = self.last_increment().max(left.last_increment_seq());
         let base = self.place.base(base + 1, rdb);
         (base, self.place.increment(increment + 1))
     }
@@ -346,6 +347,10 @@ impl Log {
     }
 
     pub(crate) fn note_failure(&mut self, error: &io::Error, now: Now) {
+        if error.kind() == io::ErrorKind::Interrupted {
+            tracing::info!("Background AOF rewrite cancelled: {error}");
+            return;
+        }
         let wait = self
             .retry
             .map_or(FIRST_RETRY, |retry| (retry.wait * 2).min(LAST_RETRY));
@@ -361,7 +366,7 @@ impl Log {
         if !self.is_due(now) {
             return;
         }
-        match self.write_base(store) {
+        match self.write_base(store, now) {
             Ok(()) => {
                 self.note_success();
                 store.refuse_writes(None);
@@ -388,7 +393,7 @@ impl Log {
 
     /// Writes all data as a new base and begins a new increment. The old files are used until the manifest names the
     /// new ones. This is the one place that turns data into a base.
-    fn write_base(&mut self, store: &mut Store) -> io::Result<()> {
+    fn write_base(&mut self, store: &mut Store, now: Now) -> io::Result<()> {
         if let Some(error) = self.syncer.wait().and_then(|done| done.outcome.err()) {
             // The old increment is not trusted any more. The new base has its data.
             tracing::error!("Error syncing the AOF file: {error}");
@@ -406,7 +411,12 @@ impl Log {
         let saved = if rdb {
             store.save_rdb(&mut sink)
         } else {
-            store.save_requests(&mut sink)
+            let mut head = Vec::new();
+            if self.policy.timestamps {
+                mark::time_line(&mut head, now.unix_us / 1_000_000);
+            }
+            sink.write_all(&head)
+                .and_then(|()| store.save_requests(&mut sink))
         };
         // If any of this fails, the old increment is used on, if there is one.
         let written = saved.and_then(|()| {
@@ -426,7 +436,10 @@ impl Log {
             // It may not exist; the error that matters is the first one.
             let _ = files.remove(&temporary);
         })?;
-        let committed = self.place.commit();
+        let committed = match first {
+            true => self.place.commit_first(&manifest),
+            false => self.place.commit(),
+        };
         committed.inspect_err(|_| self.lose_files([base, part]))?;
         self.left.clear();
         self.manifest = manifest;
@@ -450,10 +463,15 @@ impl Log {
         manifest
     }
 
-    /// All files before a new base.
+    /// All files before a new base, in the order in which Redis names them: the newest first.
     fn unused(&self) -> impl Iterator<Item = &Part> {
-        let history = self.manifest.history.iter().chain(&self.left);
-        history.chain(self.manifest.data())
+        let Manifest {
+            base,
+            history,
+            increments,
+        } = &self.manifest;
+        let data = increments.iter().chain(base);
+        data.chain(history).chain(&self.left)
     }
 
     fn has_no_manifest(&self) -> bool {

@@ -31,12 +31,41 @@ pub(crate) struct LogState {
     /// BGREWRITEAOF has asked a log that ends for a base which is not begun yet: it waits for a running BGSAVE, or until
     /// the increment is synced.
     pending: bool,
+    /// BGREWRITEAOF without a log: of a log that ends, only a new base is kept. How many it had before that.
+    base_only: Option<u64>,
+    /// The number of the last increment of this process.
+    last_increment: u64,
+    /// What INFO shows of logs that have ended.
+    past: LogFacts,
     /// How the snapshot of a rewrite ended, until the end of the turn.
     ended: Option<io::Result<()>>,
     /// Held on the directory of the RDB file, so that another server there can be warned.
     directory: Option<File>,
     /// The log failed with `appendfsync always`: no reply may be sent any more.
     pub(crate) fatal: Option<io::Error>,
+}
+
+impl LogState {
+    /// The facts of a log together with those of the logs before it.
+    fn with_past(&self, mut facts: LogFacts) -> LogFacts {
+        let past = &self.past;
+        if facts.rewrites == 0 && facts.rewrite_failures == 0 {
+            facts.last_rewrite_failed = past.last_rewrite_failed;
+            facts.last_rewrite_s = past.last_rewrite_s;
+        }
+        facts.rewrites += past.rewrites;
+        facts.delayed_fsyncs += past.delayed_fsyncs;
+        facts
+    }
+
+    /// Keeps what INFO shows of a log that ends.
+    fn keep_facts(&mut self, facts: LogFacts) {
+        let facts = self.with_past(facts);
+        self.past.last_rewrite_failed = facts.last_rewrite_failed;
+        self.past.last_rewrite_s = facts.last_rewrite_s;
+        self.past.rewrites = facts.rewrites;
+        self.past.delayed_fsyncs = facts.delayed_fsyncs;
+    }
 }
 
 impl Front {
@@ -93,6 +122,7 @@ impl Front {
             lengths: found.lengths,
             seed: found.seed,
             stream: engine.store.write_offset(),
+            last_increment: 0,
         };
         let now = self.clock.read();
         let waker = Some(self.waker.clone());
@@ -223,7 +253,11 @@ impl Front {
                 self.begin_rewrite(engine);
             }
             let done = self.log.log.as_ref().is_none_or(|log| !log.is_rewriting());
-            if self.log.ends && done && !self.log.pending {
+            let cancels = !done && self.log.base_only.is_none();
+            if self.log.ends && (done || cancels) && !self.log.pending {
+                if cancels {
+                    tracing::info!("Killing running AOF rewrite child: appendonly no");
+                }
                 self.log.ends = false;
                 if let Err(error) = self.close_log(engine) {
                     tracing::error!(%error, "the append-only file could not be ended");
@@ -299,7 +333,17 @@ impl Front {
             let cancelled = io::Error::new(io::ErrorKind::Interrupted, "the log ends");
             log.end_rewrite(None, Err(cancelled), self.clock.last());
         }
-        let closed = log.close(engine.store);
+        self.log.keep_facts(log.facts(self.clock.last()));
+        let last_increment = log.last_increment();
+        let base_only = self.log.base_only.take();
+        let closed = if base_only.is_some_and(|before| log.rewrites() > before) {
+            // The number of the increment that goes is used again.
+            self.log.last_increment = last_increment.saturating_sub(1);
+            log.close_base(engine.store)
+        } else {
+            self.log.last_increment = last_increment;
+            log.close(engine.store)
+        };
         engine.store.listen_to_writes(false);
         engine.store.refuse_writes(None);
         engine.store.note_log(false, 0, engine.outputs);
@@ -335,6 +379,9 @@ impl Front {
         if changed.contains(&"appendonly") {
             self.log.ends = !settings.appendonly && self.log.log.is_some();
             self.log.pending = false;
+            if settings.appendonly {
+                self.log.base_only = None;
+            }
         }
         if let Some(log) = &mut self.log.log {
             log.configure(settings);
@@ -362,6 +409,7 @@ impl Front {
             lengths: Vec::new(),
             seed: 0,
             stream: 0,
+            last_increment: self.log.last_increment,
         };
         let now = self.clock.last();
         let waker = Some(self.waker.clone());
@@ -379,12 +427,14 @@ impl Front {
             Some(log) => {
                 log.request_base();
                 self.log.pending = self.log.ends;
+                self.log.base_only = self.log.ends.then(|| log.rewrites());
             }
             None => {
                 self.begin_log(settings)
                     .map_err(|error| error.to_string())?;
                 self.log.ends = true;
                 self.log.pending = true;
+                self.log.base_only = Some(0);
             }
         }
         Ok(RewriteStart::Started)
@@ -442,14 +492,15 @@ impl Front {
     /// What INFO shows of the append-only file. A log that ends counts as off; its rewrite is shown.
     pub(crate) fn log_facts(&self) -> LogFacts {
         let log = self.log.log.as_ref();
-        let mut facts = log.map_or_else(LogFacts::default, |log| log.facts(self.clock.last()));
+        let facts = log.map_or_else(LogFacts::default, |log| log.facts(self.clock.last()));
+        let mut facts = self.log.with_past(facts);
         facts.enabled &= !self.log.ends;
         facts
     }
 }
 
 /// Brings the files of a running log up to date, so that they can be loaded; returns them.
-fn settle(
+pub(super) fn settle(
     log: &mut Log,
     store: &mut Store,
     outputs: &mut Outputs,

@@ -8,6 +8,7 @@ use super::load::{self, Apply, LoadedLog};
 use super::log::{Log, Start};
 use super::manifest::Manifest;
 use super::place::Place;
+use super::serve::settle;
 use disk::SimulatedDisk;
 use kumi_store::config::{Config, Origin};
 use kumi_store::{Now, Outputs, Peer, SessionKey, SnapshotPurpose, Store};
@@ -105,6 +106,7 @@ impl Life {
             lengths: loaded.lengths,
             seed: loaded.seed,
             stream: replayed.store.write_offset(),
+            last_increment: 0,
         };
         let mut log =
             Log::start(start, config.settings(), None, continues, now).expect("it starts");
@@ -427,6 +429,7 @@ fn a_failed_fsync_is_noticed_when_the_rewrite_ends_before_its_result() {
         lengths: Vec::new(),
         seed: 0,
         stream: life.replayed.store.write_offset(),
+        last_increment: 0,
     };
     life.log = Log::start(start, config.settings(), None, false, now).expect("it starts");
     for _ in 0..1000 {
@@ -448,6 +451,64 @@ fn a_failed_fsync_is_noticed_when_the_rewrite_ends_before_its_result() {
     assert!(!life.log.is_rewriting() && life.log.has_file());
     life.flush();
     assert!(!life.log.has_file(), "the file is not trusted any more");
+}
+
+#[test]
+fn a_write_waits_two_seconds_for_an_fsync_and_is_counted() {
+    let disk = SimulatedDisk::default();
+    let mut life = Life::start(&disk, &config("everysec", true), START);
+    let figures = |life: &Life| {
+        let facts = life.log.facts(life.now);
+        (facts.delayed_fsyncs, facts.buffered_bytes > 0)
+    };
+    assert_eq!(count(&mut life, 1), Some(true));
+    life.now.mono_ns += 1_100_000_000;
+    disk.hold_syncs(true);
+    life.flush();
+    assert!(life.log.facts(life.now).fsync_running);
+    for (number, wait_ns, expected) in [
+        (2, 0, (0, true)),
+        (3, 1_900_000_000, (0, true)),
+        (4, 200_000_000, (1, false)),
+        // The next one waits again.
+        (5, 0, (1, true)),
+        (6, 2_000_000_000, (2, false)),
+    ] {
+        life.now.mono_ns += wait_ns;
+        assert_eq!(count(&mut life, number), Some(true));
+        assert_eq!(figures(&life), expected, "{number}");
+    }
+    disk.hold_syncs(false);
+    life.log.settle();
+    assert_eq!(count(&mut life, 7), Some(true));
+    assert_eq!(figures(&life), (2, false));
+    drop(life);
+    let left = disk.copy();
+    assert_eq!(
+        Life::start(&left, &config("everysec", true), START).number(),
+        7
+    );
+}
+
+#[test]
+fn what_waits_for_an_fsync_is_in_the_file_before_that_is_loaded_again() {
+    let disk = SimulatedDisk::default();
+    let config = config("everysec", true);
+    let mut life = Life::start(&disk, &config, START);
+    assert_eq!(count(&mut life, 1), Some(true));
+    life.now.mono_ns += 1_100_000_000;
+    disk.hold_syncs(true);
+    life.flush();
+    assert_eq!(count(&mut life, 2), Some(true));
+    assert!(life.log.facts(life.now).buffered_bytes > 0);
+    assert_eq!(Life::start(&disk.copy(), &config, START).number(), 1);
+    // DEBUG LOADAOF waits for the fsync, which ends meanwhile.
+    std::thread::scope(|scope| {
+        scope.spawn(|| disk.hold_syncs(false));
+        let Replayed { store, outputs, .. } = &mut life.replayed;
+        settle(&mut life.log, store, outputs, life.now).expect("the disk takes it");
+    });
+    assert_eq!(Life::start(&disk.copy(), &config, START).number(), 2);
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Cursor, IoSlice, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 const PAGE: usize = 64;
 
@@ -29,6 +30,9 @@ pub(super) struct SimulatedDisk(Arc<Shared>);
 struct Shared {
     tree: Mutex<Tree>,
     full: AtomicBool,
+    /// Syncs of files wait until this is false.
+    held: Mutex<bool>,
+    released: Condvar,
     /// One operation fails after so many.
     fails_after: Mutex<Option<u32>>,
     syncs: AtomicU32,
@@ -70,6 +74,10 @@ impl LogFile for SimulatedFile {
 
     fn sync(&self) -> io::Result<()> {
         self.1.step()?;
+        let held = lock(&self.1.0.held);
+        let released = &self.1.0.released;
+        // A test that fails does not wait for good.
+        drop(released.wait_timeout_while(held, Duration::from_secs(60), |held| *held));
         self.1.0.syncs.fetch_add(1, Ordering::Relaxed);
         let mut inode = lock(&self.0);
         inode.synced = inode.bytes.clone();
@@ -186,6 +194,12 @@ impl SimulatedDisk {
     /// Whether every operation fails from now on.
     pub(super) fn set_full(&self, full: bool) {
         self.0.full.store(full, Ordering::Relaxed);
+    }
+
+    /// Whether a sync of a file does not end until this is called with false.
+    pub(super) fn hold_syncs(&self, held: bool) {
+        *lock(&self.0.held) = held;
+        self.0.released.notify_all();
     }
 
     /// How often a file or a directory was synced.

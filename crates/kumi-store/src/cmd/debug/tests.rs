@@ -275,7 +275,7 @@ fn the_sleep_before_the_log_is_written_is_set_and_taken_back() {
     let mut lab = lab();
     assert_eq!(lab.store.flush_sleep(), None);
     lab.check(&[("DEBUG AOF-FLUSH-SLEEP 500", "+OK\r\n")]);
-    let time = std::time::Duration::from_micros(500);
+    let time = Duration::from_micros(500);
     assert_eq!(lab.store.flush_sleep(), Some(time));
     lab.check(&[("DEBUG AOF-FLUSH-SLEEP 0", "+OK\r\n")]);
     assert_eq!(lab.store.flush_sleep(), None);
