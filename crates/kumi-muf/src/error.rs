@@ -57,10 +57,12 @@ pub enum Error {
     #[error("the backend answered with an error: {}", shown(.0))]
     Remote(Bytes),
     /// The server could not be reached until the deadline. The request may have run.
-    #[error("the server at {server} could not be reached before the deadline")]
+    #[error("the server at {server} could not be reached before the deadline{}", .reason.as_ref().map_or(String::new(), |reason| format!(": {reason}")))]
     Disconnected {
         /// The server of the URL: `host:port`, or the path of a Unix socket.
         server: String,
+        /// Why the last attempt to connect failed, if one has: see [`Connection::Away`](crate::Connection::Away).
+        reason: Option<String>,
     },
     /// The server refused a command that is needed. What it was asked to do is not done; a request whose answer may not
     /// be read may have run.
@@ -134,21 +136,22 @@ impl Error {
 }
 
 impl Error {
-    /// The error of a call to a unit of this server.
-    pub(crate) fn of_call(error: CallError, server: &str) -> Self {
+    /// The error of a call to a unit of this server; `away` is why the server is away, if it is.
+    pub(crate) fn of_call(error: CallError, server: &str, away: Option<&str>) -> Self {
         match error {
             CallError::NoResponder => Error::NoResponder,
             CallError::HandlerTimeout { claimant } => Error::HandlerTimeout { claimant },
             CallError::Remote(payload) => Error::Remote(payload),
-            CallError::Disconnected => Error::disconnected(server),
+            CallError::Disconnected => Error::disconnected(server, away),
             CallError::Refused(reason) => Error::refused(server, reason),
             CallError::TooLarge { limit_bytes } => Error::TooLargeToRead { limit_bytes },
         }
     }
 
-    pub(crate) fn disconnected(server: &str) -> Self {
+    pub(crate) fn disconnected(server: &str, reason: Option<&str>) -> Self {
         Error::Disconnected {
             server: server.to_owned(),
+            reason: reason.map(str::to_owned),
         }
     }
 

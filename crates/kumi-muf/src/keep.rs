@@ -126,11 +126,10 @@ impl Owned {
         &self,
         written: oneshot::Receiver<Result<(), CallError>>,
     ) -> Result<(), Error> {
-        let server = self.muf.server();
         match timeout(PATIENCE, written).await {
-            Ok(Ok(result)) => result.map_err(|error| Error::of_call(error, server)),
+            Ok(Ok(result)) => result.map_err(|error| self.muf.call_error(error)),
             Ok(Err(_)) => Err(Error::Closed),
-            Err(_) => Err(Error::disconnected(server)),
+            Err(_) => Err(self.muf.disconnected()),
         }
     }
 }

@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::core::{
-    Command, INFO_LIMIT_BYTES, KeepPattern, Key, Reply, Settings, Status, Target, UnitName,
-    check_name, key,
+    CallError, Command, INFO_LIMIT_BYTES, KeepPattern, Key, Reply, Settings, Status, Target,
+    UnitName, check_name, key,
 };
 use crate::discovery::Info;
 use crate::driver::{Ask, Stats, WatchAsk, Wires};
@@ -102,7 +102,7 @@ impl Muf {
 
     /// The state of the connection to the server.
     pub fn connection(&self) -> Connection {
-        *self.inner.wires.connection.borrow()
+        self.inner.wires.connection.borrow().clone()
     }
 
     /// Follows the state of the connection: `changed().await` waits for the next change.
@@ -376,7 +376,7 @@ impl Muf {
         self.ask(Ask::Units(reply)).await?;
         match timeout(PATIENCE, units).await {
             Ok(units) => units.map_err(|_| Error::Closed)?,
-            Err(_) => Err(Error::disconnected(self.server())),
+            Err(_) => Err(self.disconnected()),
         }
     }
 
@@ -527,7 +527,7 @@ impl Muf {
                     None => return Ok(replies),
                 },
                 Err(_) if Instant::now() >= until => {
-                    return Err(Error::disconnected(self.server()));
+                    return Err(self.disconnected());
                 }
                 Err(_) => sleep(RETRY).await,
             }
@@ -551,6 +551,16 @@ impl Muf {
             Ok([before, value, after]) => Ok(value.into_held(before.has(0) && after.has(0))),
             Err(_) => Ok(None),
         }
+    }
+
+    /// The error of what could not be done because the server is away.
+    pub(crate) fn disconnected(&self) -> Error {
+        Error::disconnected(self.server(), self.connection().reason())
+    }
+
+    /// The error of a call of this unit.
+    pub(crate) fn call_error(&self, error: CallError) -> Error {
+        Error::of_call(error, self.server(), self.connection().reason())
     }
 
     /// Largest payload, both ways.

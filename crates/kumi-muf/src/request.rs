@@ -68,7 +68,7 @@ impl Call {
         self.muf.ask(Ask::Call(ask)).await?;
         let result = answered.await.map_err(|_| Error::Closed)?;
         guard.disarm();
-        let answer = result.map_err(|error| Error::of_call(error, self.muf.server()))?;
+        let answer = result.map_err(|error| self.muf.call_error(error))?;
         Ok(Answer::from(answer))
     }
 }
@@ -200,8 +200,8 @@ impl Stream for Answers {
         {
             guard.disarm();
         }
-        let server = self.muf.server();
-        Poll::Ready(answer.map(|answer| answer.map_err(|error| Error::of_call(error, server))))
+        let muf = &self.muf;
+        Poll::Ready(answer.map(|answer| answer.map_err(|error| muf.call_error(error))))
     }
 }
 

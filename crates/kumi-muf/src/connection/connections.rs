@@ -142,6 +142,11 @@ impl<T> Connections<T> {
         self.route.server().into()
     }
 
+    /// The error of what cannot be done because the server is away.
+    pub(crate) fn disconnected(&self) -> Error {
+        Error::disconnected(&self.route.server(), self.state.borrow().reason())
+    }
+
     pub(crate) fn is_cluster(&self) -> bool {
         self.fleet.is_cluster()
     }

@@ -3,6 +3,7 @@
 //! It does not connect by itself: `keeping.rs` has that done by tasks, and puts the result here.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use redis::Value;
@@ -28,7 +29,7 @@ pub(super) struct Node<T> {
     /// The attempt to connect that counts: a node that left and came back may have an older one under way.
     pub(super) attempt: u64,
     /// Why the last attempt failed, which is logged once.
-    pub(super) trouble: Option<String>,
+    pub(super) trouble: Option<Arc<str>>,
 }
 
 /// A connected node.
@@ -195,6 +196,13 @@ impl<T> Fleet<T> {
 
     pub(super) fn none_up(&self) -> bool {
         self.nodes.values().all(|node| node.up.is_none())
+    }
+
+    /// Why a node is not connected, if an attempt has failed; of several nodes, the one with the lowest address.
+    pub(super) fn trouble(&self) -> Option<Arc<str>> {
+        let down = self.nodes.iter().filter(|(_, node)| node.up.is_none());
+        let troubled = down.filter_map(|(address, node)| Some((address, node.trouble.as_ref()?)));
+        troubled.min().map(|(_, trouble)| trouble.clone())
     }
 
     /// Whether no reply is outstanding. Upkeep does not count.

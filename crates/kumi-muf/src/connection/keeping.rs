@@ -152,19 +152,21 @@ impl<T> Connections<T> {
         self.refresh_topology(true);
     }
 
-    /// Publishes whether all nodes are there, if that has changed.
-    fn publish_state(&mut self) {
-        let all_up = self.fleet.all_up();
+    /// Publishes whether all nodes are there and why one is not, if that has changed.
+    fn publish_state(&self) {
+        let (all_up, reason) = (self.fleet.all_up(), self.fleet.trouble());
         self.state.send_if_modified(|connection| {
-            let changed = connection.is_connected() != all_up;
-            if changed {
-                *connection = match all_up {
-                    true => Connection::Connected,
-                    false => Connection::Away {
-                        since: std::time::Instant::now(),
-                    },
-                };
-            }
+            let since = match &*connection {
+                Connection::Closed => return false,
+                Connection::Away { since, .. } => *since,
+                Connection::Connected => std::time::Instant::now(),
+            };
+            let next = match all_up {
+                true => Connection::Connected,
+                false => Connection::Away { since, reason },
+            };
+            let changed = *connection != next;
+            *connection = next;
             changed
         });
     }
@@ -272,23 +274,14 @@ impl<T> Connections<T> {
                 let route = self.route.clone();
                 self.tasks.spawn(async move {
                     ensure_events(&mut connected.commands, flags).await;
-                    for pattern in patterns {
-                        if let Err(error) = connected.pushes.psubscribe(&pattern).await {
-                            let result = Err(route.failed(name(&address), error));
-                            return Report::Connected {
-                                address,
-                                attempt,
-                                version,
-                                result,
-                                failures: failures + 1,
-                            };
-                        }
-                    }
+                    let pushes = &mut connected.pushes;
+                    let subscribed = route.subscribe(name(&address), pushes, &patterns).await;
+                    let failures = failures + u32::from(subscribed.is_err());
                     Report::Connected {
                         address,
                         attempt,
                         version,
-                        result: Ok(connected),
+                        result: subscribed.map(|()| connected),
                         failures,
                     }
                 });
@@ -313,19 +306,20 @@ impl<T> Connections<T> {
         }
     }
 
-    /// Logs why a node cannot be connected, once for each reason: a certificate that does not fit, or a node that is gone,
-    /// stays so for long.
+    /// Logs and publishes why a node cannot be connected, once for each reason: a certificate that does not fit, or a node
+    /// that is gone, stays so for long.
     fn report_trouble(&mut self, address: &Address, error: &Error) {
         let Some(node) = self.fleet.nodes.get_mut(address) else {
             return;
         };
         let error = error.chain();
-        if node.trouble.as_ref() == Some(&error) {
+        if node.trouble.as_deref() == Some(&*error) {
             tracing::debug!(node = %address, %error, "cannot connect");
             return;
         }
         tracing::warn!(node = %address, %error, "cannot connect, will try again");
-        node.trouble = Some(error);
+        node.trouble = Some(error.into());
+        self.publish_state();
     }
 
     /// Subscribes all nodes to patterns over keys. The future does it; a node that fails there is dropped by its

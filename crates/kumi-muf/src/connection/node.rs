@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::dial::{Failed, dial};
 use super::events::{Events, ensure_events, set_probe};
 use super::pipe::Line;
+use super::scan::refusal;
 use super::tls::Trust;
 use crate::error::Error;
 
@@ -118,15 +119,34 @@ impl Route {
             });
         }
         let mut pushes = self.open(address).await?;
-        for pattern in patterns {
-            let subscribed = pushes.psubscribe(pattern).await;
-            subscribed.map_err(|source| self.failed(address, source))?;
-        }
+        self.subscribe(address, &mut pushes, patterns).await?;
         Ok(Connected {
             commands,
             pushes,
             told,
         })
+    }
+
+    /// Subscribes to patterns over channels. The error of one that the server does not permit names it.
+    pub(super) async fn subscribe(
+        &self,
+        address: Option<&str>,
+        pushes: &mut Line,
+        patterns: &[String],
+    ) -> Result<(), Error> {
+        for pattern in patterns {
+            let Err(source) = pushes.psubscribe(pattern).await else {
+                continue;
+            };
+            return Err(match refusal(&source) {
+                Some(reason) => Error::Refused {
+                    server: shown_address(&self.addr(address)),
+                    reason: format!("{reason} (PSUBSCRIBE {pattern})"),
+                },
+                None => self.failed(address, source),
+            });
+        }
+        Ok(())
     }
 
     /// Whether the events of all `flags` arrive although we may not look at the configuration: sets a key, changes its

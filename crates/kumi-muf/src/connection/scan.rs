@@ -29,7 +29,7 @@ pub(super) fn refusal(error: &RedisError) -> Option<String> {
 pub(crate) fn trouble(server: &str, error: &RedisError) -> Error {
     match refusal(error) {
         Some(reason) => Error::refused(server, reason),
-        None => Error::disconnected(server),
+        None => Error::disconnected(server, None),
     }
 }
 

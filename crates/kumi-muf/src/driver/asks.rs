@@ -180,14 +180,14 @@ impl Engine {
     /// Pings every node, first where pushes come and then where replies come: what was sent before is taken in then.
     fn barrier(&mut self, reply: oneshot::Sender<Result<(), Error>>) {
         if !self.connections.all_up() {
-            let _ = reply.send(Err(Error::disconnected(&self.connections.server())));
+            let _ = reply.send(Err(self.connections.disconnected()));
             return;
         }
         let (remotes, server) = (self.connections.remotes(), self.connections.server());
         self.tasks.spawn(async move {
             for mut remote in remotes {
                 if remote.ping().await.is_err() {
-                    let _ = reply.send(Err(Error::disconnected(&server)));
+                    let _ = reply.send(Err(Error::disconnected(&server, None)));
                     return Report::Nothing;
                 }
             }
@@ -203,7 +203,7 @@ impl Engine {
         reply: oneshot::Sender<Result<Vec<String>, Error>>,
     ) {
         if !self.connections.all_up() {
-            let _ = reply.send(Err(Error::disconnected(&self.connections.server())));
+            let _ = reply.send(Err(self.connections.disconnected()));
             return;
         }
         let (remotes, server) = (self.connections.remotes(), self.connections.server());

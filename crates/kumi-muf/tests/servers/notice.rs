@@ -315,6 +315,38 @@ async fn all_who_ask_at_once_for_a_refused_pattern_are_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_subscribe_any_more_is_away_for_that_reason_until_it_may() {
+    for server in Server::each() {
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+        allow(&server, &["*/REQ/a.b~*"]);
+        let web = server.builder("web").credentials("u", "pw").connect().await;
+        let web = web.expect("a unit");
+        web.serve("a.b", echo).await.expect("a service");
+        let mut changes = web.connection_changes();
+        allow(&server, &[]);
+        server.cli(&["CLIENT", "KILL", "USER", "u"]);
+        let refused =
+            changes.wait_for(|now| now.reason().is_some_and(|why| why.contains("refused")));
+        let refused = tokio::time::timeout(Duration::from_secs(30), refused).await;
+        let state = refused.expect("a reason").expect("open").clone();
+        let reason = state.reason().expect("a reason").to_owned();
+        for part in ["NOPERM", "PSUBSCRIBE __keyspace@0__:MUF/*/REQ/a.b~*"] {
+            assert!(reason.contains(part), "{reason}");
+        }
+        let call = web.request("a.b", ()).timeout(Duration::from_millis(300));
+        let error = call.await.expect_err("it is away");
+        assert!(error.to_string().ends_with(&reason), "{error}");
+        assert!(matches!(error, Error::Disconnected { .. }), "{error:?}");
+
+        allow(&server, &["*/REQ/a.b~*"]);
+        let back = changes.wait_for(kumi_muf::Connection::is_connected);
+        let back = tokio::time::timeout(Duration::from_secs(30), back).await;
+        back.expect("it is tried again").expect("open");
+        web.request("a.b", ()).await.expect("an answer");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_tap_leaves_the_one_that_is_open() {
     for server in Server::each() {
         server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);

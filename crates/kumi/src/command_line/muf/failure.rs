@@ -161,7 +161,11 @@ mod tests {
                 claimant: "x".into(),
             }
             .into(),
-            Error::Disconnected { server: "x".into() }.into(),
+            Error::Disconnected {
+                server: "x".into(),
+                reason: None,
+            }
+            .into(),
             Error::Certificate {
                 address: "x".into(),
                 reason: "x".into(),

@@ -51,13 +51,18 @@ async fn tell_connection(muf: &Muf, url: &str) {
     let mut changes = muf.connection_changes();
     let mut away = None;
     while changes.changed().await.is_ok() {
-        let now = *changes.borrow_and_update();
-        match (now, away.take()) {
-            (Connection::Away { since }, _) => {
-                away = Some(since);
-                terminal::note(format_args!(
-                    "{url} is away; requests wait until it is back"
-                ));
+        let now = changes.borrow_and_update().clone();
+        match (&now, away.take()) {
+            (Connection::Away { since, .. }, before) => {
+                away = Some(*since);
+                if before.is_none() {
+                    terminal::note(format_args!(
+                        "{url} is away; requests wait until it is back"
+                    ));
+                }
+                if let Some(reason) = now.reason() {
+                    terminal::note(terminal::quoted(reason));
+                }
             }
             (Connection::Connected, Some(since)) => {
                 let gone = since.elapsed().as_secs_f32();
