@@ -128,11 +128,16 @@ impl ProtocolServer {
     ///
     /// An IPv6 address takes IPv6 only, `[::]` too; for both families listen twice. Clients of an earlier process with the
     /// same private key on this address are told that it is gone as soon as they send anything.
+    ///
+    /// After [`ChannelRegistry::start_draining`] this fails with [`NetworkError::Draining`]: no client would be served.
     pub fn listen(
         &self,
         address: SocketAddr,
         tls: &ServerTls,
     ) -> Result<ServerHandle, NetworkError> {
+        if self.registry.is_draining() {
+            return Err(NetworkError::draining());
+        }
         let config = server_config(&self.limits, tls)?;
         let cannot = |error: std::io::Error| NetworkError::Listen {
             address: address.to_string(),

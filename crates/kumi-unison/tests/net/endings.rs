@@ -45,6 +45,16 @@ async fn a_listener_that_shuts_down_leaves_the_others_of_its_registry_alone() {
 }
 
 #[tokio::test]
+async fn a_registry_that_drains_is_not_listened_with() {
+    let lab = Lab::start();
+    lab.server.registry().start_draining();
+    let address = "127.0.0.1:0".parse().unwrap();
+    let error = lab.server.listen(address, &lab.tls).err().unwrap();
+    assert!(matches!(error, NetworkError::Draining { .. }), "{error:?}");
+    assert!(error.is_not_executed());
+}
+
+#[tokio::test]
 async fn an_address_is_free_when_a_shutdown_returns() {
     for _ in 0..5 {
         let lab = Lab::start();
