@@ -16,7 +16,8 @@ pub enum QueueError {
         #[source]
         source: ::redis::RedisError,
     },
-    /// The server answered with an error. Nothing changed.
+    /// The server answered with an error. Nothing changed, unless the user may run only some of the commands of a script
+    /// ([`is_unauthorized`](Self::is_unauthorized)): what the script wrote before stays.
     #[error("the queue's server answered with an error")]
     Server(#[source] ::redis::RedisError),
     /// The server answered something that this version does not understand.
@@ -67,10 +68,19 @@ impl QueueError {
             Self::Server(error) => {
                 error.kind() == ::redis::ErrorKind::AuthenticationFailed
                     || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+                    || error.detail().is_some_and(is_denied_in_script)
             }
             _ => false,
         }
     }
+}
+
+/// Whether this is the text of a command that a script's user may not run. The code of such an error is ERR, before Redis
+/// 7.0 with the place in the script before the text.
+fn is_denied_in_script(text: &str) -> bool {
+    // From Redis 7.2 on; before.
+    text.contains("ACL failure in script: ")
+        || text.contains("The user executing the script can't ")
 }
 
 /// Why there is no result to give out.

@@ -65,6 +65,22 @@ async fn kumi_server_conforms() {
     run_all(&Virtual::new(Some(server.port))).await;
 }
 
+#[tokio::test]
+async fn the_documented_permissions_are_enough() {
+    let page = include_str!("../../../../docs/jobs.md");
+    let (_, rules) = page
+        .split_once("ACL SETUSER jobs on >secret ")
+        .expect("rules");
+    let (rules, _) = rules.split_once("```").expect("their end");
+    for kind in [Kind::Redis, Kind::Kumi] {
+        let server = Server::start(kind);
+        let mut command = vec!["ACL", "SETUSER", "default", "reset", "on", "nopass"];
+        command.extend(rules.split_whitespace());
+        assert_eq!(server.cli(&command), "OK");
+        run_all(&Virtual::new(Some(server.port))).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_cluster_conforms() {
     let cluster = tokio::task::spawn_blocking(Cluster::start)

@@ -21,6 +21,7 @@ on_both_servers![
     a_producer_whose_clock_is_wrong_changes_nothing,
     a_server_that_evicts_is_refused,
     a_full_server_finishes_what_it_holds,
+    a_command_that_the_user_may_not_run_in_a_script_is_unauthorized,
 ];
 
 fn ids(tasks: &[NewTask]) -> Vec<TaskId> {
@@ -373,4 +374,30 @@ async fn a_full_server_finishes_what_it_holds(kind: Kind) {
         .await
         .expect("it worked");
     work::check_sums(&**jobs.queue(), tasks.len()).await;
+}
+
+async fn a_command_that_the_user_may_not_run_in_a_script_is_unauthorized(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url().replace("//", "//u:pw@");
+    let (_, queue) = url.rsplit_once('=').expect("a queue");
+    // The keys that a connection needs, and what a script is called with.
+    let keys = [
+        "queues",
+        &format!("{{{queue}}}:version"),
+        &format!("{{{queue}}}:"),
+    ];
+    let keys = keys.map(|key| format!("~kumi:jobs:{key}")).join(" ");
+    for rules in ["~* +@all -hset", &format!("{keys} +@all")] {
+        let mut command = vec!["ACL", "SETUSER", "u", "reset", "on", ">pw"];
+        command.extend(rules.split(' '));
+        assert_eq!(server.cli(&command), "OK");
+        let jobs = connected(&url).await;
+        let refused = jobs.queue().enqueue(work::tasks(1)).await;
+        let error = refused.expect_err("it may not");
+        assert!(error.is_unauthorized(), "{error:?}");
+    }
+    let jobs = connected(&server.url()).await;
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    let full = jobs.queue().enqueue(work::tasks(1)).await;
+    assert!(!full.expect_err("it is full").is_unauthorized());
 }
