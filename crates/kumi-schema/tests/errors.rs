@@ -102,6 +102,51 @@ error: there is no message "Usr"
 }
 
 #[test]
+fn errors_of_all_kinds_come_at_once() {
+    check(
+        r#"message "M" { field "x" type="strng" requird=#true }
+message "A" { field "b" type="B" required=#true }
+message "B" { field "a" type="A" required=#true }
+message "P" { field "p" type="string" pattern="[" }
+message "Q" { field "p" type="string" default=3 }
+message "R" { field "n" type="int" min=3 max=1 }
+enum "E" "a" "a"
+channel "c1" { request "Join" { returns "Usr" } }
+channel "c1" { event "E1" }"#,
+        &[
+            "1:30 there is no type \"strng\" | did you mean \"string\"?",
+            "1:38 'field' has no property \"requird\" | did you mean required?",
+            "2:9 message \"A\" always holds itself: A -> B -> A | one of these fields has to be optional, or an array or \
+             a map",
+            "4:47 this is no regular expression: found unclosed character class | a raw text needs no doubled \
+             backslashes: #\"^\\d+$\"#",
+            "5:47 3 is not of type string | put quotes around it",
+            "6:46 no number is at least 3 and at most 1 | make min the smaller one",
+            "7:14 value \"a\" is declared twice | take one of them out",
+            "8:41 there is no message \"Usr\" | declare it: message \"Usr\" { field ... }",
+            "9:9 channel \"c1\" is declared twice | give one of them another name",
+        ],
+    );
+    // A line that cannot be read, and a file without a protocol.
+    let errors = refused(
+        r#"message "A" { field "a" type="A" required=#true }
+message "B" { field "n" type="int" max= }
+message "C" { field "n" type="int" min=3 max=1 }
+"#,
+    );
+    let said: Vec<_> = errors
+        .iter()
+        .map(|error| (error.line, &*error.message))
+        .collect();
+    let expected = [
+        (1, "message \"A\" always holds itself: A -> A"),
+        (2, "a value was expected here"),
+        (3, "no number is at least 3 and at most 1"),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn fields_and_their_constraints() {
     check(
         "message \"M\" { field \"a\" }",

@@ -21,6 +21,32 @@ const UNUSUAL: &str = include_str!("schemas/unusual.kdl");
 const VECTORS: &str = include_str!("vectors.json");
 
 #[test]
+fn each_pattern_is_compiled_once_when_the_module_is_loaded() {
+    let schema = r#"protocol "p" version="1.0.0" {
+        message "M" {
+            field "a" type="string" pattern="^x$"
+            field "b" type="string" pattern="^x$"
+            field "c" type="string" pattern="^y$"
+        }
+        channel "c" { event "E" { field "d" type="string" pattern="^x$" } }
+    }"#;
+    let schema = Schema::parse("p", schema).unwrap_or_else(|errors| panic!("{errors}"));
+    let code = schema.to_typescript();
+    let compiled: Vec<&str> = code
+        .lines()
+        .filter(|line| line.contains("RegExp"))
+        .collect();
+    assert_eq!(compiled.len(), 2, "{compiled:?}");
+    // Not within a function.
+    assert!(
+        compiled.iter().all(|line| line.starts_with("const ")),
+        "{compiled:?}"
+    );
+    let tests = code.matches("PATTERN_0.test(").count();
+    assert_eq!(tests, 3, "{code}");
+}
+
+#[test]
 fn generated_typescript_compiles_and_completes_calls() {
     let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("typescript");
     std::fs::create_dir_all(work.join("src")).expect("a folder below target");
