@@ -347,6 +347,52 @@ async fn a_user_who_may_not_subscribe_any_more_is_away_for_that_reason_until_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_documented_permissions_are_enough() {
+    let page = include_str!("../../../../docs/muf.md");
+    let (_, words) = page.split_once("server with ACLs needs ").expect("a list");
+    let (words, _) = words.split_once(" on\n").expect("its end");
+    let words = words.replace(" and ", ", ").to_lowercase();
+    let commands: Vec<String> = words.split(", ").map(|word| format!("+{word}")).collect();
+    for server in Server::each() {
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+        let user = "ACL SETUSER u reset on >pw ~MUF/* allchannels";
+        let user: Vec<&str> = user
+            .split(' ')
+            .chain(commands.iter().map(String::as_str))
+            .collect();
+        assert_eq!(server.cli(&user), "OK", "{user:?}");
+        let unit = async |name: &str| {
+            let builder = server.builder(name).heartbeat(BEAT).credentials("u", "pw");
+            builder.connect().await.expect("a unit")
+        };
+        let (back, web) = (unit("back").await, unit("web").await);
+        let mut tap = web.tap().await.expect("a tap");
+        let mut watch = web.watch_keep("back/*").await.expect("a watch");
+        assert_eq!(next(&mut watch).await, "live");
+        let service = back.serve("a.b", echo).await.expect("a service");
+        assert_eq!(
+            web.request("a.b", "x").await.expect("an answer").bytes(),
+            "x"
+        );
+        assert_eq!(
+            web.gather("a.b", ()).count(1).await.expect("answers").len(),
+            1
+        );
+        tap.next().await.expect("open").expect("read");
+        let owned = back.keep("own", "1").owned().await.expect("owned");
+        assert_eq!(next(&mut watch).await, "own=1");
+        owned.set("2").await.expect("written");
+        assert_eq!(next(&mut watch).await, "own=2");
+        assert!(back.end_keep("own").await.expect("an answer"));
+        let units = web.units().await.expect("units");
+        assert_eq!(web.last_seen(&units).await.expect("a reply").len(), 2);
+        service.drain().await.expect("drained");
+        back.close().await.expect("closed");
+        web.close().await.expect("closed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_tap_leaves_the_one_that_is_open() {
     for server in Server::each() {
         server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
