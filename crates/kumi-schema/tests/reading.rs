@@ -1,6 +1,8 @@
 //! What a sound schema is read as, the older forms included.
 
-use kumi_schema::{Delivery, Lifetime, Literal, Schema, Side, Type};
+use kumi_schema::{
+    Compression, Delivery, Lifetime, Literal, Overflow, RustOptions, Schema, Side, Type,
+};
 
 fn read(text: &str) -> Schema {
     Schema::parse("t.kdl", text).unwrap_or_else(|errors| panic!("{errors}"))
@@ -94,6 +96,39 @@ fn events_go_where_requests_do_not() {
         from("channel \"c\" from=\"client\" { event \"E\" from=\"client\"; request \"R\" }"),
         Side::Client
     );
+}
+
+#[test]
+fn a_channel_says_what_is_compressed_and_what_happens_to_unread_events() {
+    let check = |properties: &str, compression, overflow, policy: &str| {
+        let schema = body(&format!("channel \"c\" {properties} {{ event \"E\" }}"));
+        let channel = &schema.protocol().channels[0];
+        assert_eq!(
+            (channel.compression, channel.overflow),
+            (compression, overflow)
+        );
+        // What a server offers and what a client opens have both.
+        let code = schema.to_rust(&RustOptions::new()).expect("it is Rust");
+        let off = 2 * usize::from(compression == Compression::Off);
+        assert_eq!(code.matches(".compression(false)").count(), off);
+        let policy = format!(".event_policy(::kumi_unison::EventPolicy::{policy})");
+        assert_eq!(code.matches(&policy).count(), 2, "{code}");
+    };
+    let (auto, off) = (Compression::Auto, Compression::Off);
+    check("", auto, Overflow::DropOldest, "DropOldest");
+    check(
+        "compression=\"off\"",
+        off,
+        Overflow::DropOldest,
+        "DropOldest",
+    );
+    check(
+        "overflow=\"wait\" compression=\"auto\"",
+        auto,
+        Overflow::Wait,
+        "Wait",
+    );
+    check("overflow=\"close\"", auto, Overflow::Close, "Close");
 }
 
 #[test]

@@ -3147,7 +3147,8 @@ pub fn quiet_spec() -> ::kumi_unison::ChannelSpec {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Transient)
         .delivery(::kumi_unison::Delivery::Reliable)
-        .event_policy(::kumi_unison::EventPolicy::DropOldest)
+        .event_policy(::kumi_unison::EventPolicy::Wait)
+        .compression(false)
         .schema(
             ::kumi_unison::SchemaId::new(QUIET_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
@@ -3160,7 +3161,8 @@ pub fn quiet_options() -> ::kumi_unison::ChannelOptions {
         .direction(::kumi_unison::ChannelDirection::ServerToClient)
         .lifetime(::kumi_unison::Lifetime::Transient)
         .delivery(::kumi_unison::Delivery::Reliable)
-        .event_policy(::kumi_unison::EventPolicy::DropOldest)
+        .event_policy(::kumi_unison::EventPolicy::Wait)
+        .compression(false)
         .schema(
             ::kumi_unison::SchemaId::new(QUIET_CHANNEL_HASH, UNUSUAL_PROTOCOL_VERSION),
         )
