@@ -1,4 +1,4 @@
-//! Addresses of those who are gone, so that a healed partition finds together again even after both sides have
+//! Addresses of members that are gone, so that a healed partition comes together again even after both sides have
 //! collected each other's tombstones; and which life it was that ended there, so that this one does not come back.
 
 use crate::identity::{Authority, NodeUid};

@@ -113,7 +113,7 @@ impl ClusterCore {
         &self.metrics
     }
 
-    /// Who is who, and who is kept out.
+    /// The identities of members, and the quarantines.
     pub fn identities(&self) -> &IdentityTable {
         &self.identities
     }

@@ -25,7 +25,7 @@
 //!
 //! Decoding refuses whatever no sender writes, allocates no more than the bytes that are there can fill, and never
 //! panics. The versions come before everything that a later one may change: the range that the sender supports, and the
-//! one that all of this message after it is written in, because a sender that does not know yet whom it talks to writes
+//! one that all of this message after it is written in, because a sender that does not know its peer yet writes
 //! an old one.
 
 mod reader;
@@ -70,7 +70,7 @@ pub struct Envelope {
     pub cluster: String,
     /// The oldest and the newest version that the sender supports.
     pub versions: (u8, u8),
-    /// Who sends.
+    /// The sender.
     pub sender: NodeIdentity,
     /// What it says.
     pub message: Message,
@@ -102,7 +102,7 @@ pub enum Message {
         sequence: u64,
         /// The sender of the heartbeat is suspected at this incarnation.
         suspected: Option<u64>,
-        /// Who answers is not, or not to its knowledge, a monitor of the sender.
+        /// The node that answers is not a monitor of the sender, as far as it knows.
         not_my_monitor: bool,
     },
     /// Are you there?
@@ -121,14 +121,14 @@ pub enum Message {
     ProbeRequest {
         /// Comes back in the answer.
         nonce: u64,
-        /// Whom to ask.
+        /// The member to probe.
         target: NodeIdentity,
     },
     /// The one you wanted answered me.
     ProbeReply {
         /// From the request.
         nonce: u64,
-        /// Who answered.
+        /// The member that answered.
         target: NodeIdentity,
         /// Its incarnation.
         incarnation: u64,

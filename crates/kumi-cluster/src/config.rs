@@ -10,7 +10,7 @@ pub const MAX_CLUSTER_NAME_BYTES: usize = 64;
 
 /// The longest of any of the times: far beyond what makes sense, and far below what would overflow anywhere.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The most addresses that are remembered of those who are gone.
+/// The most addresses that are remembered of members that are gone.
 const MAX_ADDRESS_BOOK: usize = 1 << 20;
 
 /// How a node takes part. Start from a preset and change what differs.
@@ -64,7 +64,7 @@ pub struct MembershipRuntimeConfig {
     pub rejoin_when_downed: bool,
     /// The most records, tombstones included.
     pub max_members: usize,
-    /// The most addresses remembered of those who are gone.
+    /// The most addresses remembered of members that are gone.
     pub max_address_book: usize,
 }
 

@@ -22,7 +22,7 @@ pub enum MembershipError {
     /// `MemberQuarantined` event for the next outcome.
     #[error("{authority} is quarantined for another {} s: {reason}", remaining.as_secs())]
     Quarantined {
-        /// Who was refused.
+        /// The authority that was refused.
         authority: Authority,
         /// Why it is quarantined.
         reason: QuarantineReason,
@@ -32,7 +32,7 @@ pub enum MembershipError {
     /// One life of a node cannot go this way. Recorded, and the rest of what came with it is applied.
     #[error("{authority} cannot go from {from} to {to}")]
     InvalidTransition {
-        /// Whose status it is.
+        /// The member.
         authority: Authority,
         /// What it is.
         from: NodeStatus,
@@ -42,7 +42,7 @@ pub enum MembershipError {
     /// A later life of this authority is known already.
     #[error("{authority} has a later life {current}")]
     Superseded {
-        /// Whose life is over.
+        /// The member whose life is over.
         authority: Authority,
         /// The later life.
         current: NodeUid,
@@ -50,7 +50,7 @@ pub enum MembershipError {
     /// No active member has that authority.
     #[error("{authority} is not a member")]
     UnknownMember {
-        /// Who was asked for.
+        /// The authority that was asked for.
         authority: Authority,
     },
     /// The table is full; a limit of the configuration.

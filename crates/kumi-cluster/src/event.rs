@@ -1,4 +1,4 @@
-//! What the cluster tells those who watch it.
+//! The events of a cluster.
 //!
 //! `ClusterEvent`s are for all subscribers; `MembershipEvent`s are notes for this node's own log and tests: things that were
 //! refused, recorded and survived.
@@ -37,7 +37,7 @@ pub enum ClusterEvent {
     MemberStatusChanged {
         /// Which life.
         node_id: NodeUid,
-        /// Of whom.
+        /// The node.
         authority: Authority,
         /// What it was; `None` when it was not known.
         from: Option<NodeStatus>,
@@ -48,7 +48,7 @@ pub enum ClusterEvent {
     },
     /// A member is kept out, or was refused because it is kept out.
     MemberQuarantined {
-        /// Who.
+        /// The authority that is kept out.
         authority: Authority,
         /// Which life; `None` when all of them are.
         node_id: Option<NodeUid>,
@@ -66,9 +66,9 @@ pub enum ClusterEvent {
     },
     /// This node found out that the others have given it up.
     SelfDowned {
-        /// Who it was.
+        /// Its identity before.
         identity: NodeIdentity,
-        /// Who it is now; `None` when it stopped instead.
+        /// Its identity now; `None` when it stopped instead.
         successor: Option<NodeIdentity>,
         /// What it found out.
         reason: DownReason,
@@ -155,7 +155,7 @@ pub enum GoneCause {
     Quarantined,
 }
 
-/// Why a node is no longer who it was.
+/// Why a node has another identity, or has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DownReason {
@@ -187,12 +187,12 @@ pub enum MembershipEvent {
         /// The subject.
         authority: Authority,
     },
-    /// The detector heard an accused subject again; it was told, so that it refutes.
+    /// The detector heard an accused subject again and sent it the suspicion, so that it refutes.
     Reachable {
         /// The subject.
         authority: Authority,
     },
-    /// This node spoke up against a suspicion.
+    /// This node refuted a suspicion.
     Refuted {
         /// The incarnation it now has.
         incarnation: u64,

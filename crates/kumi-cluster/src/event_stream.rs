@@ -1,4 +1,4 @@
-//! Events for those who watch: a bounded log, and a place in it for each reader.
+//! Events for subscribers: a bounded log, and a position in it for each reader.
 //!
 //! Publishing never waits for a reader. A reader that falls behind by more than the log holds loses the oldest events
 //! and gets their number; it then reads the snapshot, which every topology event carries.

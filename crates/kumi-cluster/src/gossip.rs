@@ -80,7 +80,7 @@ impl GossipEngine {
         self.rumors.is_empty()
     }
 
-    /// There is news about this subject. Metadata once due stays due until it was told often enough.
+    /// There is news about this subject. Metadata once due stays due until it was sent often enough.
     pub(crate) fn enqueue(&mut self, subject: Subject, with_metadata: bool) {
         let before = self.remove(&subject);
         let with_metadata = with_metadata || before.is_some_and(|rumor| rumor.with_metadata);

@@ -1,4 +1,4 @@
-//! Who a node is: the address under which it is reached, and which of its lives this is.
+//! The identity of a node: the address under which it is reached, and which of its lives this is.
 //!
 //! An authority is stable over restarts, a uid is not. Of two uids on one authority the higher one is the later life,
 //! because a uid begins with the time of the start.

@@ -19,7 +19,7 @@ pub enum ResolveError {
     /// It is quarantined.
     #[error("{authority} is quarantined: {reason}")]
     Quarantined {
-        /// Who.
+        /// The authority.
         authority: Authority,
         /// Why.
         reason: QuarantineReason,

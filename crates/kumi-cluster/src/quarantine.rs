@@ -1,11 +1,11 @@
-//! Who may not take part for a while: the only source of that judgement.
+//! Quarantines: which authorities and uids may not be members for a while. No other module decides that.
 //!
 //! There are two kinds, and they are kept apart. The detector's quarantine follows every death and blocks that one uid:
-//! a restart is welcome at once. The operator's blocks the authority whatever its uid, and is gossiped with a version
+//! a restarted node may join at once. The operator's blocks the authority whatever its uid, and is gossiped with a version
 //! and the time that remains. A version that was seen once never counts again, so stale gossip cannot renew it.
 //!
 //! To lift an order is an order of its own, with a later version and no time. It has to outlive what it lifts: a member
-//! who missed it still has the earlier order, and would bring it back. An order is therefore remembered for a while past
+//! that missed it still has the earlier order, and would bring it back. An order is therefore remembered for a while past
 //! its own end and past the end of every order that it replaced, it is part of comparisons for as long, and the time
 //! that is left of this memory travels with it, so that all forget it together and none brings it up again.
 
@@ -104,7 +104,7 @@ impl fmt::Display for ReasonText {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuarantineEntry {
-    /// Who is blocked.
+    /// The authority that is blocked.
     pub authority: Authority,
     /// Which life of it; `None` blocks all of them.
     pub uid: Option<NodeUid>,
@@ -117,7 +117,7 @@ pub struct QuarantineEntry {
 /// An operator's quarantine as it travels: with the time that remains, because clocks are not shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuarantineRumor {
-    /// Who is blocked.
+    /// The authority that is blocked.
     pub authority: Authority,
     /// Which order of an operator this is; a later one has the higher version.
     pub version: u64,
@@ -382,7 +382,7 @@ impl QuarantineTable {
         Some(travelling(authority, order, now))
     }
 
-    /// All orders that others should know, as they travel now: for those who missed them. Those in force come first.
+    /// All orders that others should know, as they travel now: for members that missed them. Those in force come first.
     pub fn rumors(&self, now: TimerInstant) -> Vec<QuarantineRumor> {
         let mut told: Vec<(&Authority, &Order)> = self.told(now).collect();
         told.sort_by_key(|(_, order)| !order.in_force);

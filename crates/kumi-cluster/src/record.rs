@@ -42,7 +42,7 @@ impl Accusation {
     }
 }
 
-/// Who has accused a suspect at its present incarnation, sorted by accuser. Mostly empty, and then one word.
+/// The members that accuse a suspect at its present incarnation, sorted. Mostly empty, and then one word in size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::box_collection,
@@ -117,7 +117,7 @@ pub struct MemberRecord {
     pub incarnation: u64,
     /// What it is.
     pub status: NodeStatus,
-    /// Who accuses it. Empty unless it is Suspect.
+    /// The members that accuse it. Empty unless it is Suspect.
     pub accusations: Accusations,
     /// Counts how often the subject wrote its metadata; 0 while it is not known.
     pub metadata_stamp: u64,
@@ -151,7 +151,7 @@ impl MemberRecord {
         }
     }
 
-    /// Whose record it is.
+    /// The identity that the record is about.
     pub fn identity(&self) -> NodeIdentity {
         NodeIdentity {
             authority: self.authority.clone(),

@@ -1,4 +1,4 @@
-//! The ring on which every member knows who watches whom.
+//! The ring of monitors: every member computes from it which members watch which.
 //!
 //! Members sit at the hash of their authority, and each is watched by the next `k` after it. A restart keeps its place,
 //! a join or leave changes the watch of `k` neighbours only, and two nodes with the same members agree without a word.

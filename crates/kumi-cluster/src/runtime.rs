@@ -73,7 +73,7 @@ pub enum MembershipRuntimeState {
     Client,
 }
 
-/// Who the node is that runs here.
+/// The identity and the metadata that a node starts with.
 #[derive(Clone, Debug)]
 pub struct LocalNode {
     /// Where others reach it.
@@ -188,7 +188,7 @@ pub struct MembershipRuntime {
     suspects: Suspects,
     joining: Option<Joining>,
     seeds: Vec<Authority>,
-    /// Whom the caller has named as members of a static cluster.
+    /// The members of a static cluster, as the caller named them.
     named: BTreeSet<Authority>,
     book: AddressBook,
     timers: Timers,
@@ -273,7 +273,7 @@ impl MembershipRuntime {
         self.state
     }
 
-    /// Who this node is at the moment; the uid changes when it has to begin a new life.
+    /// The present identity of this node; the uid changes when the node has to begin a new life.
     pub fn identity(&self) -> NodeIdentity {
         self.own.identity.clone()
     }
@@ -332,7 +332,7 @@ impl MembershipRuntime {
         self.detector.phi(authority, self.clock.last().own)
     }
 
-    /// Who watches this member, as far as this node knows.
+    /// The monitors of a member, as far as this node knows.
     pub fn monitors_of(&self, authority: &Authority) -> Vec<Authority> {
         let Some(slot) = self.table.slot_of(authority) else {
             return Vec::new();
@@ -340,7 +340,7 @@ impl MembershipRuntime {
         self.authorities(&self.monitor_slots(slot))
     }
 
-    /// Whom this node watches.
+    /// The members that this node monitors.
     pub fn subjects(&self) -> Vec<Authority> {
         self.authorities(&self.watches.slots())
     }

@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     /// The position among the active slots.
     active_index: u32,
     /// A terminal record about a member that was never active here. It refuses stale gossip, but is not passed on:
-    /// otherwise tombstones would wander from those who still have them to those who collected them, for ever.
+    /// otherwise members that still have a tombstone would send it to members that collected it, again and again.
     pub(crate) quiet: bool,
     /// This life was over before it was known here, so it has no events.
     pub(crate) untold: bool,

@@ -62,7 +62,7 @@ impl MessageKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GossipOutbound {
-    /// To whom.
+    /// The receiver.
     pub to: Authority,
     /// The encoded envelope; shared, because one heartbeat goes to all monitors.
     pub bytes: Arc<[u8]>,

@@ -204,7 +204,7 @@ pub enum Released {
     Alive,
 }
 
-/// Whose tasks are released.
+/// The owners whose tasks are released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gone {

@@ -1,8 +1,8 @@
 //! What changed between two versions of a schema, and whether peers of both still understand each other.
 //!
 //! Either peer may be the older one, so every message is thought of as written by one and read by the other, both ways
-//! round. Names of messages do not travel and are not compared; what they hold is. Two judgements are a matter of
-//! taste and stand here: loosening a constraint is called safe although an older reader refuses the values it adds,
+//! round. Names of messages do not travel and are not compared; what they hold is. Two rules are a
+//! choice: loosening a constraint is called safe although an older reader refuses the values it adds,
 //! and adding a value to an enum is safe only if the enum is open.
 
 use crate::model::{Channel, Enum, Field, Message, Protocol, Schema, Side, Version};

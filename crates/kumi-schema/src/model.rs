@@ -51,7 +51,7 @@ pub struct Protocol {
     pub name: String,
     /// Peers with the same major version understand each other.
     pub version: Version,
-    /// Whose protocol it is, such as `example.chat`.
+    /// The namespace of the protocol, such as `example.chat`.
     pub namespace: Option<String>,
     /// For readers.
     pub description: Option<String>,
@@ -386,7 +386,7 @@ pub struct Typedef {
     pub(crate) at: FieldPlaces,
 }
 
-/// Who sends something.
+/// The side that sends something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Side {
@@ -517,7 +517,7 @@ impl Overflow {
 pub struct Channel {
     /// Its name as it travels.
     pub name: String,
-    /// Who sends its requests; on a channel without requests, who sends its events.
+    /// The side that sends its requests; on a channel without requests, the side that sends its events.
     pub from: Side,
     /// How long it is meant to live.
     pub lifetime: Lifetime,
@@ -573,7 +573,7 @@ pub struct Event {
     pub name: String,
     /// The message it carries.
     pub message: String,
-    /// Who sends it.
+    /// The side that sends it.
     pub from: Side,
     /// For readers.
     pub description: Option<String>,

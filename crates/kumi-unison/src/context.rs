@@ -213,7 +213,7 @@ impl ConnectionContext {
         })
     }
 
-    /// Who the server is, once it has said so.
+    /// The identity of the server, once it has been received.
     pub fn identity(&self) -> Option<ServerIdentity> {
         lock(&self.identity).clone()
     }
@@ -377,7 +377,7 @@ impl ConnectionContext {
             engine.receive_datagram(event);
             return Some(());
         }
-        // The header says whom it is for and how long it gets. A datagram without a receiver is dropped before it is decompressed.
+        // The header names the channel and the length. A datagram without a receiver is dropped before it is decompressed.
         let header = PacketHeader::parse(packet.first_chunk::<HEADER_LEN>()?).ok()?;
         if header.payload_len as usize > MAX_DATAGRAM_PAYLOAD {
             return None;
@@ -473,7 +473,7 @@ impl ConnectionContext {
     }
 
     /// Waits until a request of this length may be under way beside the others that are. The peer holds each until it
-    /// is answered, and refuses what it cannot hold. Those who wait are served in order.
+    /// is answered, and refuses what it cannot hold. Calls that wait are served in order.
     pub(crate) async fn room_for_call(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
         Self::room_in(&self.usage.call_room, self.limits.call_room(), bytes).await
     }

@@ -1,4 +1,4 @@
-//! Who a server is and which channels it offers.
+//! The identity of a server, and the channels that it offers.
 //!
 //! [`ChannelDirection`] has one meaning everywhere: which side starts messages (requests and events) on the channel.
 //! Answers go against it, of course. It informs; the runtime lets both sides of any channel ask.

@@ -193,7 +193,7 @@ impl ChannelSpec {
     }
 }
 
-/// Who looks after a stream that was admitted.
+/// What serves a stream that was admitted.
 enum Runner {
     Handler(Arc<dyn ChannelHandler>),
     /// The stream is for one call of a channel that is open.
@@ -318,12 +318,12 @@ impl ChannelRegistry {
 
     /// The identity and every change after it.
     pub fn subscribe(&self) -> (ServerIdentity, broadcast::Receiver<ChannelUpdate>) {
-        // Changes are told under the same lock, so none falls between the two.
+        // Changes are published under the same lock, so none falls between the two.
         let state = self.state();
         (self.identity_of(&state), self.inner.updates.subscribe())
     }
 
-    /// How a channel is registered and who handles it, for transports beyond streams.
+    /// How a channel is registered, for transports beyond streams.
     pub fn channel_info(&self, name: &str) -> Option<ChannelInfo> {
         self.state().channels.get(name).map(|(spec, _)| spec.info())
     }

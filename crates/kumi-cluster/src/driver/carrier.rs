@@ -173,7 +173,7 @@ impl Carrier {
         self.links().len()
     }
 
-    /// Who was not reached when it was last tried, and why.
+    /// Peers whose last connection attempt failed, with the error.
     pub(super) fn failures(&self) -> Vec<(Authority, String)> {
         self.links().failures()
     }

@@ -49,7 +49,7 @@ const STALE: Duration = Duration::from_secs(2);
 /// How long the other side may take to introduce itself.
 pub(super) const HELLO_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Who a node is, as it says at the beginning of a connection.
+/// The first message of a connection: the identity of the node.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     authority: String,
@@ -174,7 +174,7 @@ impl Link {
         self.dialled.as_ref()
     }
 
-    /// The peer has said who it is.
+    /// Notes the identity of the peer, from its hello.
     pub(super) fn introduce(&self, authority: Authority, uid: NodeUid) {
         let _ = self.peer.set(NodeIdentity { authority, uid });
     }

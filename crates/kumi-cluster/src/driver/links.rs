@@ -207,7 +207,7 @@ impl Links {
         self.note(name, now, 1, reason);
     }
 
-    /// Who was not reached when it was last tried, and why.
+    /// Peers whose last connection attempt failed, with the error.
     pub(super) fn failures(&self) -> Vec<(Authority, String)> {
         let failures = self.failures.iter();
         failures

@@ -277,7 +277,7 @@ impl ClusterNode {
         })
     }
 
-    /// Who this node is. The uid changes when the node had to come back as another life.
+    /// The identity of this node. The uid changes when the node had to begin a new life.
     pub fn identity(&self) -> NodeIdentity {
         self.parts.shared.identity()
     }
@@ -343,8 +343,8 @@ impl ClusterNode {
         self.parts.shared.with(|runtime| runtime.status())
     }
 
-    /// Who was not reached when it was last tried, and why, in words for an operator. The dead are among them, and
-    /// seeds of another cluster.
+    /// Peers whose last connection attempt failed, with the error in words for an operator. Dead members are among them,
+    /// and seeds of another cluster.
     pub fn unreachable(&self) -> Vec<(Authority, String)> {
         self.parts.carrier.failures()
     }
@@ -364,7 +364,7 @@ impl ClusterNode {
         self.parts.release(authority)
     }
 
-    /// Says something else about this node from now on: its roles, version and services, as the others see them.
+    /// Replaces the metadata of this node: its roles, version and services, as other members see them.
     pub fn set_metadata(&self, metadata: MemberMetadata) -> Result<(), MembershipError> {
         self.parts.set_metadata(metadata)
     }
@@ -648,10 +648,10 @@ async fn find_itself(parts: Arc<Parts>, seeds: Vec<Authority>) {
     }
 }
 
-/// Waits until what a node said last is on its way. Links send by themselves; closing them now would cut off that this
-/// node is gone, and the others would take it for dead.
+/// Waits until the last messages of a node are sent. Links send by themselves; closing them now would lose the message that
+/// this node leaves, and the others would declare it dead.
 async fn last_words(carrier: &Carrier) {
-    // Who did not answer for a while will not do so now.
+    // A peer that did not answer for a while will not do so now.
     let now = Instant::now();
     let recently = now.checked_sub(RECENTLY).unwrap_or(now);
     while carrier.has_unsent(recently) && now.elapsed() < LAST_WORDS {

@@ -19,7 +19,7 @@ use tokio::sync::RwLock;
 
 /// Connections that a node accepts: its links, twice over for peers that replace theirs, and operators.
 const MAX_CONNECTIONS: usize = 4 * super::MAX_LINKS;
-/// Handshakes at a time. Strangers who begin them and go no further take room from newcomers, not from members.
+/// Handshakes at a time. Clients that begin one and go no further take room from new connections, not from open ones.
 const MAX_HANDSHAKES: usize = super::MAX_LINKS;
 /// Streams of one connection: two channels of a link, or an operator's.
 const MAX_STREAMS: u32 = 16;
@@ -31,7 +31,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3);
 /// How long peers may take to hear that this node ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-/// Whom a node lets in, and what it shows of itself: one decision for both directions.
+/// Which peers a node accepts, and which certificate it shows: the same for both directions.
 #[derive(Clone, Debug)]
 pub struct Security {
     server: ServerTls,

@@ -51,7 +51,7 @@ struct Inner {
     pending: VecDeque<ClusterEvent>,
     /// Whether a task is publishing at the moment. It publishes in order what is added meanwhile.
     publishing: bool,
-    /// Lives that were told to be active and not to be gone since. It changes only together with `departures`.
+    /// Lives that were reported as active and not as gone since. It changes only together with `departures`.
     lives: BTreeSet<NodeIdentity>,
     /// Towards the watchers of lives; gone together with `events`.
     departures: Option<broadcast::Sender<Item>>,
@@ -141,7 +141,7 @@ impl MembershipRuntimeShared {
         self.lock().runtime.snapshot()
     }
 
-    /// Who this node is now; it changes when the node had to take a new uid.
+    /// The identity of this node; it changes when the node had to take a new uid.
     pub fn identity(&self) -> NodeIdentity {
         self.lock().runtime.identity()
     }

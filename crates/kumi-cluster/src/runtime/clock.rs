@@ -74,7 +74,7 @@ impl Clock {
     }
 }
 
-/// How far this node doubts itself: its timers ran late, or those it held to be silent spoke up right after.
+/// How far this node has to doubt its own observations: its timers ran late, or members that it suspected refuted at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Health {
     score: u32,

@@ -187,7 +187,7 @@ impl MembershipRuntime {
     }
 
     /// An address without an active member: every other time a seed, where one should be, and
-    /// otherwise any of those who are gone, from the table or the address book.
+    /// otherwise any member that is gone, from the table or the address book.
     pub(super) fn lost_address(&mut self) -> Option<Authority> {
         let own = &self.own.identity.authority;
         let seeds: BTreeSet<&Authority> = self
@@ -397,7 +397,7 @@ impl MembershipRuntime {
         let all = delta.records.len();
         let mut delta = fitting(delta);
         if delta.records.len() < all {
-            // The rest follows from where this part ends: changes are told in the order of the log.
+            // The rest follows from where this part ends: changes are sent in the order of the log.
             let last = delta.records.last().map(|record| &record.authority);
             delta.to_version = last.map_or(bookmark, |last| self.table.position_of(last));
         }
@@ -409,7 +409,7 @@ impl MembershipRuntime {
         self.send(peer, message, Delivery::Reliable);
     }
 
-    /// A client takes in what it was told. A whole snapshot also says who is no longer there.
+    /// A client applies what it received. A whole snapshot also shows which members are gone.
     fn observed(&mut self, peer: &Authority, seen: Seen, delta: &MembershipDelta, now: Now) {
         self.replaced(peer, delta, now);
         self.learn_all(delta, now);

@@ -191,7 +191,7 @@ impl MembershipRuntime {
             Some(_) => ROUNDS_BEFORE_ALONE,
             // The first of its cluster knows only the members it met; when they are gone, it begins once more.
             None if self.other_seeds().next().is_none() => ROUNDS_BEFORE_ALONE,
-            // Whom others ask is a seed, too. Nodes that name each other, and not themselves, would wait for ever; of
+            // A node that others ask is a seed, too. Nodes that name each other, and not themselves, would wait for ever; of
             // those the lowest begins, so that the others find one cluster and not several.
             None if joining.asked_by_lower => ROUNDS_BEFORE_ALONE * 2,
             None if joining.asked => ROUNDS_BEFORE_ALONE,
@@ -285,7 +285,7 @@ impl MembershipRuntime {
                 Some((current, _)) if current > sender.uid => {
                     Some(JoinRefusal::Superseded { current })
                 }
-                // The verdict was told already.
+                // The verdict was sent already.
                 Some((current, status)) if current == sender.uid && status.is_terminal() => return,
                 None if self.table.len() >= self.config.max_members => Some(JoinRefusal::Full),
                 _ => None,
@@ -373,7 +373,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// A member says something about this very authority; whether it changed anything.
+    /// Applies a record of a peer about this node. Returns whether it changed anything.
     pub(super) fn hear_about_self(&mut self, record: &MemberRecord, now: Now) -> bool {
         let own = &mut self.own;
         if record.uid > own.identity.uid {

@@ -99,7 +99,7 @@ impl MembershipRuntime {
                     self.ended_life(&old, from, now);
                 }
                 self.arrived(slot, now);
-                // Stamps are counted by each life for itself: nothing of this one was told before.
+                // Stamps are counted by each life for itself: nothing of this one was reported before.
                 stamp = 0;
             }
         }

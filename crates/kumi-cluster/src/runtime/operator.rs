@@ -291,7 +291,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Says something else about this node from now on.
+    /// Replaces the metadata of this node.
     pub fn set_metadata(
         &mut self,
         metadata: MemberMetadata,

@@ -66,7 +66,7 @@ pub struct MembershipMetrics {
     pub accusations: u64,
     /// Times it took that back because it heard the accused.
     pub withdrawals: u64,
-    /// Times it spoke up against a suspicion.
+    /// Times it refuted a suspicion.
     pub refutations: u64,
     /// Members it gave up itself.
     pub convictions: u64,

@@ -1,7 +1,7 @@
 //! What arrives, message by message.
 //!
 //! The sender is looked at before the message: a life that is over gets a verdict, an earlier life gets the record of the later
-//! one, and a stranger is asked to compare tables.
+//! one, and a node that is not known is asked to compare tables.
 
 use super::clock::Now;
 use super::watch::Sign;

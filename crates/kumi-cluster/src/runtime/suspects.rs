@@ -1,13 +1,14 @@
-//! Suspects that stay suspects: who has been accused for long and does not answer is no monitor to reckon with.
+//! Suspects that stay suspects: a member that has been accused for long and does not answer does not count as a monitor.
 //!
-//! When most of a cluster dies at once, the dead are monitors of the dead: no member accuses those whose monitors are all
-//! gone, no quorum stands for those with a few left, and the heartbeats of the living go to the dead. So a suspicion
-//! that has stood for `suspect_timeout` at one incarnation takes its subject out of the choice of monitors, though not
-//! out of those who are watched: the living become the monitors of further dead, round by round, and of each other.
+//! When most of a cluster dies at once, most monitors of dead members are dead themselves: a member whose monitors are all
+//! gone is not accused, one with few monitors left does not get a quorum, and live members send their heartbeats to dead
+//! ones. So a suspicion that has stood for `suspect_timeout` at one incarnation takes its subject out of the choice of
+//! monitors, though not out of the members that are watched: round by round, live members become the monitors of further
+//! dead members, and of each other.
 //!
-//! The doubt is whose fault the silence is. A node that does not hear refutations would hold every member to be a suspect,
-//! and convict alone once it counts no other monitor. Therefore time alone does not do: after it, a comparison with a
-//! member that is Up has to come to its end. It would have brought the refutation.
+//! A node that does not receive refutations, through a fault of its own, would suspect every member, and declare them dead
+//! alone once it counts no other monitor. Therefore the time is not enough: after it, a comparison with a member that is Up
+//! has to be completed. It would have brought the refutation.
 
 use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
@@ -111,8 +112,8 @@ impl MembershipRuntime {
         self.suspects.waiting || self.table.active_len() > 1 && self.receives_nothing(now)
     }
 
-    /// Whom to compare with besides when something is wrong: most of those who are known may be gone, so above all
-    /// those who were heard, and before a node holds itself to be cut off it has to have tried.
+    /// Further peers to compare with when something is wrong. Most of the known members may be gone, so members that were heard
+    /// lately come first; and a node has to have tried before it considers itself isolated.
     pub(super) fn peers_in_trouble(&mut self, now: Now) -> Vec<Authority> {
         if !self.in_trouble(now) {
             return Vec::new();

@@ -135,7 +135,7 @@ impl Phase {
 }
 
 impl MembershipRuntime {
-    /// Who watches the member in this slot.
+    /// The monitors of the member in this slot.
     pub(super) fn monitor_slots(&self, slot: Slot) -> Vec<Slot> {
         let Some(entry) = self.table.entry(slot) else {
             return Vec::new();
@@ -199,7 +199,7 @@ impl MembershipRuntime {
         on_ring.then_some((slot, entry.place))
     }
 
-    /// Stops watching those who are not among `subjects`. An accusation is not left standing behind.
+    /// Stops watching members that are not among `subjects`, and takes back accusations of them.
     fn drop_watches(&mut self, subjects: &[Slot], now: Now) {
         let dropped: Vec<Slot> = self
             .watches
@@ -251,7 +251,7 @@ impl MembershipRuntime {
         let listeners = if self.config.gossip_enabled {
             self.authorities(&self.watches.monitors)
         } else {
-            // Those who were given up too: it takes a heartbeat to find out that a broken network has healed.
+            // Members that were declared dead too: it takes a heartbeat to find out that a broken network has healed.
             let own = &self.own.identity.authority;
             let named = self.named.iter().filter(|named| *named != own);
             named.cloned().collect()

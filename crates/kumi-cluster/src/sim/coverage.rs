@@ -36,7 +36,7 @@ coverage! {
     joins,
     /// A member became Suspect.
     suspicions,
-    /// A node spoke up against a suspicion.
+    /// A node refuted a suspicion.
     refutations,
     /// A member became Up again after suspicion.
     recoveries,

@@ -9,7 +9,7 @@ use std::vec::Vec;
 
 use crate::NodeUid;
 
-/// Who runs and who is disturbed.
+/// Which nodes run, and which are disturbed.
 #[derive(Clone, Debug)]
 pub struct Truth {
     subjects: Vec<Subject>,

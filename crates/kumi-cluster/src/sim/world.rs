@@ -79,7 +79,7 @@ pub struct World<W> {
     queue: EventQueue<Event>,
     network: Network,
     hosts: Vec<Host>,
-    /// Who is reached under an authority: one machine, or two by mistake.
+    /// The hosts that are reached under an authority: one, or two by mistake.
     places: HashMap<Authority, Vec<u32>>,
     rng: SimRng,
     /// A hash of everything that happened, to compare two runs.

@@ -28,7 +28,7 @@ impl std::fmt::Debug for Certificates {
     }
 }
 
-/// Whom we trust, ready to be used; nothing for plain connections.
+/// The TLS configuration with the authorities that are trusted; none for plain connections.
 #[derive(Clone, Default)]
 pub(crate) struct Trust {
     #[cfg(feature = "tls")]

@@ -2,7 +2,7 @@
 //!
 //! [`Core`] is the whole of one unit. A driver feeds it pushes, replies and the time, and does what it says. The same
 //! core runs under the tokio driver of this crate and under the simulation in `tests/simulation.rs`, where time is a
-//! number and the server forgets.
+//! number and the server loses writes.
 
 mod backend;
 mod command;

@@ -100,7 +100,7 @@ pub struct Gathered {
 pub enum KeepEvent {
     /// A value that is there: in the snapshot, or because it was set.
     Value {
-        /// Whose.
+        /// The unit that keeps it.
         unit: String,
         /// Its name.
         id: String,
@@ -111,7 +111,7 @@ pub enum KeepEvent {
     },
     /// A value that is there, and larger than this unit reads.
     TooLarge {
-        /// Whose.
+        /// The unit that keeps it.
         unit: String,
         /// Its name.
         id: String,
@@ -120,14 +120,14 @@ pub enum KeepEvent {
     },
     /// It was deleted.
     Deleted {
-        /// Whose.
+        /// The unit that keeps it.
         unit: String,
         /// Its name.
         id: String,
     },
     /// Its life ended.
     Expired {
-        /// Whose.
+        /// The unit that keeps it.
         unit: String,
         /// Its name.
         id: String,

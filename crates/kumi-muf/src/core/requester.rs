@@ -1,4 +1,4 @@
-//! The requester: writes REQ, waits for RES or ERR, and says exactly once how each call ended.
+//! The requester: writes REQ, waits for RES or ERR, and reports exactly once how each call ended.
 //!
 //! A push only says "look now". Each call also looks by the clock: after a second, once per lease, when REQ's life ends,
 //! after every new subscription, and once more at its deadline. So a lost push costs time, never a result. A look that

@@ -1,6 +1,6 @@
 //! KDL 2 documents: nodes with arguments, properties and blocks of further nodes.
 //!
-//! Written for files that strangers may hand in: reading takes time in proportion to the text, nests no deeper than
+//! Made for files that cannot be trusted: reading takes time in proportion to the text, nests no deeper than
 //! [`crate::limits::MAX_BLOCK_DEPTH`], goes on after an error to find the next one, and keeps the comments, which the
 //! formatter needs. It knows nothing of schemas. What it reads is compared with the `kdl` crate in the tests.
 

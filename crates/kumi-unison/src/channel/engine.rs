@@ -1,4 +1,4 @@
-//! A channel's core with what it needs to run: the lock, the signals for those who wait, the running handlers.
+//! A channel's core with what it needs to run: the lock, the signals for waiting tasks, the running handlers.
 //!
 //! The lock is held for the few instructions of one step, never across an await; wakers are woken after it.
 
@@ -64,7 +64,7 @@ pub(crate) struct Engine {
     datagrams: Mutex<Option<Arc<dyn DatagramLink>>>,
 }
 
-/// Those who found no room stand in line; only the first few listen for room.
+/// Senders that found no room wait in order; only the first few listen for room.
 struct Gate {
     line: Semaphore,
     first: usize,

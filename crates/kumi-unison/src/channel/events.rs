@@ -18,7 +18,7 @@ use crate::wire::ProtocolMessage;
 pub struct EventReceiver {
     handle: Arc<Handle>,
     lane: Lane,
-    /// Its number among those who wait.
+    /// Its number among the waiting tasks.
     waiting: Option<u64>,
     /// The stream has ended.
     ended: bool,

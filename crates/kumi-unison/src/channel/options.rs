@@ -208,13 +208,13 @@ impl ChannelOptions {
         self
     }
 
-    /// Who answers the peer's requests. Without it they are held until [`UnisonChannel::serve`] is called.
+    /// The service that answers the peer's requests. Without one they are held until [`UnisonChannel::serve`] is called.
     pub fn service(mut self, service: impl Service) -> Self {
         self.service = Some(Arc::new(service));
         self
     }
 
-    /// Who opens streams for calls that want one of their own. A transport sets this.
+    /// Opens streams for calls that want one of their own. A transport sets this.
     pub fn opener(mut self, opener: Arc<dyn StreamOpener>) -> Self {
         self.opener = Some(opener);
         self

@@ -33,7 +33,7 @@ struct Queue {
     events: VecDeque<ProtocolMessage>,
     /// Of their payloads.
     bytes: usize,
-    /// Who waits, by number, so that one who goes away leaves nothing behind.
+    /// Waiting tasks, by number, so that one that stops waiting leaves nothing behind.
     wakers: Vec<(u64, Waker)>,
 }
 
@@ -298,7 +298,7 @@ impl Core {
     }
 
     /// The next event of a lane. What came before the channel ended is still handed out. `waiting` is the caller's number
-    /// among those who wait, once it has one.
+    /// among the waiting tasks, once it has one.
     pub(crate) fn poll_event(
         &mut self,
         lane: Lane,
@@ -332,7 +332,7 @@ impl Core {
         }
     }
 
-    /// Who waited under this number has gone away.
+    /// The task with this number has stopped waiting.
     pub(crate) fn stop_waiting(&mut self, lane: Lane, number: u64) {
         if let Some(queue) = self.inbox.queue(lane) {
             queue.wakers.retain(|(known, _)| *known != number);

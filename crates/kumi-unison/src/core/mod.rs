@@ -9,7 +9,7 @@
 //! 4. `handle_timeout` no later than `next_deadline`;
 //! 5. after each of them, carry out [`Effects`] once the lock is released.
 //!
-//! Who asks gets exactly one end: a call lives in `calls` until its future took the result or was dropped, and every
+//! Every call ends exactly once: it lives in `calls` until its future took the result or was dropped, and every
 //! way a channel can end goes through `fail_calls`. A call that was given up still counts as in flight until the peer
 //! has answered it, so cancelling makes no room for more.
 
@@ -204,7 +204,7 @@ pub(crate) struct Core {
     /// Requests that came before there was a service, or while answers waited. Bounded by `max_in_flight`.
     held: VecDeque<IncomingCall>,
     has_service: bool,
-    /// Answers that found the output full, and are kept by those who made them. While there are any, requests are held: a
+    /// Answers that found the output full, and are kept by their handlers. While there are any, requests are held: a
     /// peer that does not read its answers gets no more of them made.
     answers_waiting: usize,
 
@@ -345,7 +345,7 @@ impl Core {
             methods::CANCEL => self.handle_cancels(now, &message.payload, effects),
             methods::CREDIT => self.handle_credit(now, &message.payload, effects),
             methods::CLOSED => {
-                // Whatever it says, it is over.
+                // The channel has ended, with or without a readable reason.
                 let unsaid = || RemoteError::new("closed", "");
                 let why = serde_json::from_slice(&message.payload).unwrap_or_else(|_| unsaid());
                 self.end(NetworkError::ClosedByPeer(why), false, effects);

@@ -23,7 +23,7 @@ pub trait ChannelSource: Send + Sync {
         options: ChannelOptions,
     ) -> BoxFuture<'_, Result<UnisonChannel, NetworkError>>;
 
-    /// Who the server is, as last heard.
+    /// The identity of the server, as last received.
     fn identity(&self) -> ServerIdentity;
 }
 

@@ -26,7 +26,7 @@ struct Pipe {
     stopped: Option<u32>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Who waits for `stopped`.
+    /// The task that waits for `stopped`.
     watcher: Option<Waker>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may connect: the loop in front of an endpoint's connections.
+//! The loop that accepts or refuses the connections of an endpoint.
 //!
 //! A handshake costs the server a signature and some memory, a packet that starts one costs a sender with a forged
 //! address nothing. So only so many handshakes run at a time, and under pressure the second half of that room is for

@@ -23,7 +23,7 @@ use crate::{ConnectionContext, ConnectionLimits};
 
 /// How long handlers may go on after their connection has ended.
 const HANDLER_GRACE: Duration = Duration::from_secs(5);
-/// How long a client that was told to go is waited for once it has nothing running here.
+/// How long a client that was asked to disconnect is waited for once it has nothing running here.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a connection until it ends.

@@ -121,7 +121,7 @@ impl ServerLimits {
     }
 
     /// Handshakes at a time. From half of it on, a client has to prove its address with a round trip first; beyond
-    /// it, newcomers are not answered. Default: 256.
+    /// it, further clients are not answered. Default: 256.
     #[must_use]
     pub fn max_handshakes(mut self, limit: usize) -> Self {
         self.max_handshakes = limit;

@@ -94,12 +94,12 @@ impl ProtocolServer {
         &self.registry
     }
 
-    /// Offers a channel; connected clients are told.
+    /// Offers a channel; connected clients get an update.
     pub fn register_channel(&self, name: &str, handler: impl ChannelHandler) {
         self.registry.register_channel(name, handler);
     }
 
-    /// Offers a channel with everything a schema says of it; connected clients are told.
+    /// Offers a channel with everything a schema says of it; connected clients get an update.
     pub fn register_channel_with(&self, spec: ChannelSpec, handler: impl ChannelHandler) {
         self.registry.register_channel_with(spec, handler);
     }
@@ -109,12 +109,12 @@ impl ProtocolServer {
         self.registry.register_legacy(handler);
     }
 
-    /// Withdraws a channel; those who have it open keep it. Says whether there was one.
+    /// Withdraws a channel; clients that have it open keep it. Returns whether there was one.
     pub fn remove_channel(&self, name: &str) -> bool {
         self.registry.remove_channel(name)
     }
 
-    /// Changes what newcomers to a channel are told. Says whether there is one.
+    /// Changes the status that clients get when they open a channel. Returns whether there is one.
     pub fn set_status(&self, name: &str, status: ChannelStatus) -> bool {
         self.registry.set_status(name, status)
     }
@@ -127,7 +127,7 @@ impl ProtocolServer {
     /// Listens on an address, with tasks on the current tokio runtime, until the handle is shut down or dropped.
     ///
     /// An IPv6 address takes IPv6 only, `[::]` too; for both families listen twice. Clients of an earlier process with the
-    /// same private key on this address are told that it is gone as soon as they send anything.
+    /// same private key on this address get a reset as soon as they send anything.
     ///
     /// After [`ChannelRegistry::start_draining`] this fails with [`NetworkError::Draining`]: no client would be served.
     pub fn listen(

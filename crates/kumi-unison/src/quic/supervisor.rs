@@ -143,7 +143,7 @@ async fn attend(
             }
             Ok(Heard::Pong(number)) => {
                 if let Some((sent, answer)) = asked.remove(&number) {
-                    // Who asked may have stopped waiting.
+                    // The caller may have stopped waiting.
                     let _ = answer.send(sent.elapsed());
                 }
             }

@@ -129,7 +129,7 @@ pub enum TlsError {
         reason: String,
     },
     /// The peer did not believe this side, or the two have no protocol in common. Usually this side's certificate is
-    /// missing or not one the server was told to let in.
+    /// missing, or is not one that the server accepts.
     #[error("{peer} ended the handshake with TLS alert {alert}: {}", Shown(reason))]
     Refused {
         /// The peer that was dialled.

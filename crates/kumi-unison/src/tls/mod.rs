@@ -1,4 +1,4 @@
-//! Who a peer is: certificates, pins and keys for QUIC's TLS 1.3.
+//! The identity of a peer: certificates, pins and keys for QUIC's TLS 1.3.
 //!
 //! A [`ServerTls`] or a [`ClientTls`] is one whole decision about trust, made by a constructor whose name says what it
 //! is. There is no default, and none that trusts every peer: the single constructor that verifies nothing

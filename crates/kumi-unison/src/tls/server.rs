@@ -19,7 +19,7 @@ use crate::ALPN;
 ///
 /// ```
 /// use kumi_unison::{ClientTls, ServerTls};
-/// // A certificate that lives as long as the process; clients are told its fingerprint.
+/// // A certificate that lives as long as the process; clients get its fingerprint.
 /// let server = ServerTls::development(&["localhost", "127.0.0.1"])?;
 /// let client = ClientTls::pinned([server.fingerprint()])?;
 /// # let _ = client;
@@ -34,7 +34,7 @@ pub struct ServerTls {
 /// What the connections of a server are known by to the next one.
 pub(crate) struct ResetSecret(pub(crate) [u8; 64]);
 
-/// Who may connect.
+/// Which clients may connect.
 #[derive(Clone, Debug)]
 enum Clients {
     Every,

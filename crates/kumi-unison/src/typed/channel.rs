@@ -99,7 +99,7 @@ pub enum StreamItem<E> {
 #[derive(Debug)]
 pub struct EventStream<E> {
     receiver: EventReceiver,
-    /// How the channel ended was told.
+    /// How the channel ended has been reported.
     ended: bool,
     event: PhantomData<fn() -> E>,
 }

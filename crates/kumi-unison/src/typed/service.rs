@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// What an implementation knows about a request besides its content.
 #[derive(Clone)]
 pub struct Call<P> {
-    /// Who asks: a typed handle on the same channel, to send events on or to ask back.
+    /// The peer that made the request: a typed handle on the same channel, to send events or requests to it.
     pub peer: P,
     deadline: Option<Instant>,
     cancelled: CancellationToken,

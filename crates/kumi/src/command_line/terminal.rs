@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// For whom output is meant.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// Text on a terminal, JSON otherwise

@@ -24,9 +24,9 @@ pub struct ClusterView {
     pub uid: String,
     /// The hash of the active members, in hexadecimal digits: equal on nodes that agree.
     pub hash: String,
-    /// Every member that is known, those who died or left a short while ago included, sorted by authority.
+    /// Every member that is known, those that died or left a short while ago included, sorted by authority.
     pub members: Vec<MemberRow>,
-    /// Who is kept out.
+    /// The quarantines in force.
     pub quarantines: Vec<QuarantineRow>,
     /// Connections to other nodes.
     pub connections: usize,
@@ -73,7 +73,7 @@ impl MemberRow {
 #[serde(default)]
 #[non_exhaustive]
 pub struct QuarantineRow {
-    /// Who.
+    /// The authority that is kept out.
     pub authority: String,
     /// Which life of it; all of them when it is not there.
     pub uid: Option<String>,
@@ -116,18 +116,18 @@ pub enum AdminEvent {
         hash: String,
         /// All active members.
         members: Vec<String>,
-        /// Who came, as authority#uid.
+        /// Members that joined, as authority#uid.
         joined: Vec<String>,
-        /// Who went.
+        /// Members that left.
         left: Vec<String>,
-        /// Who was given up.
+        /// Members that died.
         dead: Vec<String>,
         /// Authorities that are kept out at the moment.
         blocked: Vec<String>,
     },
     /// A member went from one status to another.
     Status {
-        /// Who.
+        /// The member.
         authority: String,
         /// Which life.
         uid: String,
@@ -136,9 +136,9 @@ pub enum AdminEvent {
         /// To what.
         to: String,
     },
-    /// A member says something else about itself.
+    /// The metadata of a member changed.
     Metadata {
-        /// Who.
+        /// The member.
         authority: String,
         /// Which life.
         uid: String,
@@ -151,7 +151,7 @@ pub enum AdminEvent {
     },
     /// A member is kept out, or was refused because it is.
     Quarantined {
-        /// Who.
+        /// The member.
         authority: String,
         /// Which life, unless all of them.
         uid: Option<String>,
@@ -160,14 +160,14 @@ pub enum AdminEvent {
     },
     /// The quarantine of an authority has ended.
     Released {
-        /// Who.
+        /// The authority.
         authority: String,
     },
     /// The node found out that the others have given it up.
     SelfDowned {
-        /// Who it was.
+        /// Its identity before, as authority#uid.
         was: String,
-        /// Who it is now, unless it stopped.
+        /// Its identity now; `None` if it stopped.
         now: Option<String>,
         /// Why.
         reason: String,

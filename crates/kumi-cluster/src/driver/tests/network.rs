@@ -1,4 +1,4 @@
-//! Nodes over QUIC on loopback: who gets in, who stays outside, and what strangers can do. Real time, so every wait is
+//! Nodes over QUIC on loopback: which peers may join, which are refused, and what hostile peers can do. Real time, so every wait is
 //! for something that has to come, with a minute to spare.
 
 use crate::driver::link::{GOSSIP_CHANNEL, PACKET_CHANNEL};

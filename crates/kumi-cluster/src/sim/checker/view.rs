@@ -23,16 +23,16 @@ pub(super) struct View {
     pub(super) changed_us: u64,
     /// By subject, the life that was reported as active and has no reported departure.
     pub(super) alive: Vec<Option<NodeUid>>,
-    /// Whom operators kept out as of the last sweep.
+    /// Authorities that operators kept out as of the last sweep.
     pub(super) ordered: BTreeSet<Authority>,
-    /// Whose quarantine was told to be over since.
+    /// Authorities whose quarantine was reported to be over since.
     pub(super) released: BTreeSet<Authority>,
 }
 
 /// What one node has shown about one authority.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cell {
-    /// The last step told.
+    /// The last status that was reported.
     pub(super) told: Option<(NodeUid, NodeStatus)>,
     /// The last record seen.
     pub(super) record: Option<(NodeUid, u64, NodeStatus)>,
@@ -43,11 +43,11 @@ pub(super) struct Cell {
 pub struct TopologyFacts<'a> {
     /// The active members.
     pub members: &'a [Member],
-    /// Who is new.
+    /// Members that joined.
     pub joined: &'a [NodeIdentity],
-    /// Who went.
+    /// Members that left.
     pub left: &'a [NodeIdentity],
-    /// Who died.
+    /// Members that died.
     pub dead: &'a [NodeIdentity],
     /// The hash in the event.
     pub hash: u64,

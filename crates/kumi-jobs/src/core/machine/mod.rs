@@ -62,7 +62,7 @@ pub(crate) struct Machine {
     paused: bool,
     /// Whether moves are reported.
     pub(crate) listening: bool,
-    /// Tasks whose end somebody waits for.
+    /// Tasks whose end a caller waits for.
     pub(crate) watched: HashSet<TaskId>,
     effects: Effects,
 }
@@ -388,7 +388,7 @@ impl Record {
         }
     }
 
-    /// Counts a move, and reports it if somebody listens.
+    /// Counts a move, and reports it if there are subscribers.
     fn set_state(
         &mut self,
         now: Timestamp,

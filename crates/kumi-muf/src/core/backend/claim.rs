@@ -358,7 +358,7 @@ pub(crate) struct Tried {
     counted: bool,
     /// RES and ERR; what they hold is known for bare IDs only.
     answers: [Option<Bytes>; 2],
-    /// Whose claim it is, if that was asked.
+    /// The value of the claim, if it was read.
     claim: Option<Bytes>,
     meta: Option<Bytes>,
     /// How long the claim has left, if that was asked and it has an end.

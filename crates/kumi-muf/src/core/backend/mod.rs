@@ -9,7 +9,7 @@
 //! ```
 //! A claim is `SET claim me NX PX lease`, in one pipeline with a read of REQ, RES, ERR and the claim: a backend that reads its
 //! own name has won, even if the reply to an earlier try was lost. A claim is trusted until `lease` after it was *sent*,
-//! which is never later than the server forgets it. This file has the services and their places; `claim.rs` is the road
+//! which is never later than the server forgets it. This file has the services and their places; `claim.rs` leads
 //! from a request to its handler, `answer.rs` writes answers, `sweep.rs` finds what was missed. It starts no handler
 //! itself and reads no clock.
 

@@ -157,7 +157,7 @@ pub(super) struct UpOptions {
     /// Where others reach this node, host:port, if that is not where it listens
     #[arg(long, value_name = "ADDR")]
     pub(super) advertise: Option<String>,
-    /// Whom to join, host:port; may be given several times, and names are resolved anew each time
+    /// A node to join, host:port; may be given several times, and names are resolved anew each time
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
     pub(super) seed: Vec<String>,
     /// The cluster's name; nodes of other clusters are refused
@@ -208,7 +208,7 @@ pub(super) struct MembersOptions {
     /// As one JSON object
     #[arg(long)]
     pub(super) json: bool,
-    /// Those who are removed too: they left, or died a while ago
+    /// Show removed members too: they left, or died a while ago
     #[arg(short, long)]
     pub(super) all: bool,
     #[command(flatten)]
@@ -232,7 +232,7 @@ pub(super) struct LeaveOptions {
 
 #[derive(Args, Debug)]
 pub(super) struct QuarantineOptions {
-    /// Whom to keep out, as 'members' shows it
+    /// The member to keep out, as 'members' shows it
     pub(super) authority: String,
     /// Why; shown to every operator
     #[arg(long, value_name = "TEXT", default_value = "")]

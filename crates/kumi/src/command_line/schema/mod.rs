@@ -29,7 +29,7 @@ pub(crate) fn run(options: SchemaOptions) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(text) = failure.text() {
-                // Who closed standard error does not want to know.
+                // Standard error may be closed; there is nowhere else to report to.
                 let _ = writeln!(io::stderr(), "{text}");
             }
             failure.exit_code()
