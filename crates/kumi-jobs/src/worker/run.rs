@@ -65,6 +65,8 @@ pub(super) struct Run<S> {
     reports_receiver: mpsc::UnboundedReceiver<Finish>,
     /// When the last confirmed renewal was sent.
     renewed: Instant,
+    /// The lease was given up since the last renewal.
+    lapsed: bool,
     /// When signals were last waited for or looked for.
     listened: Instant,
     /// Whether signals may be looked for: not twice in a row, so that a slow queue still gets reports and renewals.
@@ -128,6 +130,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             reports_sender,
             reports_receiver,
             renewed: Instant::now(),
+            lapsed: false,
             listened: Instant::now(),
             may_look: true,
             early_cancels: Vec::new(),
@@ -176,6 +179,10 @@ impl<S: Send + Sync + 'static> Run<S> {
                 self.spawn_poke();
             }
             let lease_end = self.renewed + self.settings.lease;
+            if self.holds_some() && now >= lease_end && !self.lapsed {
+                tracing::warn!(owner = %self.settings.owner, "the lease ran out; running tasks are cancelled");
+                self.lose_lease();
+            }
             let beat_at = self.renewed + RENEWAL;
             let not_before = self.not_before;
             let overdue_at = self.waiting.deadline();
@@ -223,10 +230,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                 }
                 () = sleep_until(beat_at), if self.call.is_none() && self.holds_some() && now < beat_at => {}
                 () = sleep_until(not_before), if self.call.is_none() && now < not_before => {}
-                () = sleep_until(lease_end), if self.holds_some() && now < lease_end => {
-                    tracing::warn!(owner = %self.settings.owner, "the lease ran out; running tasks are cancelled");
-                    self.lose_lease();
-                }
+                () = sleep_until(lease_end), if self.holds_some() && now < lease_end => {}
                 () = sleep_until(overdue_at.unwrap_or(now)), if overdue_at.is_some() => {
                     // What came after the oldest has no slot either, and is to stay behind it in its line.
                     self.give_back_waiting();
@@ -337,7 +341,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         let sent = std::mem::take(&mut self.sent);
         let failed = match reply {
             Reply::Turn(Ok(turn)) => {
-                self.renewed = sent_at;
+                self.renew(sent_at);
                 return Ok(Ok(self.take_turn(sent, turn)));
             }
             Reply::Running(Ok(claims)) => {
@@ -345,12 +349,14 @@ impl<S: Send + Sync + 'static> Run<S> {
                 self.hungry = true;
                 let unknown = claims.into_iter().filter(|claim| !self.knows(claim));
                 let unknown = unknown.collect();
+                // A lease that ended before is not that of these claims: the renewal that comes next decides.
+                self.lapsed |= Instant::now() >= self.renewed + self.settings.lease;
                 self.take_claims(unknown);
                 self.cancel_early();
                 return Ok(Ok(None));
             }
             Reply::Beat(Ok(lease)) => {
-                self.renewed = sent_at;
+                self.renew(sent_at);
                 if lease == Lease::Lost {
                     self.lose_lease();
                 }
@@ -446,8 +452,13 @@ impl<S: Send + Sync + 'static> Run<S> {
         self.reports.extend(all.map(|claim| given_back(&claim)));
     }
 
+    fn renew(&mut self, sent_at: Instant) {
+        (self.renewed, self.lapsed) = (sent_at, false);
+    }
+
     /// The lease is over, or may be: other workers may get what this one holds.
     fn lose_lease(&mut self) {
+        self.lapsed = true;
         self.give_back_waiting();
         for running in self.running.values() {
             running.stop(Stop::LeaseLost);

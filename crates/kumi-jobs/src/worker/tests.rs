@@ -37,6 +37,10 @@ async fn sample(task: Sample, cx: Context<Arc<App>>) -> Result<String, TaskError
         "fail twice" if run < 3 => Err(TaskError::retry("not yet")),
         "fail" => Err(TaskError::retry("never")),
         "abort" => Err(TaskError::abort("bad")),
+        "retry after" if run == 1 => {
+            let error = "later".into();
+            Err(TaskError::RetryAfter(Duration::from_secs(1_000), error))
+        }
         "snooze" if run == 1 => Err(TaskError::Snooze(Duration::from_secs(100))),
         "panic" => panic!("oh"),
         "hang" => std::future::pending().await,
@@ -127,6 +131,50 @@ async fn a_snooze_costs_no_attempt() {
     let (_, record) = fixture.run("snooze").await;
     assert!(before.elapsed() >= Duration::from_secs(100));
     assert_eq!((record.attempts, record.runs, record.given_back), (1, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_can_say_when_it_is_to_be_tried_again() {
+    let fixture = Fixture::new();
+    let before = tokio::time::Instant::now();
+    let (result, record) = fixture.run("retry after").await;
+    assert_eq!(result.unwrap(), "RETRY AFTER");
+    assert!(before.elapsed() >= Duration::from_secs(1_000));
+    assert_eq!((record.attempts, record.runs), (2, 2));
+    assert_eq!(record.last_error.as_deref(), Some("later"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_context_reaches_the_handler_and_what_it_enqueues() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    #[derive(Serialize, Deserialize)]
+    struct First;
+    impl Task for First {
+        const TYPE: &'static str = "first";
+        type Output = crate::TaskId;
+    }
+    let fixture = Fixture::new();
+    let jobs = fixture.jobs.clone();
+    let first = move |_: First, cx: Context<Arc<App>>| {
+        let jobs = jobs.clone();
+        async move {
+            assert_eq!(cx.trace(), Some(TRACE));
+            // Beyond the first poll of a handler, too.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(jobs.enqueue(Sample("next".into())).await?.id())
+        }
+    };
+    let handle = fixture.jobs.enqueue(First).trace(TRACE).await.unwrap();
+    let mut next = None;
+    let done = async { next = handle.result().await.ok() };
+    fixture
+        .worker()
+        .handle(first)
+        .run_until(done)
+        .await
+        .unwrap();
+    let record = fixture.jobs.get_status(next.unwrap()).await;
+    assert_eq!(record.unwrap().unwrap().trace.as_deref(), Some(TRACE));
 }
 
 #[tokio::test(start_paused = true)]

@@ -380,3 +380,38 @@ async fn a_cancel_that_comes_before_its_claim_is_kept() {
     };
     fixture.worker().run_until(done).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_not_renewed_in_time_cancels_what_runs() {
+    #[derive(Serialize, Deserialize)]
+    struct Obedient;
+    impl Task for Obedient {
+        const TYPE: &'static str = "obedient";
+        type Output = ();
+    }
+    // In the second round the process stands still for longer than the lease.
+    for pause in [Duration::ZERO, Duration::from_secs(20)] {
+        let fixture = Fixture::new(Probe::new().never_renews());
+        fixture.jobs.enqueue(Obedient).await.unwrap();
+        let signs = Arc::new((Notify::new(), Notify::new()));
+        let handler_signs = signs.clone();
+        let obedient = move |_: Obedient, cx: Context<Arc<App>>| {
+            let signs = handler_signs.clone();
+            async move {
+                signs.0.notify_one();
+                cx.cancelled().cancelled().await;
+                signs.1.notify_one();
+                Err::<(), _>(TaskError::retry("stopped"))
+            }
+        };
+        let stop = async {
+            signs.0.notified().await;
+            tokio::time::advance(pause).await;
+            let cancelled = tokio::time::timeout(Duration::from_secs(60), signs.1.notified());
+            cancelled.await.expect("the handler is cancelled");
+        };
+        let worker = fixture.worker().handle(obedient);
+        let worker = worker.shutdown_within(Duration::ZERO);
+        worker.run_until(stop).await.unwrap();
+    }
+}

@@ -26,6 +26,8 @@ pub(super) struct Probe {
     each_takes: Duration,
     /// Whether the reply to the turn with this number is lost.
     loses: fn(usize) -> bool,
+    /// Whether heartbeats are replied to.
+    renews: bool,
     seen: Mutex<Seen>,
 }
 
@@ -44,6 +46,7 @@ impl Probe {
             inner: InMemoryQueue::new(),
             each_takes: Duration::ZERO,
             loses: |_| false,
+            renews: true,
             seen: Mutex::default(),
         }
     }
@@ -55,6 +58,11 @@ impl Probe {
 
     pub(super) fn loses(mut self, loses: fn(usize) -> bool) -> Self {
         self.loses = loses;
+        self
+    }
+
+    pub(super) fn never_renews(mut self) -> Self {
+        self.renews = false;
         self
     }
 
@@ -159,9 +167,15 @@ impl Queue for Probe {
         })
     }
 
+    fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease> {
+        match self.renews {
+            true => self.inner.heartbeat(owner, lease),
+            false => Box::pin(std::future::pending()),
+        }
+    }
+
     pass_on! {
         fn enqueue(tasks: Vec<NewTask>) -> Vec<Enqueued>;
-        fn heartbeat(owner: &'a Owner, lease: Duration) -> Lease;
         fn running(owner: &'a Owner) -> Vec<Claim>;
         fn release_owner(gone: &'a Gone, silent_for: Duration) -> Released;
         fn reap() -> usize;
