@@ -279,8 +279,14 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Logs what became of a report.
-pub(super) fn tell(id: TaskId, outcome: &Outcome, attempt: u32, finished: crate::queue::Finished) {
+/// Logs what became of a report, at this time of the queue.
+pub(super) fn tell(
+    id: TaskId,
+    outcome: &Outcome,
+    attempt: u32,
+    finished: crate::queue::Finished,
+    now: crate::core::Timestamp,
+) {
     use crate::core::TaskState;
     use crate::queue::Finished;
     let err = match outcome {
@@ -299,7 +305,9 @@ pub(super) fn tell(id: TaskId, outcome: &Outcome, attempt: u32, finished: crate:
                 Outcome::Failed { retry_after, .. } => *retry_after,
                 _ => None,
             };
-            tracing::info!(task_id = %id, backoff = ?backoff.unwrap_or_default(), "RetryScheduled");
+            let backoff = backoff.unwrap_or_default();
+            let next_run_at = now.after(backoff).as_ms();
+            tracing::info!(task_id = %id, next_run_at, ?backoff, "RetryScheduled");
         }
         Finished::Applied(TaskState::Dead) => {
             tracing::warn!(task_id = %id, last_error = err, attempts = attempt, "Dead");

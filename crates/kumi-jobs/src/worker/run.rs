@@ -393,7 +393,7 @@ impl<S: Send + Sync + 'static> Run<S> {
 
     fn take_turn(&mut self, sent: usize, turn: Turn) -> Option<Duration> {
         for ((report, attempt), finished) in self.reports.drain(..sent).zip(&turn.finished) {
-            execute::tell(report.id, &report.outcome, attempt, *finished);
+            execute::tell(report.id, &report.outcome, attempt, *finished, turn.now);
         }
         self.hungry |= turn.more;
         self.pace.replied(turn.claims.len(), turn.more);

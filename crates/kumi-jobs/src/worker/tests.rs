@@ -5,8 +5,9 @@ use crate::{
     WorkerError,
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -175,6 +176,71 @@ async fn a_trace_context_reaches_the_handler_and_what_it_enqueues() {
         .unwrap();
     let record = fixture.jobs.get_status(next.unwrap()).await;
     assert_eq!(record.unwrap().unwrap().trace.as_deref(), Some(TRACE));
+}
+
+/// The fields of the events about tasks that are logged on the test's thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<Fields>>>);
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl tracing::field::Visit for Fields {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().starts_with("kumi_jobs")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        if fields.0.contains_key("task_id") {
+            self.0.lock().unwrap().push(fields);
+        }
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_becomes_of_a_task_is_logged() {
+    let (failed, again) = ("Failed attempt err", "RetryScheduled backoff next_run_at");
+    let check = async |text: &str, expected: &[&str]| {
+        let log = Log::default();
+        let guard = tracing::subscriber::set_default(log.clone());
+        let _ = Fixture::new().run(text).await;
+        drop(guard);
+        let said = log.0.lock().unwrap();
+        let names = said.iter().map(|Fields(fields)| {
+            let others = fields
+                .keys()
+                .filter(|name| !["message", "task_id"].contains(name));
+            let others: Vec<&str> = others.copied().collect();
+            format!("{} {}", fields["message"], others.join(" "))
+        });
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+    };
+    let (enqueued, started) = ("Enqueued state task_type", "Started attempt");
+    let first = [enqueued, started, failed, again, started, failed, again];
+    let fail_twice = [&first[..], &[started, "Succeeded attempt"]].concat();
+    check("fail twice", &fail_twice).await;
+    let dead = "Dead attempts last_error";
+    check("abort", &[enqueued, started, failed, dead]).await;
 }
 
 #[tokio::test(start_paused = true)]
