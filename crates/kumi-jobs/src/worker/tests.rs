@@ -44,6 +44,7 @@ async fn sample(task: Sample, cx: Context<Arc<App>>) -> Result<String, TaskError
         }
         "snooze" if run == 1 => Err(TaskError::Snooze(Duration::from_secs(100))),
         "panic" => panic!("oh"),
+        "large" => Ok("x".repeat(100_000)),
         "hang" => std::future::pending().await,
         "obey" => {
             cx.cancelled().cancelled().await;
@@ -143,6 +144,13 @@ async fn a_handler_can_say_when_it_is_to_be_tried_again() {
     assert!(before.elapsed() >= Duration::from_secs(1_000));
     assert_eq!((record.attempts, record.runs), (2, 2));
     assert_eq!(record.last_error.as_deref(), Some("later"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_too_large_is_an_error_for_the_producer() {
+    let (result, record) = Fixture::new().run("large").await;
+    assert!(matches!(result, Err(ResultError::TooLarge(_))));
+    assert_eq!((record.state, record.attempts), (TaskState::Succeeded, 1));
 }
 
 #[tokio::test(start_paused = true)]
