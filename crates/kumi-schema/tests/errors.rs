@@ -70,6 +70,13 @@ error: field "name" is declared twice
    = note: the first one is at t.kdl:3:15
    = help: take one of them out, or rename it
 
+error: no number is at least 3 and at most 1
+  --> t.kdl:4:43
+   |
+ 4 |         field "name" type="int" min=3 max=1
+   |                                           ^
+   = help: make min the smaller one
+
 error: a name begins with a letter from a to z, small or capital
   --> t.kdl:5:8
    |
@@ -112,7 +119,9 @@ message "Q" { field "p" type="string" default=3 }
 message "R" { field "n" type="int" min=3 max=1 }
 enum "E" "a" "a"
 channel "c1" { request "Join" { returns "Usr" } }
-channel "c1" { event "E1" }"#,
+channel "c1" { request "R" { returns "Usr" }; event "E1"; event "E1" }
+channel "1" { event "E2" { field "x" type="strng" } }
+message "N" { field "x" type="int"; field "x" type="int" min=3 max=1 }"#,
         &[
             "1:30 there is no type \"strng\" | did you mean \"string\"?",
             "1:38 'field' has no property \"requird\" | did you mean required?",
@@ -125,6 +134,12 @@ channel "c1" { event "E1" }"#,
             "7:14 value \"a\" is declared twice | take one of them out",
             "8:41 there is no message \"Usr\" | declare it: message \"Usr\" { field ... }",
             "9:9 channel \"c1\" is declared twice | give one of them another name",
+            "9:38 there is no message \"Usr\" | declare it: message \"Usr\" { field ... }",
+            "9:65 \"E1\" is there twice | choose another name",
+            "10:9 a name begins with a letter from a to z, small or capital",
+            "10:43 there is no type \"strng\" | did you mean \"string\"?",
+            "11:43 field \"x\" is declared twice | take one of them out, or rename it",
+            "11:68 no number is at least 3 and at most 1 | make min the smaller one",
         ],
     );
     // A line that cannot be read, and a file without a protocol.

@@ -1,4 +1,5 @@
-//! Names that differ in a schema but would meet in the code written from it.
+//! Names that differ in a schema but would meet in the code written from it. Fields and channels without a name are left
+//! out: their names were refused.
 
 use super::Checker;
 use crate::model::{At, Channel, Protocol, Side};
@@ -11,6 +12,7 @@ impl Checker<'_> {
             let fields = message
                 .fields
                 .iter()
+                .filter(|field| !field.name.is_empty())
                 .map(|field| (&*field.name, field.at.name));
             self.apart(fields, rust_identifier);
         }
@@ -30,10 +32,7 @@ impl Checker<'_> {
                 );
             }
         }
-        let channels = protocol
-            .channels
-            .iter()
-            .map(|channel| (&*channel.name, channel.at));
+        let channels = named_channels(protocol).map(|channel| (&*channel.name, channel.at));
         self.apart(channels, rust_identifier);
         for channel in &protocol.channels {
             let requests = channel
@@ -42,7 +41,7 @@ impl Checker<'_> {
                 .map(|request| (&*request.name, request.at));
             let events = channel.events.iter().map(|event| (&*event.name, event.at));
             // As variants of an enum, where `get_1` and `get1` are one name.
-            if self.apart(requests.chain(events), type_identifier) {
+            if self.apart(requests.chain(events), type_identifier) && !channel.name.is_empty() {
                 self.methods(channel);
             }
         }
@@ -93,7 +92,7 @@ impl Checker<'_> {
     /// What is generated for one channel does not meet what is generated for another.
     fn meetings(&mut self, protocol: &Protocol) {
         let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-        for channel in &protocol.channels {
+        for channel in named_channels(protocol) {
             for name in channel_items(channel) {
                 let Some(other) = seen.get(&*name).copied() else {
                     seen.insert(name, &channel.name);
@@ -175,6 +174,11 @@ impl Checker<'_> {
     }
 }
 
+fn named_channels(protocol: &Protocol) -> impl Iterator<Item = &Channel> {
+    let channels = protocol.channels.iter();
+    channels.filter(|channel| !channel.name.is_empty())
+}
+
 /// Everything on the top level of generated code that is called after a channel.
 fn channel_items(channel: &Channel) -> Vec<String> {
     let (own, snake) = (pascal_case(&channel.name), snake_case(&channel.name));
@@ -230,7 +234,7 @@ pub(crate) fn generated_names(protocol: &Protocol) -> BTreeMap<String, String> {
             format!("protocol {:?}", protocol.name),
         );
     }
-    for channel in &protocol.channels {
+    for channel in named_channels(protocol) {
         let own = pascal_case(&channel.name);
         for suffix in [
             "Client",

@@ -159,7 +159,8 @@ impl Checker<'_> {
     /// A channel carries something, and an unreliable one no requests.
     pub(super) fn channels(&mut self, protocol: &Protocol, broken: bool) {
         for channel in &protocol.channels {
-            if channel.requests.is_empty() && channel.events.is_empty() && !broken {
+            let is_named = !channel.name.is_empty();
+            if channel.requests.is_empty() && channel.events.is_empty() && is_named && !broken {
                 self.error_help(
                     channel.at,
                     format!("nothing travels on channel {:?}", channel.name),

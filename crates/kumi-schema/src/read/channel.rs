@@ -142,28 +142,23 @@ impl Reader {
         mut channel: Channel,
         protocol: &mut Protocol,
     ) {
-        let Some(name) = name else { return };
-        if let Some(first) = protocol
-            .channels
-            .iter()
-            .find(|known| known.name == name.value)
-        {
-            let first = first.at.0;
-            return self.duplicate(
-                name.span,
-                "channel",
-                &name.value,
-                first,
-                "give one of them another name",
-            );
-        }
         if protocol.channels.len() >= MAX_MEMBERS {
             return self.error(
-                name.span,
+                channel.at.0,
                 format!("a protocol has at most {MAX_MEMBERS} channels"),
             );
         }
-        channel.name = name.value;
+        // A channel whose name is refused stays without one: what it carries is checked all the same.
+        if let Some(name) = name {
+            let mut known = protocol.channels.iter();
+            match known.find(|known| known.name == name.value) {
+                Some(first) => {
+                    let (first, help) = (first.at.0, "give one of them another name");
+                    self.duplicate(name.span, "channel", &name.value, first, help);
+                }
+                None => channel.name = name.value,
+            }
+        }
         protocol.channels.push(channel);
     }
 

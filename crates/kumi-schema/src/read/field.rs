@@ -52,7 +52,7 @@ impl Reader {
         for child in node.children.iter().flat_map(|children| &children.nodes) {
             match &*child.name.value {
                 "field" => {
-                    let Some(field) = self.field(child) else {
+                    let Some(mut field) = self.field(child) else {
                         continue;
                     };
                     if let Some(first) = fields.iter().find(|known| known.name == field.name) {
@@ -64,13 +64,15 @@ impl Reader {
                             first,
                             "take one of them out, or rename it",
                         );
-                    } else if fields.len() >= MAX_MEMBERS {
+                        // Without a name, its type and constraints are checked all the same.
+                        field.name.clear();
+                    }
+                    if fields.len() >= MAX_MEMBERS {
                         let message = format!("a message has at most {MAX_MEMBERS} fields");
                         self.error(child.name.span, message);
                         break;
-                    } else {
-                        fields.push(field);
                     }
+                    fields.push(field);
                 }
                 "description" => {
                     let text = self.text_node(child);
