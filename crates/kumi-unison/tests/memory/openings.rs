@@ -2,13 +2,16 @@
 
 use crate::support::echo;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, Codec, ConnectionContext,
     ContentType, Delivery, FrameReader, MemoryClient, MemoryRecv, MemorySend, NetworkError,
-    PacketType, ProtocolMessage, RemoteError, SchemaId, ServiceHandler, TransportRecv,
-    TransportSend, UnisonChannel, encode_frame, memory_stream,
+    PacketType, ProtocolMessage, RemoteError, SchemaId, ServerIdentity, ServiceHandler,
+    TransportRecv, TransportSend, UnisonChannel, encode_frame, memory_stream, open_channels,
 };
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::sync::Barrier;
 
 fn registry(spec: ChannelSpec) -> ChannelRegistry {
     let registry = ChannelRegistry::new("test", "0.1.0", "default");
@@ -51,6 +54,66 @@ async fn another_major_version_is_refused_whatever_the_hash() {
         matches!(error, NetworkError::SchemaMismatch { .. }),
         "{error:?}"
     );
+}
+
+/// A client whose channels open only when three are being opened.
+struct Together {
+    client: MemoryClient,
+    three: Barrier,
+}
+
+impl ChannelSource for Together {
+    fn open_channel(
+        &self,
+        name: &str,
+        options: ChannelOptions,
+    ) -> BoxFuture<'_, Result<UnisonChannel, NetworkError>> {
+        let opening = self.client.open_channel(name, options);
+        Box::pin(async move {
+            self.three.wait().await;
+            opening.await
+        })
+    }
+
+    fn identity(&self) -> ServerIdentity {
+        self.client.identity()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_channels_open_in_one_round_trip_or_none_does() {
+    let registry = registry(ChannelSpec::new("a"));
+    for name in ["b", "c"] {
+        registry.register_channel(name, ServiceHandler::new(echo));
+    }
+    let client = MemoryClient::connect(&registry);
+    let together = Together {
+        client: client.clone(),
+        three: Barrier::new(3),
+    };
+    let open = async |names: [&str; 3]| {
+        let channels = names.map(|name| (name, ChannelOptions::new()));
+        let opening = open_channels(&together, channels);
+        let opened = tokio::time::timeout(Duration::from_secs(60), opening).await;
+        opened.expect("none waits for another")
+    };
+    let channels = open(["a", "b", "c"]).await.unwrap();
+    for channel in &channels {
+        assert_eq!(channel.request("m", json!(1)).await.unwrap(), json!(1));
+    }
+    drop(channels);
+    let error = open(["a", "b", "missing"]).await.unwrap_err();
+    assert!(
+        matches!(error, NetworkError::ChannelNotFound { .. }),
+        "{error:?}"
+    );
+    let closed = async {
+        while !client.context().channels().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let closed = tokio::time::timeout(Duration::from_secs(60), closed).await;
+    closed.expect("none stays open");
 }
 
 /// A peer that is not this runtime.
