@@ -527,14 +527,16 @@ impl Decoder {
     ) -> Result<Option<(usize, Words)>, ProtocolError> {
         let from = self.scanned.max(self.pos);
         let limit = self.pos.saturating_add(limits.max_inline_len);
-        let Some(offset) = memchr::memchr(b'\n', &buf[from..]) else {
+        // As in Redis, a line ends before the first NUL byte or not at all.
+        let found = memchr::memchr2(b'\n', 0, &buf[from..]);
+        let line_feed = from + found.unwrap_or(buf.len() - from);
+        if buf.get(line_feed) != Some(&b'\n') {
             if buf.len() > limit {
                 return Err(ProtocolError::InlineTooLong);
             }
-            self.scanned = buf.len();
+            self.scanned = line_feed;
             return Ok(None);
-        };
-        let line_feed = from + offset;
+        }
         if line_feed > limit {
             return Err(ProtocolError::InlineTooLong);
         }

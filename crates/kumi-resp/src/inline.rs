@@ -4,8 +4,8 @@
 //! other escaped byte as itself; `'...'` understands only `\'`. A quote may open in the middle of
 //! a word, but the byte after its end must be a blank or the end of the line.
 //!
-//! One difference from Redis is deliberate: Redis stops reading the buffer at a NUL byte, so the client
-//! gets no reply. Here NUL is an ordinary byte.
+//! Redis looks for the end of the line with `strchr`, so a line with a NUL byte never ends: bytes that are
+//! no requests are answered with an error once there are too many. It is the same here.
 
 use crate::ProtocolError;
 use crate::args::Span;

@@ -250,10 +250,24 @@ fn lines_are_requests() {
     check(b"PING a\x0bb\n", r"PING|a\x0bb");
     check(b"PING \x0b\x0ca\n", "PING|a");
     check(b"PING \x85\xa0\n", r"PING|\x85\xa0");
-    check(b"PING a\x00b\n", r"PING|a\x00b");
     let long = [b"PING ".to_vec(), vec![b'a'; 65531], b"\n".to_vec()].concat();
     check(&long, &format!("PING|{}", "a".repeat(65531)));
     check(&vec![b'a'; 65537], "! too big inline request");
+}
+
+#[test]
+fn a_line_with_a_nul_byte_does_not_end() {
+    let limits = Limits {
+        max_inline_len: 6,
+        ..Limits::default()
+    };
+    let check = |input: &[u8], expected| check_with(&limits, input, expected);
+    check(b"PING a\n\x00", "PING|a ; ...");
+    check(b"a\x00b\n", "...");
+    check(b"a\x00b\nc\n", "...");
+    check(b"a\x00b\nc\nd", "! too big inline request");
+    check(b"$\x00b\nc\nd", "! too big inline request");
+    check(b"a\n\x00b\nc\nde", "a ; ! too big inline request");
 }
 
 #[test]

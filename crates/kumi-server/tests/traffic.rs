@@ -135,6 +135,11 @@ fn garbage_is_answered_with_an_error_and_a_close() {
     );
     check(
         s,
+        &[b"\0".to_vec(), b"line\n".repeat(14_000)].concat(),
+        "-ERR Protocol error: too big inline request\r\n",
+    );
+    check(
+        s,
         b"*1\r\n$536870913\r\n",
         "-ERR Protocol error: invalid bulk length\r\n",
     );
