@@ -14,6 +14,9 @@
 //! Matching neither allocates nor recurses. A later `*` makes every earlier one final, so one place to go back to is
 //! enough, and the work is bounded by the product of both lengths.
 
+/// A pattern with more stars than this in front of its last element matches nothing, as in Redis.
+const MAX_STARS: usize = 1000;
+
 /// Whether `pattern` matches all of `text`. `nocase` treats ASCII letters of either case alike.
 pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     if text.is_empty() {
@@ -43,13 +46,19 @@ fn matches_here(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     let mut text = text;
     // Where to go on if the pattern fails: the pattern after the last star, and the text that star has not taken.
     let mut retry: Option<(&[u8], &[u8])> = None;
+    // Stars side by side count as one.
+    let mut stars = 0;
     loop {
-        if let [b'*', after @ ..] = rest {
-            if after.iter().all(|&byte| byte == b'*') {
+        if let [b'*', ..] = rest {
+            let Some(end) = rest.iter().position(|&byte| byte != b'*') else {
                 return true;
+            };
+            stars += 1;
+            if stars > MAX_STARS {
+                return false;
             }
-            rest = after;
-            retry = Some((after, text));
+            rest = &rest[end..];
+            retry = Some((rest, text));
             continue;
         }
         let Some((&byte, after_byte)) = text.split_first() else {
@@ -300,9 +309,18 @@ mod tests {
     #[test]
     fn a_hostile_pattern_costs_no_more_than_the_product_of_the_lengths() {
         let text = vec![b'a'; 20_000];
-        let pattern = [b"*a".repeat(5_000), b"*b".to_vec()].concat();
+        let pattern = [b"*a".repeat(999), b"*b".to_vec()].concat();
         assert!(!matches(&pattern, &text, false));
-        let pattern = [b"a*".repeat(5_000), b"a".to_vec()].concat();
+        let pattern = [b"a*".repeat(1_000), b"a".to_vec()].concat();
         assert!(matches(&pattern, &text, false));
+    }
+
+    #[test]
+    fn a_pattern_with_too_many_stars_matches_nothing() {
+        let text = vec![b'a'; 20_000];
+        assert!(matches(&b"*?".repeat(1_000), &text, false));
+        assert!(matches(&b"**?*".repeat(1_000), &text, false));
+        assert!(!matches(&b"*?".repeat(1_001), &text, false));
+        assert!(!matches(&b"*?".repeat(20_000), &text, false));
     }
 }
