@@ -199,7 +199,6 @@ const REPLICATION: &str = "kumi-server has no replicas and follows no master yet
 const SNAPSHOTS: &str = "clients are served at other intervals while a file is loaded";
 const SYSLOG: &str = "the log goes to logfile or standard output, never to syslog";
 const TESTING: &str = "it only serves Redis's own tests";
-const TYPES: &str = "values of this type do not exist yet";
 
 const ENCRYPTED_KEY: &str =
     "kumi reads no encrypted key files: decrypt the key with 'openssl pkey' and protect the file";
@@ -253,7 +252,7 @@ pub const TABLE: &[Directive] = &[
     row("hash-max-listpack-entries", int(0, I64), "512", SET, Live(|s, v| s.hash_max_listpack_entries = v.number())).alias("hash-max-ziplist-entries"),
     row("hash-max-listpack-value", memory(0, I64), "64", SET, Live(|s, v| s.hash_max_listpack_value_bytes = v.number())).alias("hash-max-ziplist-value"),
     row("list-max-listpack-size", int(I32_MIN, I32), "-2", SET, Live(|s, v| s.list_max_listpack_size = v.number())).alias("list-max-ziplist-size"),
-    row("list-compress-depth", int(0, I32), "0", SET, Inert(TYPES)),
+    row("list-compress-depth", int(0, I32), "0", SET, Inert("blocks of lists are not compressed")),
     row("set-max-intset-entries", int(0, I64), "512", SET, Live(|s, v| s.set_max_intset_entries = v.number())),
     row("set-max-listpack-entries", int(0, I64), "128", SET, Live(|s, v| s.set_max_listpack_entries = v.number())),
     row("set-max-listpack-value", int(0, I64), "64", SET, Live(|s, v| s.set_max_listpack_value_bytes = v.number())),
@@ -262,8 +261,8 @@ pub const TABLE: &[Directive] = &[
     row("stream-node-max-bytes", memory(0, I64), "4096", SET, Live(|s, v| s.stream_node_max_bytes = v.number())),
     row("stream-node-max-entries", int(0, I64), "100", SET, Live(|s, v| s.stream_node_max_entries = v.number())),
     row("hll-sparse-max-bytes", memory(0, I64), "3000", SET, Live(|s, v| s.hll_sparse_max_bytes = v.number())),
-    row("sanitize-dump-payload", Kind::Choice(&["no", "yes", "clients"]), "no", SET, Inert("there is no RESTORE yet")),
-    row("locale-collate", TEXT, "", SET, Inert("there is no SORT yet")),
+    row("sanitize-dump-payload", Kind::Choice(&["no", "yes", "clients"]), "no", SET, Inert("every payload and file is checked in full")),
+    row("locale-collate", TEXT, "", SET, Inert("SORT with ALPHA compares bytes")),
 
     // Observability.
     row("slowlog-log-slower-than", int(-1, I64), "10000", SET, Live(|s, v| s.slowlog_log_slower_than_us = v.number())),
