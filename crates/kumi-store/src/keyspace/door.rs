@@ -12,7 +12,7 @@ pub(crate) use typed::{Edit, Edited, Missing};
 use super::entry::INLINE_MAX;
 use super::table::Position;
 use super::value::Value;
-use super::{Entry, Keyspace, NewValue, StringRef};
+use super::{Change, Entry, Keyspace, NewValue, StringRef};
 use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
 
@@ -319,7 +319,7 @@ impl<'a> Keys<'a> {
             db.unindex_deadline(hash, before);
             db.index_deadline(hash, after);
         }
-        self.signal_modified(key);
+        self.keyspace.signal(self.db, key, Change::Lessened);
         true
     }
 

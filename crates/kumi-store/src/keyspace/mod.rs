@@ -61,6 +61,17 @@ pub(crate) enum Happening {
     Invalidated(Invalidated),
 }
 
+/// What happened to a key; it decides who learns of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// A command changed, created or removed it.
+    Written,
+    /// A command removed entries of a stream or changed the deadline. No wait ends by that, so waiters are left alone.
+    Lessened,
+    /// It expired.
+    Expired,
+}
+
 /// A queued notification.
 #[derive(Debug)]
 pub(crate) struct KeyEvent {
@@ -360,11 +371,11 @@ impl Keyspace {
     /// A key changed, appeared or is gone: the one place where totals, watchers, waiters and client-side caches learn
     /// of it.
     fn signal_modified(&mut self, db: usize, key: &[u8]) {
-        self.signal(db, key, true);
+        self.signal(db, key, Change::Written);
     }
 
-    /// As [`Keyspace::signal_modified`]; `by_command` is false for a key that expired.
-    fn signal(&mut self, db: usize, key: &[u8], by_command: bool) {
+    /// As [`Keyspace::signal_modified`] for any change.
+    fn signal(&mut self, db: usize, key: &[u8], change: Change) {
         self.recount(db);
         self.changing = false;
         if !self.watchers.is_empty() {
@@ -372,11 +383,12 @@ impl Keyspace {
             self.watchers
                 .touch(db, key, || table.find(table.hash(key), key).is_some());
         }
-        if !self.waiters.is_empty() {
+        if change != Change::Lessened && !self.waiters.is_empty() {
             let table = &self.dbs[db].table;
             self.waiters
                 .touch(db, key, || table.find(table.hash(key), key).is_some());
         }
+        let by_command = change != Change::Expired;
         if self.tracking.is_on()
             && let Some(invalidated) = self.tracking.touch(key, by_command)
         {
@@ -594,7 +606,7 @@ impl Keyspace {
     fn after_expiry(&mut self, db: usize, entry: Entry) {
         self.stats.expired += 1;
         self.notify(db, NotifyFlags::EXPIRED, "expired", entry.key());
-        self.signal(db, entry.key(), false);
+        self.signal(db, entry.key(), Change::Expired);
         if self.propagation.is_on() {
             let verb: &[u8] = if self.lazy_expire { b"UNLINK" } else { b"DEL" };
             self.propagation.push(db, [verb, entry.key()]);

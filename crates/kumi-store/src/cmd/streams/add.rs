@@ -129,7 +129,7 @@ pub(super) fn xdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         let ids: Vec<StreamId> = ids.collect::<Result<_, _>>()?;
         Ok(match stream.delete(&ids) {
             0 => Edit::Unchanged(0),
-            deleted => Edit::Changed(deleted),
+            deleted => Edit::Trimmed(deleted),
         })
     })?;
     let deleted = edited.map_or(0, |edited| edited.result);
@@ -150,7 +150,7 @@ pub(super) fn xtrim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         let result = (trimmed, threshold(stream, options.trim));
         Ok(match trimmed {
             0 => Edit::Unchanged(result),
-            _ => Edit::Changed(result),
+            _ => Edit::Trimmed(result),
         })
     })?;
     let (trimmed, threshold) = edited.map_or((0, None), |edited| edited.result);

@@ -56,6 +56,26 @@ fn all_readers_get_a_new_entry_and_one_consumer_of_each_group() {
 }
 
 #[test]
+fn what_adds_no_entry_does_not_execute_a_waiting_command_again() {
+    for line in [
+        "XDEL s 1-1",
+        "XTRIM s MAXLEN 0",
+        "EXPIRE s 100",
+        "XSETID s 9-9",
+    ] {
+        let mut lab = Lab::new();
+        lab.run("XADD s 1-1 f v");
+        let reader = waiter(&mut lab, "XREAD BLOCK 0 STREAMS t s $ $");
+        // The command would find the wrong type if it were executed.
+        lab.run("LPUSH t x");
+        lab.run(line);
+        assert_eq!(lab.received(reader), "", "{line}");
+        lab.run("XADD s 20-20 f v");
+        assert_eq!(lab.received(reader), WRONG_TYPE, "{line}");
+    }
+}
+
+#[test]
 fn a_reader_stays_and_a_consumer_answers_when_the_key_is_lost() {
     for (line, expected) in [
         ("DEL s", NO_GROUP),

@@ -4,6 +4,7 @@
 //! creates it if the command wants that, removes it when its collection has become empty, and
 //! brings the accounts, the watchers and the waiters up to date.
 
+use super::super::Change;
 use super::super::collection::Collection;
 use super::super::entry::lies_inline;
 use super::super::value::{NewValue, StringRef};
@@ -24,6 +25,8 @@ pub(crate) enum Missing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Edit<R> {
     Changed(R),
+    /// Entries of a stream are gone: watchers look at that, waiters want new ones.
+    Trimmed(R),
     /// What changed is nothing that watchers or waiters look at: the consumer groups of a stream, or the encoding alone.
     Unwatched(R),
     Unchanged(R),
@@ -34,17 +37,19 @@ impl<R> Edit<R> {
     pub(crate) fn with<T>(self, result: T) -> Edit<T> {
         match self {
             Edit::Changed(_) => Edit::Changed(result),
+            Edit::Trimmed(_) => Edit::Trimmed(result),
             Edit::Unwatched(_) => Edit::Unwatched(result),
             Edit::Unchanged(_) => Edit::Unchanged(result),
         }
     }
 
-    /// The result, whether something changed, and whether watchers and waiters are notified.
-    fn split(self) -> (R, bool, bool) {
+    /// The result, whether something changed, and as what it is signalled, if at all.
+    fn split(self) -> (R, bool, Option<Change>) {
         match self {
-            Edit::Changed(result) => (result, true, true),
-            Edit::Unwatched(result) => (result, true, false),
-            Edit::Unchanged(result) => (result, false, false),
+            Edit::Changed(result) => (result, true, Some(Change::Written)),
+            Edit::Trimmed(result) => (result, true, Some(Change::Lessened)),
+            Edit::Unwatched(result) => (result, true, None),
+            Edit::Unchanged(result) => (result, false, None),
         }
     }
 }
@@ -155,13 +160,13 @@ impl Keys<'_> {
             self.keyspace.access.touch(entry, self.now_ms);
         }
         let before_bytes = entry.heap_bytes();
-        let (result, changed, signals, is_empty);
+        let (result, changed, change, is_empty);
         if let Some((form, bytes)) = entry.small(T::TYPE) {
             let mut scratch = scratch;
             scratch.clear();
             scratch.extend_from_slice(bytes);
             let mut collection = T::from_small(form, scratch);
-            (result, changed, signals) = edit(&mut collection)?.split();
+            (result, changed, change) = edit(&mut collection)?.split();
             is_empty = collection.is_empty();
             match collection.small() {
                 Some((form, bytes)) if !changed || lies_inline(key, bytes) => {
@@ -189,7 +194,7 @@ impl Keys<'_> {
             self.keyspace.changing = true;
             let outcome = edit(collection);
             self.keyspace.changing = false;
-            (result, changed, signals) = outcome?.split();
+            (result, changed, change) = outcome?.split();
             is_empty = collection.is_empty();
         }
         self.keyspace.changing = changed;
@@ -201,8 +206,8 @@ impl Keys<'_> {
             let entry = self.keyspace.dbs[self.db].take(hash, position);
             self.keyspace.discard(entry);
         }
-        if signals {
-            self.signal_modified(key);
+        if let Some(change) = change {
+            self.keyspace.signal(self.db, key, change);
         } else if changed {
             self.keyspace.recount(self.db);
             self.keyspace.changing = false;
@@ -224,7 +229,7 @@ impl Keys<'_> {
         self.keyspace.admit_keys(1)?;
         let mut collection = T::new();
         let result = match edit(&mut collection)? {
-            Edit::Changed(result) | Edit::Unwatched(result) => result,
+            Edit::Changed(result) | Edit::Trimmed(result) | Edit::Unwatched(result) => result,
             Edit::Unchanged(result) => {
                 return Ok(Edited {
                     result,
