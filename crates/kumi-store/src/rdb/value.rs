@@ -162,12 +162,11 @@ impl Visitor for Builder {
 
     fn begin(&mut self, kind: Type, claimed: u64) {
         let claimed = usize::try_from(claimed).unwrap_or(usize::MAX);
-        let set = self.limits.set;
         self.built = match kind {
             Type::List => Built::List(List::new()),
             Type::Set => Built::Set(match self.kind {
                 kind::SET_LISTPACK => Set::with_encoding(SetEncoding::Listpack),
-                kind::SET if claimed > set.listpack_entries.max(self.intset_entries) => {
+                kind::SET if claimed > self.intset_entries => {
                     Set::with_encoding(SetEncoding::Hashtable)
                 }
                 _ => Set::with_encoding(SetEncoding::Intset),

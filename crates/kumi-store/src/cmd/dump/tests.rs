@@ -116,6 +116,29 @@ fn a_value_of_every_type_and_encoding_goes_there_and_back() {
 }
 
 #[test]
+fn a_set_of_more_integers_than_an_intset_may_have_comes_back_as_a_hashtable() {
+    let mut redis = Reference::start();
+    let mut lab = lab();
+    for limit in ["2", "3"] {
+        redis.call(&["CONFIG", "SET", "set-max-intset-entries", limit]);
+        lab.configure("set-max-intset-entries", limit);
+        lab.run("SADD k 1 2 3 x");
+        lab.run("SREM k x");
+        let dumped = bulk(&lab.send_raw(lab.client, &[b"DUMP", b"k"]));
+        let restore = [b"RESTORE".as_slice(), b"k", b"0", &dumped, b"REPLACE"];
+        redis.call(&restore);
+        assert_eq!(lab.send(lab.client, &restore), "+OK\r\n");
+        let expected = redis.text(&["OBJECT", "ENCODING", "k"]);
+        let expected = format!(
+            "${}\r\n{}\r\n",
+            expected.len(),
+            String::from_utf8_lossy(&expected)
+        );
+        assert_eq!(lab.run("OBJECT ENCODING k"), expected, "limit {limit}");
+    }
+}
+
+#[test]
 fn the_digest_of_all_data_is_that_of_redis() {
     let mut redis = Reference::start();
     let mut lab = lab();
