@@ -171,7 +171,11 @@ impl Visitor for Builder {
                 }
                 _ => Set::with_encoding(SetEncoding::Intset),
             }),
-            Type::SortedSet => Built::SortedSet(Zset::new()),
+            // Read member by member it is a skiplist until its end, which keeps the sign of a zero.
+            Type::SortedSet => Built::SortedSet(Zset::with_encoding(match self.kind {
+                kind::ZSET | kind::ZSET_2 => ZsetEncoding::Skiplist,
+                _ => ZsetEncoding::Listpack,
+            })),
             Type::Hash => {
                 let mut hash = Hash::new();
                 hash.prepare(claimed, 0, self.limits.hash);

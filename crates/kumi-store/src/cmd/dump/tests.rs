@@ -139,6 +139,27 @@ fn a_set_of_more_integers_than_an_intset_may_have_comes_back_as_a_hashtable() {
 }
 
 #[test]
+fn a_skiplist_keeps_the_sign_of_a_zero_and_a_listpack_has_none() {
+    let mut lab = lab();
+    let long = "x".repeat(100);
+    for (score, member, expected) in [
+        ("1", long.as_str(), "-0"),
+        ("-1", &long, "-0"),
+        ("1", "b", "0"),
+    ] {
+        lab.run("DEL k");
+        lab.run(&format!("ZADD k {score} {member}"));
+        lab.run("ZADD k -0.0 a");
+        let expected = format!("${}\r\n{expected}\r\n", expected.len());
+        lab.check(&[
+            ("ZSCORE k a", &expected),
+            ("DEBUG RELOAD", "+OK\r\n"),
+            ("ZSCORE k a", &expected),
+        ]);
+    }
+}
+
+#[test]
 fn the_digest_of_all_data_is_that_of_redis() {
     let mut redis = Reference::start();
     let mut lab = lab();
