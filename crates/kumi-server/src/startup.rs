@@ -1,7 +1,7 @@
 //! The `kumi-server` command: parses the arguments, runs the server and returns the exit code.
 
 use crate::config_file;
-use crate::program::Program;
+use crate::program::{Program, ProgramError};
 use anyhow::{Result, bail};
 use kumi_store::config::parse_command_line;
 use kumi_store::{KUMI_VERSION, REDIS_VERSION};
@@ -66,14 +66,20 @@ fn start(args: &[Vec<u8>]) -> Result<()> {
     refuse_other_modes(args)?;
     let command_line = parse_command_line(args);
     let config = config_file::load(&command_line)?;
+    let port = config.settings().port;
     let file = command_line.file.as_deref().map(OsStr::from_bytes);
     let program = Program::prepare(config, file.map(Path::new))?.with_files();
     let logs_to_file = program.logs_to_file;
     match program.run(|_, _| {}) {
         Ok(()) => Ok(()),
         Err(error) => {
+            let is_port = matches!(&error, ProgramError::Listen(listen) if listen.address.ends_with(&format!(":{port}")));
             let error = anyhow::Error::new(error);
             tracing::error!("{error:#}");
+            if is_port {
+                // In Redis's words: scripts that start servers on any free port look for them.
+                tracing::error!("Failed listening on port {port} (tcp), aborting.");
+            }
             // With a log file, the terminal would otherwise show nothing.
             if logs_to_file {
                 Err(error)

@@ -96,14 +96,16 @@ fn a_missing_file_and_an_unknown_flag_exit_with_1() {
 }
 
 #[test]
-fn a_taken_port_is_one_clear_line_and_exit_1() {
+fn a_taken_port_is_named_with_the_reason_and_exit_1() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let (code, out, err) = run_to_end(&["--port", &port, "--loglevel", "warning"]);
     assert_eq!((code, err.as_str()), (Some(1), ""));
     let expected = format!("# Could not listen on 127.0.0.1:{port}: Address already in use");
     assert!(out.contains(&expected), "{out}");
-    assert_eq!(out.lines().count(), 1);
+    let last = format!("# Failed listening on port {port} (tcp), aborting.\n");
+    assert!(out.ends_with(&last), "{out}");
+    assert_eq!(out.lines().count(), 2);
 
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
