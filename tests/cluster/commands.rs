@@ -142,6 +142,13 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
         "{view}"
     );
 
+    let told = ["metadata", "--role", "db", "--node", &second];
+    cluster.keys.printed(&told);
+    let event = watching.until("the other role", |event| {
+        event["kind"] == "metadata" && event["roles"][0] == "db"
+    });
+    assert_eq!(event["authority"], second.as_str());
+
     let order = [
         "quarantine",
         &second,
@@ -180,6 +187,7 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
 
     let left = cluster.keys.printed(&["leave", "--node", &second]);
     assert_eq!(left, format!("{second} has left\n"));
+    UdpSocket::bind(&second).expect("its port is free");
     assert_eq!(cluster.nodes[1].ended(), Some(0));
     watching.until("the leave", |event| {
         event["kind"] == "status"
@@ -478,13 +486,17 @@ fn who_may_not_join_is_told_why_and_waits() {
         "--node",
         &seeds[0],
     ];
+    let lift = ["quarantine", &kept_out.bind, "--lift", "--node", &seeds[0]];
     let said = cluster.keys.printed(&order);
     assert!(said.contains("no member has that name now"), "{said}");
+    let name = &kept_out.bind;
+    let expected = format!("the quarantine of {name} is lifted; it may join again\n");
+    assert_eq!(cluster.keys.printed(&lift), expected);
+    cluster.keys.printed(&order);
     let joiner = cluster.add(kept_out.clone());
     cluster.until("the joiner learns that it is quarantined", |views| {
         views[joiner].told("quarantined").is_some()
     });
-    let lift = ["quarantine", &kept_out.bind, "--lift", "--node", &seeds[0]];
     cluster.keys.printed(&lift);
     tell("lifted and in", cluster.agree(&[0, joiner]));
 }
