@@ -190,6 +190,14 @@ fn a_node_stops_cleanly_when_asked() {
 }
 
 #[test]
+fn a_node_whose_engine_panics_exits_with_1() {
+    let node = Node::start(&["--set", "enable-debug-command=yes"]);
+    // The client is disconnected: nothing is replied.
+    assert_eq!(node.cli("DEBUG PANIC IN-CHANGE"), "");
+    assert_eq!(node.ended().code(), Some(1));
+}
+
+#[test]
 fn the_banners_lines_can_be_pasted() {
     let banner = paste_the_banner(&[]);
     assert!(banner.contains("127.0.0.1:"), "{banner}");
