@@ -187,6 +187,7 @@ fn a_backend_says_when_its_server_is_away_and_back() {
     let url = server.url();
     server.kill();
     backend.until(&format!("{url} is away; requests wait until it is back"));
+    backend.until("cannot connect to ");
     server.start_redis_again();
     backend.until(&format!("{url} is back after "));
     assert_eq!(server.printed(&["call", "web", "a.b", "hello"]), "hello");

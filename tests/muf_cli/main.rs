@@ -290,6 +290,12 @@ fn kept_values_are_watched() {
             watch.json(),
             json!({"kind": "deleted", "unit": "sensor-1", "id": "t"})
         );
+        // Nothing is deleted: the key expires at once.
+        server.printed(&["keep", "sensor-2", "t", "--delete"]);
+        assert_eq!(
+            watch.json(),
+            json!({"kind": "expired", "unit": "sensor-2", "id": "t"})
+        );
     }
 }
 
