@@ -344,8 +344,8 @@ impl Table {
         }
     }
 
-    /// A border, found as Lua 5.1 finds it.
-    pub(crate) fn border(&self) -> usize {
+    /// A border, found as Lua 5.1 finds it, and how many elements were looked at one by one.
+    pub(crate) fn border(&self) -> (usize, usize) {
         let len = self.array.len();
         if len > 0 && self.array[len - 1].is_nil() {
             let (mut low, mut high) = (0, len);
@@ -357,15 +357,15 @@ impl Table {
                     low = middle;
                 }
             }
-            return low;
+            return (low, 0);
         }
         if self.nodes.is_empty() {
-            return len;
+            return (len, 0);
         }
         self.hash_border(len)
     }
 
-    fn hash_border(&self, from: usize) -> usize {
+    fn hash_border(&self, from: usize) -> (usize, usize) {
         let mut low = from;
         let mut high = from + 1;
         while !self.get_index(high).is_nil() {
@@ -376,7 +376,7 @@ impl Table {
                 while !self.get_index(at).is_nil() {
                     at += 1;
                 }
-                return at - 1;
+                return (at - 1, at);
             }
         }
         while high - low > 1 {
@@ -387,7 +387,7 @@ impl Table {
                 low = middle;
             }
         }
-        low
+        (low, 0)
     }
 
     /// The pair after `key`; `None` inside at the end, `Err` if the key is not in the table.
@@ -480,7 +480,7 @@ mod tests {
         for n in 1..=1000 {
             table.set(number(n), number(n));
         }
-        assert_eq!(table.border(), 1000);
+        assert_eq!(table.border(), (1000, 0));
         assert_eq!(table.array().len(), 1024);
         assert!((1..=1000).all(|n| table.get_index(n).same(number(n))));
     }

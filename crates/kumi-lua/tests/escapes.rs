@@ -382,6 +382,32 @@ fn empty_slots_of_tables_count_as_work() {
 }
 
 #[test]
+fn the_search_for_the_length_of_a_sparse_table_counts_as_work() {
+    for work in ["#t", "table.getn(t)"] {
+        let source = format!(
+            "local t = {{}}
+            for i = 1, 1024 do t[i] = i end
+            for i = 1, 20 do t[1025 * 2 ^ i] = i end
+            t[1025] = 1
+            assert(#t == 1025)
+            for i = 1, 10000 do local a = {work} end
+            return 7"
+        );
+        let found = run_for(&mut state(), 50, &source);
+        assert_eq!(found, "error: killed", "{work}");
+    }
+}
+
+#[test]
+fn steps_of_the_collector_count_as_work() {
+    let source = "local t = {}
+        for i = 1, 100000 do t[i] = {} end
+        for i = 1, 3000 do collectgarbage('step') end
+        return 7";
+    assert_eq!(run_for(&mut state(), 50, source), "error: killed");
+}
+
+#[test]
 fn the_length_of_a_set_counts_as_work() {
     for pattern in [
         "'[' .. set .. ']'",

@@ -554,7 +554,7 @@ fn unpack(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
     let first = i64::from(vm.opt_int(args, 1, 1)? as i32);
     let last = if vm.arg(args, 2).is_nil() {
-        vm.heap.at(table).border() as i64
+        vm.border(table) as i64
     } else {
         i64::from(vm.check_int32(args, 2)?)
     };

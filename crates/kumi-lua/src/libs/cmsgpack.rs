@@ -185,7 +185,7 @@ fn encode_array(
     table: TableId,
     level: usize,
 ) -> Result<()> {
-    let len = vm.heap.at(table).border();
+    let len = vm.border(table);
     header(out, len, 0x90, 15, [None, Some(0xdc), Some(0xdd)]);
     for index in 1..=len {
         let value = vm.index(host, Value::Table(table), Value::Number(index as f64))?;

@@ -15,7 +15,7 @@ struct Sorter<'a> {
 
 pub(crate) fn sort(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
-    let len = vm.heap.at(table).border() as i64;
+    let len = vm.border(table) as i64;
     let order = if vm.arg(args, 1).is_nil() {
         None
     } else {

@@ -36,7 +36,7 @@ fn concat(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
     let first = i64::from(vm.opt_int(args, 2, 1)? as i32);
     let last = if vm.arg(args, 3).is_nil() {
-        vm.heap.at(table).border() as i64
+        vm.border(table) as i64
     } else {
         i64::from(vm.check_int32(args, 3)?)
     };
@@ -97,7 +97,7 @@ fn foreach(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
 
 fn foreachi(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
-    let len = vm.heap.at(table).border();
+    let len = vm.border(table);
     let function = vm.check_function(args, 1)?;
     for index in 1..=len {
         let value = vm.heap.at(table).get_index(index);
@@ -112,7 +112,7 @@ fn foreachi(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
 
 fn getn(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
-    let len = vm.heap.at(table).border();
+    let len = vm.border(table);
     vm.give(Value::Number(len as f64))
 }
 
@@ -135,7 +135,7 @@ fn maxn(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
 
 fn insert(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
-    let mut end = vm.heap.at(table).border() as i64 + 1;
+    let mut end = vm.border(table) as i64 + 1;
     let (position, value) = match args.count {
         2 => (end, vm.arg(args, 1)),
         3 => {
@@ -162,7 +162,7 @@ fn insert(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
 
 fn remove(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let table = vm.check_table(args, 0)?;
-    let end = vm.heap.at(table).border() as i64;
+    let end = vm.border(table) as i64;
     let position = i64::from(vm.opt_int(args, 1, end)? as i32);
     if !(1..=end).contains(&position) {
         return Ok(0);

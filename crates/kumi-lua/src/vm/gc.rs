@@ -87,13 +87,22 @@ impl Vm {
 
     /// True when the step ended a cycle.
     pub(crate) fn step_once(&mut self) -> bool {
-        self.step(STEP_WORK);
+        let phase = self.gc.phase;
+        let done = self.step(STEP_WORK);
+        // The beginning and the end of marking go through all stacks at once.
+        let stacks = if self.gc.phase == phase {
+            0
+        } else {
+            self.heap.bytes
+        };
+        self.spend((done + stacks) / 64);
         self.set_threshold();
         self.gc.phase == Phase::Idle
     }
 
-    fn step(&mut self, work: usize) {
-        let mut left = work;
+    /// Marks or sweeps about `work` bytes, at most to the end of the cycle; returns how many.
+    fn step(&mut self, work: usize) -> usize {
+        let mut total = 0_usize;
         loop {
             let done = match self.gc.phase {
                 Phase::Idle => {
@@ -116,9 +125,9 @@ impl Vm {
                 },
                 Phase::Sweep(slab) => self.sweep(slab),
             };
-            left = left.saturating_sub(done);
-            if left == 0 || self.gc.phase == Phase::Idle {
-                return;
+            total = total.saturating_add(done);
+            if total >= work || self.gc.phase == Phase::Idle {
+                return total;
             }
         }
     }

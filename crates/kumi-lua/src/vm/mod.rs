@@ -342,6 +342,13 @@ impl Vm {
         self.fuel = self.fuel.saturating_sub(work as i64);
     }
 
+    /// The length of a table without metamethods. Elements that are looked at one by one are charged.
+    pub(crate) fn border(&mut self, table: TableId) -> usize {
+        let (border, steps) = self.heap.at(table).border();
+        self.spend(steps);
+        border
+    }
+
     /// Charges the hashing of a long string that is used as a key.
     #[inline]
     pub(crate) fn spend_on_key(&mut self, key: Value) {

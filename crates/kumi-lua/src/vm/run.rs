@@ -265,7 +265,7 @@ impl Vm {
                     Op::Not => reg!(i.a) = Value::Bool(reg!(i.b).is_falsy()),
                     Op::Len => {
                         reg!(i.a) = match reg!(i.b) {
-                            Value::Table(id) => Value::Number(self.heap.at(id).border() as f64),
+                            Value::Table(id) => Value::Number(self.border(id) as f64),
                             Value::Str(s) => Value::Number(self.heap.bytes_of(s).len() as f64),
                             other => {
                                 save!();
