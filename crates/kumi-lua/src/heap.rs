@@ -388,6 +388,15 @@ impl Heap {
         }
     }
 
+    /// Exchanges what two tables hold, with their metatables.
+    pub(crate) fn exchange(&mut self, one: TableId, other: TableId) {
+        self.tables.items.swap(one.index(), other.index());
+        let mark = self.at(one).mark;
+        self.at_mut(one).mark = std::mem::replace(&mut self.at_mut(other).mark, mark);
+        self.barrier(one);
+        self.barrier(other);
+    }
+
     #[cold]
     fn barrier_back(&mut self, table: TableId) {
         if self.marking {

@@ -73,6 +73,19 @@ impl Lua {
         crate::libs::protect(&mut self.vm);
     }
 
+    /// Lets reads of absent fields of a table raise the error of absent globals.
+    pub fn guard(&mut self, table: TableId) {
+        crate::libs::guard(&mut self.vm, table);
+    }
+
+    /// Exchanges the globals with a second set, which is empty and not protected at first. Every function reads the set
+    /// that is in place while it runs.
+    pub fn swap_globals(&mut self) {
+        let vm = &mut self.vm;
+        let other = vm.other_globals.get_or_insert_with(|| vm.heap.table(0, 0));
+        vm.heap.exchange(vm.globals, *other);
+    }
+
     /// Compiles a chunk. The name is shown in messages: `@user_script` gives `user_script:1:`.
     pub fn load(&mut self, name: &str, source: &[u8]) -> Result<Function, CompileError> {
         let floor = self.floor();

@@ -59,6 +59,53 @@ fn nothing_outside_the_allowed_globals_is_there() {
         );
         assert_eq!(run(&mut lua, &format!("return {name}.x")), expected);
     }
+    for (source, text) in [
+        (
+            "return _G[{}]",
+            "Second argument to luaProtectedTableError must be a string or number",
+        ),
+        (
+            "return getmetatable(_G).__index(1)",
+            "Wrong number of arguments to luaProtectedTableError",
+        ),
+    ] {
+        let expected = format!("error: user_script:1: {text}");
+        assert_eq!(run(&mut lua, source), expected);
+    }
+}
+
+#[test]
+fn functions_read_the_globals_that_are_in_place() {
+    let mut lua = state();
+    let seen = lua.string(b"second");
+    lua.swap_globals();
+    let globals = lua.globals();
+    lua.set_field(globals, b"name", seen);
+    lua.protect();
+    let both = "return name, function() return string.format('%d', 7) end";
+    let script = lua
+        .load("@user_script", both.as_bytes())
+        .expect("it compiles");
+    let results = lua.call(&mut Bounded(20), &script, &[]).expect("it runs");
+    let (name, inner) = (results[0], results[1]);
+    assert_eq!(lua.bytes(name), Some(&b"second"[..]));
+    let inner = lua.keep(inner).expect("it is a function");
+    assert_eq!(
+        run(&mut lua, "return string"),
+        "error: user_script:1: Script attempted to access nonexistent global variable 'string'"
+    );
+    lua.collect();
+    lua.swap_globals();
+    lua.collect();
+    let results = lua.call(&mut Bounded(20), &inner, &[]).expect("it runs");
+    let text = results[0];
+    assert_eq!(lua.bytes(text), Some(&b"7"[..]));
+    assert_eq!(
+        run(&mut lua, "return name"),
+        "error: user_script:1: Script attempted to access nonexistent global variable 'name'"
+    );
+    lua.swap_globals();
+    assert_eq!(run(&mut lua, "return name"), "second");
 }
 
 #[test]

@@ -18,11 +18,7 @@ pub(crate) fn open(vm: &mut Vm) {
 /// Makes the globals, every table they reach and their metatables read-only.
 pub(crate) fn protect(vm: &mut Vm) {
     let globals = vm.globals;
-    let missing = vm.native(Native::Builtin(missing_global), Vec::new());
-    let meta = vm.heap.table(0, 1);
-    vm.set_field(meta, "__index", missing);
-    vm.heap.at_mut(globals).meta = Some(meta);
-    vm.heap.barrier(globals);
+    guard(vm, globals);
     let mut pending: Vec<TableId> = vec![globals];
     pending.extend(vm.string_meta);
     while let Some(table) = pending.pop() {
@@ -39,12 +35,26 @@ pub(crate) fn protect(vm: &mut Vm) {
     }
 }
 
+/// Lets reads of absent fields of a table raise the error of absent globals.
+pub(crate) fn guard(vm: &mut Vm, table: TableId) {
+    let missing = vm.native(Native::Builtin(missing_global), Vec::new());
+    let meta = vm.heap.table(0, 1);
+    vm.set_field(meta, "__index", missing);
+    vm.heap.at_mut(table).meta = Some(meta);
+    vm.heap.barrier(table);
+}
+
 fn missing_global(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
+    if args.count != 2 {
+        return Err(vm.error("Wrong number of arguments to luaProtectedTableError"));
+    }
     let key = vm.arg(args, 1);
-    let name = match vm.coerce_str(key) {
-        Some(s) => super::base::c_text(vm, s)?,
-        None => b"(null)".to_vec(),
+    let Some(name) = vm.coerce_str(key) else {
+        return Err(
+            vm.error("Second argument to luaProtectedTableError must be a string or number")
+        );
     };
+    let name = super::base::c_text(vm, name)?;
     let mut text = b"Script attempted to access nonexistent global variable '".to_vec();
     text.extend_from_slice(&name);
     text.push(b'\'');

@@ -18,7 +18,7 @@ mod table;
 use crate::value::{TableId, Value};
 use crate::vm::{NativeFn, Vm};
 
-pub(crate) use environment::protect;
+pub(crate) use environment::{guard, protect};
 
 /// The safe libraries of Lua 5.1.
 pub(crate) fn open_standard(vm: &mut Vm) {

@@ -134,8 +134,8 @@ impl Vm {
 
     fn mark_roots(&mut self) {
         self.mark(Value::Table(self.globals));
-        if let Some(meta) = self.string_meta {
-            self.mark(Value::Table(meta));
+        for table in [self.other_globals, self.string_meta].into_iter().flatten() {
+            self.mark(Value::Table(table));
         }
         for at in 0..self.pinned.len() {
             if let Some(value) = self.pinned[at] {

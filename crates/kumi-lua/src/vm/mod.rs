@@ -119,6 +119,8 @@ pub(crate) struct Vm {
     /// Coroutines that wait for the one they resumed, the main one first.
     pub(crate) resumers: Vec<ThreadId>,
     pub(crate) globals: TableId,
+    /// The set that [`crate::Lua::swap_globals`] puts into `globals`.
+    pub(crate) other_globals: Option<TableId>,
     pub(crate) string_meta: Option<TableId>,
     pub(crate) event_names: Vec<Str>,
     /// Values the host keeps; `None` is free.
@@ -165,6 +167,7 @@ impl Vm {
             current: main,
             resumers: Vec::new(),
             globals,
+            other_globals: None,
             string_meta: None,
             event_names,
             pinned: Vec::new(),

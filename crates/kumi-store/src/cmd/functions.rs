@@ -197,9 +197,10 @@ fn load(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         }
         replace = true;
     }
+    let limit_ns = ctx.load_limit_ns();
     let libraries = ctx.scripts().take_or_make_libraries();
     let loaded = script::with_libraries(ctx, libraries, |ctx, libraries| {
-        libraries.load(&args[code], replace, ctx.host)
+        libraries.load(&args[code], replace, limit_ns, ctx.host)
     });
     let name = loaded.map_err(CommandError::new)?;
     ctx.dirty(1);
@@ -362,9 +363,10 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             ));
         }
     };
+    let limit_ns = ctx.load_limit_ns();
     let restored = if policy == Policy::Flush {
         let mut libraries = script::Scripts::new_libraries();
-        let restored = libraries.restore(&args[2], false, ctx.host);
+        let restored = libraries.restore(&args[2], false, limit_ns, ctx.host);
         if restored.is_ok() {
             ctx.scripts().put_libraries(libraries);
         }
@@ -372,7 +374,7 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     } else {
         let libraries = ctx.scripts().take_or_make_libraries();
         script::with_libraries(ctx, libraries, |ctx, libraries| {
-            libraries.restore(&args[2], policy == Policy::Replace, ctx.host)
+            libraries.restore(&args[2], policy == Policy::Replace, limit_ns, ctx.host)
         })
     };
     restored.map_err(CommandError::new)?;

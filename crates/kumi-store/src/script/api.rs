@@ -3,7 +3,7 @@
 use super::Sha;
 use super::bridge::{Bridge, give, reserve_args};
 use super::values;
-use kumi_lua::{Call, Error, Lua, Value};
+use kumi_lua::{Call, Error, Lua, TableId, Value};
 use kumi_resp::Protocol;
 
 pub(super) const CALL: u32 = 0;
@@ -39,9 +39,8 @@ pub(super) const EVAL: &[Named] = &[
     ("debug", DEBUG),
 ];
 
-/// The functions of libraries. `register_function` works only while a library is loaded, the others only afterwards.
+/// The functions of libraries.
 pub(super) const FUNCTION: &[Named] = &[
-    ("register_function", REGISTER_FUNCTION),
     ("call", CALL),
     ("pcall", PCALL),
     ("log", LOG),
@@ -53,23 +52,24 @@ pub(super) const FUNCTION: &[Named] = &[
     ("acl_check_cmd", ACL_CHECK_CMD),
 ];
 
-/// The name of a function.
-pub(super) fn name_of(number: u32) -> &'static str {
-    let named = EVAL.iter().chain(FUNCTION);
-    let mut found = named.filter(|(_, other)| *other == number);
-    found.next().map_or("?", |(name, _)| name)
-}
+/// The functions of a library's code while it is loaded.
+pub(super) const LOAD: &[Named] = &[("register_function", REGISTER_FUNCTION), ("log", LOG)];
 
 /// Replication of a script's writes: to the append-only file, to replicas.
 const REPL_AOF: i64 = 1;
 const REPL_REPLICA: i64 = 2;
 const REPL_ALL: i64 = REPL_AOF | REPL_REPLICA;
 
-const CONSTANTS: &[(&str, i64)] = &[
+type Constant = (&'static str, i64);
+
+const LOG_LEVELS: &[Constant] = &[
     ("LOG_DEBUG", 0),
     ("LOG_VERBOSE", 1),
     ("LOG_NOTICE", 2),
     ("LOG_WARNING", 3),
+];
+
+const REPLICATION: &[Constant] = &[
     ("REPL_NONE", 0),
     ("REPL_AOF", REPL_AOF),
     ("REPL_SLAVE", REPL_REPLICA),
@@ -79,12 +79,26 @@ const CONSTANTS: &[(&str, i64)] = &[
 
 /// Puts the `redis` table into a state's globals.
 pub(super) fn register(lua: &mut Lua, functions: &[Named]) {
+    redis_table(lua, functions, REPLICATION);
+}
+
+/// Makes the second set of globals of a state: what a library's code sees while it is loaded.
+pub(super) fn register_load(lua: &mut Lua) {
+    lua.swap_globals();
+    let redis = redis_table(lua, LOAD, &[]);
+    lua.guard(redis);
+    lua.protect();
+    lua.swap_globals();
+}
+
+/// Puts a `redis` table into the globals: functions, log levels, other constants and the version.
+fn redis_table(lua: &mut Lua, functions: &[Named], constants: &[Constant]) -> TableId {
     let redis = lua.table(0, 0);
     for &(name, number) in functions {
         let function = lua.host_function(number);
         lua.set_field(redis, name.as_bytes(), function);
     }
-    for &(name, value) in CONSTANTS {
+    for &(name, value) in LOG_LEVELS.iter().chain(constants) {
         lua.set_field(redis, name.as_bytes(), Value::Number(value as f64));
     }
     let version = lua.string(crate::REDIS_VERSION.as_bytes());
@@ -98,6 +112,7 @@ pub(super) fn register(lua: &mut Lua, functions: &[Named]) {
     );
     let globals = lua.globals();
     lua.set_field(globals, b"redis", Value::Table(redis));
+    redis
 }
 
 impl Bridge<'_, '_> {
@@ -123,9 +138,10 @@ impl Bridge<'_, '_> {
                 Ok(())
             }
             DEBUG => Ok(()),
-            REGISTER_FUNCTION => {
-                Err(call.error("attempt to call field 'register_function' (a nil value)"))
-            }
+            REGISTER_FUNCTION => raise(
+                call,
+                "ERR redis.register_function can only be called on FUNCTION LOAD command",
+            ),
             _ => Err(call.error("no such host function")),
         }
     }

@@ -13,8 +13,8 @@ use kumi_lua::{Call, Error, Function, Lua, TableId, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How long a library's code may take to register its functions.
-const LOAD_LIMIT_NS: u64 = 500_000_000;
+/// How long the code of a library that a client sends may take to register its functions.
+pub(crate) const LOAD_LIMIT_NS: u64 = 500_000_000;
 /// The byte before a library in RDB files and FUNCTION DUMP.
 const OPCODE_FUNCTION: u8 = 245;
 
@@ -59,8 +59,10 @@ pub(crate) struct Libraries {
 
 impl Libraries {
     pub(super) fn new() -> Self {
+        let mut lua = new_state(api::FUNCTION);
+        api::register_load(&mut lua);
         Self {
-            lua: new_state(api::FUNCTION),
+            lua,
             libraries: BTreeMap::new(),
             functions: HashMap::new(),
             code_bytes: 0,
@@ -97,7 +99,7 @@ impl Libraries {
         Some((&mut self.lua, registered))
     }
 
-    /// Loads a library; returns its name.
+    /// Loads a library; returns its name. `limit_ns` is the time that its code may take.
     ///
     /// # Errors
     /// The text FUNCTION LOAD answers.
@@ -105,6 +107,7 @@ impl Libraries {
         &mut self,
         code: &[u8],
         replace: bool,
+        limit_ns: Option<u64>,
         host: &mut dyn Host,
     ) -> Result<Vec<u8>, Vec<u8>> {
         let (name, start) = shebang::of_library(code)?;
@@ -114,7 +117,7 @@ impl Libraries {
         if !replace && self.libraries.contains_key(&name) {
             return Err(quoted("Library", &name));
         }
-        let functions = self.register(&code[start..], host)?;
+        let functions = self.register(&code[start..], limit_ns, host)?;
         let pending = vec![(name.clone(), code.into(), functions)];
         self.adopt(pending, replace)?;
         Ok(name)
@@ -124,7 +127,7 @@ impl Libraries {
     pub(super) fn rebuild(&mut self, host: &mut dyn Host) {
         let mut fresh = Self::new();
         for (name, library) in &self.libraries {
-            let loads = || fresh.load(&library.code, false, &mut *host).is_ok();
+            let loads = || fresh.load(&library.code, false, None, &mut *host).is_ok();
             if !catch_unwind(AssertUnwindSafe(loads)).unwrap_or(false) {
                 tracing::error!(library = %name.escape_ascii(), "a library is lost");
             }
@@ -154,7 +157,7 @@ impl Libraries {
         }
     }
 
-    /// Loads the libraries of a payload; all of them or none.
+    /// Loads the libraries of a payload; all of them or none. `limit_ns` is for the code of each.
     ///
     /// # Errors
     /// The text FUNCTION RESTORE answers.
@@ -162,6 +165,7 @@ impl Libraries {
         &mut self,
         payload: &[u8],
         replace: bool,
+        limit_ns: Option<u64>,
         host: &mut dyn Host,
     ) -> Result<(), Vec<u8>> {
         let mut pending: Vec<Pending> = Vec::new();
@@ -174,7 +178,7 @@ impl Libraries {
                 if pending.iter().any(|(other, ..)| *other == name) {
                     return Err(quoted("Library", &name));
                 }
-                let functions = self.register(&code[start..], host)?;
+                let functions = self.register(&code[start..], limit_ns, host)?;
                 pending.push((name, code.into(), functions));
             }
             Ok(())
@@ -231,18 +235,25 @@ impl Libraries {
     }
 
     /// Runs a library's code; returns what it registered.
-    fn register(&mut self, code: &[u8], host: &mut dyn Host) -> Result<Vec<Registered>, Vec<u8>> {
+    fn register(
+        &mut self,
+        code: &[u8],
+        limit_ns: Option<u64>,
+        host: &mut dyn Host,
+    ) -> Result<Vec<Registered>, Vec<u8>> {
         let chunk = self.lua.load("@user_function", code).map_err(|failure| {
             let text = b"ERR Error compiling function: ".to_vec();
             [text, failure.message].concat()
         })?;
-        let end_ns = host.now().mono_ns.saturating_add(LOAD_LIMIT_NS);
+        let end_ns = limit_ns.map(|limit_ns| host.now().mono_ns.saturating_add(limit_ns));
         let mut loader = Loader {
             registered: Vec::new(),
             host,
             end_ns,
         };
+        self.lua.swap_globals();
         let outcome = self.lua.call(&mut loader, &chunk, &[]).map(|_| ());
+        self.lua.swap_globals();
         let functions = loader.registered;
         self.lua.release(chunk);
         let text = match outcome {
@@ -317,7 +328,7 @@ fn quoted(what: &str, name: &[u8]) -> Vec<u8> {
 struct Loader<'h> {
     registered: Vec<Registered>,
     host: &'h mut dyn Host,
-    end_ns: u64,
+    end_ns: Option<u64>,
 }
 
 impl kumi_lua::Host for Loader<'_> {
@@ -331,17 +342,15 @@ impl kumi_lua::Host for Loader<'_> {
                 }
             },
             LOG => api::log(call),
-            other => {
-                let name = api::name_of(other);
-                Err(call.error(&format!(
-                    "Script attempted to access nonexistent global variable '{name}'"
-                )))
-            }
+            _ => Err(call.error("no such host function")),
         }
     }
 
     fn interrupt(&mut self) -> Result<(), String> {
-        if self.host.now().mono_ns < self.end_ns {
+        let Some(end_ns) = self.end_ns else {
+            return Ok(());
+        };
+        if self.host.now().mono_ns < end_ns {
             return Ok(());
         }
         Err("FUNCTION LOAD timeout".to_owned())
@@ -409,10 +418,9 @@ fn named(call: &mut Call<'_>, table: TableId) -> Result<Registration, &'static s
     let mut key = Value::Nil;
     while let Some((name, value)) = call.next(table, key) {
         key = name;
-        let name = call
-            .bytes(name)
+        let name = api::text_of(call, name)
             .ok_or("named argument key given to redis.register_function is not a string")?;
-        match name {
+        match &name[..] {
             b"function_name" => {
                 registration.name = Some(api::text_of(call, value).ok_or(
                     "function_name argument given to redis.register_function must be a string",

@@ -19,7 +19,7 @@ mod run;
 pub(crate) mod shebang;
 mod values;
 
-pub(crate) use library::{Libraries, Library, Policy, Registered};
+pub(crate) use library::{LOAD_LIMIT_NS, Libraries, Library, Policy, Registered};
 pub(crate) use run::{Invocation, Kind, key_count, run};
 pub(crate) use shebang::{ScriptFlags, script_flag};
 

@@ -278,6 +278,11 @@ impl<'a> Ctx<'a> {
         self.store.disk_error()
     }
 
+    /// How long the code of a library may take to load. A library of a log was loaded in time before.
+    pub(crate) fn load_limit_ns(&self) -> Option<u64> {
+        (!self.store.is_replay(self.session)).then_some(crate::script::LOAD_LIMIT_NS)
+    }
+
     /// The most bytes of a string that a command may make: `proto-max-bulk-len`. A log is loaded whatever the
     /// directive was when it was written.
     pub(crate) fn max_string_bytes(&self) -> usize {

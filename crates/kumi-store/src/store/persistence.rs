@@ -184,7 +184,7 @@ impl Store {
         }
         let mut libraries = self.scripts.take_or_make_libraries();
         let failed = codes.iter().find_map(|code| {
-            let text = libraries.load(code, replace, host).err()?;
+            let text = libraries.load(code, replace, None, host).err()?;
             let text = text.escape_ascii();
             let name = library_name(code);
             Some(LoadError::File(format!("library '{name}': {text}")))

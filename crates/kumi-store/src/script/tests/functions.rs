@@ -64,6 +64,22 @@ fn a_library_that_fails_leaves_everything_as_it_was() {
             "Error registering functions: ERR user_function:2: Script attempted to access nonexistent global variable 'call'",
         ),
         (
+            "#!lua name=a\nmath.random()",
+            "Error registering functions: ERR user_function:2: Script attempted to access nonexistent global variable 'math'",
+        ),
+        (
+            "#!lua name=a\nredis.redis.call('ping')",
+            "Error registering functions: ERR user_function:2: Script attempted to access nonexistent global variable 'redis'",
+        ),
+        (
+            "#!lua name=a\nredis.x = 1",
+            "Error registering functions: ERR user_function:2: Attempt to modify a readonly table",
+        ),
+        (
+            "#!lua name=a\nredis.register_function{function_name='f', callback=function() end, 1}",
+            "Error registering functions: ERR unknown argument given to redis.register_function",
+        ),
+        (
             "#!lua name=a\nredis.register_function('COUNT', function() end)",
             "Function COUNT already exists",
         ),
@@ -95,6 +111,42 @@ fn a_library_that_fails_leaves_everything_as_it_was() {
     );
     assert_eq!(lab.store.scripts.library_counts(), (1, 5));
     assert_eq!(lab.run("FCALL count 0"), ":1\r\n");
+}
+
+#[test]
+fn a_library_of_a_file_may_take_long() {
+    let mut lab = Lab::new();
+    // Every reading of the clock is a tenth of a second later.
+    lab.host.tick_ns = 100_000_000;
+    let slow = "#!lua name=slow\nfor i = 1, 2000000 do end\n\
+        redis.register_function('f', function() return 1 end)";
+    let timeout = "-ERR Error registering functions: ERR FUNCTION LOAD timeout\r\n";
+    assert_eq!(lab.function(&["LOAD", slow]), timeout);
+    let loaded = lab
+        .store
+        .load_libraries(&[slow.as_bytes().into()], false, &mut lab.host);
+    assert!(loaded.is_ok(), "{loaded:?}");
+    assert_eq!(lab.run("FCALL f 0"), ":1\r\n");
+}
+
+#[test]
+fn the_table_of_loading_stays_what_it_is() {
+    let mut lab = Lab::new();
+    let library = "#!lua name=lib\n\
+        local lib = redis\n\
+        local function add(name, callback) lib.register_function(name, callback) end\n\
+        redis.log(redis.LOG_DEBUG, 'loading')\n\
+        add('late', function() add('x', function() end) end)\n\
+        add('call', function() return lib.call('ping') end)\n\
+        add('change', function() lib.redis = redis end)\n\
+        add('both', function() return {redis.call('ping').ok, math.floor(1.5), tostring(redis.register_function)} end)";
+    assert_eq!(lab.function(&["LOAD", library]), "$3\r\nlib\r\n");
+    lab.check(&[
+        ("FCALL late 0", "-ERR redis.register_function can only be called on FUNCTION LOAD command script: late, on @user_function:3.\r\n"),
+        ("FCALL call 0", "-ERR user_function:6: Script attempted to access nonexistent global variable 'call' script: call, on @user_function:6.\r\n"),
+        ("FCALL change 0", "-ERR user_function:7: Attempt to modify a readonly table script: change, on @user_function:7.\r\n"),
+        ("FCALL both 0", "*3\r\n$4\r\nPONG\r\n:1\r\n$3\r\nnil\r\n"),
+    ]);
 }
 
 #[test]
