@@ -83,18 +83,6 @@ const OTHER_WORDS: &[OtherWords] = &[
             "",
         ),
     },
-    // 7.2 looks whether a script may write before it looks at the memory.
-    OtherWords {
-        command: "fcall_ro",
-        reference: (
-            "OOM command not allowed when used memory > 'maxmemory'.",
-            "",
-        ),
-        tested: (
-            "ERR Can not execute a script with write flag using *_ro command.",
-            "",
-        ),
-    },
 ];
 
 /// Commands that are refused in the server's own words, by how those begin: what they would look into is not there.

@@ -150,7 +150,7 @@ impl Bridge<'_, '_> {
         if call.len() != 1 {
             return raise(call, "ERR redis.setresp() requires one argument.");
         }
-        self.protocol = match number(call, 0) {
+        self.protocol = match number(call, 0).map(f64::trunc) {
             Some(2.0) => Protocol::Resp2,
             Some(3.0) => Protocol::Resp3,
             _ => return raise(call, "ERR RESP version must be 2 or 3."),
@@ -263,8 +263,9 @@ fn error_reply(call: &mut Call<'_>) -> Result<(), Error> {
         let error = values::error_table(call, WRONG_ARGUMENTS, false);
         return give(call, error, false);
     };
+    let text = values::c_text(&text);
     // A text of one word has no code.
-    let text = text.strip_prefix(b"-").unwrap_or(&text);
+    let text = text.strip_prefix(b"-").unwrap_or(text);
     let end = text.iter().rposition(|byte| !b"\r\n".contains(byte));
     let text = &text[..end.map_or(0, |end| end + 1)];
     let text = if text.contains(&b' ') {

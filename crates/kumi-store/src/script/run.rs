@@ -61,7 +61,7 @@ pub(crate) fn run(
     // A script's effects are propagated, never the script; also if it fails half way.
     ctx.mark_propagated();
     let out_of_memory = ctx.is_out_of_memory();
-    admit(invocation, out_of_memory, ctx.in_exec)?;
+    admit(invocation, out_of_memory)?;
     let exempt = script_flag::UNDECLARED | script_flag::NO_WRITES;
     if invocation.flags & exempt == 0 && ctx.disk_error().is_some() {
         return Err(CommandError::fixed(
@@ -102,7 +102,7 @@ pub(crate) fn run(
 }
 
 /// What a script with declared flags is checked for before it begins.
-fn admit(invocation: &Invocation<'_>, out_of_memory: bool, in_exec: bool) -> CommandResult {
+fn admit(invocation: &Invocation<'_>, out_of_memory: bool) -> CommandResult {
     let flags = invocation.flags;
     if flags & script_flag::UNDECLARED != 0 {
         return Ok(());
@@ -112,11 +112,8 @@ fn admit(invocation: &Invocation<'_>, out_of_memory: bool, in_exec: bool) -> Com
             "ERR Can not execute a script with write flag using *_ro command.",
         ));
     }
+    // Outside EXEC it was refused before, like any command that uses memory.
     if out_of_memory && flags & (script_flag::ALLOW_OOM | script_flag::NO_WRITES) == 0 {
-        // Redis refuses it like any command that uses memory, and inside EXEC only here.
-        if !in_exec {
-            return Err(CommandError::OOM);
-        }
         return Err(CommandError::fixed(
             "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
         ));
@@ -139,15 +136,30 @@ fn answer(ctx: &mut Ctx<'_>, lua: &mut Lua, value: Value, protocol: Protocol) ->
     if let Value::Table(table) = value
         && let Some((text, counted)) = error_of(lua, table)
     {
-        if counted {
-            ctx.reply.error(&text);
-            return Ok(());
-        }
+        return answer_error(ctx, text, counted);
+    }
+    let errors = values::write(&mut ctx.reply, lua, value, protocol)?;
+    for text in &errors.new {
+        ctx.telemetry().stats.count_error(error_code(text));
+    }
+    count_failures(ctx, errors.counted + u64::from(!errors.new.is_empty()));
+    Ok(())
+}
+
+/// Counts failures of the script or function that ran.
+fn count_failures(ctx: &mut Ctx<'_>, failures: u64) {
+    if let Some(id) = ctx.running {
+        ctx.telemetry().stats.commands[usize::from(id.0)].failed += failures;
+    }
+}
+
+/// Answers an error. One that a command of the script caused has been counted, but not as a failure of the script.
+fn answer_error(ctx: &mut Ctx<'_>, text: Vec<u8>, counted: bool) -> CommandResult {
+    if !counted {
         return Err(CommandError::new(text));
     }
-    for text in values::write(&mut ctx.reply, lua, value, protocol)? {
-        ctx.telemetry().stats.count_error(error_code(&text));
-    }
+    ctx.reply.error(&text);
+    count_failures(ctx, 1);
     Ok(())
 }
 
@@ -161,11 +173,7 @@ fn fail(ctx: &mut Ctx<'_>, lua: &mut Lua, error: &ScriptError, name: &[u8]) -> C
         text.extend_from_slice(source);
         text.extend_from_slice(format!(":{line}.").as_bytes());
     }
-    if counted {
-        ctx.reply.error(&text);
-        return Ok(());
-    }
-    Err(CommandError::new(text))
+    answer_error(ctx, text, counted)
 }
 
 /// The text of any error value, and whether the command that caused it has been counted.
@@ -179,7 +187,7 @@ pub(super) fn error_text(lua: &mut Lua, value: Value) -> (Vec<u8>, bool) {
             (text, false)
         }),
         value => (
-            [b"ERR ".as_slice(), &values::text(lua, value)].concat(),
+            [b"ERR ", values::c_text(&values::text(lua, value))].concat(),
             false,
         ),
     }
@@ -191,7 +199,7 @@ fn error_of(lua: &mut Lua, table: TableId) -> Option<(Vec<u8>, bool)> {
         return None;
     }
     let text = lua.field(table, b"err");
-    let text = lua.bytes(text)?.to_vec();
+    let text = values::c_text(lua.bytes(text)?).to_vec();
     let counted = lua.field(table, values::COUNTED);
     Some((text, matches!(counted, Value::Bool(true))))
 }

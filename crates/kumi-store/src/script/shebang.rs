@@ -45,8 +45,7 @@ pub(crate) fn of_script(source: &[u8]) -> Result<(ScriptFlags, usize), Vec<u8>> 
     if !source.starts_with(b"#!") {
         return Ok((script_flag::UNDECLARED, 0));
     }
-    let end = source.iter().position(|&byte| byte == b'\n');
-    let end = end.ok_or_else(|| b"ERR Invalid script shebang".to_vec())?;
+    let end = line_end(source).ok_or_else(|| b"ERR Invalid script shebang".to_vec())?;
     let words = split_words(&source[..end]).filter(|words| !words.is_empty());
     let words = words.ok_or_else(|| b"ERR Invalid engine in script shebang".to_vec())?;
     if words[0] != b"#!lua" {
@@ -79,8 +78,7 @@ pub(crate) fn of_library(code: &[u8]) -> Result<(Vec<u8>, usize), Vec<u8>> {
     if !code.starts_with(b"#!") {
         return Err(b"ERR Missing library metadata".to_vec());
     }
-    let end = code.iter().position(|&byte| byte == b'\n');
-    let words = end.and_then(|end| Some((end, split_words(&code[..end])?)));
+    let words = line_end(code).and_then(|end| Some((end, split_words(&code[..end])?)));
     let Some((end, words)) = words.filter(|(_, words)| !words.is_empty()) else {
         return Err(b"ERR Invalid library metadata".to_vec());
     };
@@ -101,6 +99,12 @@ pub(crate) fn of_library(code: &[u8]) -> Result<(Vec<u8>, usize), Vec<u8>> {
         return Err([b"ERR Engine '", engine, b"' not found"].concat());
     }
     Ok((name, end))
+}
+
+/// The end of the first line, if no NUL comes before it.
+fn line_end(code: &[u8]) -> Option<usize> {
+    let end = code.iter().position(|byte| b"\n\0".contains(byte))?;
+    (code[end] == b'\n').then_some(end)
 }
 
 fn with(text: &[u8], word: &[u8]) -> Vec<u8> {
@@ -128,6 +132,7 @@ mod tests {
             Ok((script_flag::NO_WRITES | script_flag::ALLOW_STALE, 33)),
         );
         check("#!lua", Err("ERR Invalid script shebang"));
+        check("#!lua\0\n", Err("ERR Invalid script shebang"));
         check("#!lua 'a\n", Err("ERR Invalid engine in script shebang"));
         check(
             "#!perl\n",

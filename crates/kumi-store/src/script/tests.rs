@@ -18,6 +18,14 @@ impl Lab {
         assert_eq!(found, expected, "{script}");
     }
 
+    /// Checks how the line of a command in INFO ends.
+    #[track_caller]
+    fn check_counts(&mut self, command: &str, expected: &str) {
+        let stats = self.run("INFO commandstats");
+        let line = stats.lines().find(|line| line.starts_with(command));
+        assert!(line.is_some_and(|line| line.ends_with(expected)), "{stats}");
+    }
+
     fn function(&mut self, words: &[&str]) -> String {
         let client = self.client;
         let words: Vec<&[u8]> = ["FUNCTION"]
@@ -58,6 +66,12 @@ fn values_become_replies() {
         ("return redis.error_reply('my')", "-ERR my\r\n"),
         ("return redis.error_reply('-CODE text')", "-CODE text\r\n"),
         ("return redis.status_reply('a\\nb')", "+a b\r\n"),
+        ("return redis.status_reply('a\\0b')", "+a\r\n"),
+        ("return redis.error_reply('A b\\0c')", "-A b\r\n"),
+        (
+            "return {{err='A b\\0c'},{ok='a\\0b'}}",
+            "*2\r\n-A b\r\n+a\r\n",
+        ),
         (
             "return redis.sha1hex('')",
             "$40\r\nda39a3ee5e6b4b0d3255bfef95601890afd80709\r\n",
@@ -78,6 +92,8 @@ fn values_become_replies() {
             "=5\r\ntx :a\r\n",
         ),
         ("redis.setresp(3) return {true,false}", "*2\r\n#t\r\n#f\r\n"),
+        ("redis.setresp(3.9) return true", "#t\r\n"),
+        ("redis.setresp(2.5) return true", ":1\r\n"),
     ] {
         lab.check_eval(script, expected);
     }
@@ -155,6 +171,8 @@ fn errors_name_the_script_and_the_line() {
         ),
         ("error('x')", "ERR user_script:1: x"),
         ("error({err='foo'})", "foo"),
+        ("error('x\\0y')", "ERR user_script:1: x"),
+        ("error({err='FOO x\\0y'})", "FOO x"),
         ("error()", "ERR nil"),
         (
             "x=1",
@@ -338,10 +356,15 @@ fn memory_is_checked_before_the_first_write() {
         lab.eval("return redis.call('set','a','1')", &[])
             .starts_with("-OOM command not allowed when used memory > 'maxmemory'. script: ")
     );
-    assert_eq!(
-        lab.eval("#!lua\nreturn 1", &[]),
-        "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-    );
+    // A script that declares its flags is refused like a command that writes.
+    lab.run("CONFIG RESETSTAT");
+    let refused = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    lab.check_eval("#!lua\nreturn 1", refused);
+    lab.check_counts("cmdstat_eval:", "rejected_calls=1,failed_calls=0");
+    let client = lab.client;
+    let read_only: [&[u8]; 3] = [b"EVAL_RO", b"#!lua\nreturn 1", b"0"];
+    assert_eq!(lab.send(client, &read_only), refused);
+    lab.check_counts("cmdstat_eval_ro:", "rejected_calls=1,failed_calls=0");
     lab.check_eval(
         "#!lua flags=allow-oom\nreturn redis.call('set','a','1')",
         "+OK\r\n",
@@ -496,17 +519,23 @@ fn an_error_of_a_called_command_is_counted_once() {
     let mut lab = Lab::new();
     lab.run("SET a x");
     lab.eval("return redis.call('incr','a')", &[]);
-    let stats = lab.run("INFO commandstats");
-    let line = |name: &str| {
-        stats
-            .lines()
-            .find(|line| line.starts_with(name))
-            .unwrap_or_default()
-            .to_owned()
-    };
-    assert!(line("cmdstat_incr:").ends_with("failed_calls=1"), "{stats}");
-    assert!(line("cmdstat_eval:").ends_with("failed_calls=0"), "{stats}");
+    lab.check_counts("cmdstat_incr:", "rejected_calls=0,failed_calls=1");
+    // The script has failed as well, but the error is the same one.
+    lab.check_counts("cmdstat_eval:", "rejected_calls=0,failed_calls=1");
     assert!(lab.run("INFO errorstats").contains("errorstat_ERR:count=1"));
+    for (script, failed) in [
+        ("return redis.pcall('incr','a')", 1),
+        ("return redis.pcall('incr','a').err", 0),
+        ("return redis.call('nosuch')", 1),
+        ("error('x')", 1),
+        ("return {{err='FOO x'},{err='FOO x'}}", 1),
+        ("return {redis.pcall('incr','a'),{err='FOO x'}}", 2),
+    ] {
+        lab.run("CONFIG RESETSTAT");
+        lab.eval(script, &[]);
+        let expected = format!("rejected_calls=0,failed_calls={failed}");
+        lab.check_counts("cmdstat_eval:", &expected);
+    }
 }
 
 #[test]

@@ -206,6 +206,12 @@ fn double(line: &[u8]) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
 
+/// Redis handles the texts of errors and statuses as C strings: they end at the first NUL.
+pub(super) fn c_text(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|&byte| byte == 0);
+    &text[..end.unwrap_or(text.len())]
+}
+
 /// The text `tostring` gives a value that is no table.
 pub(super) fn text(lua: &Lua, value: Value) -> Vec<u8> {
     match value {
@@ -238,8 +244,17 @@ enum Walk {
     },
 }
 
+/// The errors in a reply.
+#[derive(Debug, Default)]
+pub(super) struct Errors {
+    /// Those that have not been counted.
+    pub(super) new: Vec<Vec<u8>>,
+    /// How many have been counted when a command of the script failed.
+    pub(super) counted: u64,
+}
+
 /// Writes a value as a reply. `protocol` is the one the script has chosen for itself. Returns the errors among the
-/// elements that have not been counted.
+/// elements.
 ///
 /// # Errors
 /// The reply needs more memory than the state may use. A table that is in itself twice has no end.
@@ -248,21 +263,21 @@ pub(super) fn write(
     lua: &mut Lua,
     value: Value,
     protocol: Protocol,
-) -> Result<Vec<Vec<u8>>, CommandError> {
-    let mut errors = Vec::new();
+) -> Result<Errors, CommandError> {
+    let mut errors = Errors::default();
     let (limit, mut bytes, mut mark) = (lua.limits().memory_bytes, 0_usize, reply.len());
     let mut open: Vec<(Walk, usize)> = Vec::new();
     let mut next = Some((value, FIRST_SLOT));
     loop {
         if let Some((value, slot)) = next {
-            let counted = errors.len();
+            let kept = errors.new.len();
             if let Some(walk) = write_one(reply, lua, value, protocol, slot, &mut errors) {
                 open.push((walk, slot));
             }
             // The length does not grow where the client wants no reply.
             let len = reply.len();
             bytes += len.saturating_sub(mark).max(MIN_VALUE_BYTES);
-            bytes += (errors.len() - counted) * ERROR_BYTES;
+            bytes += (errors.new.len() - kept) * ERROR_BYTES;
             mark = len;
             if bytes > limit {
                 return Err(CommandError::fixed(
@@ -311,12 +326,12 @@ fn write_one(
     value: Value,
     protocol: Protocol,
     slot: usize,
-    errors: &mut Vec<Vec<u8>>,
+    errors: &mut Errors,
 ) -> Option<Walk> {
     if slot + VALUE_SLOTS > MAX_SLOTS {
         const TOO_DEEP: &[u8] = b"ERR reached lua stack limit";
         reply.error(TOO_DEEP);
-        errors.push(TOO_DEEP.to_vec());
+        errors.new.push(TOO_DEEP.to_vec());
         return None;
     }
     match value {
@@ -344,7 +359,7 @@ fn write_table(
     reply: &mut Reply<'_>,
     lua: &mut Lua,
     table: TableId,
-    errors: &mut Vec<Vec<u8>>,
+    errors: &mut Errors,
 ) -> Option<Walk> {
     if lua.has_fields(table)
         && let Some(walk) = write_tagged(reply, lua, table, errors)
@@ -366,19 +381,22 @@ fn write_tagged(
     reply: &mut Reply<'_>,
     lua: &mut Lua,
     table: TableId,
-    errors: &mut Vec<Vec<u8>>,
+    errors: &mut Errors,
 ) -> Option<Option<Walk>> {
     let (error, counted) = (lua.field(table, b"err"), lua.field(table, COUNTED));
     if let Some(text) = lua.bytes(error) {
+        let text = c_text(text);
         reply.error(text);
-        if !matches!(counted, Value::Bool(true)) {
-            errors.push(text.to_vec());
+        if matches!(counted, Value::Bool(true)) {
+            errors.counted += 1;
+        } else {
+            errors.new.push(text.to_vec());
         }
         return Some(None);
     }
     let status = lua.field(table, b"ok");
     if let Some(text) = lua.bytes(status) {
-        reply.simple_bytes(text);
+        reply.simple_bytes(c_text(text));
         return Some(None);
     }
     if let Value::Number(number) = lua.field(table, b"double") {

@@ -207,11 +207,7 @@ impl Ctx<'_> {
                 let bytes = multi.bytes;
                 return self.answer_queued(bytes);
             }
-            let flags = if row.has(flag::MAY_REPLICATE) {
-                self.request_flags(id, args)
-            } else {
-                row.flags
-            };
+            let flags = self.request_flags(id, args);
             let Some(multi) = &mut self.session().multi else {
                 return;
             };
@@ -302,17 +298,22 @@ impl Ctx<'_> {
         let user = session.user;
         self.check_permission_of(user, id, args)
             .map_err(|(_, error)| error)?;
-        // Queueing takes memory too, whatever is queued.
-        let denied = (row.flags | queued_flags) & flag::DENYOOM != 0
-            || in_transaction && !row.has(flag::ENDS_TRANSACTION);
-        if denied && self.is_out_of_memory() {
-            return Err(CommandError::OOM);
-        }
-        if (self.store.saves.last_failed || self.store.log_error.is_some())
-            && ((row.flags | queued_flags) & flag::WRITE != 0 || row.name == "ping")
-            && let Some(error) = self.store.disk_error()
-        {
-            return Err(error);
+        let out_of_memory = self.is_out_of_memory();
+        let disk_failed = self.store.saves.last_failed || self.store.log_error.is_some();
+        if out_of_memory || disk_failed {
+            let flags = self.request_flags(id, args) | queued_flags;
+            // Queueing takes memory too, whatever is queued.
+            let denied =
+                flags & flag::DENYOOM != 0 || in_transaction && !row.has(flag::ENDS_TRANSACTION);
+            if denied && out_of_memory {
+                return Err(CommandError::OOM);
+            }
+            if disk_failed
+                && (flags & flag::WRITE != 0 || row.name == "ping")
+                && let Some(error) = self.store.disk_error()
+            {
+                return Err(error);
+            }
         }
         if subscriber && !row.has(flag::WHILE_SUBSCRIBED) {
             let full_name = &self.store.index.get(id).full_name;
@@ -347,7 +348,7 @@ impl Ctx<'_> {
         let row = self.store.index.get(id).row;
         let queued = self.session().multi.as_ref().map_or(0, |multi| multi.flags);
         let writes = row.name == "exec" && queued & WRITES != 0
-            || row.has(WRITES) && self.request_flags(id, args) & WRITES != 0;
+            || self.request_flags(id, args) & WRITES != 0;
         all || writes
     }
 
@@ -355,12 +356,11 @@ impl Ctx<'_> {
     /// not write by them.
     fn request_flags(&mut self, id: CommandId, args: Args<'_>) -> u32 {
         let row = self.store.index.get(id).row;
+        let scripts = &mut self.store.scripts;
         let declared = match row.name {
-            "eval" | "evalsha" => self
-                .store
-                .scripts
-                .declared_flags(row.name == "evalsha", &args[1]),
-            "fcall" => self.store.scripts.function_flags(&args[1]),
+            "eval" | "eval_ro" => scripts.declared_flags(false, &args[1]),
+            "evalsha" | "evalsha_ro" => scripts.declared_flags(true, &args[1]),
+            "fcall" | "fcall_ro" => scripts.function_flags(&args[1]),
             _ => None,
         };
         let Some(declared) = declared else {
@@ -412,6 +412,29 @@ fn is_http(args: Args<'_>) -> bool {
 mod tests {
     use crate::store::{Effect, Flow};
     use crate::testing::Lab;
+
+    #[test]
+    fn scripts_with_declared_flags_are_refused_like_writes_when_saving_fails() {
+        let mut lab = Lab::new();
+        lab.configure("save", "900 1");
+        lab.store.saves.last_failed = true;
+        let client = lab.client;
+        let mut send = |words: &[&str]| {
+            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            lab.send(client, &words)
+        };
+        let refused = send(&["SET", "a", "b"]);
+        assert!(refused.starts_with("-MISCONF"), "{refused}");
+        assert_eq!(send(&["EVAL", "#!lua\nreturn 1", "0"]), refused);
+        assert_eq!(send(&["EVAL_RO", "#!lua\nreturn 1", "0"]), refused);
+        let reads = "#!lua flags=no-writes\nreturn 1";
+        assert_eq!(send(&["EVAL", reads, "0"]), ":1\r\n");
+        assert_eq!(send(&["EVAL", "return 1", "0"]), ":1\r\n");
+        let stats = send(&["INFO", "commandstats"]);
+        let counts = "cmdstat_eval:calls=2,";
+        assert!(stats.contains(counts), "{stats}");
+        assert!(stats.contains("rejected_calls=1,failed_calls=0"), "{stats}");
+    }
 
     #[test]
     fn http_is_closed_without_an_answer() {

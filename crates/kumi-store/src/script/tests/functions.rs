@@ -79,6 +79,7 @@ fn a_library_that_fails_leaves_everything_as_it_was() {
             "#!lua name=a\nredis.register_function{function_name='f', callback=function() end, 1}",
             "Error registering functions: ERR unknown argument given to redis.register_function",
         ),
+        ("#!lua name=a\0b\n", "Invalid library metadata"),
         (
             "#!lua name=a\nredis.register_function('COUNT', function() end)",
             "Function COUNT already exists",
