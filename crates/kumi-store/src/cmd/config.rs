@@ -140,7 +140,7 @@ fn resetstat(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-fn rewrite(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+pub(super) fn rewrite(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     ctx.note_users_for_rewrite();
     let parts = ctx.parts();
     let written = parts.host.rewrite_config(parts.config);

@@ -71,6 +71,13 @@ const HOOKS: &[Hook] = &[
         accept,
     ),
     (
+        "CONFIG-REWRITE-FORCE-ALL",
+        0..=0,
+        "",
+        "Does what CONFIG REWRITE does, and writes directives that have their defaults too.",
+        rewrite_all,
+    ),
+    (
         "DIGEST",
         0..=0,
         "",
@@ -211,7 +218,6 @@ const REFUSED: &[&str] = &[
     "ASSERT",
     "CHANGE-REPL-ID",
     "CLIENT-EVICTION",
-    "CONFIG-REWRITE-FORCE-ALL",
     "CRASH-AND-RECOVER",
     "DROP-CLUSTER-PACKET-FILTER",
     "HTSTATS",
@@ -264,6 +270,13 @@ fn flush_sleep(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     ctx.set_flush_sleep(Some(time).filter(|time| !time.is_zero()));
     ctx.reply.ok();
     Ok(())
+}
+
+fn rewrite_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    ctx.set_rewrites_all(true);
+    let written = super::config::rewrite(ctx, args);
+    ctx.set_rewrites_all(false);
+    written
 }
 
 fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {

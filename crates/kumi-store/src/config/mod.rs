@@ -160,6 +160,8 @@ pub struct Config {
     settings: Settings,
     /// The `user` lines, each without that word.
     users: Vec<Vec<u8>>,
+    /// Directives that have their defaults and no line are rewritten too.
+    rewrites_all: bool,
 }
 
 impl Default for Config {
@@ -194,6 +196,10 @@ impl Config {
     }
 
     /// Replaces the `user` lines that CONFIG REWRITE writes.
+    pub(crate) fn set_rewrites_all(&mut self, all: bool) {
+        self.rewrites_all = all;
+    }
+
     pub(crate) fn set_users(&mut self, lines: Vec<Vec<u8>>) {
         self.users = lines;
     }
@@ -210,6 +216,7 @@ impl Config {
             values,
             settings,
             users: Vec::new(),
+            rewrites_all: false,
         }
     }
 

@@ -35,7 +35,8 @@ pub fn rewrite(old: &[u8], config: &Config) -> Vec<u8> {
             .iter_mut()
             .filter(|line| line.sets.as_ref().is_some_and(|(set, _)| *set == row))
             .collect();
-        added.extend(place(directive, &config.values[row], mine));
+        let all = config.rewrites_all;
+        added.extend(place(directive, &config.values[row], mine, all));
     }
 
     let users = config.users().iter().map(|line| user_line(line));
@@ -72,8 +73,14 @@ fn user_line(line: &[u8]) -> Vec<u8> {
 }
 
 /// Updates the lines of one directive to its value; returns the lines that have no place in the file yet.
-fn place(directive: &Directive, value: &Value, mut mine: Vec<&mut OldLine>) -> Vec<Vec<u8>> {
-    if said_by(directive, &mine).as_ref() == Some(value) {
+fn place(
+    directive: &Directive,
+    value: &Value,
+    mut mine: Vec<&mut OldLine>,
+    all: bool,
+) -> Vec<Vec<u8>> {
+    let adds_default = all && mine.is_empty();
+    if said_by(directive, &mine).as_ref() == Some(value) && !adds_default {
         if !adds_up(directive)
             && let Some((_last, overruled)) = mine.split_last_mut()
         {

@@ -179,6 +179,11 @@ impl<'a> Ctx<'a> {
         Ok(())
     }
 
+    /// Whether CONFIG REWRITE writes directives that have their defaults and no line.
+    pub(crate) fn set_rewrites_all(&mut self, all: bool) {
+        self.store.config.set_rewrites_all(all);
+    }
+
     /// Puts the users into the configuration, for CONFIG REWRITE; none if they are kept in an ACL file.
     pub(crate) fn note_users_for_rewrite(&mut self) {
         let in_file = self.store.config.settings().aclfile.is_some();

@@ -267,6 +267,10 @@ fn error_and_log_answer() {
         ("DEBUG LOG hello", "+OK\r\n"),
         ("DEBUG CLIENT-ENFORCE-REPLY-LIST 1", "+OK\r\n"),
         ("DEBUG DICT-RESIZING 0", "+OK\r\n"),
+        (
+            "DEBUG CONFIG-REWRITE-FORCE-ALL",
+            "-ERR The server is running without a config file\r\n",
+        ),
     ]);
 }
 

@@ -173,6 +173,25 @@ proptest! {
 }
 
 #[test]
+fn a_file_with_every_directive_loads_to_the_same_values() {
+    let mut config = Config::new();
+    let old = "# hello\nhz 20\n";
+    load(&mut config, old).expect("the old text is right");
+    set(&mut config, "maxmemory", "1mb").expect("the value is right");
+    config.set_rewrites_all(true);
+    let text = String::from_utf8(rewrite(old.as_bytes(), &config)).expect("text");
+    assert!(text.starts_with(old), "{text}");
+    for directive in TABLE {
+        let start = format!("{} ", directive.name);
+        assert!(text.lines().any(|line| line.starts_with(&start)), "{start}");
+    }
+    let mut reloaded = Config::new();
+    load(&mut reloaded, &text).expect("the new text is right");
+    assert_eq!(reloaded.values, config.values);
+    assert_eq!(rewrite(text.as_bytes(), &config), text.as_bytes());
+}
+
+#[test]
 fn lines_of_users_are_written_as_they_are_read_again() {
     let old = b"user a on \"\" >\"p w\" ~\"\\n\" ~\\xff\nuser b off\n";
     let load = |text: &[u8]| {
