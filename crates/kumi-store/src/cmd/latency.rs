@@ -287,6 +287,10 @@ mod tests {
             graph.contains("command - high 70 ms, low 30 ms (all time high 70 ms)\n"),
             "{graph}"
         );
+        assert!(
+            graph.ends_with("\n #\n |\n |\n_|\n  \n50\nss\n\r\n"),
+            "{graph}"
+        );
         lab.check(&[(
             "LATENCY GRAPH nope",
             "-ERR No samples available for event 'nope'\r\n",

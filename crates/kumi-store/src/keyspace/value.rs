@@ -148,7 +148,8 @@ impl Value {
         }
     }
 
-    /// What freeing this costs, as Redis counts it: elements of a table, nodes of a list or stream.
+    /// What freeing this costs, as Redis counts it: elements of a table, nodes of a list or stream. The first group of a
+    /// stream stands for the others.
     pub(crate) fn free_effort(&self) -> usize {
         match self {
             Value::Bytes(_) | Value::Shared(_) => 1,
@@ -157,7 +158,11 @@ impl Value {
             Value::SortedSet(zset) if zset.pieces() > 1 => zset.view().len(),
             Value::Hash(hash) if hash.pieces() > 1 => hash.view().len(),
             Value::Set(_) | Value::SortedSet(_) | Value::Hash(_) => 1,
-            Value::Stream(stream) => stream.pieces(),
+            Value::Stream(stream) => {
+                let first = stream.groups().next();
+                let of_group = first.map_or(0, |(_, group)| 1 + group.pending_count());
+                stream.node_count() + stream.group_count() * of_group
+            }
         }
     }
 

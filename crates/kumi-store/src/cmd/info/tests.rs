@@ -333,6 +333,18 @@ fn what_is_freed_lazily_is_counted() {
     lab.run(&format!("SADD set {}", members.join(" ")));
     lab.run("DEL set");
     assert_eq!(freed(&mut lab), "5");
+    // What groups wait for counts with the nodes of a stream.
+    for (count, counted) in [(50, "5"), (70, "6")] {
+        for id in 1..=70 {
+            lab.run(&format!("XADD stream 1-{id} field value"));
+        }
+        lab.run("XGROUP CREATE stream group 0");
+        lab.run(&format!(
+            "XREADGROUP GROUP group consumer COUNT {count} STREAMS stream >"
+        ));
+        lab.run("UNLINK stream");
+        assert_eq!(freed(&mut lab), counted, "{count}");
+    }
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub(super) fn graph(history: &EventHistory, now_s: u64) -> String {
         .iter()
         .map(|&(unix_s, _)| age(now_s.saturating_sub(unix_s)))
         .collect();
+    text.push_str(&" ".repeat(ages.len()));
     text.push('\n');
     for line in 0..ages.iter().map(String::len).max().unwrap_or(0) {
         for age in &ages {
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(lines[0], " - high 130 ms, low 10 ms (all time high 130 ms)");
         assert_eq!(
             lines[2..],
-            ["  #", "  |", " _|", "_||", "", "115", "h6s", " m "]
+            ["  #", "  |", " _|", "_||", "   ", "115", "h6s", " m "]
         );
     }
 
