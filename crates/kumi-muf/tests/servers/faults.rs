@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use kumi_muf::{Error, KeepEvent, Muf, Request};
 
 use crate::children;
-use crate::support::{Kind, Place, Server, echo, end};
+use crate::support::{Place, Server, echo, end};
 
 /// Ten callers that call until they are stopped.
 struct Callers {
@@ -303,11 +303,13 @@ async fn a_subscriber_that_the_server_drops_comes_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_config_and_events_is_refused_or_polled() {
-    // kumi-server has one user, who may do everything.
-    for server in [Server::start(Kind::Redis)] {
-        server.cli(&[
-            "ACL", "SETUSER", "shy", "on", ">pw", "~*", "&*", "+@all", "-config", "-cluster",
-        ]);
+    for server in Server::each() {
+        let user = [
+            "ACL", "SETUSER", "shy", "on", ">pw", "~*", "&*", "+@all", "-config",
+        ];
+        assert_eq!(server.cli(&user), "OK");
+        // An error on kumi-server, which has no such command.
+        server.cli(&["ACL", "SETUSER", "shy", "-cluster"]);
         let shy = |name: &str| server.builder(name).credentials("shy", "pw");
         let refused = shy("web").connect().await.map(|_| ());
         assert!(

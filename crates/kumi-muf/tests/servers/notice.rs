@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kumi_muf::{Error, Info, KeepEvent, Muf, Request};
 
-use crate::support::{Kind, Place, Server, echo, wait_until};
+use crate::support::{Place, Server, echo, wait_until};
 
 /// Rechecks come every second heartbeat.
 const BEAT: Duration = Duration::from_millis(200);
@@ -74,50 +74,50 @@ async fn values_that_a_flush_took_are_deleted_for_watchers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_where_deletions_are_not_told_of_is_refused_or_polled() {
-    // kumi-server has one user, who may do everything.
-    let server = Server::start(Kind::Redis);
-    server.cli(&[
-        "ACL", "SETUSER", "shy", "on", ">pw", "~*", "&*", "+@all", "-config",
-    ]);
-    let flags = |flags: &str| server.cli(&["CONFIG", "SET", "notify-keyspace-events", flags]);
-    let shy = |name: &str| {
-        let builder = server.builder(name).heartbeat(BEAT);
-        builder.credentials("shy", "pw")
-    };
-    flags("K$");
-    let deaf = shy("web").connect().await.map(|_| ());
-    assert!(matches!(deaf, Err(Error::Notifications { need, .. }) if need == "K$x"));
-    flags("K$x");
-    let web = shy("web").connect().await.expect("a unit");
-    web.serve("a.b", echo).await.expect("a service");
-    let refused = web.watch_keep("s/*").await.map(|_| ());
-    assert!(
-        matches!(&refused, Err(Error::Notifications { need, .. }) if need == "K$xg"),
-        "{refused:?}"
-    );
-    // Nothing else is the worse for it.
-    web.request("a.b", ()).await.expect("an answer");
-    let poll = shy("poller").poll_every(Duration::from_millis(50));
-    let poller = poll.connect().await.expect("a unit");
-    assert!(!poller.is_polling(), "calls need no polling");
-    let mut watch = poller.watch_keep("s/*").await.expect("a watch");
-    assert_eq!(next(&mut watch).await, "live");
-    server.cli(&["SET", "MUF/s/KEEP/a", "1"]);
-    assert_eq!(next(&mut watch).await, "a=1");
-    server.cli(&["DEL", "MUF/s/KEEP/a"]);
-    assert_eq!(next(&mut watch).await, "a deleted");
-    // Once somebody switches them on, a probe finds them; once somebody switches them off, another does.
-    flags("K$xg");
-    let mut watch = web.watch_keep("s/*").await.expect("a watch");
-    assert_eq!(next(&mut watch).await, "live");
-    server.cli(&["SET", "MUF/s/KEEP/a", "1"]);
-    assert_eq!(next(&mut watch).await, "a=1");
-    flags("");
-    assert_eq!(next(&mut watch).await, "gap");
-    assert_eq!(next(&mut watch).await, "a=1");
-    assert_eq!(next(&mut watch).await, "live");
-    server.cli(&["DEL", "MUF/s/KEEP/a"]);
-    assert_eq!(next(&mut watch).await, "a deleted");
+    for server in Server::each() {
+        server.cli(&[
+            "ACL", "SETUSER", "shy", "on", ">pw", "~*", "&*", "+@all", "-config",
+        ]);
+        let flags = |flags: &str| server.cli(&["CONFIG", "SET", "notify-keyspace-events", flags]);
+        let shy = |name: &str| {
+            let builder = server.builder(name).heartbeat(BEAT);
+            builder.credentials("shy", "pw")
+        };
+        flags("K$");
+        let deaf = shy("web").connect().await.map(|_| ());
+        assert!(matches!(deaf, Err(Error::Notifications { need, .. }) if need == "K$x"));
+        flags("K$x");
+        let web = shy("web").connect().await.expect("a unit");
+        web.serve("a.b", echo).await.expect("a service");
+        let refused = web.watch_keep("s/*").await.map(|_| ());
+        assert!(
+            matches!(&refused, Err(Error::Notifications { need, .. }) if need == "K$xg"),
+            "{refused:?}"
+        );
+        // Nothing else is the worse for it.
+        web.request("a.b", ()).await.expect("an answer");
+        let poll = shy("poller").poll_every(Duration::from_millis(50));
+        let poller = poll.connect().await.expect("a unit");
+        assert!(!poller.is_polling(), "calls need no polling");
+        let mut watch = poller.watch_keep("s/*").await.expect("a watch");
+        assert_eq!(next(&mut watch).await, "live");
+        server.cli(&["SET", "MUF/s/KEEP/a", "1"]);
+        assert_eq!(next(&mut watch).await, "a=1");
+        server.cli(&["DEL", "MUF/s/KEEP/a"]);
+        assert_eq!(next(&mut watch).await, "a deleted");
+        // Once somebody switches them on, a probe finds them; once somebody switches them off, another does.
+        flags("K$xg");
+        let mut watch = web.watch_keep("s/*").await.expect("a watch");
+        assert_eq!(next(&mut watch).await, "live");
+        server.cli(&["SET", "MUF/s/KEEP/a", "1"]);
+        assert_eq!(next(&mut watch).await, "a=1");
+        flags("");
+        assert_eq!(next(&mut watch).await, "gap");
+        assert_eq!(next(&mut watch).await, "a=1");
+        assert_eq!(next(&mut watch).await, "live");
+        server.cli(&["DEL", "MUF/s/KEEP/a"]);
+        assert_eq!(next(&mut watch).await, "a deleted");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,49 +185,49 @@ async fn a_handler_that_never_ends_is_answered_for_and_gives_its_place_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_may_not_do_what_is_needed_is_told_so() {
-    // kumi-server has one user, who may do everything.
-    let server = Server::start(Kind::Redis);
-    server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
-    let unit = async |forbidden: &str| {
-        let user = [
-            "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all",
-        ];
-        server.cli(&[&user[..], &[forbidden]].concat());
-        let builder = server.builder("web").credentials("u", "pw");
-        builder.connect().await.expect("a unit")
-    };
-    let is_refused =
-        |error: &Error| matches!(error, Error::Refused { reason, .. } if reason.contains("NOPERM"));
-    let blind = unit("-scan").await;
-    let served = blind.serve("a.b", echo).await.map(|_| ());
-    assert!(is_refused(&served.expect_err("no sweeps")));
-    let watched = blind.watch_keep("*/*").await.map(|_| ());
-    assert!(is_refused(&watched.expect_err("no snapshot")));
-    let listed = blind.units().await;
-    assert!(is_refused(&listed.expect_err("no list")));
-    let deaf = unit("-getrange").await;
-    let called = deaf.request("a.b", ()).await;
-    assert!(is_refused(&called.expect_err("no answer can be read")));
+    for server in Server::each() {
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+        let unit = async |forbidden: &str| {
+            let user = [
+                "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all",
+            ];
+            server.cli(&[&user[..], &[forbidden]].concat());
+            let builder = server.builder("web").credentials("u", "pw");
+            builder.connect().await.expect("a unit")
+        };
+        let is_refused = |error: &Error| matches!(error, Error::Refused { reason, .. } if reason.contains("NOPERM"));
+        let blind = unit("-scan").await;
+        let served = blind.serve("a.b", echo).await.map(|_| ());
+        assert!(is_refused(&served.expect_err("no sweeps")));
+        let watched = blind.watch_keep("*/*").await.map(|_| ());
+        assert!(is_refused(&watched.expect_err("no snapshot")));
+        let listed = blind.units().await;
+        assert!(is_refused(&listed.expect_err("no list")));
+        let deaf = unit("-getrange").await;
+        let called = deaf.request("a.b", ()).await;
+        assert!(is_refused(&called.expect_err("no answer can be read")));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_may_not_subscribe_is_told_so_and_comes_back_after_a_lost_connection() {
-    let server = Server::start(Kind::Redis);
-    server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
-    allow(&server, &[]);
-    let web = server.builder("web").credentials("u", "pw").connect().await;
-    let web = web.expect("a unit");
-    let is_refused = |error: &Error| matches!(error, Error::Refused { reason, server } if reason.contains("NOPERM") && server.ends_with("/s"));
-    let served = web.serve("c.d", echo).await.map(|_| ());
-    assert!(is_refused(&served.expect_err("no requests would come")));
-    let watched = web.watch_keep("*/*").await.map(|_| ());
-    assert!(is_refused(&watched.expect_err("no changes would come")));
-    let tapped = web.tap().await.map(|_| ());
-    assert!(is_refused(&tapped.expect_err("nothing would be seen")));
+    for server in Server::each() {
+        server.cli(&["CONFIG", "SET", "notify-keyspace-events", "K$xg"]);
+        allow(&server, &[]);
+        let web = server.builder("web").credentials("u", "pw").connect().await;
+        let web = web.expect("a unit");
+        let is_refused = |error: &Error| matches!(error, Error::Refused { reason, server } if reason.contains("NOPERM") && server.ends_with("/s"));
+        let served = web.serve("c.d", echo).await.map(|_| ());
+        assert!(is_refused(&served.expect_err("no requests would come")));
+        let watched = web.watch_keep("*/*").await.map(|_| ());
+        assert!(is_refused(&watched.expect_err("no changes would come")));
+        let tapped = web.tap().await.map(|_| ());
+        assert!(is_refused(&tapped.expect_err("nothing would be seen")));
 
-    // What was refused is not asked for again.
-    cut_and_return(&server, &web).await;
-    web.keep("here", "yes").await.expect("kept");
+        // What was refused is not asked for again.
+        cut_and_return(&server, &web).await;
+        web.keep("here", "yes").await.expect("kept");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
