@@ -195,11 +195,12 @@ impl Config {
         &self.users
     }
 
-    /// Replaces the `user` lines that CONFIG REWRITE writes.
+    /// Whether CONFIG REWRITE writes directives that have their defaults and no line too.
     pub(crate) fn set_rewrites_all(&mut self, all: bool) {
         self.rewrites_all = all;
     }
 
+    /// Replaces the `user` lines that CONFIG REWRITE writes.
     pub(crate) fn set_users(&mut self, lines: Vec<Vec<u8>>) {
         self.users = lines;
     }
