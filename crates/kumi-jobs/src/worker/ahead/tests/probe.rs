@@ -26,7 +26,7 @@ pub(super) struct Probe {
     each_takes: Duration,
     /// Whether the reply to the turn with this number is lost.
     loses: fn(usize) -> bool,
-    /// Whether heartbeats are replied to.
+    /// Whether heartbeats and turns after the first are replied to.
     renews: bool,
     seen: Mutex<Seen>,
 }
@@ -154,6 +154,9 @@ impl Queue for Probe {
         Box::pin(async move {
             let number = self.turns();
             self.note(Event::Sent(ask.max));
+            if !self.renews && number > 0 {
+                std::future::pending::<()>().await;
+            }
             let turn = self.inner.turn(reports, ask).await;
             self.count().await;
             if !self.each_takes.is_zero() {
