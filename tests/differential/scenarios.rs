@@ -287,6 +287,10 @@ const SCRIPTS: &[(&str, &str)] = &[
         "strings that are too long",
         include_str!("scripts/strings_that_are_too_long.txt"),
     ),
+    (
+        "scripts and functions",
+        include_str!("scripts/scripts_and_functions.txt"),
+    ),
     ("transactions", include_str!("scripts/transactions.txt")),
     (
         "watched keys that expire",
