@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 /// The most tasks that a turn asks for beyond the free slots. One turn in flight and one batch that is run bound what a
 /// worker holds beyond its slots to twice as many. It is less than a turn reports, so that reports do not wait.
-pub(super) const BATCH: usize = 100;
+pub(super) const BATCH: usize = TURN_LIMIT * 9 / 10;
 
 /// How long a claim waits for a slot.
 pub(super) const PATIENCE: Duration = Duration::from_millis(10);

@@ -75,8 +75,8 @@ pub(super) struct Run<S> {
     early_cancels: Vec<TaskId>,
     /// Whether there may be something to claim.
     hungry: bool,
-    /// Whether a call failed after which this worker may hold tasks it does not know.
-    unsure: bool,
+    /// When the first turn was sent that failed and after which this worker may hold tasks it does not know.
+    unsure: Option<Instant>,
     stopping: bool,
     failures: u32,
     /// Handlers are polled once where they are claimed. On a runtime of one thread nothing would run beside them anyway,
@@ -135,7 +135,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             may_look: true,
             early_cancels: Vec::new(),
             hungry: true,
-            unsure: false,
+            unsure: None,
             stopping: false,
             failures: 0,
             inline: Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
@@ -149,13 +149,15 @@ impl<S: Send + Sync + 'static> Run<S> {
         let mut give_up_at: Option<Instant> = None;
         let mut batch = Vec::new();
         loop {
+            // Before anything is started: what came in a reply that was too late is not run.
+            self.check_lease();
             self.start_waiting();
             let now = Instant::now();
             if wait.is_some() {
                 self.listened = now;
             }
             self.send(now);
-            if self.stopping && !self.holds_some() && self.call.is_none() && !self.unsure {
+            if self.stopping && !self.holds_some() && self.call.is_none() && self.unsure.is_none() {
                 break;
             }
             if self.call.is_none() && wait.is_none() && !self.stopping && now >= self.not_before {
@@ -178,11 +180,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                 *poked = true;
                 self.spawn_poke();
             }
-            let lease_end = self.renewed + self.settings.lease;
-            if self.holds_some() && now >= lease_end && !self.lapsed {
-                tracing::warn!(owner = %self.settings.owner, "the lease ran out; running tasks are cancelled");
-                self.lose_lease();
-            }
+            let lease_end = self.lease_end();
             let beat_at = self.renewed + RENEWAL;
             let not_before = self.not_before;
             let overdue_at = self.waiting.deadline();
@@ -230,7 +228,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                 }
                 () = sleep_until(beat_at), if self.call.is_none() && self.holds_some() && now < beat_at => {}
                 () = sleep_until(not_before), if self.call.is_none() && now < not_before => {}
-                () = sleep_until(lease_end), if self.holds_some() && now < lease_end => {}
+                () = sleep_until(lease_end), if self.holds_some() && !self.lapsed => {}
                 () = sleep_until(overdue_at.unwrap_or(now)), if overdue_at.is_some() => {
                     // What came after the oldest has no slot either, and is to stay behind it in its line.
                     self.give_back_waiting();
@@ -268,7 +266,7 @@ impl<S: Send + Sync + 'static> Run<S> {
 
     fn next_call(&mut self, now: Instant) -> Option<Call> {
         let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
-        if self.unsure {
+        if self.unsure.is_some() {
             return Some(Box::pin(async move {
                 Reply::Running(queue.running(&owner).await)
             }));
@@ -345,12 +343,14 @@ impl<S: Send + Sync + 'static> Run<S> {
                 return Ok(Ok(self.take_turn(sent, turn)));
             }
             Reply::Running(Ok(claims)) => {
-                self.unsure = false;
+                let unsure = self.unsure.take();
                 self.hungry = true;
                 let unknown = claims.into_iter().filter(|claim| !self.knows(claim));
-                let unknown = unknown.collect();
-                // A lease that ended before is not that of these claims: the renewal that comes next decides.
-                self.lapsed |= Instant::now() >= self.renewed + self.settings.lease;
+                let unknown: Vec<Claim> = unknown.collect();
+                if let (Some(sent_at), false) = (unsure, unknown.is_empty()) {
+                    // They show that the turn whose reply was lost was executed, and renewed the lease.
+                    self.renew(self.renewed.max(sent_at));
+                }
                 self.take_claims(unknown);
                 self.cancel_early();
                 return Ok(Ok(None));
@@ -375,7 +375,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                 }
             }
             Reply::Turn(Err(error)) => {
-                self.unsure = true;
+                self.unsure.get_or_insert(sent_at);
                 self.pace.slow_down();
                 error
             }
@@ -454,6 +454,19 @@ impl<S: Send + Sync + 'static> Run<S> {
 
     fn renew(&mut self, sent_at: Instant) {
         (self.renewed, self.lapsed) = (sent_at, false);
+    }
+
+    /// When the lease ends that was renewed last.
+    fn lease_end(&self) -> Instant {
+        self.renewed + self.settings.lease
+    }
+
+    /// Notices that the lease has ended. What it covered is cancelled or given back.
+    fn check_lease(&mut self) {
+        if self.holds_some() && !self.lapsed && Instant::now() >= self.lease_end() {
+            tracing::warn!(owner = %self.settings.owner, "the lease ran out; running tasks are cancelled");
+            self.lose_lease();
+        }
     }
 
     /// The lease is over, or may be: other workers may get what this one holds.
@@ -540,7 +553,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         } else if let Some(claim) = self.waiting.remove(id) {
             let report = Finish::new(&claim, Outcome::Cancelled);
             self.reports.push((report, claim.attempt));
-        } else if self.call.is_some() || self.unsure {
+        } else if self.call.is_some() || self.unsure.is_some() {
             self.early_cancels.push(id);
         }
     }
@@ -711,12 +724,12 @@ async fn poll(call: &mut Option<InFlight>) -> Reply {
     }
 }
 
-/// Reports on the claims that the call in flight brings to a worker that has ended.
 /// The report on a claim that was not started, and its attempt, which is given back too.
 fn given_back(claim: &Claim) -> (Finish, u32) {
     (Finish::new(claim, Outcome::GivenBack), claim.attempt)
 }
 
+/// Reports on the claims that the call in flight brings to a worker that has ended.
 async fn unstarted(call: Option<InFlight>) -> Vec<Finish> {
     let Some(InFlight { call, .. }) = call else {
         return Vec::new();

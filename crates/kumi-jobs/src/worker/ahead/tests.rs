@@ -138,10 +138,10 @@ fn a_pace_grows_with_quick_turns_and_ends_with_a_slow_one() {
         (asked, is_ahead)
     };
     let asks: Vec<(usize, bool)> = (0..7).map(|_| turn(10, 1_000, true)).collect();
-    let expected = [10, 10, 20, 40, 80, 100, 100].map(|asked| (asked, asked > 10));
+    let expected = [10, 10, 20, 40, 80, BATCH, BATCH].map(|asked| (asked, asked > 10));
     assert_eq!(asks, expected);
     // A handler that waits, and a queue that runs empty, end it.
-    assert_eq!(turn(10, 1_000, false), (100, true));
+    assert_eq!(turn(10, 1_000, false), (BATCH, true));
     assert_eq!(turn(10, 1_000, true), (10, false));
     assert_eq!(turn(10, 1_000, true), (10, false));
     assert_eq!(turn(10, 19, true), (20, false));
@@ -389,10 +389,18 @@ async fn a_lease_that_is_not_renewed_in_time_cancels_what_runs() {
         const TYPE: &'static str = "obedient";
         type Output = ();
     }
-    // In the second round the process stands still for longer than the lease.
-    for pause in [Duration::ZERO, Duration::from_secs(20)] {
-        let fixture = Fixture::new(Probe::new().never_renews());
-        fixture.jobs.enqueue(Obedient).await.unwrap();
+    let second = Duration::from_secs(1);
+    let two_turns = || Probe::new().renews(2);
+    let lost = two_turns().loses(|number| number == 1);
+    let rounds = [
+        (two_turns(), second, Duration::ZERO),
+        // The process stands still for longer than the lease.
+        (two_turns(), second, 20 * second),
+        // What the lost reply of the second turn brought is found when the lease of the first one is over.
+        (lost.running_takes(12 * second), 4 * second, Duration::ZERO),
+    ];
+    for (probe, idle, pause) in rounds {
+        let fixture = Fixture::new(probe);
         let signs = Arc::new((Notify::new(), Notify::new()));
         let handler_signs = signs.clone();
         let obedient = move |_: Obedient, cx: Context<Arc<App>>| {
@@ -405,6 +413,8 @@ async fn a_lease_that_is_not_renewed_in_time_cancels_what_runs() {
             }
         };
         let stop = async {
+            tokio::time::sleep(idle).await;
+            fixture.jobs.enqueue(Obedient).await.unwrap();
             signs.0.notified().await;
             tokio::time::advance(pause).await;
             let cancelled = tokio::time::timeout(Duration::from_secs(60), signs.1.notified());

@@ -26,8 +26,10 @@ pub(super) struct Probe {
     each_takes: Duration,
     /// Whether the reply to the turn with this number is lost.
     loses: fn(usize) -> bool,
-    /// Whether heartbeats and turns after the first are replied to.
-    renews: bool,
+    /// How many turns are replied to, if not all of them are; then no heartbeat is.
+    renewals: Option<usize>,
+    /// How long the reply takes that lists what runs.
+    running_takes: Duration,
     seen: Mutex<Seen>,
 }
 
@@ -46,7 +48,8 @@ impl Probe {
             inner: InMemoryQueue::new(),
             each_takes: Duration::ZERO,
             loses: |_| false,
-            renews: true,
+            renewals: None,
+            running_takes: Duration::ZERO,
             seen: Mutex::default(),
         }
     }
@@ -61,8 +64,13 @@ impl Probe {
         self
     }
 
-    pub(super) fn never_renews(mut self) -> Self {
-        self.renews = false;
+    pub(super) fn renews(mut self, turns: usize) -> Self {
+        self.renewals = Some(turns);
+        self
+    }
+
+    pub(super) fn running_takes(mut self, time: Duration) -> Self {
+        self.running_takes = time;
         self
     }
 
@@ -154,7 +162,7 @@ impl Queue for Probe {
         Box::pin(async move {
             let number = self.turns();
             self.note(Event::Sent(ask.max));
-            if !self.renews && number > 0 {
+            if self.renewals.is_some_and(|renewals| number >= renewals) {
                 std::future::pending::<()>().await;
             }
             let turn = self.inner.turn(reports, ask).await;
@@ -171,15 +179,21 @@ impl Queue for Probe {
     }
 
     fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease> {
-        match self.renews {
-            true => self.inner.heartbeat(owner, lease),
-            false => Box::pin(std::future::pending()),
+        match self.renewals {
+            None => self.inner.heartbeat(owner, lease),
+            Some(_) => Box::pin(std::future::pending()),
         }
+    }
+
+    fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>> {
+        Box::pin(async move {
+            tokio::time::sleep(self.running_takes).await;
+            self.inner.running(owner).await
+        })
     }
 
     pass_on! {
         fn enqueue(tasks: Vec<NewTask>) -> Vec<Enqueued>;
-        fn running(owner: &'a Owner) -> Vec<Claim>;
         fn release_owner(gone: &'a Gone, silent_for: Duration) -> Released;
         fn reap() -> usize;
         fn progress(claim: &'a Claim, progress: Progress) -> bool;
