@@ -142,7 +142,9 @@ impl Host for Front {
     }
 
     fn abort_shutdown(&mut self) -> bool {
-        let asked = self.shutdown_request.is_none() && self.shutdown.signal().is_some();
+        // The signal is noted before the request: both have to be there to be taken back.
+        let requested = self.shutdown.is_requested() && self.shutdown.signal().is_some();
+        let asked = self.shutdown_request.is_none() && requested;
         if asked {
             self.shutdown.withdraw();
         }

@@ -146,6 +146,7 @@ pub(crate) struct SyncProof {
     rest: Vec<u8>,
     /// Where a group may begin, with the checksum of what is before.
     starts: HashMap<u64, u64>,
+    zeros: Zeros,
 }
 
 impl SyncProof {
@@ -160,6 +161,7 @@ impl SyncProof {
             crc: 0,
             rest: Vec::new(),
             starts: HashMap::new(),
+            zeros: Zeros::default(),
         }
     }
 
@@ -208,8 +210,10 @@ impl SyncProof {
             }
             Line::Group { len, crc } => {
                 let start = self.taken.checked_sub(len);
-                let before = start.and_then(|start| self.starts.get(&start));
-                before.is_some_and(|before| self.crc ^ behind_zeros(before ^ self.seed, len) == crc)
+                let Some(before) = start.and_then(|start| self.starts.get(&start)) else {
+                    return false;
+                };
+                self.crc ^ self.zeros.behind(before ^ self.seed, len) == crc
             }
             _ => false,
         }
@@ -238,18 +242,32 @@ fn find_mark(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// The checksum `crc` continued over `len` zeros, in steps of powers of two. A checksum is linear in each of its bits.
-fn behind_zeros(mut crc: u64, mut len: u64) -> u64 {
-    // What each bit becomes behind a power of two of zeros.
-    let mut step: [u64; 64] = std::array::from_fn(|bit| crc64::update(1 << bit, &[0]));
-    while len > 0 {
-        if len & 1 == 1 {
-            crc = combine(&step, crc);
+/// Continues checksums over zeros, in steps of powers of two. A checksum is linear in each of its bits.
+#[derive(Debug, Default)]
+struct Zeros {
+    /// What each bit becomes behind a power of two of zeros, as far as it was needed.
+    powers: Vec<[u64; 64]>,
+}
+
+impl Zeros {
+    /// The checksum `crc` continued over `len` zeros.
+    fn behind(&mut self, mut crc: u64, mut len: u64) -> u64 {
+        let mut power = 0;
+        while len > 0 {
+            if power == self.powers.len() {
+                self.powers.push(match self.powers.last() {
+                    None => std::array::from_fn(|bit| crc64::update(1 << bit, &[0])),
+                    Some(last) => std::array::from_fn(|bit| combine(last, last[bit])),
+                });
+            }
+            if len & 1 == 1 {
+                crc = combine(&self.powers[power], crc);
+            }
+            len >>= 1;
+            power += 1;
         }
-        step = std::array::from_fn(|bit| combine(&step, step[bit]));
-        len >>= 1;
+        crc
     }
-    crc
 }
 
 /// The sum of what the bits of `crc` become.
@@ -324,11 +342,12 @@ mod tests {
 
     #[test]
     fn a_checksum_is_continued_over_zeros() {
+        let mut continued = Zeros::default();
         for len in [0, 1, 2, 63, 64, 1000, 65_537] {
             for crc in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
                 let zeros = vec![0; len];
                 assert_eq!(
-                    behind_zeros(crc, len as u64),
+                    continued.behind(crc, len as u64),
                     crc64::update(crc, &zeros),
                     "{crc:x} and {len} zeros"
                 );

@@ -247,7 +247,8 @@ impl Front {
         }
         if let Some(log) = &mut self.log.log {
             let busy = engine.store.snapshot_purpose().is_some();
-            if log.may_begin(busy, now) {
+            let is_needed = !self.log.ends || self.log.pending;
+            if is_needed && log.may_begin(busy, now) {
                 engine.store.listen_to_writes(true);
                 self.log.pending = false;
                 self.begin_rewrite(engine);
