@@ -273,6 +273,7 @@ impl Vm {
                                     .map_err(|error| error.at_register(u32::from(i.b)))?
                             }
                         };
+                        burn!(0);
                     }
                     Op::Concat => {
                         save!();
