@@ -121,7 +121,8 @@ enum "E" "a" "a"
 channel "c1" { request "Join" { returns "Usr" } }
 channel "c1" { request "R" { returns "Usr" }; event "E1"; event "E1" }
 channel "1" { event "E2" { field "x" type="strng" } }
-message "N" { field "x" type="int"; field "x" type="int" min=3 max=1 }"#,
+message "N" { field "x" type="int"; field "x" type="int" min=3 max=1 }
+message "O" { field "1" type="strng"; field "2" type="strng" }"#,
         &[
             "1:30 there is no type \"strng\" | did you mean \"string\"?",
             "1:38 'field' has no property \"requird\" | did you mean required?",
@@ -140,6 +141,10 @@ message "N" { field "x" type="int"; field "x" type="int" min=3 max=1 }"#,
             "10:43 there is no type \"strng\" | did you mean \"string\"?",
             "11:43 field \"x\" is declared twice | take one of them out, or rename it",
             "11:68 no number is at least 3 and at most 1 | make min the smaller one",
+            "12:21 a name begins with a letter from a to z, small or capital",
+            "12:30 there is no type \"strng\" | did you mean \"string\"?",
+            "12:45 a name begins with a letter from a to z, small or capital",
+            "12:54 there is no type \"strng\" | did you mean \"string\"?",
         ],
     );
     // A line that cannot be read, and a file without a protocol.

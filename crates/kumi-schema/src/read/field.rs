@@ -55,7 +55,8 @@ impl Reader {
                     let Some(mut field) = self.field(child) else {
                         continue;
                     };
-                    if let Some(first) = fields.iter().find(|known| known.name == field.name) {
+                    let mut named = fields.iter().filter(|known| !known.name.is_empty());
+                    if let Some(first) = named.find(|known| known.name == field.name) {
                         let (first, here) = (first.at.name.0, field.at.name.0);
                         self.duplicate(
                             here,
@@ -96,16 +97,20 @@ impl Reader {
         let name = self.name_argument(node, "field", "\"text\" type=\"string\"");
         self.no_children(node);
         let typed = self.typed(node, true)?;
-        let name = name?;
+        // Without a usable name, its type and constraints are checked all the same.
+        let (name, place) = match name {
+            Some(name) => (name.value, At(name.span)),
+            None => (String::new(), typed.at.name),
+        };
         Some(Field {
-            name: name.value,
+            name,
             ty: typed.ty,
             required: typed.required,
             default: typed.default,
             constraints: typed.constraints,
             description: typed.description,
             at: FieldPlaces {
-                name: At(name.span),
+                name: place,
                 ..typed.at
             },
         })
