@@ -17,7 +17,7 @@ Exit codes:
   4  the backend answered with an error; its payload is on standard error
   5  no backend claimed the request in time; with --all, none answered
   6  a backend claimed the request and did not answer in time
-  7  the server cannot be reached, or refused the connection
+  7  the server cannot be reached, or refused the connection or a command
   8  the value does not exist
 
 KUMI_URL is the server's URL where --url does not name one.";
@@ -117,6 +117,7 @@ impl Failure {
                 Error::Disconnected { .. }
                 | Error::ConnectTimeout { .. }
                 | Error::Connect { .. }
+                | Error::Refused { .. }
                 | Error::Certificate { .. } => 7,
                 _ => 1,
             },
@@ -168,6 +169,11 @@ mod tests {
             .into(),
             Error::Certificate {
                 address: "x".into(),
+                reason: "x".into(),
+            }
+            .into(),
+            Error::Refused {
+                server: "x".into(),
                 reason: "x".into(),
             }
             .into(),
