@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{self, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +20,16 @@ use signal_hook::iterator::Signals;
 
 /// How often a wait looks whether the child has ended.
 const WAIT_STEP: Duration = Duration::from_millis(5);
+
+/// Whether a signal is ending the bench.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Does not return while a signal ends the bench: what fails then, since its servers are gone, is no failure to tell.
+pub(crate) fn leave_to_signal() {
+    while ENDING.load(Ordering::SeqCst) {
+        thread::park();
+    }
+}
 
 /// The owner of all children. Clones share one set.
 #[derive(Clone)]
@@ -52,6 +63,7 @@ impl Nursery {
         let watched = nursery.clone();
         thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
+                ENDING.store(true, Ordering::SeqCst);
                 watched.close();
                 process::exit(128 + signal);
             }

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::EchoServer(args) => store::echo::run(&args),
         Command::Profile(args) => store::profile::run(&args),
     };
+    children::leave_to_signal();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

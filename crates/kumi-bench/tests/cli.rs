@@ -153,13 +153,14 @@ fn a_signal_ends_the_servers_too() {
     let mut lines = BufReader::new(bench.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().starts_with("idle 1/")));
     let start = Instant::now();
-    while processes_in(temporary.path()).is_empty() && start.elapsed() < Duration::from_secs(30) {
+    // Looked at once: the bench ends this server by itself before it starts the next one.
+    while processes_in(temporary.path()).is_empty() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "no server was started"
+        );
         std::thread::yield_now();
     }
-    assert!(
-        !processes_in(temporary.path()).is_empty(),
-        "no server was started"
-    );
     let terminate = Command::new("kill")
         .arg(bench.id().to_string())
         .status()

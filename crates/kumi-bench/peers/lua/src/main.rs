@@ -27,7 +27,8 @@ fn main() -> Result<()> {
 #[cfg(any(feature = "luau", feature = "lua51"))]
 mod interpreter {
     use anyhow::{Result, anyhow};
-    
+    use mlua::{Function, Lua};
+
     /// A function that runs the program and returns its number.
     pub(crate) fn load(source: &str) -> Result<impl FnMut() -> Result<f64>> {
         // mlua's errors are not `Send`.
@@ -67,7 +68,8 @@ mod interpreter {
         let loaded = vm.load(source.as_bytes(), b"=program");
         let program = Value::Closure(loaded.map_err(|error| anyhow!("{error}"))?);
         // A root of the collector: the machine does not know of values that the host holds.
-        vm.set_global("program", program).map_err(|error| anyhow!("{error:?}"))?;
+        vm.set_global("program", program)
+            .map_err(|error| anyhow!("{error:?}"))?;
         Ok(move || {
             let results = vm.call_value(program, &[]);
             match results.map_err(|error| anyhow!("{error}"))?.first() {
