@@ -413,7 +413,7 @@ async fn a_lease_that_is_not_renewed_in_time_cancels_what_runs() {
             }
         };
         let stop = async {
-            tokio::time::sleep(idle).await;
+            sleep(idle).await;
             fixture.jobs.enqueue(Obedient).await.unwrap();
             signs.0.notified().await;
             tokio::time::advance(pause).await;
