@@ -96,9 +96,12 @@ impl Link {
             ))
         };
         let is_silent_and_plain = async {
-            sleep(HANDSHAKE).await;
-            if !is_plain().await {
-                std::future::pending().await
+            // More than once: a server that is busy replies to a PING late.
+            loop {
+                sleep(HANDSHAKE).await;
+                if is_plain().await {
+                    break;
+                }
             }
         };
         let connected = tokio::select! {
@@ -107,7 +110,7 @@ impl Link {
             () = is_silent_and_plain => return Err(no_tls()),
         };
         if let Err(error) = &connected
-            && is_definite(error)
+            && (is_definite(error) || error.is_timeout())
             && is_plain().await
         {
             return Err(no_tls());
