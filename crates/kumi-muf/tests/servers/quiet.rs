@@ -36,7 +36,7 @@ async fn units_that_miss_nothing_search_nothing() {
         let unit = |name: String| {
             let builder = server.builder(&name);
             let builder = builder.req_ttl(Duration::from_secs(2));
-            let builder = builder.heartbeat(Duration::from_millis(100));
+            let builder = builder.heartbeat(Duration::from_secs(1));
             async move { builder.connect().await.expect("a unit") }
         };
         let mut backends: Vec<Muf> = Vec::new();
