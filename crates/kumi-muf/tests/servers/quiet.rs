@@ -35,7 +35,7 @@ async fn units_that_miss_nothing_search_nothing() {
         // on a machine that stalls.
         let unit = |name: String| {
             let builder = server.builder(&name);
-            let builder = builder.req_ttl(Duration::from_secs(2));
+            let builder = builder.req_ttl(Duration::from_secs(4));
             let builder = builder.heartbeat(Duration::from_secs(1));
             async move { builder.connect().await.expect("a unit") }
         };
