@@ -180,6 +180,12 @@ fn call_goal(in_flight: usize, statistic: &str) -> Option<Goal> {
     }
 }
 
+/// Those that MUF runs on.
+fn redis_servers(contenders: &[Contender]) -> Vec<&Contender> {
+    let is_redis = |contender: &&Contender| contender.kind() == Kind::Redis;
+    contenders.iter().filter(is_redis).collect()
+}
+
 /// What the server has to do for a call, with more and more backends that match it.
 fn measure_commands(
     stage: &Stage,
@@ -188,10 +194,7 @@ fn measure_commands(
     progress: &Progress,
     report: &mut Report,
 ) -> Result<()> {
-    let servers: Vec<&Contender> = contenders
-        .iter()
-        .filter(|contender| contender.kind() == Kind::Redis)
-        .collect();
+    let servers = redis_servers(contenders);
     let mut task = progress.task("commands", BACKENDS.len() * servers.len());
     let mut rows = Vec::new();
     for backends in BACKENDS {
@@ -232,10 +235,7 @@ fn measure_steady(
     progress: &Progress,
     report: &mut Report,
 ) -> Result<()> {
-    let servers: Vec<&Contender> = contenders
-        .iter()
-        .filter(|contender| contender.kind() == Kind::Redis)
-        .collect();
+    let servers = redis_servers(contenders);
     let mut task = progress.task("steady", servers.len());
     let backends = steady::BACKENDS;
     let mut alone = Row::new("muf.steady.alone", "server without clients", "% of a core");
