@@ -539,8 +539,11 @@ pub(crate) enum DurabilityPart {
 /// What kumi's client takes.
 #[derive(Debug, Args)]
 pub(crate) struct JobsClientArgs {
-    #[arg(long)]
+    #[arg(long, default_value_t = 0)]
     pub(crate) keep: usize,
+    /// A bare list instead of a queue.
+    #[arg(long)]
+    pub(crate) bare: bool,
     pub(crate) url: String,
     pub(crate) operation: String,
     pub(crate) count: usize,

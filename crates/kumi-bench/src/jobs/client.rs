@@ -18,7 +18,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 const IN_FLIGHT: usize = 64;
 
 /// Tasks in one call of `enqueue-bulk`.
-const BULK: usize = kumi_jobs::ENQUEUE_LIMIT;
+pub(crate) const BULK: usize = 150;
 
 /// How long a new worker is left alone before it counts as idle.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -198,7 +198,7 @@ async fn wake(party: impl Party, count: usize, concurrency: usize) -> Result<()>
 }
 
 /// Says that everything is prepared, and waits for the word to begin.
-fn go() -> Result<()> {
+pub(crate) fn go() -> Result<()> {
     say("ready")?;
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;

@@ -5,12 +5,14 @@
 //! status of a task that succeeded keep it for all tasks, and so does kumi beside them; `oxana` deletes it, and beside it
 //! kumi keeps none. Handlers do nothing; a task is 200 bytes of JSON.
 
+mod bare;
 pub(crate) mod client;
 mod memory;
 mod monitor;
 pub(crate) mod on_servers;
 pub(crate) mod ours;
 mod parties;
+mod scripts;
 mod trial;
 
 use std::time::Duration;
@@ -34,9 +36,8 @@ const CONCURRENCY: [usize; 2] = [10, 100];
 /// Tasks of a run that counts commands, in which the server is slower.
 const COUNTED_TASKS: usize = 5_000;
 
-/// Tasks of a run that times scripts, and a concurrency at which every turn is as large as it may be.
+/// Tasks of a run that times scripts.
 const SCRIPT_TASKS: usize = 20_000;
-const LARGEST_CONCURRENCY: usize = 1_000;
 
 /// How long an idle worker is watched: a multiple of the longest wait of all.
 const IDLE: Duration = Duration::from_secs(30);
@@ -265,7 +266,9 @@ impl Bench {
     /// How soon an idle worker starts a task, and what it sends meanwhile.
     fn idle(&self, report: &mut Report) -> Result<()> {
         let parties: Vec<&Party> = self.parties.iter().collect();
-        let outcomes = self.outcomes("wake", &parties, report, |party| {
+        let bare = Party::bare()?;
+        let with_bare: Vec<&Party> = self.parties.iter().chain([&bare]).collect();
+        let outcomes = self.outcomes("wake", &with_bare, report, |party| {
             let trial = Trial::start(&self.stage, &self.redis, Disk::None)?;
             trial.measure(party, "wake", WAKES, 10)
         })?;
@@ -294,30 +297,32 @@ impl Bench {
         Ok(())
     }
 
-    /// How long the longest script holds the server, with batches as large as they get.
+    /// How much of the server's time the longest script takes, with batches as large as they get.
     fn scripts(&self, report: &mut Report) -> Result<()> {
         let ours = &self.parties[0];
-        let mut longest_ms = Vec::new();
-        let mut task = self.progress.task("scripts", self.runs);
-        for number in 0..self.runs {
-            task.begin(&format!("run {}", number + 1));
+        let tasks = self.tasks.min(SCRIPT_TASKS);
+        let outcomes = self.outcomes("scripts", &[ours], report, |party| {
             let trial = Trial::start(&self.stage, &self.redis, Disk::None)?;
-            trial.time_scripts()?;
-            trial.fill(ours, self.tasks.min(SCRIPT_TASKS))?;
-            let tasks = self.tasks.min(SCRIPT_TASKS);
-            trial.measure(ours, "drain", tasks, LARGEST_CONCURRENCY)?;
-            longest_ms.push(trial.longest_script_us()? / 1000.0);
-            task.end();
-        }
-        let row = Row::new("jobs.script_ms", "longest script", "ms");
-        let mut row = row.goal(Some(Goal::AtMost(5.0)));
-        row.add(OURS, Sample::new(longest_ms).context("no run was made")?);
-        report.section(
-            format!(
-                "Enqueues of {ENQUEUE_LIMIT} tasks, turns of {TURN_LIMIT} reports and {TURN_LIMIT} claims"
+            trial.measure(party, "scripts", tasks, 1)
+        })?;
+        let mut rows = Vec::new();
+        for (index, name, label) in [
+            (0, "enqueue", format!("longest enqueue of {ENQUEUE_LIMIT}")),
+            (
+                1,
+                "turn",
+                format!("longest turn of {TURN_LIMIT} reports and claims"),
             ),
-            vec![row],
-        );
+        ] {
+            let row = Row::new(format!("jobs.script_ms.{name}"), label, "CPU ms");
+            let mut row = row.goal(Some(Goal::AtMost(5.0)));
+            for (party, outcomes) in &outcomes {
+                let milliseconds = |outcome: &Outcome| outcome.said[index] / 1000.0;
+                row.add(party, sample(outcomes, milliseconds)?);
+            }
+            rows.push(row);
+        }
+        report.section("The largest scripts", rows);
         Ok(())
     }
 

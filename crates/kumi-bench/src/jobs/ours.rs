@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use kumi_jobs::{Context, Jobs, RedisOptions, Settings, Task, TaskError, Worker};
+use kumi_jobs::{Context, ENQUEUE_LIMIT, Jobs, RedisOptions, Settings, Task, TaskError, Worker};
 
 use crate::args::JobsClientArgs;
+use crate::jobs::bare::BareList;
 use crate::jobs::client::{self, Mail, Party, Runs};
+use crate::jobs::scripts;
+
+const _: () = assert!(client::BULK == ENQUEUE_LIMIT, "a bulk is one script");
 
 impl Task for Mail {
     const TYPE: &'static str = "mail";
@@ -61,8 +65,27 @@ pub(crate) fn run(args: &JobsClientArgs) -> Result<()> {
             keep_succeeded_for: Duration::from_secs(86_400),
             ..Settings::default()
         };
+        if args.bare {
+            let list = BareList::connect(&args.url).await?;
+            return client::run(list, &args.operation, args.count, args.concurrency).await;
+        }
         let options = RedisOptions::from_url(&args.url)?.settings(settings);
-        let jobs = Jobs::with_queue(Arc::new(options.connect().await?));
-        client::run(Kumi(jobs), &args.operation, args.count, args.concurrency).await
+        let queue = Arc::new(options.connect().await?);
+        if args.operation == "scripts" {
+            return scripts::run(queue, &args.url, args.count).await;
+        }
+        let kumi = Kumi(Jobs::with_queue(queue));
+        client::run(kumi, &args.operation, args.count, args.concurrency).await
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_program_of_the_peers_can_include_the_client() {
+        let client = include_str!("client.rs");
+        for name in ["kumi_", "crate::"] {
+            assert!(!client.contains(name), "the peers have no {name}");
+        }
+    }
 }

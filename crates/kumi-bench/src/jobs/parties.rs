@@ -50,6 +50,8 @@ pub(super) struct Party {
 enum Start {
     /// `kumi-bench jobs-client`, which keeps as many succeeded tasks as this.
     Ours { program: PathBuf, keep: usize },
+    /// `kumi-bench jobs-client --bare`.
+    Bare(PathBuf),
     /// The Rust peers' program.
     Rust(PathBuf),
     /// BullMQ's client, in the directory where npm installed it.
@@ -59,10 +61,18 @@ enum Start {
 impl Party {
     /// Kumi, keeping so many succeeded tasks.
     pub(super) fn ours(keep: usize) -> Result<Party> {
-        let program = env::current_exe().context("cannot find this program's own path")?;
+        let program = own_program()?;
         Ok(Party {
             name: OURS,
             start: Start::Ours { program, keep },
+        })
+    }
+
+    /// A list without a queue around it: what is not the queue's.
+    pub(super) fn bare() -> Result<Party> {
+        Ok(Party {
+            name: "bare list",
+            start: Start::Bare(own_program()?),
         })
     }
 
@@ -85,6 +95,11 @@ impl Party {
                 command.args(["jobs-client", "--keep", &keep.to_string(), url]);
                 command
             }
+            Start::Bare(program) => {
+                let mut command = Command::new(program);
+                command.args(["jobs-client", "--bare", url]);
+                command
+            }
             Start::Rust(program) => {
                 let mut command = Command::new(program);
                 command.args([self.name, url]);
@@ -102,6 +117,10 @@ impl Party {
             .stdout(Stdio::piped());
         command
     }
+}
+
+fn own_program() -> Result<PathBuf> {
+    env::current_exe().context("cannot find this program's own path")
 }
 
 /// All peers that can be had here. Those that cannot are named in the report, with the reason.

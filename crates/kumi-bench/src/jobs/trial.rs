@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -16,13 +17,6 @@ use crate::wire::{self, Connection};
 
 /// Words of a failed client's errors that are shown.
 const COMPLAINT_WORDS: usize = 40;
-
-/// Looks for the longest script in the slow log.
-const LONGEST: &[u8] = b"local longest = 0 \
-    for _, entry in ipairs(redis.call('SLOWLOG', 'GET', -1)) do \
-      if string.upper(entry[4][1]) == 'EVALSHA' and entry[3] > longest then longest = entry[3] end \
-    end \
-    return longest";
 
 /// How the server writes to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,42 +151,9 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Lets the server remember how long each script takes.
-    pub(super) fn time_scripts(&self) -> Result<()> {
-        let mut connection = Connection::open(self.server.address())?;
-        for (name, value) in [
-            ("slowlog-max-len", "100000"),
-            ("slowlog-log-slower-than", "0"),
-        ] {
-            connection.command(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()])?;
-        }
-        Ok(())
-    }
-
-    /// The longest script since [`Trial::time_scripts`], in microseconds.
-    pub(super) fn longest_script_us(&self) -> Result<f64> {
-        let mut connection = Connection::open(self.server.address())?;
-        let reply = connection.command(&[b"EVAL", LONGEST, b"0"])?;
-        let text = String::from_utf8_lossy(&reply);
-        let number = text.trim_start_matches(':').parse();
-        number.with_context(|| format!("the longest script is {text}"))
-    }
-
     /// Bytes that the server's data takes.
     pub(super) fn used_bytes(&self) -> Result<u64> {
-        let mut connection = Connection::open(self.server.address())?;
-        let mut bytes = Vec::new();
-        wire::push_command(&mut bytes, &[b"INFO", b"memory"]);
-        connection.send(&bytes)?;
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < deadline {
-            let line = connection.reply()?;
-            let line = String::from_utf8_lossy(&line);
-            if let Some(bytes) = line.strip_prefix("used_memory:") {
-                return bytes.parse().context("used_memory is not a number");
-            }
-        }
-        bail!("INFO memory has no used_memory")
+        info(self.server.address(), "memory", "used_memory")
     }
 }
 
@@ -202,6 +163,26 @@ pub(super) struct Client {
     lines: BufReader<std::process::ChildStdout>,
     /// The file that it writes errors to.
     complaints: PathBuf,
+}
+
+/// A number that a server's INFO shows.
+pub(super) fn info<T: FromStr>(address: SocketAddr, section: &str, field: &str) -> Result<T> {
+    let mut connection = Connection::open(address)?;
+    let mut bytes = Vec::new();
+    wire::push_command(&mut bytes, &[b"INFO", section.as_bytes()]);
+    connection.send(&bytes)?;
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < deadline {
+        let line = connection.reply()?;
+        let line = String::from_utf8_lossy(&line);
+        if let Some((name, value)) = line.split_once(':')
+            && name == field
+        {
+            let number = value.trim_end().parse().ok();
+            return number.with_context(|| format!("{field} is not a number: {value}"));
+        }
+    }
+    bail!("INFO {section} has no {field}")
 }
 
 impl Client {

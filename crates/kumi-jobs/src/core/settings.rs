@@ -15,7 +15,7 @@ pub const TURN_LIMIT: usize = 100;
 pub(crate) const TURN_BUDGET: usize = 2 * TURN_LIMIT;
 
 /// Tasks in one enqueue.
-pub const ENQUEUE_LIMIT: usize = 200;
+pub const ENQUEUE_LIMIT: usize = 150;
 
 /// What a queue accepts and how long it keeps what is done. Write `..Settings::default()`: fields may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
