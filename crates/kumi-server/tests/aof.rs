@@ -269,7 +269,11 @@ fn a_torn_end_is_cut_off_and_damage_is_refused() {
     assert!(log.contains(&format!("at byte {}", good.len())), "{log}");
     let server = Server::kumi(dir.path(), AOF);
     assert!(
-        server.said(&format!("cut off at byte {}", good.len())),
+        server.said(&format!(
+            "cut off at byte {}, before its last {} bytes: ",
+            good.len(),
+            torn.len() - good.len()
+        )),
         "{:#?}",
         server.log
     );
@@ -672,6 +676,16 @@ const FIRST_SYNC: Duration = Duration::from_secs(1);
 /// One of so many rounds lives until such an fsync has ended.
 const LONG_ROUNDS: u32 = 10;
 
+/// Kills the server when it is dropped, also by a failed assertion: the writers would write on, and be waited for.
+struct KilledAtEnd<'a>(&'a Server);
+
+impl Drop for KilledAtEnd<'_> {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0.child);
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    }
+}
+
 /// What each writer has been told so far.
 fn acknowledged(writers: &[Writer]) -> Vec<u64> {
     let told = writers.iter();
@@ -735,6 +749,7 @@ fn no_acknowledged_write_is_lost_when_the_server_is_killed() {
         }
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _killed = KilledAtEnd(&server);
             for (id, writer) in writers.iter().enumerate() {
                 let (socket, stop) = (&server.socket, &stop);
                 scope.spawn(move || writer.run(id, socket, stop));
@@ -756,8 +771,6 @@ fn no_acknowledged_write_is_lost_when_the_server_is_killed() {
             // The moment of the crash is meant to be random.
             std::thread::sleep(Duration::from_micros(rng.u64(1_000..120_000)));
             stop.store(rng.bool(), Ordering::Relaxed);
-            let pid = rustix::process::Pid::from_child(&server.child);
-            rustix::process::kill_process(pid, Signal::KILL).unwrap();
         });
         if fsync == "everysec" && started.elapsed() >= FIRST_SYNC {
             excepted += 1;

@@ -347,7 +347,8 @@ impl Log {
     }
 
     pub(crate) fn note_failure(&mut self, error: &io::Error, now: Now) {
-        if error.kind() == io::ErrorKind::Interrupted {
+        // The system's own EINTR is a failure.
+        if error.kind() == io::ErrorKind::Interrupted && error.raw_os_error().is_none() {
             tracing::info!("Background AOF rewrite cancelled: {error}");
             return;
         }

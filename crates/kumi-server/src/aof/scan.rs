@@ -33,6 +33,8 @@ pub(crate) enum ScanError {
 pub(crate) struct Cut {
     /// The length of what is good.
     pub(crate) at: u64,
+    /// How many bytes the file has behind it.
+    pub(crate) lost: u64,
     pub(crate) reason: String,
 }
 
@@ -349,7 +351,8 @@ impl<R: Read> Scanner<R> {
 
     fn cut_off(&mut self, reason: String) {
         let at = self.start + self.group as u64;
-        self.cut = Some(Cut { at, reason });
+        let lost = self.len.saturating_sub(at);
+        self.cut = Some(Cut { at, lost, reason });
         // Runs of the group that is cut off do not count.
         let group = self.group;
         self.runs.retain(|run| run.start < group);

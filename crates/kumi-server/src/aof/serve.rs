@@ -186,9 +186,10 @@ impl Front {
                 )));
             }
             tracing::warn!(
-                "{} is cut off at byte {}: {}",
+                "{} is cut off at byte {}, before its last {} bytes: {}",
                 part.name,
                 cut.at,
+                cut.lost,
                 cut.reason
             );
             let cut_file = place.files.open(&place.path(part)).and_then(|file| {

@@ -16,6 +16,7 @@ use snapshot::SnapshotHost;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+mod base_only;
 mod disk;
 mod snapshot;
 
