@@ -24,6 +24,9 @@ const SIZES: [usize; 4] = [5, 129, 513, 1000];
 const LONG: [Option<usize>; 3] = [None, Some(100), Some(4096)];
 /// Elements of small values.
 const FIVE: usize = 5;
+/// Heavier values count as if they had this weight. A server takes a few hundred KB once, whatever it stores; with few
+/// values that would be a percent of the difference.
+const MOST_WEIGHT: usize = 250;
 /// An entry of a stream weighs as much as this many short elements, and is one command.
 const ENTRY_WEIGHT: usize = 4;
 
@@ -173,7 +176,7 @@ fn sizes(all_elements: usize) -> Vec<Figure> {
                 };
                 // A long element weighs as much as some short ones.
                 let weight = elements + long / 32;
-                let count = (all_elements / weight).max(1);
+                let count = keys(all_elements, weight);
                 figures.push(Figure {
                     name: format!("types.memory.{family}.{elements}.long{long}"),
                     label,
@@ -188,7 +191,7 @@ fn sizes(all_elements: usize) -> Vec<Figure> {
     }
     for entries in SIZES {
         for (group, name, label) in [(false, "plain", ""), (true, "group", " and a group")] {
-            let keys = (all_elements / (entries * ENTRY_WEIGHT)).max(1);
+            let keys = keys(all_elements, entries * ENTRY_WEIGHT);
             figures.push(Figure {
                 name: format!("types.memory.stream.{entries}.{name}"),
                 label: format!("stream of {entries}{label}"),
@@ -205,6 +208,11 @@ fn sizes(all_elements: usize) -> Vec<Figure> {
         }
     }
     figures
+}
+
+/// How many values of a weight there are.
+fn keys(all_elements: usize, weight: usize) -> usize {
+    (all_elements / weight.min(MOST_WEIGHT)).max(1)
 }
 
 /// How much the resident memory of a fresh server grows.

@@ -5,7 +5,7 @@
 //! on them: a quicklist becomes a listpack again when a removal leaves it one packed node of half the limit. A single
 //! packed node can be kept elsewhere as its bytes ([`List::small`]), so that a short list needs no allocation of its own.
 //!
-//! The sequence is a ring of nodes of 24 bytes with their counts: both ends in constant time, an index by walking over
+//! The sequence is a ring of nodes of 16 bytes with their counts: both ends in constant time, an index by walking over
 //! the counts from the nearer end. A node has its free room in front if elements were added or removed there
 //! (`packed/gapped.rs`), so that neither end of a long list moves the bytes of a node.
 //!
@@ -137,15 +137,13 @@ impl Clone for Many {
 
 /// A node of several.
 #[derive(Clone, Debug)]
-struct Node {
-    count: u32,
-    body: Body,
-}
-
-#[derive(Clone, Debug)]
-enum Body {
-    /// Copies of the list share it.
-    Packed(Shared<GappedList>),
+enum Node {
+    /// Copies of the list share the block. The number of its elements is here too, so that a walk over the nodes does not
+    /// read the blocks.
+    Packed {
+        count: u32,
+        block: Shared<GappedList>,
+    },
     /// The only element of a packed node, where the frame around it would take a larger block from the allocator: 4,096
     /// bytes and 11 more are 5,120. It is packed before it changes. Shared like the others, or a snapshot of a list of such
     /// nodes would copy all of it at once; in a block of its own, because the counts would take the larger block too.
@@ -154,7 +152,7 @@ enum Body {
     Plain(Shared<Box<[u8]>>),
 }
 
-const _: () = assert!(size_of::<Node>() == 24);
+const _: () = assert!(size_of::<Node>() == 16);
 
 /// The listpack bytes of a packed node with one element.
 pub(crate) fn lone_listpack_bytes(element: &[u8]) -> usize {
@@ -169,44 +167,50 @@ impl Node {
             && LONE_BYTES.contains(&element.len())
             && block_bytes(element.len()) < block_bytes(view.bytes().len())
         {
-            return Node {
-                count: 1,
-                body: Body::Lone(Shared::new(element.into())),
-            };
+            return Node::Lone(Shared::new(element.into()));
         }
-        Node {
+        Node::Packed {
             count: block.len() as u32,
-            body: Body::Packed(Shared::new(GappedList::new(block))),
+            block: Shared::new(GappedList::new(block)),
         }
     }
 
-    /// The block of a packed node, to change it. None if the node is a plain one.
-    fn packed_mut(&mut self) -> Option<&mut GappedList> {
-        if let Body::Lone(element) = &self.body {
+    /// Its elements.
+    #[inline]
+    fn count(&self) -> usize {
+        match self {
+            Node::Packed { count, .. } => *count as usize,
+            Node::Lone(_) | Node::Plain(_) => 1,
+        }
+    }
+
+    /// The block of a packed node and the number of its elements, to change them. None if the node is a plain one.
+    fn packed_mut(&mut self) -> Option<(&mut u32, &mut GappedList)> {
+        if let Node::Lone(element) = self {
             let mut block = PackedList::new();
             block.push_back(Elem::Bytes(element));
-            self.body = Body::Packed(Shared::new(GappedList::new(block)));
+            *self = Node::Packed {
+                count: 1,
+                block: Shared::new(GappedList::new(block)),
+            };
         }
-        match &mut self.body {
-            Body::Packed(block) => Some(&mut **block),
-            Body::Lone(_) | Body::Plain(_) => None,
+        match self {
+            Node::Packed { count, block } => Some((count, &mut **block)),
+            Node::Lone(_) | Node::Plain(_) => None,
         }
     }
 
     /// The listpack bytes of a packed node. None if the node is a plain one.
     fn listpack_bytes(&self) -> Option<usize> {
-        match &self.body {
-            Body::Packed(block) => Some(block.view().listpack_bytes()),
-            Body::Lone(element) => Some(lone_listpack_bytes(element)),
-            Body::Plain(_) => None,
+        match self {
+            Node::Packed { block, .. } => Some(block.view().listpack_bytes()),
+            Node::Lone(element) => Some(lone_listpack_bytes(element)),
+            Node::Plain(_) => None,
         }
     }
 
     fn plain(element: &[u8]) -> Self {
-        Node {
-            count: 1,
-            body: Body::Plain(Shared::new(element.into())),
-        }
+        Node::Plain(Shared::new(element.into()))
     }
 
     fn of(element: &[u8], limits: ListLimits) -> Self {
@@ -219,10 +223,10 @@ impl Node {
     }
 
     fn heap_bytes(&self) -> usize {
-        match &self.body {
-            Body::Packed(block) => NODE_BYTES + block.heap_bytes(),
-            Body::Lone(bytes) => ELEMENT_NODE_BYTES + block_bytes(bytes.len()),
-            Body::Plain(bytes) => ELEMENT_NODE_BYTES + bytes.len(),
+        match self {
+            Node::Packed { block, .. } => NODE_BYTES + block.heap_bytes(),
+            Node::Lone(bytes) => ELEMENT_NODE_BYTES + block_bytes(bytes.len()),
+            Node::Plain(bytes) => ELEMENT_NODE_BYTES + bytes.len(),
         }
     }
 
@@ -231,7 +235,7 @@ impl Node {
         match self.listpack_bytes() {
             Some(bytes) if !limits.is_plain(element) => {
                 let bytes = bytes + element.len() + ELEMENT_OVERHEAD;
-                !limits.exceeded(bytes, self.count as usize + 1)
+                !limits.exceeded(bytes, self.count() + 1)
             }
             _ => false,
         }
@@ -404,16 +408,10 @@ impl List {
         if let Nodes::Many(many) = &mut self.nodes {
             match many.nodes.pop_back() {
                 None => self.nodes = Nodes::One(PackedList::new()),
-                Some(Node {
-                    body: Body::Packed(block),
-                    ..
-                }) if many.nodes.is_empty() => {
+                Some(Node::Packed { block, .. }) if many.nodes.is_empty() => {
                     self.nodes = Nodes::One(block.into_inner().into_block());
                 }
-                Some(Node {
-                    body: Body::Lone(element),
-                    ..
-                }) if many.nodes.is_empty() => {
+                Some(Node::Lone(element)) if many.nodes.is_empty() => {
                     let mut block = PackedList::new();
                     block.push_back(Elem::Bytes(&element));
                     self.nodes = Nodes::One(block);
@@ -433,7 +431,7 @@ impl List {
     fn node_count(&self, at: usize) -> usize {
         match &self.nodes {
             Nodes::One(block) => block.len(),
-            Nodes::Many(many) => many.nodes.get(at).map_or(0, |node| node.count as usize),
+            Nodes::Many(many) => many.nodes.get(at).map_or(0, Node::count),
         }
     }
 
@@ -458,11 +456,11 @@ impl Many {
         let takes = node.takes(element, limits);
         let before = node.heap_bytes();
         // A lone element stays as it is beside another node.
-        let packed = match takes || !matches!(node.body, Body::Lone(_)) {
+        let packed = match takes || !matches!(node, Node::Lone(_)) {
             true => node.packed_mut(),
             false => None,
         };
-        let Some(block) = packed else {
+        let Some((count, block)) = packed else {
             return self.add(side, Node::of(element, limits));
         };
         match side {
@@ -474,7 +472,7 @@ impl Many {
         let after = NODE_BYTES + block.heap_bytes();
         self.node_bytes = self.node_bytes - before + after;
         if takes {
-            node.count += 1;
+            *count += 1;
             self.len += 1;
         } else {
             self.add(side, Node::of(element, limits));
@@ -490,14 +488,14 @@ impl Many {
     }
 
     fn insert(&mut self, at: usize, node: Node) {
-        self.len += node.count as usize;
+        self.len += node.count();
         self.node_bytes += node.heap_bytes();
         self.nodes.insert(at, node);
     }
 
     fn remove(&mut self, at: usize) -> Option<Node> {
         let node = self.nodes.remove(at)?;
-        self.len -= node.count as usize;
+        self.len -= node.count();
         self.node_bytes -= node.heap_bytes();
         // A ring that once was long and is short now gives its room back.
         if self.nodes.capacity() > 64 && self.nodes.len() * 4 < self.nodes.capacity() {
@@ -510,13 +508,13 @@ impl Many {
     fn edit<R>(&mut self, at: usize, change: impl FnOnce(&mut GappedList) -> R) -> Option<R> {
         let node = self.nodes.get_mut(at)?;
         let before = node.heap_bytes();
-        let block = node.packed_mut()?;
+        let (count, block) = node.packed_mut()?;
         let result = change(block);
-        let count = block.view().len();
+        let now = block.view().len();
         let after = NODE_BYTES + block.heap_bytes();
         self.node_bytes = self.node_bytes - before + after;
-        self.len = self.len - node.count as usize + count;
-        node.count = count as u32;
+        self.len = self.len - *count as usize + now;
+        *count = now as u32;
         Some(result)
     }
 }

@@ -3,7 +3,7 @@
 //! A full node is split where the element goes, and neighbours that fit into one node are merged afterwards: Redis's
 //! rules, step by step, because OBJECT ENCODING depends on how many nodes are left.
 
-use super::{Body, List, ListEncoding, ListLimits, Many, Node, Nodes};
+use super::{List, ListEncoding, ListLimits, Many, Node, Nodes};
 use crate::types::packed::{Elem, PackedList};
 use crate::types::shared::Shared;
 
@@ -80,7 +80,7 @@ impl List {
         limits: ListLimits,
     ) {
         let many = self.many();
-        let count = many.nodes[at].count as usize;
+        let count = many.nodes[at].count();
         let at_edge = match side {
             Side::Front => offset == 0,
             Side::Back => offset + 1 == count,
@@ -104,7 +104,7 @@ impl List {
         });
         match (neighbour, side) {
             (Some(before), Side::Front) => {
-                let count = many.nodes[before].count as usize;
+                let count = many.nodes[before].count();
                 many.insert_packed(before, count, element);
             }
             (Some(behind), Side::Back) => many.insert_packed(behind, 0, element),
@@ -136,7 +136,7 @@ impl Many {
 
     /// Replaces the element of a plain node; `false` if the node is a packed one.
     fn replace_plain(&mut self, at: usize, element: &[u8]) -> bool {
-        let Some(Body::Plain(bytes)) = self.nodes.get_mut(at).map(|node| &mut node.body) else {
+        let Some(Node::Plain(bytes)) = self.nodes.get_mut(at) else {
             return false;
         };
         self.node_bytes = self.node_bytes - bytes.len() + element.len();
@@ -206,11 +206,11 @@ impl Many {
             return false;
         };
         let bytes = one + other - MERGED_BYTES;
-        if limits.exceeded(bytes, (left.count + right.count) as usize) {
+        if limits.exceeded(bytes, left.count() + right.count()) {
             return false;
         }
         if let Some(mut right) = self.remove(at + 1)
-            && let Some(right) = right.packed_mut()
+            && let Some((_, right)) = right.packed_mut()
         {
             let right = right.view();
             self.edit(at, |left| left.closed().append(right, right.start()));

@@ -88,10 +88,7 @@ impl List {
                 false
             }
             Nodes::Many(many) => {
-                let whole = many
-                    .nodes
-                    .get(at)
-                    .is_some_and(|node| node.count as usize == count);
+                let whole = many.nodes.get(at).is_some_and(|node| node.count() == count);
                 if !whole {
                     many.edit(at, |block| block.remove(offset, count));
                     return false;

@@ -1,6 +1,6 @@
 //! Reading a list, wherever its nodes are kept.
 
-use super::{Body, ListEncoding, Node};
+use super::{ListEncoding, Node};
 use crate::types::packed::{Elem, PackedListView, Pos};
 use std::collections::VecDeque;
 
@@ -124,10 +124,10 @@ impl<'a> ListRef<'a> {
     pub(crate) fn node(self, at: usize) -> Option<NodeRef<'a>> {
         match self.nodes {
             NodesRef::One(view) => (at == 0).then_some(NodeRef::Packed(view)),
-            NodesRef::Many(nodes) => nodes.get(at).map(|node| match &node.body {
-                Body::Packed(block) => NodeRef::Packed(block.view()),
-                Body::Lone(bytes) => NodeRef::Lone(bytes),
-                Body::Plain(bytes) => NodeRef::Plain(bytes),
+            NodesRef::Many(nodes) => nodes.get(at).map(|node| match node {
+                Node::Packed { block, .. } => NodeRef::Packed(block.view()),
+                Node::Lone(bytes) => NodeRef::Lone(bytes),
+                Node::Plain(bytes) => NodeRef::Plain(bytes),
             }),
         }
     }
@@ -143,7 +143,7 @@ impl<'a> ListRef<'a> {
         if index <= self.len / 2 {
             let mut before = 0;
             for (at, node) in nodes.iter().enumerate() {
-                let count = node.count as usize;
+                let count = node.count();
                 if index < before + count {
                     return (at, index - before);
                 }
@@ -152,7 +152,7 @@ impl<'a> ListRef<'a> {
         } else {
             let mut behind = self.len;
             for (at, node) in nodes.iter().enumerate().rev() {
-                behind -= node.count as usize;
+                behind -= node.count();
                 if index >= behind {
                     return (at, index - behind);
                 }

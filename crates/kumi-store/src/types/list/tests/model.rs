@@ -39,9 +39,9 @@ fn check(list: &List, model: &[Vec<u8>], rng: &mut fastrand::Rng, context: &str)
         let node_bytes: usize = many.nodes.iter().map(Node::heap_bytes).sum();
         assert_eq!(many.node_bytes, node_bytes, "{context}");
         for node in &many.nodes {
-            assert!(node.count > 0, "{context}");
-            if let Body::Packed(block) = &node.body {
-                assert_eq!(block.view().len(), node.count as usize, "{context}");
+            assert!(node.count() > 0, "{context}");
+            if let Node::Packed { block, .. } = node {
+                assert_eq!(block.view().len(), node.count(), "{context}");
             }
         }
     }
