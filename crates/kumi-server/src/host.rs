@@ -14,7 +14,7 @@ use kumi_store::{
 };
 use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -71,6 +71,13 @@ impl Host for Front {
             log.set(settings.loglevel);
         }
         Ok(())
+    }
+
+    fn absolute(&mut self, directory: &[u8]) -> Vec<u8> {
+        match std::fs::canonicalize(OsStr::from_bytes(directory)) {
+            Ok(path) => path.into_os_string().into_vec(),
+            Err(_) => directory.to_vec(),
+        }
     }
 
     fn rewrite_config(&mut self, config: &Config) -> Result<(), String> {

@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::time::Instant;
 
 fn directory(settings: &Settings) -> &Path {
@@ -139,29 +139,32 @@ pub(crate) fn put_in_place(temporary: &Path, path: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// A name that no other file of this or another server has: `temp-<pid>-<number>.rdb`.
+/// A name that no other file of this or another server has: `temp-<pid>-<number>.rdb`. The number is random, because servers
+/// in containers may share a directory and have the same process id.
 fn temporary(settings: &Settings) -> PathBuf {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let (pid, number) = (std::process::id(), fastrand::u64(..));
     directory(settings).join(format!("temp-{pid}-{number}.rdb"))
 }
 
-/// Removes temporary files of servers that have ended without a chance to do so.
-pub(crate) fn remove_stale(settings: &Settings) {
+/// Removes temporary files of servers that have ended without a chance to do so. `alone` says that no other server uses the
+/// directory: only then a file with the id of this process is of an earlier life in a container, and not of a server in
+/// another one.
+pub(crate) fn remove_stale(settings: &Settings, alone: bool) {
     let Ok(files) = fs::read_dir(directory(settings)) else {
         return;
     };
     for file in files.flatten() {
         let name = file.file_name();
-        if name.to_str().is_some_and(is_stale) && fs::remove_file(file.path()).is_ok() {
+        if name.to_str().is_some_and(|name| is_stale(name, alone))
+            && fs::remove_file(file.path()).is_ok()
+        {
             tracing::info!("removed the stale file {}", file.path().display());
         }
     }
 }
 
-/// Whether this is the name of a temporary file whose server has ended. At startup this process has written none, so one
-/// with its number is of an earlier life in a container.
-fn is_stale(name: &str) -> bool {
+/// Whether this is the name of a temporary file whose server has ended. At startup this process has written none.
+fn is_stale(name: &str, alone: bool) -> bool {
     let stem = name
         .strip_prefix("temp-")
         .and_then(|rest| rest.strip_suffix(".rdb"));
@@ -175,7 +178,7 @@ fn is_stale(name: &str) -> bool {
     let ours = u32::try_from(pid) == Ok(std::process::id());
     let alive = rustix::process::Pid::from_raw(pid)
         .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
-    ours || !alive
+    if ours { alone } else { !alive }
 }
 
 #[cfg(test)]
@@ -185,9 +188,13 @@ mod tests {
     #[test]
     fn only_temporary_files_of_servers_that_ended_are_stale() {
         let own = std::process::id();
-        assert!(is_stale(&format!("temp-{own}-7.rdb")));
-        assert!(is_stale("temp-2147483646.rdb"));
-        assert!(is_stale("temp-2147483646-3.rdb"));
+        let ours = format!("temp-{own}-7.rdb");
+        assert!(is_stale(&ours, true), "an earlier life in this container");
+        assert!(!is_stale(&ours, false), "a server in another container");
+        for alone in [true, false] {
+            assert!(is_stale("temp-2147483646.rdb", alone));
+            assert!(is_stale("temp-2147483646-3.rdb", alone));
+        }
         for name in [
             "dump.rdb",
             "temp-1-0.rdb",
@@ -195,7 +202,7 @@ mod tests {
             "temp-x-1.rdb",
             "temp-5.aof",
         ] {
-            assert!(!is_stale(name), "{name}");
+            assert!(!is_stale(name, true), "{name}");
         }
     }
 }

@@ -195,6 +195,48 @@ fn redis_and_kumi_take_turns_on_one_directory() {
 }
 
 #[test]
+fn a_base_of_requests_is_written_while_clients_are_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
+    let server = Server::kumi(dir.path(), &args);
+    let mut client = server.connect();
+    write_all_types(&mut client, 1);
+    client.line(
+        "FUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() return 7 end)\"",
+    );
+    // A second for each key: it does not end by itself.
+    assert_eq!(client.line("CONFIG SET rdb-key-save-delay 1000000"), "OK");
+    assert!(client.line("BGREWRITEAOF").ends_with("started"));
+    let in_progress = |info: &String| {
+        let expected = ["aof_rewrite_in_progress:1\r", "aof_rewrite_scheduled:0\r"];
+        expected.iter().all(|field| info.contains(field))
+    };
+    assert!(in_progress(&client.line("INFO persistence")));
+    eventually(|| files(dir.path(), ".aof").len(), |&count| count == 4);
+    assert_eq!(client.line("SET behind 1"), "OK");
+    assert!(in_progress(&client.line("INFO persistence")));
+    assert_eq!(
+        client.line("BGREWRITEAOF"),
+        "-ERR Background append only file rewriting already in progress"
+    );
+    assert_eq!(client.line("CONFIG SET rdb-key-save-delay 0"), "OK");
+    eventually(
+        || server.line("INFO persistence"),
+        |info| info.contains("aof_rewrites:1\r"),
+    );
+    let digest = server.digest();
+    server.stop();
+    let base = files(dir.path(), ".base.aof").pop().unwrap();
+    assert!(fs::read(base).unwrap().starts_with(b"*3\r\n$8\r\nFUNCTION"));
+    let server = Server::kumi(dir.path(), &args);
+    assert_eq!(server.digest(), digest);
+    assert_eq!(
+        (server.line("GET behind"), server.line("FCALL f 0")),
+        ("1".into(), "7".into())
+    );
+}
+
+#[test]
 fn data_survives_a_restart_and_a_kill() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::kumi(dir.path(), AOF);

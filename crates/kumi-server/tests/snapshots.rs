@@ -279,6 +279,31 @@ fn stale_temporary_files_go_at_the_start() {
 }
 
 #[test]
+fn a_directory_named_from_the_working_directory_is_noted_in_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = dir.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let inner = inner.canonicalize().unwrap();
+    let _server = start_at(dir.path(), &["--enable-protected-configs", "yes"]);
+    let mut client = connect(dir.path());
+    let shown = |client: &mut Client<UnixStream>| client.line("CONFIG GET dir");
+    assert_eq!(client.line("CONFIG SET dir inner"), "OK");
+    assert_eq!(shown(&mut client), format!("dir,{}", inner.display()));
+    assert_eq!(
+        (client.line("SAVE"), files(&inner)),
+        ("OK".into(), vec!["dump.rdb".into()])
+    );
+    assert!(
+        client
+            .line("CONFIG SET dir nowhere")
+            .starts_with("-ERR CONFIG SET failed")
+    );
+    assert_eq!(client.line("CONFIG SET dir .."), "OK");
+    assert_eq!(client.line("SAVE"), "OK");
+    assert_eq!(files(dir.path()), ["dump.rdb", "inner"]);
+}
+
+#[test]
 fn each_key_that_is_loaded_takes_its_delay() {
     let dir = tempfile::tempdir().unwrap();
     let server = start_at(dir.path(), &[]);

@@ -90,6 +90,8 @@ pub struct LogFacts {
     pub rewriting: bool,
     /// A rewrite begins when something else has ended.
     pub rewrite_scheduled: bool,
+    /// It begins as soon as no snapshot is taken and what was written before is on disk.
+    pub rewrite_begins: bool,
     /// How long the last rewrite took, in seconds.
     pub last_rewrite_s: Option<u64>,
     /// How long the running rewrite has taken, in seconds.
@@ -151,6 +153,11 @@ pub trait Host {
     /// Names the directive that could not be applied.
     fn apply_config(&mut self, config: &Config, changed: &[&'static str])
     -> Result<(), ApplyError>;
+
+    /// The absolute path of a directory that a client names, or the name as it is if there is no such directory.
+    fn absolute(&mut self, directory: &[u8]) -> Vec<u8> {
+        directory.to_vec()
+    }
 
     /// Writes the configuration back to the file it came from (CONFIG REWRITE).
     ///

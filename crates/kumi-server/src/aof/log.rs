@@ -100,7 +100,7 @@ pub(crate) struct Log {
     /// The log began at run time, and its first base is not complete yet. Until then no write is refused for it.
     pub(super) initial: bool,
     /// The thread syncs the increment, which a rewrite ends next.
-    prepared: bool,
+    pub(super) prepared: bool,
     pub(super) rewrite: Option<Rewrite>,
     pub(super) facts: LogFacts,
 }
@@ -243,8 +243,9 @@ impl Log {
         facts.base_bytes = self.base_bytes;
         facts.buffered_bytes = self.waiting.len() as u64;
         facts.fsync_running = self.syncer.is_running();
-        facts.rewrite_scheduled = self.wants_base;
         facts.rewriting = self.rewrite.is_some();
+        facts.rewrite_scheduled = self.wants_base;
+        facts.rewrite_begins = self.wants_base && self.retry.is_none();
         facts.current_rewrite_s = self
             .rewrite
             .as_ref()

@@ -8,10 +8,9 @@ use super::append::Appender;
 use super::files::Sink;
 use super::log::{Log, Retry, Rewrite};
 use super::manifest::{Manifest, Part};
-use super::mark;
 use super::place::Place;
 use kumi_store::{Now, Outputs, Store};
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -107,6 +106,11 @@ impl Log {
         self.rewrite.is_some()
     }
 
+    /// Whether a snapshot is about to begin: what was written before it is being synced.
+    pub(crate) fn prepares_rewrite(&self) -> bool {
+        self.prepared
+    }
+
     /// Asks for a new base after the time that a failure sets.
     pub(crate) fn request_base_later(&mut self) {
         self.wants_base = true;
@@ -149,16 +153,11 @@ impl Log {
         if !self.is_due(now) {
             return false;
         }
-        if busy && self.takes_snapshots() {
+        if busy {
             self.request_base();
             return false;
         }
         self.prepare_rewrite()
-    }
-
-    /// Whether a snapshot can become the base. A base of requests is written by [`Log::maintain`].
-    pub(crate) fn takes_snapshots(&self) -> bool {
-        self.policy.rdb_base
     }
 
     /// Begins a new increment for what is written from now on. Start a snapshot before the next command, into
@@ -169,7 +168,7 @@ impl Log {
             return Err(error);
         }
         self.place.make_directory()?;
-        let (base, part) = self.next_parts(true);
+        let (base, part) = self.next_parts(self.policy.rdb_base);
         let fresh = self.appender.is_none();
         let path = match fresh {
             true => self.place.temporary_increment(),
@@ -367,7 +366,7 @@ impl Log {
         if !self.is_due(now) {
             return;
         }
-        match self.write_base(store, now) {
+        match self.write_base(store) {
             Ok(()) => {
                 self.note_success();
                 store.refuse_writes(None);
@@ -393,8 +392,8 @@ impl Log {
     }
 
     /// Writes all data as a new base and begins a new increment. The old files are used until the manifest names the
-    /// new ones. This is the one place that turns data into a base.
-    fn write_base(&mut self, store: &mut Store, now: Now) -> io::Result<()> {
+    /// new ones. Nothing else is done meanwhile: this is for the start of a server.
+    fn write_base(&mut self, store: &mut Store) -> io::Result<()> {
         if let Some(error) = self.syncer.wait().and_then(|done| done.outcome.err()) {
             // The old increment is not trusted any more. The new base has its data.
             tracing::error!("Error syncing the AOF file: {error}");
@@ -412,12 +411,7 @@ impl Log {
         let saved = if rdb {
             store.save_rdb(&mut sink)
         } else {
-            let mut head = Vec::new();
-            if self.policy.timestamps {
-                mark::time_line(&mut head, now.unix_us / 1_000_000);
-            }
-            sink.write_all(&head)
-                .and_then(|()| store.save_requests(&mut sink))
+            store.save_requests(&mut sink)
         };
         // If any of this fails, the old increment is used on, if there is one.
         let written = saved.and_then(|()| {

@@ -82,9 +82,9 @@ impl Front {
                 }),
             };
         }
-        rdb_file::remove_stale(&settings);
         if !settings.appendonly {
             self.log.directory = rdb_file::mark_directory(&settings);
+            rdb_file::remove_stale(&settings, self.log.directory.is_some());
             return rdb_file::load(self, engine);
         }
         let place = Place::of(&settings, Arc::new(Disk));
@@ -102,6 +102,7 @@ impl Front {
         place.make_directory().map_err(unusable)?;
         let lock = place::lock(&place.directory).map_err(unusable)?;
         place.remove_stale();
+        rdb_file::remove_stale(&settings, true);
         // Without a manifest the RDB file is loaded; Redis would begin with no data beside it.
         let manifest = place.read().map_err(unusable)?;
         let continues = manifest.is_some();
@@ -268,15 +269,12 @@ impl Front {
         }
     }
 
-    /// Begins to write a new base: as a snapshot while clients are served, or at once if it is to be requests.
+    /// Begins to write a new base: a snapshot, while clients are served.
     fn begin_rewrite(&mut self, engine: &mut EngineIo<'_>) {
         let now = self.clock.last();
         let Some(log) = &mut self.log.log else {
             return;
         };
-        if !log.takes_snapshots() {
-            return log.maintain(engine.store, engine.outputs, now);
-        }
         if let Err(error) = log.begin_rewrite(engine.store, now) {
             if log.lacks_file() {
                 engine
@@ -423,7 +421,7 @@ impl Front {
     /// BGREWRITEAOF.
     pub(crate) fn rewrite_log_now(&mut self, settings: &Settings) -> Result<RewriteStart, String> {
         match &mut self.log.log {
-            Some(log) if log.is_rewriting() => {
+            Some(log) if log.is_rewriting() || log.prepares_rewrite() => {
                 return Err("Background append only file rewriting already in progress".into());
             }
             Some(log) => {

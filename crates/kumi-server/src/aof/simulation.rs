@@ -153,25 +153,21 @@ impl Life {
             log.end_rewrite(Some((&mut *store, &mut *outputs)), outcome, self.now);
         }
         if log.may_begin(store.snapshot_purpose().is_some(), self.now) {
-            if log.takes_snapshots() {
-                let begun = log.begin_rewrite(store, self.now).and_then(|()| {
-                    host.plan = log.rewrite_plan();
-                    let started = store.start_snapshot(SnapshotPurpose::Rewrite, host);
-                    started.map_err(|error| io::Error::other(error.to_string()))
-                });
-                if let Err(error) = begun {
-                    if log.is_rewriting() {
-                        log.end_rewrite(None, Err(error), self.now);
-                    } else {
-                        if log.lacks_file() {
-                            store.refuse_writes(Some("the disk"));
-                            log.request_base_later();
-                        }
-                        log.note_failure(&error, self.now);
+            let begun = log.begin_rewrite(store, self.now).and_then(|()| {
+                host.plan = log.rewrite_plan();
+                let started = store.start_snapshot(SnapshotPurpose::Rewrite, host);
+                started.map_err(|error| io::Error::other(error.to_string()))
+            });
+            if let Err(error) = begun {
+                if log.is_rewriting() {
+                    log.end_rewrite(None, Err(error), self.now);
+                } else {
+                    if log.lacks_file() {
+                        store.refuse_writes(Some("the disk"));
+                        log.request_base_later();
                     }
+                    log.note_failure(&error, self.now);
                 }
-            } else {
-                log.maintain(store, outputs, self.now);
             }
         }
         // The thread that syncs is done before the next step, so that a seed always does the same.

@@ -107,6 +107,14 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         error => CommandError::new(format!("ERR {error}")),
     };
     ctx.change_config(|config, host| {
+        // A name relative to the working directory would mean another place once that is changed.
+        let is_dir = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(b"dir");
+        let directory = pairs.iter().copied().find(is_dir);
+        let directory = directory.map(|(_, path)| host.absolute(path));
+        let mut pairs = pairs.clone();
+        for pair in pairs.iter_mut().filter(|pair| is_dir(pair)) {
+            pair.1 = directory.as_deref().unwrap_or(pair.1);
+        }
         let changes = config
             .set_many(&pairs, Origin::Client { local })
             .map_err(refused)?;

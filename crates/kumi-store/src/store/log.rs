@@ -6,6 +6,7 @@ use crate::cmd::dump;
 use crate::error::CommandError;
 use crate::keyspace::{StringRef, ValueRef};
 use crate::output::Outputs;
+use crate::rdb::Compression;
 use crate::session::{BlockedOn, SessionKey};
 use kumi_resp::encode;
 use std::io::{self, Write};
@@ -154,53 +155,89 @@ impl Store {
     /// # Errors
     /// The sink does not take it.
     pub fn save_requests(&self, sink: &mut dyn Write) -> io::Result<()> {
-        let compression = dump::compression_of(self.config.settings());
-        let mut out = Vec::new();
-        for code in self.scripts.library_codes() {
-            request(&mut out, &[b"FUNCTION", b"LOAD", code]);
-        }
+        let mut requests = Requests::of(self);
         for db in 0..self.keyspace.databases() {
             let (entries, keys, _) = self.keyspace.entries(db);
             if keys == 0 {
                 continue;
             }
-            request(&mut out, &[b"SELECT", db.to_string().as_bytes()]);
+            requests.select(db as u64);
             for entry in entries {
-                let deadline = entry.deadline().map(|deadline| deadline.to_string());
-                let deadline = deadline.as_deref().map(str::as_bytes);
-                match (entry.value(), deadline) {
-                    (ValueRef::String(text), deadline) => {
-                        let number;
-                        let text: &[u8] = match text {
-                            StringRef::Int(value) => {
-                                number = value.to_string();
-                                number.as_bytes()
-                            }
-                            StringRef::Bytes { bytes, .. } => bytes,
-                        };
-                        match deadline {
-                            None => request(&mut out, &[b"SET", entry.key(), text]),
-                            Some(deadline) => {
-                                request(&mut out, &[b"SET", entry.key(), text, b"PXAT", deadline]);
-                            }
-                        }
-                    }
-                    (value, deadline) => {
-                        let payload = dump::payload(value, compression);
-                        let at = deadline.unwrap_or(b"0");
-                        request(
-                            &mut out,
-                            &[b"RESTORE", entry.key(), at, &payload, b"ABSTTL"],
-                        );
-                    }
-                }
-                if out.len() >= WRITE_BYTES {
-                    sink.write_all(&out)?;
-                    out.clear();
+                requests.key(entry.key(), entry.deadline(), entry.value());
+                if requests.pending() >= WRITE_BYTES {
+                    requests.flush(sink)?;
                 }
             }
         }
-        sink.write_all(&out)
+        requests.flush(sink)
+    }
+}
+
+/// Encodes data as requests that make it.
+#[derive(Debug)]
+pub(super) struct Requests {
+    out: Vec<u8>,
+    compression: Compression,
+}
+
+impl Requests {
+    /// The beginning: the time if files have times, and the libraries of functions.
+    pub(super) fn of(store: &Store) -> Self {
+        let settings = store.config.settings();
+        let mut out = Vec::new();
+        if settings.aof_timestamps {
+            let unix_s = store.now.unix_us / 1_000_000;
+            out.extend_from_slice(format!("#TS:{unix_s}\r\n").as_bytes());
+        }
+        for code in store.scripts.library_codes() {
+            request(&mut out, &[b"FUNCTION", b"LOAD", code]);
+        }
+        Self {
+            out,
+            compression: dump::compression_of(settings),
+        }
+    }
+
+    pub(super) fn select(&mut self, db: u64) {
+        request(&mut self.out, &[b"SELECT", db.to_string().as_bytes()]);
+    }
+
+    pub(super) fn key(&mut self, key: &[u8], deadline: Option<u64>, value: ValueRef<'_>) {
+        let deadline = deadline.map(|deadline| deadline.to_string());
+        let deadline = deadline.as_deref().map(str::as_bytes);
+        let out = &mut self.out;
+        let ValueRef::String(text) = value else {
+            let payload = dump::payload(value, self.compression);
+            let at = deadline.unwrap_or(b"0");
+            return request(out, &[b"RESTORE", key, at, &payload, b"ABSTTL"]);
+        };
+        let number;
+        let text: &[u8] = match text {
+            StringRef::Int(value) => {
+                number = value.to_string();
+                number.as_bytes()
+            }
+            StringRef::Bytes { bytes, .. } => bytes,
+        };
+        match deadline {
+            None => request(out, &[b"SET", key, text]),
+            Some(deadline) => request(out, &[b"SET", key, text, b"PXAT", deadline]),
+        }
+    }
+
+    /// Bytes that have not been written.
+    pub(super) fn pending(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Writes what is pending.
+    ///
+    /// # Errors
+    /// The sink does not take it.
+    pub(super) fn flush(&mut self, sink: &mut dyn Write) -> io::Result<()> {
+        sink.write_all(&self.out)?;
+        self.out.clear();
+        Ok(())
     }
 }
 

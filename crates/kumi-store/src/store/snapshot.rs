@@ -24,6 +24,7 @@
 //! the thread hold [`QUEUE_BYTES`]. Writes may still copy entries then; when the pieces exceed a tenth of the data (and [`HOLD_BYTES`]), commands that
 //! write wait as they do under CLIENT PAUSE WRITE, until half of that is written. Reads go on.
 
+use super::log::Requests;
 use super::{Store, persistence};
 use crate::host::{Host, Now};
 use crate::keyspace::{FrozenDb, Piece, SavedAccess};
@@ -80,26 +81,38 @@ pub trait SnapshotSink: fmt::Debug + Send {
     fn outcome(&mut self) -> Option<io::Result<()>>;
 }
 
-/// Encodes the pieces of a snapshot as an RDB file of version 10.
+/// Encodes the pieces of a snapshot: as an RDB file of version 10, or as requests for the base of an append-only file
+/// without `aof-use-rdb-preamble`.
 #[derive(Debug)]
 pub struct SnapshotEncoder {
-    writer: FileWriter,
+    format: Format,
     databases: Vec<FrozenDb>,
     selected: Option<usize>,
     access: SavedAccess,
 }
 
+#[derive(Debug)]
+enum Format {
+    Rdb(FileWriter),
+    Requests(Requests),
+}
+
 impl SnapshotEncoder {
-    /// The header of a file: facts, and the libraries of functions.
+    /// The beginning of a file: facts, and the libraries of functions.
     pub(super) fn new(
         store: &Store,
         purpose: SnapshotPurpose,
         databases: Vec<FrozenDb>,
         access: SavedAccess,
     ) -> Self {
-        let writer = persistence::header(store, purpose == SnapshotPurpose::Rewrite);
+        let is_base = purpose == SnapshotPurpose::Rewrite;
+        let format = if is_base && !store.config.settings().aof_use_rdb_preamble {
+            Format::Requests(Requests::of(store))
+        } else {
+            Format::Rdb(persistence::header(store, is_base))
+        };
         Self {
-            writer,
+            format,
             databases,
             selected: None,
             access,
@@ -122,34 +135,52 @@ impl SnapshotEncoder {
         }
         for copied in piece.iter() {
             each_key()?;
-            let access = copied.access.map(|data| self.access.facts(data));
-            let (idle_s, frequency) = access.unwrap_or_default();
-            let facts = KeyFacts {
-                deadline: copied.deadline,
-                idle_s,
-                frequency,
+            let pending = match &mut self.format {
+                Format::Rdb(writer) => {
+                    let access = copied.access.map(|data| self.access.facts(data));
+                    let (idle_s, frequency) = access.unwrap_or_default();
+                    let facts = KeyFacts {
+                        deadline: copied.deadline,
+                        idle_s,
+                        frequency,
+                    };
+                    writer.key(copied.key, facts, copied.value);
+                    writer.pending()
+                }
+                Format::Requests(requests) => {
+                    requests.key(copied.key, copied.deadline, copied.value);
+                    requests.pending()
+                }
             };
-            self.writer.key(copied.key, facts, copied.value);
-            if self.writer.pending() >= WRITE_BYTES {
-                self.writer.flush(sink)?;
+            if pending >= WRITE_BYTES {
+                self.flush(sink)?;
             }
         }
         Ok(())
     }
 
+    fn flush(&mut self, sink: &mut dyn Write) -> io::Result<()> {
+        match &mut self.format {
+            Format::Rdb(writer) => writer.flush(sink),
+            Format::Requests(requests) => requests.flush(sink),
+        }
+    }
+
     /// Begins a database, or goes on with it. How many keys it has is written once.
     fn select(&mut self, db: usize) {
         self.selected = Some(db);
+        let writer = match &mut self.format {
+            Format::Rdb(writer) => writer,
+            Format::Requests(requests) => return requests.select(db as u64),
+        };
         let known = self.databases.iter().position(|frozen| frozen.db == db);
         match known.map(|at| self.databases.swap_remove(at)) {
             Some(FrozenDb {
                 db,
                 keys,
                 with_deadline,
-            }) => self
-                .writer
-                .database(db as u64, keys as u64, with_deadline as u64),
-            None => self.writer.select(db as u64),
+            }) => writer.database(db as u64, keys as u64, with_deadline as u64),
+            None => writer.select(db as u64),
         }
     }
 
@@ -158,8 +189,10 @@ impl SnapshotEncoder {
     /// # Errors
     /// The sink does not take it.
     pub fn finish(&mut self, sink: &mut dyn Write) -> io::Result<()> {
-        self.writer.finish();
-        self.writer.flush(sink)
+        if let Format::Rdb(writer) = &mut self.format {
+            writer.finish();
+        }
+        self.flush(sink)
     }
 }
 

@@ -286,8 +286,11 @@ impl<'a> Page<'a> {
         let seconds =
             |time: Option<u64>| time.map_or(-1, |time| i64::try_from(time).unwrap_or(i64::MAX));
         self.field("aof_enabled", u8::from(log.enabled));
-        self.field("aof_rewrite_in_progress", u8::from(log.rewriting));
-        self.field("aof_rewrite_scheduled", u8::from(log.rewrite_scheduled));
+        // Nothing but the disk is in its way: it was answered with "started".
+        let begins = log.rewrite_begins && self.store.snapshot_purpose().is_none();
+        let scheduled = log.rewrite_scheduled && !begins;
+        self.field("aof_rewrite_in_progress", u8::from(log.rewriting || begins));
+        self.field("aof_rewrite_scheduled", u8::from(scheduled));
         self.field("aof_last_rewrite_time_sec", seconds(log.last_rewrite_s));
         self.field(
             "aof_current_rewrite_time_sec",
