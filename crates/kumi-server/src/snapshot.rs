@@ -134,11 +134,19 @@ impl SnapshotSink for Sink {
     }
 
     fn outcome(&mut self) -> Option<io::Result<()>> {
+        // Looked at first: a thread that has ended has left its outcome before.
+        let has_ended = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
         let outcome = &self.shared.outcome;
-        outcome
+        let outcome = outcome
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .take()
+            .take();
+        if outcome.is_none() && has_ended && self.shared.state.load(Ordering::SeqCst) != CANCELLED {
+            discard(&self.temporary);
+            let reason = "the thread that writes the snapshot panicked";
+            return Some(Err(io::Error::other(reason)));
+        }
+        outcome
     }
 }
 
@@ -293,5 +301,31 @@ fn discard(path: &Path) {
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(%error, "the temporary file {} cannot be removed", path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_is_a_failed_snapshot() {
+        let thread = std::thread::spawn(|| panic!("meant to be seen"));
+        let mut sink = Sink {
+            queue: None,
+            shared: Arc::default(),
+            thread: Some(thread),
+            temporary: "no-such-file".into(),
+        };
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        let outcome = loop {
+            if let Some(outcome) = sink.outcome() {
+                break outcome;
+            }
+            assert!(std::time::Instant::now() < deadline, "nothing is told");
+            std::thread::yield_now();
+        };
+        let error = outcome.expect_err("nothing was written");
+        assert!(error.to_string().contains("panicked"), "{error}");
     }
 }

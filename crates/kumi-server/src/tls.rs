@@ -140,8 +140,13 @@ impl TlsStream {
             match self.session.process_new_packets() {
                 Ok(state) => self.closed |= state.peer_has_closed(),
                 Err(error) => {
-                    // The alert that tells the peer why.
-                    let _ = self.send();
+                    // A peer that does not speak TLS is not answered in it.
+                    let is_foreign =
+                        was_handshaking && matches!(error, rustls::Error::InvalidMessage(_));
+                    if !is_foreign {
+                        // The alert that tells the peer why.
+                        let _ = self.send();
+                    }
                     if was_handshaking {
                         self.failure = Some(error);
                     } else {
