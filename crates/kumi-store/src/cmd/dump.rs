@@ -14,7 +14,7 @@ use crate::keyspace::{Expiry, Keys, Look, NewValue, Value, ValueRef};
 use crate::number::format_u64;
 use crate::rdb::{
     Builder, Built, Compression, DumpError, Reader, ValueLimits, Writer, decode, open, seal,
-    write_value,
+    structure_name, write_value,
 };
 use kumi_resp::Args;
 
@@ -214,7 +214,8 @@ fn read_payload(ctx: &mut Ctx<'_>, payload: &[u8]) -> Result<Built, CommandError
     let (kind, value) = open(payload, skip_checksum).map_err(refused)?;
     let mut builder = Builder::new(kind, limits(ctx), ctx.keys().seed());
     decode(kind, &mut Reader::new(value), &mut builder).map_err(|error| {
-        tracing::warn!(%error, "a DUMP payload is no right value");
+        let name = structure_name(kind);
+        tracing::warn!("{name} integrity check failed: {error}");
         refused(DumpError::Format)
     })?;
     Ok(builder.finish())
@@ -227,7 +228,7 @@ pub(crate) fn put(keys: &mut Keys<'_>, key: &[u8], built: Built, expiry: Expiry)
         Built::String(value) if value.len() <= SHORT_STRING => {
             keys.put(key, NewValue::parse(&value), expiry)
         }
-        Built::String(value) => keys.put(key, NewValue::Boxed(Value::Bytes(value)), expiry),
+        Built::String(value) => keys.put(key, NewValue::Boxed(Value::of_bytes(value)), expiry),
         Built::List(list) => keys.put_collection_until(key, list, expiry),
         Built::Set(set) => keys.put_collection_until(key, set, expiry),
         Built::SortedSet(zset) => keys.put_collection_until(key, zset, expiry),

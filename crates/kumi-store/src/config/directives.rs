@@ -416,8 +416,8 @@ pub const TABLE: &[Directive] = &[
     row("tls-ca-cert-file", TEXT, "", SET, Live(|s, v| s.tls.ca_cert_file = v.optional_bytes())).names_file(),
     row("tls-ca-cert-dir", TEXT, "", SET, Live(|s, v| s.tls.ca_cert_dir = v.optional_bytes())).names_file(),
     row("tls-auth-clients", Kind::Choice(&["no", "yes", "optional"]), "yes", SET, Live(|s, v| s.tls.auth_clients = TlsAuthClients::from_index(v.index()))),
-    row("tls-replication", BOOL, "no", SET, Refused { when: Value::is_yes, why: "kumi-server has no replicas and follows no master yet, so that there is nothing to encrypt" }),
-    row("tls-cluster", BOOL, "no", SET, Refused { when: Value::is_yes, why: "kumi-server is no node of a Redis Cluster, so that there is no bus to encrypt" }),
+    row("tls-replication", BOOL, "no", SET, Inert(REPLICATION)),
+    row("tls-cluster", BOOL, "no", SET, Inert(CLUSTER)),
     row("tls-protocols", TEXT, "", SET, Live(|s, v| s.tls.protocols = v.optional_bytes())),
     row("tls-ciphers", TEXT, "", SET, Refused {
         when: is_given,

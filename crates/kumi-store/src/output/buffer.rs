@@ -36,6 +36,8 @@ pub(crate) struct Pool {
     pub(super) garbage: Vec<SharedBytes>,
     /// Bytes of all shared values in buffers, each as often as it is there.
     pub(super) shared_bytes: usize,
+    /// How many they are.
+    pub(super) shared_chunks: usize,
     /// Memory of shared values that only buffers hold, as of the last count and less what went since.
     pub(super) orphan_bytes: usize,
 }
@@ -67,9 +69,9 @@ impl Pool {
         self.bytes += chunk.capacity() - before;
     }
 
-    /// Capacity of the chunks that sessions hold.
+    /// Capacity of the chunks that sessions hold, and the lists of those around shared values: each has a chunk before it.
     pub(super) fn in_use(&self) -> usize {
-        self.bytes - self.spare_bytes
+        self.bytes - self.spare_bytes + self.shared_chunks * 2 * size_of::<Chunk>()
     }
 
     #[cfg(test)]
@@ -84,6 +86,7 @@ impl Pool {
                 // Another owner may let go at the same time; then one of the two frees it here or
                 // there, which is only a matter of time spent.
                 self.shared_bytes -= bytes.len();
+                self.shared_chunks -= 1;
                 if bytes.is_unique() {
                     self.orphan_bytes = self.orphan_bytes.saturating_sub(bytes.heap_bytes());
                     self.garbage.push(bytes);
@@ -451,12 +454,13 @@ impl Buffer {
 
     /// Adds a chunk behind the others. The tail is empty.
     fn seal(&mut self, chunk: Chunk, pool: &mut Pool) {
+        if let Chunk::Shared(bytes) = &chunk {
+            pool.shared_bytes += bytes.len();
+            pool.shared_chunks += 1;
+        }
         if chunk.len() == 0 {
             pool.put_chunk(chunk);
         } else {
-            if let Chunk::Shared(bytes) = &chunk {
-                pool.shared_bytes += bytes.len();
-            }
             self.sealed += chunk.len();
             self.chunks.push_back(chunk);
         }

@@ -417,6 +417,21 @@ fn a_value_that_only_the_output_holds_is_counted_once() {
     desk.take(usize::MAX);
     assert_eq!(desk.outputs.pool.orphan_bytes, 0);
     assert_eq!(desk.outputs.pool.shared_bytes, 0);
+    assert_eq!(desk.outputs.pool.shared_chunks, 0);
+}
+
+#[test]
+fn the_list_of_waiting_values_counts() {
+    let mut desk = Desk::new();
+    let value = SharedBytes::new(vec![b'v'; 100_000]);
+    let before = desk.outputs.heap_bytes();
+    let mut reply = desk.reply();
+    for _ in 0..10_000 {
+        reply.bulk_shared(&value);
+    }
+    // The value is the data set's; the reply has a header and two places in a list for each.
+    let grown = desk.outputs.heap_bytes() - before;
+    assert!((300_000..3_000_000).contains(&grown), "{grown}");
 }
 
 #[test]

@@ -291,7 +291,8 @@ impl<R: Read> FileReader<R> {
         self.empty_keys += 1;
         if self.empty_keys <= EMPTY_KEYS_LOGGED {
             let key = self.key.escape_ascii();
-            tracing::warn!(%key, db = self.db, "the RDB file has an empty collection; its key is left out");
+            let db = self.db;
+            tracing::warn!("rdbLoadObject skipping empty key: {key} of database {db}");
         }
     }
 

@@ -62,6 +62,26 @@ pub(crate) mod kind {
     pub(crate) const STREAM_LISTPACKS_3: u8 = 21;
 }
 
+/// How Redis's log names what a value of this kind consists of.
+pub(crate) fn structure_name(of: u8) -> &'static str {
+    match of {
+        kind::HASH_ZIPMAP => "Zipmap",
+        kind::LIST_ZIPLIST => "List ziplist",
+        kind::SET_INTSET => "Intset",
+        kind::ZSET_ZIPLIST => "Zset ziplist",
+        kind::HASH_ZIPLIST => "Hash ziplist",
+        kind::LIST_QUICKLIST => "Ziplist",
+        kind::LIST_QUICKLIST_2 => "Listpack",
+        kind::HASH_LISTPACK => "Hash listpack",
+        kind::ZSET_LISTPACK => "Zset listpack",
+        kind::SET_LISTPACK => "Set listpack",
+        kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 | kind::STREAM_LISTPACKS_3 => {
+            "Stream listpack"
+        }
+        _ => "Value",
+    }
+}
+
 /// The types of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
