@@ -219,7 +219,6 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
         "migrate",
         "connects to another server, which the engine cannot",
     ),
-    ("module", "modules are C libraries of Redis's own"),
     ("failover", "replication"),
     ("psync", "replication"),
     ("replconf", "replication"),
@@ -256,6 +255,10 @@ pub(crate) const BUILT_BEYOND_THE_GRAMMAR: &[&str] = &[
     "script|debug",
     // Libraries are in no particular order in it.
     "function|dump",
+    // Are refused: modules are C libraries of Redis's own.
+    "module|load",
+    "module|loadex",
+    "module|unload",
 ];
 
 /// Columns of COMMAND's rows that 7.2 changed: the command, the column, and what is there now.

@@ -163,31 +163,47 @@ pub(crate) enum BitOp {
     Not,
 }
 
-/// Combines strings; shorter ones count as filled up with zeros. NOT looks at the first source only.
-pub(crate) fn combine(op: BitOp, sources: &[&[u8]]) -> Vec<u8> {
-    let Some((first, others)) = sources.split_first() else {
-        return Vec::new();
-    };
-    if op == BitOp::Not {
-        return first.iter().map(|byte| !byte).collect();
+/// The result of a BITOP in one buffer, into which the sources are folded one after the other. Shorter ones count as
+/// filled up with zeros.
+#[derive(Debug)]
+pub(crate) struct Combined {
+    op: BitOp,
+    bytes: Vec<u8>,
+    has_source: bool,
+}
+
+impl Combined {
+    pub(crate) fn new(op: BitOp) -> Self {
+        Self {
+            op,
+            bytes: Vec::new(),
+            has_source: false,
+        }
     }
-    let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0);
-    let mut out = Vec::with_capacity(longest);
-    out.extend_from_slice(first);
-    out.resize(longest, 0);
-    for source in others {
-        let (common, beyond) = out.split_at_mut(source.len());
-        let pairs = common.iter_mut().zip(*source);
-        match op {
-            BitOp::And => {
+
+    /// Folds the next source in. NOT has one source.
+    pub(crate) fn add(&mut self, source: &[u8]) {
+        if source.len() > self.bytes.len() {
+            self.bytes.reserve_exact(source.len() - self.bytes.len());
+            self.bytes.resize(source.len(), 0);
+        }
+        let (common, beyond) = self.bytes.split_at_mut(source.len());
+        let pairs = common.iter_mut().zip(source);
+        match self.op {
+            BitOp::Not => pairs.for_each(|(out, byte)| *out = !byte),
+            BitOp::And if self.has_source => {
                 pairs.for_each(|(out, byte)| *out &= byte);
                 beyond.fill(0);
             }
-            BitOp::Or => pairs.for_each(|(out, byte)| *out |= byte),
-            BitOp::Xor | BitOp::Not => pairs.for_each(|(out, byte)| *out ^= byte),
+            BitOp::And | BitOp::Or => pairs.for_each(|(out, byte)| *out |= byte),
+            BitOp::Xor => pairs.for_each(|(out, byte)| *out ^= byte),
         }
+        self.has_source = true;
     }
-    out
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
 }
 
 /// The type of a BITFIELD field: `i1` to `i64`, `u1` to `u63`.

@@ -12,14 +12,17 @@ const PAGE_BYTES: usize = 4096;
 
 /// The size of the block that an allocation of `bytes` gets.
 #[inline]
-pub(crate) fn block_bytes(bytes: usize) -> usize {
+pub(crate) const fn block_bytes(bytes: usize) -> usize {
     if bytes <= SMALL_BYTES {
         bytes.next_multiple_of(16)
     } else if bytes <= MEDIUM_BYTES {
         let quarter = 1 << ((bytes - 1).ilog2() - 2);
         (bytes + quarter - 1) & !(quarter - 1)
     } else {
-        bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(bytes)
+        match bytes.checked_next_multiple_of(PAGE_BYTES) {
+            Some(pages) => pages,
+            None => bytes,
+        }
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) const ROWS: &[Row] = &[
     row("MEMORY MALLOC-STATS", &[], |_| vec![]).weight(1),
     row("MEMORY HELP", &[], |_| vec![]).weight(1),
     row("MEMORY", &[], unknown).weight(1),
+    row("MODULE LIST", &[], |_| vec![]).weight(1),
+    row("MODULE HELP", &[], |_| vec![]).weight(1),
     row("DEBUG SLEEP", &[], |_| vec![Arg::from("0")]).weight(2),
     row("DEBUG SET-ACTIVE-EXPIRE", &[], |_| vec![Arg::from("0")]).weight(2),
     row("DEBUG OBJECT", &[], |generator| vec![generator.key()]).weight(6),

@@ -143,9 +143,22 @@ fn counting_searching_and_combining_agree_with_redis() {
             combine(op, &[&bytes, &other, &bytes]),
             redis.text(&["GET", "d"])
         );
+        redis.call(&["BITOP", name, "d", "missing", "o", "k"]);
+        assert_eq!(
+            combine(op, &[b"", &other, &bytes]),
+            redis.text(&["GET", "d"])
+        );
         redis.call(&["BITOP", "NOT", "d", "k"]);
         assert_eq!(combine(BitOp::Not, &[&bytes]), redis.text(&["GET", "d"]));
     }
+}
+
+fn combine(op: BitOp, sources: &[&[u8]]) -> Vec<u8> {
+    let mut result = Combined::new(op);
+    for source in sources {
+        result.add(source);
+    }
+    result.into_bytes()
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod field;
 mod tests;
 
 use super::parse::integer;
-use crate::bits::{self, BitOp, Range, Unit};
+use crate::bits::{self, BitOp, Combined, Range, Unit};
 use crate::command::{Command, Group, category, flag};
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
@@ -233,12 +233,11 @@ fn bitop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let destination = &args[2];
     let mut keys = ctx.keys();
-    let mut sources = Vec::with_capacity(args.len() - 3);
+    let mut combined = Combined::new(op);
     for key in args.iter().skip(3) {
-        sources.push(text(keys.read(key)?).to_vec());
+        combined.add(&text(keys.read(key)?));
     }
-    let borrowed: Vec<&[u8]> = sources.iter().map(|source| &source[..]).collect();
-    let result = bits::combine(op, &borrowed);
+    let result = combined.into_bytes();
     let len = result.len();
     if len > 0 {
         keys.put(destination, NewValue::RawBytes(&result), Expiry::Clear)?;

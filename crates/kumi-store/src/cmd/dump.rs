@@ -103,7 +103,9 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             keys.remove(key);
             keys.notify(NotifyFlags::GENERIC, "del", key);
             ctx.dirty(1);
-            ctx.propagate_as([b"DEL".as_slice(), key]);
+            let lazy = ctx.settings().lazyfree_server_del;
+            let verb: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+            ctx.propagate_as([verb, key]);
         }
         ctx.reply.ok();
         return Ok(());

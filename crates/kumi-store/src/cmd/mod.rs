@@ -23,6 +23,7 @@ mod keys;
 mod latency;
 mod lists;
 mod memory;
+mod modules;
 mod object;
 mod parse;
 mod pubsub;
@@ -75,5 +76,6 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     introspect::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    modules::COMMANDS,
     debug::COMMANDS,
 ];

@@ -241,7 +241,7 @@ pub const TABLE: &[Directive] = &[
     row("lfu-decay-time", int(0, I32), "1", SET, Live(|s, v| s.lfu_decay_minutes = v.number())),
     row("lazyfree-lazy-eviction", BOOL, "no", SET, Live(|s, v| s.lazyfree_eviction = v.is_yes())),
     row("lazyfree-lazy-expire", BOOL, "no", SET, Live(|s, v| s.lazyfree_expire = v.is_yes())),
-    row("lazyfree-lazy-server-del", BOOL, "no", SET, Inert(LAZYFREE)),
+    row("lazyfree-lazy-server-del", BOOL, "no", SET, Live(|s, v| s.lazyfree_server_del = v.is_yes())),
     row("lazyfree-lazy-user-del", BOOL, "no", SET, Live(|s, v| s.lazyfree_user_del = v.is_yes())),
     row("lazyfree-lazy-user-flush", BOOL, "no", SET, Inert(LAZYFREE)),
     row("notify-keyspace-events", Kind::Special(Special::Notify), "", SET, Live(|s, v| if let Value::Notify(flags) = v { s.notify = *flags })),

@@ -167,6 +167,8 @@ pub struct Settings {
     pub enable_protected_configs: Access,
     /// A key that GETEX or SET removes by a past deadline is propagated as UNLINK instead of DEL.
     pub lazyfree_user_del: bool,
+    /// A key that RESTORE removes by a past deadline is propagated as UNLINK instead of DEL.
+    pub lazyfree_server_del: bool,
     /// An expired key is propagated as UNLINK instead of DEL.
     pub lazyfree_expire: bool,
     /// A HyperLogLog stays sparse up to this many bytes.
@@ -558,6 +560,7 @@ impl Settings {
             enable_debug_command: Access::No,
             enable_protected_configs: Access::No,
             lazyfree_user_del: false,
+            lazyfree_server_del: false,
             lazyfree_expire: false,
             hll_sparse_max_bytes: 0,
             list_max_listpack_size: 0,

@@ -246,6 +246,8 @@ pub(crate) struct Keyspace {
     first_deadlines: BTreeSet<(u64, usize)>,
     /// The databases that hold keys.
     occupied: BTreeSet<usize>,
+    /// Databases that have lost their last key, and whose tables may still have a segment.
+    emptied: BTreeSet<usize>,
     /// How accesses to keys are noted.
     pub(crate) access: AccessRule,
     /// Keys that were found to suit eviction.
@@ -298,6 +300,7 @@ impl Keyspace {
             total_bytes: 0,
             first_deadlines: BTreeSet::new(),
             occupied: BTreeSet::new(),
+            emptied: BTreeSet::new(),
             access: AccessRule::new(seed.0 ^ seed.1),
             pool: Pool::default(),
             notify: NotifyFlags::default(),
@@ -353,6 +356,7 @@ impl Keyspace {
         if (before.keys == 0) != (after.keys == 0) {
             if after.keys == 0 {
                 self.occupied.remove(&db);
+                self.emptied.insert(db);
             } else {
                 self.occupied.insert(db);
             }
@@ -364,6 +368,17 @@ impl Keyspace {
             }
             if let Some(deadline) = after.first_deadline {
                 self.first_deadlines.insert((deadline, db));
+            }
+        }
+    }
+
+    /// Frees the tables of databases without keys. This is not done with the last key, which may come back at once.
+    pub(crate) fn free_empty_tables(&mut self) {
+        for db in std::mem::take(&mut self.emptied) {
+            if self.dbs[db].table.reset_if_empty() {
+                self.recount(db);
+            } else if self.dbs[db].table.len() == 0 {
+                self.emptied.insert(db);
             }
         }
     }

@@ -165,6 +165,19 @@ impl Table {
         !self.slots.is_empty()
     }
 
+    /// Frees directory and segments if there are no entries and no snapshot is being taken. Returns whether nothing is on
+    /// the heap now.
+    pub(super) fn reset_if_empty(&mut self) -> bool {
+        if self.len > 0 || self.frozen.is_some() {
+            return false;
+        }
+        self.slots = Vec::new();
+        self.depth = 0;
+        self.segments = 0;
+        self.at_depth = [0; MAX_DEPTH as usize + 1];
+        true
+    }
+
     /// The entry of a key.
     #[inline]
     pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<&Entry> {

@@ -31,7 +31,7 @@ pub(crate) struct Clients {
     /// Sessions with a command held back by a pause, in the order they came.
     pub(super) held: VecDeque<SessionKey>,
     /// Sessions that wait for the append-only file.
-    pub(super) log_waiters: Vec<SessionKey>,
+    pub(super) log_waiters: BTreeSet<SessionKey>,
     /// The default user needs no password.
     pub(super) open: bool,
     /// How many sessions wait for something.
@@ -102,7 +102,7 @@ impl Clients {
             self.held.push_back(key);
         }
         if matches!(blocked.on, BlockedOn::Log(_)) {
-            self.log_waiters.push(key);
+            self.log_waiters.insert(key);
         }
         if let Some(until_ns) = blocked.until_ns {
             self.wait_deadlines.insert((until_ns, key));
@@ -118,7 +118,7 @@ impl Clients {
     pub(super) fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
         self.blocked -= 1;
         if matches!(blocked.on, BlockedOn::Log(_)) {
-            self.log_waiters.retain(|&other| other != key);
+            self.log_waiters.remove(&key);
         }
         if let Some(until_ns) = blocked.until_ns {
             self.wait_deadlines.remove(&(until_ns, key));

@@ -149,6 +149,7 @@ impl Store {
             .sample(self.telemetry.stats.bytes_out, now_ms);
         self.resize_reply_buffers(outputs, now_ms);
         self.tend_tracking(outputs, now_ms);
+        self.keyspace.free_empty_tables();
         if is_due(self.cron.next_sweep_ms, SWEEP_MS, now_ms) {
             self.cron.next_sweep_ms = now_ms + SWEEP_MS;
             self.sweep_sessions(outputs, now_ms);
@@ -203,4 +204,29 @@ impl Store {
 /// the wall clock was set back.
 fn is_due(next_ms: u64, period_ms: u64, now_ms: u64) -> bool {
     now_ms >= next_ms || next_ms - now_ms > period_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Lab;
+
+    #[test]
+    fn databases_without_keys_take_no_memory_after_a_while() {
+        let mut lab = Lab::new();
+        let before = lab.store.keyspace.memory_bytes();
+        lab.run("SELECT 3");
+        for round in 0..2 {
+            lab.run("SET key value");
+            lab.run("DEL key");
+            assert!(lab.store.keyspace.memory_bytes() > before, "round {round}");
+            lab.advance_ms(1000);
+            assert_eq!(lab.store.keyspace.memory_bytes(), before, "round {round}");
+        }
+        lab.check(&[
+            ("SCAN 0", "*2\r\n$1\r\n0\r\n*0\r\n"),
+            ("SET key value", "+OK\r\n"),
+        ]);
+        lab.advance_ms(1000);
+        lab.check(&[("GET key", "$5\r\nvalue\r\n")]);
+    }
 }

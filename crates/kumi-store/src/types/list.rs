@@ -184,6 +184,14 @@ impl Node {
         }
     }
 
+    fn view(&self) -> NodeRef<'_> {
+        match self {
+            Node::Packed { block, .. } => NodeRef::Packed(block.view()),
+            Node::Lone(bytes) => NodeRef::Lone(bytes),
+            Node::Plain(bytes) => NodeRef::Plain(bytes),
+        }
+    }
+
     /// The block of a packed node and the number of its elements, to change them. None if the node is a plain one.
     fn packed_mut(&mut self) -> Option<(&mut u32, &mut GappedList)> {
         if let Node::Lone(element) = self {
@@ -428,13 +436,6 @@ impl List {
         }
     }
 
-    fn node_count(&self, at: usize) -> usize {
-        match &self.nodes {
-            Nodes::One(block) => block.len(),
-            Nodes::Many(many) => many.nodes.get(at).map_or(0, Node::count),
-        }
-    }
-
     /// The listpack bytes of a list that is one packed node.
     fn listpack_bytes(&self) -> usize {
         match &self.nodes {
@@ -497,11 +498,15 @@ impl Many {
         let node = self.nodes.remove(at)?;
         self.len -= node.count();
         self.node_bytes -= node.heap_bytes();
-        // A ring that once was long and is short now gives its room back.
+        self.shrink();
+        Some(node)
+    }
+
+    /// A ring that once was long and is short now gives its room back.
+    fn shrink(&mut self) {
         if self.nodes.capacity() > 64 && self.nodes.len() * 4 < self.nodes.capacity() {
             self.nodes.shrink_to(self.nodes.len() * 2);
         }
-        Some(node)
     }
 
     /// Changes a packed node, and keeps the sums. `None`, and nothing happens, if the node is a plain one.

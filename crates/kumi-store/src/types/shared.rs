@@ -1,5 +1,6 @@
 //! A block that copies of a collection share, copied when one of them changes it.
 
+use crate::size_class::block_bytes;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ const COUNT_BYTES: usize = 2 * size_of::<usize>();
 pub(super) struct Shared<T>(Arc<T>);
 
 impl<T: Clone> Shared<T> {
-    /// What sharing takes from the heap: the counts, and the block's own size.
-    pub(super) const HEAP_BYTES: usize = size_of::<T>() + COUNT_BYTES;
+    /// What sharing takes from the heap: one allocation for the counts and the block's own size.
+    pub(super) const HEAP_BYTES: usize = block_bytes(size_of::<T>() + COUNT_BYTES);
 
     pub(super) fn new(block: T) -> Self {
         Self(Arc::new(block))

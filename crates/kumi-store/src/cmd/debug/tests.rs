@@ -319,6 +319,9 @@ fn object_tells_of_the_nodes_of_a_list() {
     let line = lab.run("DEBUG OBJECT l");
     let expected = " ql_nodes:3 ql_avg_node:1.67 ql_listpack_max:2 ql_compressed:0 ql_uncompressed_size:36\r\n";
     assert!(line.ends_with(expected), "{line}");
+    lab.configure("list-compress-depth", "1");
+    let line = lab.run("DEBUG OBJECT l");
+    assert!(line.contains(" ql_compressed:1 "), "{line}");
     lab.configure("list-max-listpack-size", "-2");
     lab.check(&[
         ("DEBUG QUICKLIST-PACKED-THRESHOLD 10b", "+OK\r\n"),

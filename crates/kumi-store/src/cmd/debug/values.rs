@@ -14,6 +14,8 @@ use kumi_resp::Args;
 pub(super) fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let now_ms = ctx.now.unix_ms();
     let (compression, limits) = (compression(ctx), lists::limits(ctx));
+    let compresses = ctx.config().get([b"list-compress-depth".as_slice()]);
+    let compresses = compresses.iter().any(|(_, depth)| depth != b"0");
     let (mut keys, reply) = ctx.keys_and_reply();
     let entry = keys.look(&args[2], Look::Quiet);
     let entry = entry.ok_or(CommandError::NO_SUCH_KEY)?;
@@ -24,7 +26,7 @@ pub(super) fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         serialized_len(entry, compression),
         entry.access_clock(),
         idle_seconds(entry, now_ms),
-        nodes_of(entry, limits),
+        nodes_of(entry, limits, compresses),
     ));
     Ok(())
 }
@@ -85,8 +87,9 @@ fn serialized_len(entry: &Entry, compression: Compression) -> usize {
     bytes.len() - 1
 }
 
-/// What DEBUG OBJECT tells of the nodes of a quicklist.
-fn nodes_of(entry: &Entry, limits: ListLimits) -> String {
+/// What DEBUG OBJECT tells of the nodes of a quicklist. `compresses` is what `list-compress-depth` asks for; nodes are not
+/// compressed.
+fn nodes_of(entry: &Entry, limits: ListLimits, compresses: bool) -> String {
     let ValueRef::List(list) = entry.value() else {
         return String::new();
     };
@@ -96,8 +99,9 @@ fn nodes_of(entry: &Entry, limits: ListLimits) -> String {
     let nodes = list.node_count();
     let average = list.len() as f64 / nodes.max(1) as f64;
     format!(
-        " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{} ql_compressed:0 ql_uncompressed_size:{}",
+        " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{} ql_compressed:{} ql_uncompressed_size:{}",
         limits.fill,
+        u8::from(compresses),
         node_bytes(list),
     )
 }

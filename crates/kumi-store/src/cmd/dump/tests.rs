@@ -303,6 +303,19 @@ fn restore_tells_of_itself() {
     let (events, writes) = restore("1", &[b"REPLACE", b"ABSTTL"]);
     assert_eq!(events, ["del k"]);
     assert_eq!(writes, ["DEL k"]);
+    lab.configure("lazyfree-lazy-server-del", "yes");
+    lab.run("SET k 5");
+    lab.writes();
+    let words = [
+        b"RESTORE".as_slice(),
+        b"k",
+        b"1",
+        &payload,
+        b"REPLACE",
+        b"ABSTTL",
+    ];
+    assert_eq!(lab.send(client, &words), "+OK\r\n");
+    assert_eq!(lab.writes(), ["UNLINK k"]);
 }
 
 #[test]

@@ -215,7 +215,8 @@ impl<'a> Page<'a> {
             "mem_clients_slaves",
         ]);
         self.field("mem_clients_normal", memory.clients);
-        self.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
+        self.field("mem_cluster_links", 0);
+        self.field("mem_aof_buffer", self.facts.log.buffered_bytes);
         let allocator = self.facts.allocator.clone();
         self.field("mem_allocator", allocator);
         let compacting = self.store.compacting_ms().is_some();

@@ -292,6 +292,8 @@ fn data_moves_memory_keyspace_and_persistence() {
 #[test]
 fn fragmentation_leaves_out_what_the_program_took_at_its_start() {
     let mut lab = Lab::new();
+    lab.host.facts.log.buffered_bytes = 7;
+    check(&mut lab, &[("mem_aof_buffer", "7")]);
     lab.host.facts.rss_bytes = 6 << 20;
     lab.host.facts.startup_rss_bytes = 6 << 20;
     let used: u64 = fields(&mut lab, "memory")["used_memory"].parse().unwrap();

@@ -2,6 +2,7 @@ mod model;
 mod redis;
 
 use super::*;
+use std::time::Instant;
 
 fn limits(fill: i32) -> ListLimits {
     ListLimits {
@@ -175,6 +176,48 @@ fn a_long_list_is_dropped_in_slices() {
     assert_eq!(pieces, 100);
     for piece in 1..=pieces {
         assert_eq!(list.drop_piece(), piece < pieces, "piece {piece}");
+    }
+}
+
+/// With a move of the ring for every node that goes, removing takes many times as long as building.
+#[test]
+fn many_nodes_are_removed_with_one_move_of_the_others() {
+    const NODES: usize = 400_000;
+    let limits = limits(1);
+    let mut list = List::new();
+    let started = Instant::now();
+    for index in 0..NODES {
+        let element: &[u8] = if index % 2 == 0 { b"even" } else { b"odd" };
+        rpush(&mut list, &[element], limits);
+    }
+    let building = started.elapsed();
+    assert_eq!(list.pieces(), NODES);
+    let (mut middle, mut end) = (list.clone(), list.clone());
+    let started = Instant::now();
+    assert_eq!(list.remove_equal(b"even", Side::Back, 0), NODES / 2);
+    assert_eq!(middle.remove_range(NODES / 4, NODES / 2), NODES / 2);
+    assert_eq!(end.remove_range(NODES / 2 + 1, NODES), NODES / 2 - 1);
+    let removing = started.elapsed();
+    assert!(
+        removing < building * 3,
+        "{removing:?} beside {building:?} for building"
+    );
+    assert!(list.view().iter().all(|elem| elem == Elem::Bytes(b"odd")));
+    assert_eq!(
+        [list.len(), middle.len(), end.len()],
+        [NODES / 2, NODES / 2, NODES / 2 + 1]
+    );
+}
+
+#[test]
+fn equal_elements_of_one_node_go_from_either_end() {
+    for (side, left) in [(Side::Front, "baa"), (Side::Back, "aab")] {
+        let mut list = List::new();
+        for element in ["a", "a", "b", "a", "a"] {
+            rpush(&mut list, &[element.as_bytes()], limits(-2));
+        }
+        assert_eq!(list.remove_equal(b"a", side, 2), 2, "{side:?}");
+        assert_eq!(texts(&list).concat(), left.as_bytes(), "{side:?}");
     }
 }
 

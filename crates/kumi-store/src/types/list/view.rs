@@ -124,11 +124,7 @@ impl<'a> ListRef<'a> {
     pub(crate) fn node(self, at: usize) -> Option<NodeRef<'a>> {
         match self.nodes {
             NodesRef::One(view) => (at == 0).then_some(NodeRef::Packed(view)),
-            NodesRef::Many(nodes) => nodes.get(at).map(|node| match node {
-                Node::Packed { block, .. } => NodeRef::Packed(block.view()),
-                Node::Lone(bytes) => NodeRef::Lone(bytes),
-                Node::Plain(bytes) => NodeRef::Plain(bytes),
-            }),
+            NodesRef::Many(nodes) => nodes.get(at).map(Node::view),
         }
     }
 

@@ -212,3 +212,12 @@ fn memory_per_member_stays_low_at_every_size() {
         assert!(each <= 30, "{each} bytes each of {members}");
     }
 }
+
+/// Segments are counted as the blocks that they get from the allocator.
+#[test]
+fn a_large_set_of_numbers_counts_all_of_its_blocks() {
+    let mut set = Set::new();
+    add_all(&mut set, 0..100_000);
+    // Its pages of 32 bytes and less, and what holds them.
+    assert!(set.heap_bytes() > 1_000_000, "{}", set.heap_bytes());
+}
