@@ -5,7 +5,7 @@ use crate::core::{
     ENQUEUE_LIMIT, NewTask, Priority, Serial, TaskEnvelope, TaskId, TaskRecord, TaskState,
     Timestamp, Unique,
 };
-use crate::cron::Cron;
+use crate::cron::{self, Cron};
 use crate::error::{QueueError, ResultError};
 use crate::memory::InMemoryQueue;
 use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued, Schedule};
@@ -122,7 +122,7 @@ impl Jobs {
     /// running worker enqueues the task, once, whatever the number of workers. `docs/jobs.md` has the rules.
     ///
     /// # Errors
-    /// If the expression or the zone is not valid, or the queue fails.
+    /// If the expression or the zone is not valid, the payload or a name is too large, or the queue fails.
     pub async fn cron<T: Task>(
         &self,
         name: &str,
@@ -148,8 +148,9 @@ impl Jobs {
     /// As of `cron`.
     pub async fn put_schedule(&self, schedule: Schedule) -> Result<(), QueueError> {
         check::key("the schedule's name", &schedule.name)?;
-        check::task_type(&schedule.envelope.task_type)?;
         Cron::parse(&schedule.expression, &schedule.zone)?;
+        let task = cron::task_of(&schedule, Timestamp::default());
+        check::tasks(&[task], self.queue.settings())?;
         self.queue.put_schedule(schedule).await
     }
 

@@ -230,6 +230,28 @@ struct StoredSchedule {
     max_attempts: u32,
 }
 
+/// Reads a stored schedule.
+fn schedule(name: &[u8], stored: &[u8], last_slot: Option<&Value>) -> Result<Schedule, QueueError> {
+    let unreadable = |error: &dyn std::fmt::Display| QueueError::Protocol(error.to_string());
+    let stored: StoredSchedule =
+        serde_json::from_slice(stored).map_err(|error| unreadable(&error))?;
+    Ok(Schedule {
+        name: String::from_utf8(name.to_vec()).map_err(|error| unreadable(&error))?,
+        expression: stored.expression,
+        zone: stored.zone,
+        envelope: TaskEnvelope {
+            task_type: stored.task_type.into(),
+            payload: stored.payload.into(),
+            content_type: stored.content_type.into(),
+        },
+        max_attempts: stored.max_attempts,
+        last_slot: last_slot
+            .map(codec::timestamp)
+            .transpose()?
+            .unwrap_or_default(),
+    })
+}
+
 impl Queue for RedisQueue {
     fn settings(&self) -> &Settings {
         &self.shared.settings
@@ -554,27 +576,21 @@ impl Queue for RedisQueue {
                 .map_err(|_| QueueError::Protocol("schedules without three parts".into()))?;
             let mut last_slots = BTreeMap::new();
             for (name, slot) in codec::pairs(last)? {
-                last_slots.insert(codec::string(name)?, codec::timestamp(&slot)?);
+                last_slots.insert(codec::bytes(name)?, slot);
             }
             let mut schedules = Vec::new();
             for (name, stored) in codec::pairs(stored)? {
-                let name = codec::string(name)?;
-                let stored: StoredSchedule = serde_json::from_slice(&codec::bytes(stored)?)
-                    .map_err(|error| {
-                        QueueError::Protocol(format!("the schedule '{name}': {error}"))
-                    })?;
-                schedules.push(Schedule {
-                    last_slot: last_slots.get(&name).copied().unwrap_or_default(),
-                    name,
-                    expression: stored.expression,
-                    zone: stored.zone,
-                    envelope: TaskEnvelope {
-                        task_type: stored.task_type.into(),
-                        payload: stored.payload.into(),
-                        content_type: stored.content_type.into(),
-                    },
-                    max_attempts: stored.max_attempts,
-                });
+                let name = codec::bytes(name)?;
+                let last_slot = last_slots.get(&name);
+                match schedule(&name, &codec::bytes(stored)?, last_slot) {
+                    Ok(schedule) => schedules.push(schedule),
+                    // A newer version, or another program, may have stored what is not known here.
+                    Err(error) => tracing::warn!(
+                        schedule = %String::from_utf8_lossy(&name),
+                        error = &error as &dyn std::error::Error,
+                        "skipped: it cannot be read"
+                    ),
+                }
             }
             schedules.sort_by(|a, b| a.name.cmp(&b.name));
             Ok((codec::timestamp(&now)?, schedules))

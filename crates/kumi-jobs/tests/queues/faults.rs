@@ -4,8 +4,8 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, TaskEnvelope,
-    TaskId, TaskState, Timestamp,
+    Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, Schedule,
+    TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +21,7 @@ on_both_servers![
     a_producer_whose_clock_is_wrong_changes_nothing,
     a_server_that_evicts_is_refused,
     a_full_server_finishes_what_it_holds,
+    a_schedule_that_cannot_be_read_hides_no_other,
     a_command_that_the_user_may_not_run_in_a_script_is_unauthorized,
 ];
 
@@ -400,4 +401,32 @@ async fn a_command_that_the_user_may_not_run_in_a_script_is_unauthorized(kind: K
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     let full = jobs.queue().enqueue(work::tasks(1)).await;
     assert!(!full.expect_err("it is full").is_unauthorized());
+}
+
+async fn a_schedule_that_cannot_be_read_hides_no_other(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url();
+    let queue = url.split("queue=").nth(1).expect("a name");
+    let jobs = connected(&url).await;
+    for name in ["a", "b", "c"] {
+        let schedule = Schedule {
+            name: name.into(),
+            expression: "0 9 * * *".into(),
+            zone: "UTC".into(),
+            envelope: TaskEnvelope::json("step", "{}"),
+            max_attempts: 5,
+            last_slot: Timestamp::default(),
+        };
+        jobs.put_schedule(schedule).await.expect("stored");
+    }
+    let spoil = |hash: &str, name: &str| {
+        let key = format!("kumi:jobs:{{{queue}}}:{hash}");
+        assert_eq!(server.cli(&["HSET", &key, name, "{"]), "0", "it is there");
+    };
+    spoil("cron", "a");
+    spoil("cron:last", "b");
+    let (_, schedules) = jobs.queue().schedules().await.expect("a reply");
+    let names: Vec<&str> = schedules.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["c"]);
+    assert!(jobs.queue().remove_schedule("a").await.expect("a reply"));
 }
