@@ -203,13 +203,13 @@ impl Jobs {
         };
         let (mut count, mut cursor) = (0, None);
         loop {
-            let page = self.queue.list(&filter, cursor.as_deref(), PAGE).await?;
-            let ids = page.tasks.iter().map(|task| task.id).collect();
+            let page = self.queue.list_ids(&filter, cursor.as_deref(), PAGE);
+            let (ids, next) = page.await?;
             let requeued = self.queue.requeue(ids).await?;
             let applied = |requeued: &&Requeued| matches!(requeued, Requeued::Applied(_));
             count += requeued.iter().filter(applied).count();
             progress(count);
-            cursor = page.cursor;
+            cursor = next;
             if cursor.is_none() {
                 return Ok(count);
             }
@@ -241,11 +241,11 @@ impl Jobs {
         }
         let (mut count, mut cursor) = (0, None);
         loop {
-            let page = self.queue.list(&filter, cursor.as_deref(), PAGE).await?;
-            let ids = page.tasks.iter().map(|task| task.id).collect();
+            let page = self.queue.list_ids(&filter, cursor.as_deref(), PAGE);
+            let (ids, next) = page.await?;
             count += self.queue.purge(ids).await?;
             progress(count);
-            cursor = page.cursor;
+            cursor = next;
             if cursor.is_none() {
                 return Ok(count);
             }

@@ -488,6 +488,19 @@ pub trait Queue: Send + Sync + 'static {
         limit: usize,
     ) -> Reply<'a, Page>;
 
+    /// As `list`, without the records: the ids, and the cursor that continues the listing.
+    fn list_ids<'a>(
+        &'a self,
+        filter: &'a Filter,
+        cursor: Option<&'a str>,
+        limit: usize,
+    ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
+        Box::pin(async move {
+            let page = self.list(filter, cursor, limit).await?;
+            Ok((page.tasks.iter().map(|task| task.id).collect(), page.cursor))
+        })
+    }
+
     /// Brings dead tasks back, with all their attempts.
     fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>>;
 

@@ -29,7 +29,7 @@ use codec::{Args, text};
 use link::{Link, Repeat};
 use script::Script;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -199,6 +199,31 @@ impl RedisQueue {
         }
         Ok(())
     }
+
+    /// One page of a listing: the next cursor, and records or only ids.
+    async fn scan(
+        &self,
+        filter: &Filter,
+        cursor: Option<&str>,
+        limit: usize,
+        ids_only: bool,
+    ) -> Result<(Option<String>, Vec<Value>), QueueError> {
+        let cursor = cursor.unwrap_or("0");
+        if cursor.parse::<u64>().is_err() {
+            return Err(QueueError::Invalid(format!(
+                "'{cursor}' is not a cursor of this queue"
+            )));
+        }
+        let letters: String = filter.states.iter().map(|state| state.letter()).collect();
+        let args = [
+            text(cursor),
+            text(limit.clamp(1, TURN_LIMIT)),
+            text(letters),
+            filter.task_type.as_deref().unwrap_or_default().into(),
+            text(u8::from(ids_only)),
+        ];
+        codec::page(self.shared.admin("list", args).await?)
+    }
 }
 
 /// Splits tasks so that each part fits into one script.
@@ -305,11 +330,20 @@ impl Queue for RedisQueue {
 
     fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>> {
         Box::pin(async move {
-            let ids = for_owner(self.shared.admin("running", [text(owner)]).await, owner)?;
-            let ids: Vec<Bytes> = codec::array(ids)?
-                .into_iter()
-                .map(codec::bytes)
-                .collect::<Result<_, _>>()?;
+            let (mut ids, mut cursor) = (BTreeSet::new(), "0".to_owned());
+            loop {
+                let args = [text(owner), text(&cursor)];
+                let page = for_owner(self.shared.admin("running", args).await, owner)?;
+                let (next, page) = codec::page(page)?;
+                for id in page {
+                    ids.insert(codec::bytes(id)?);
+                }
+                match next {
+                    Some(next) => cursor = next,
+                    None => break,
+                }
+            }
+            let ids: Vec<Bytes> = ids.into_iter().collect();
             let mut claims = Vec::with_capacity(ids.len());
             for batch in ids.chunks(CLAIMS_BATCH) {
                 let args = std::iter::once(text(owner)).chain(batch.iter().map(|id| id.to_vec()));
@@ -439,31 +473,27 @@ impl Queue for RedisQueue {
         limit: usize,
     ) -> Reply<'a, Page> {
         Box::pin(async move {
-            let cursor = cursor.unwrap_or("0");
-            if cursor.parse::<u64>().is_err() {
-                return Err(QueueError::Invalid(format!(
-                    "'{cursor}' is not a cursor of this queue"
-                )));
-            }
-            let letters: String = filter.states.iter().map(|state| state.letter()).collect();
-            let args = [
-                text(cursor),
-                text(limit.clamp(1, TURN_LIMIT)),
-                text(letters),
-                filter.task_type.as_deref().unwrap_or_default().into(),
-            ];
-            let reply = codec::array(self.shared.admin("list", args).await?)?;
-            let [next, found]: [Value; 2] = reply
-                .try_into()
-                .map_err(|_| QueueError::Protocol("a listing without two parts".into()))?;
-            let tasks = codec::array(found)?
+            let (cursor, found) = self.scan(filter, cursor, limit, false).await?;
+            let tasks = found
                 .into_iter()
                 .filter_map(|task| codec::record(task).transpose());
-            let next = codec::string(next)?;
             Ok(Page {
                 tasks: tasks.collect::<Result<_, _>>()?,
-                cursor: (next != "0").then_some(next),
+                cursor,
             })
+        })
+    }
+
+    fn list_ids<'a>(
+        &'a self,
+        filter: &'a Filter,
+        cursor: Option<&'a str>,
+        limit: usize,
+    ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
+        Box::pin(async move {
+            let (cursor, found) = self.scan(filter, cursor, limit, true).await?;
+            let ids = found.into_iter().map(codec::parsed);
+            Ok((ids.collect::<Result<_, _>>()?, cursor))
         })
     }
 
