@@ -162,6 +162,27 @@ fn any_program_is_a_worker() {
 }
 
 #[test]
+fn a_program_may_print_more_than_is_kept() {
+    let server = Server::start();
+    let program = r#"read n; head -c 3000000 /dev/zero | tr '\0' x >&$n; printf ' the end' >&2; [ $n = 1 ] || exit 65"#;
+    let worker = server.work(&["--type", "chatty", "--exec", program]);
+    let done = server.run(&["enqueue", "chatty", "1", "--wait"]);
+    assert!(done.status.success(), "{done:?}");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("too large to keep"), "{said}");
+    let failed = server.run(&["enqueue", "chatty", "2", "--wait"]);
+    assert_eq!(failed.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(
+        said.contains("is dead: xxx") && said.contains("x the end"),
+        "{said}"
+    );
+    worker.stop();
+    let counts: serde_json::Value = serde_json::from_str(&server.ok(&["counts"])).expect("JSON");
+    assert_eq!(counts["states"]["succeeded"], 1);
+}
+
+#[test]
 fn an_operator_sees_and_steers_tasks() {
     let server = Server::start();
     let id = server.ok(&["enqueue", "mail", r#"{"to":"a"}"#, "--unique", "k"]);

@@ -230,6 +230,11 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
     let record = record.ok_or_else(|| missing(&format!("task {id} any more")))?;
     match record.state {
         TaskState::Succeeded => {
+            if record.result_dropped {
+                terminal::note(format_args!(
+                    "task {id} succeeded, but its result was too large to keep"
+                ));
+            }
             let mut result = record.result.unwrap_or_default().to_vec();
             if !result.ends_with(b"\n") {
                 result.push(b'\n');
