@@ -319,6 +319,7 @@ impl Queue for RedisQueue {
 
     fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease> {
         Box::pin(async move {
+            check::lease(lease)?;
             let args = [text(owner), text(lease.as_millis())];
             let done = for_owner(self.shared.admin("heartbeat", args).await, owner)?;
             Ok(match codec::integer(&done)? {

@@ -42,6 +42,8 @@ async fn sample(task: Sample, cx: Context<Arc<App>>) -> Result<String, TaskError
             let error = "later".into();
             Err(TaskError::RetryAfter(Duration::from_secs(1_000), error))
         }
+        "retry never" => Err(TaskError::RetryAfter(Duration::MAX, "no".into())),
+        "snooze for ever" => Err(TaskError::Snooze(Duration::MAX)),
         "snooze" if run == 1 => Err(TaskError::Snooze(Duration::from_secs(100))),
         "panic" => panic!("oh"),
         "large" => Ok("x".repeat(100_000)),
@@ -133,6 +135,32 @@ async fn a_snooze_costs_no_attempt() {
     let (_, record) = fixture.run("snooze").await;
     assert!(before.elapsed() >= Duration::from_secs(100));
     assert_eq!((record.attempts, record.runs, record.given_back), (1, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_without_end_is_cut_to_what_a_queue_takes() {
+    let fixture = Fixture::new();
+    let ids = ["snooze for ever", "retry never"].map(|text| Sample(text.into()));
+    let handles = fixture.jobs.enqueue_all(ids).await.unwrap();
+    let stop = async {
+        for (handle, expected) in handles
+            .iter()
+            .zip([TaskState::Scheduled, TaskState::RetryScheduled])
+        {
+            loop {
+                let record = handle.status().await.unwrap().unwrap();
+                if record.state == expected {
+                    let delay = record.next_run_at.unwrap().since(record.updated_at);
+                    assert_eq!(delay, crate::check::DURATION_LIMIT);
+                    break;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    };
+    let stop = tokio::time::timeout(Duration::from_secs(60), stop);
+    let stop = async { stop.await.expect("the reports are taken") };
+    fixture.worker().run_until(stop).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
