@@ -269,6 +269,7 @@ pub(crate) fn task_of(schedule: &Schedule, slot: Timestamp) -> NewTask {
     let mut task = NewTask::new(schedule.envelope.clone());
     task.id = TaskId::from_parts(slot, fastrand::u128(..));
     task.max_attempts = schedule.max_attempts;
+    task.priority = schedule.priority;
     task
 }
 
@@ -307,7 +308,7 @@ async fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{InMemoryQueue, Settings, TaskEnvelope, TaskState};
+    use crate::{InMemoryQueue, Priority, Settings, TaskEnvelope, TaskState};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -440,6 +441,7 @@ mod tests {
             zone: "UTC".into(),
             envelope: TaskEnvelope::json("digest", "{}"),
             max_attempts: 5,
+            priority: Priority::default(),
             last_slot: Timestamp::default(),
         };
         queue.put_schedule(schedule).await.unwrap();
@@ -472,6 +474,7 @@ mod tests {
             zone: "UTC".into(),
             envelope: TaskEnvelope::json("digest", "{}"),
             max_attempts: 5,
+            priority: Priority::default(),
             last_slot: Timestamp::default(),
         };
         queue.put_schedule(schedule).await.unwrap();

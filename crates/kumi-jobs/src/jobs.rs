@@ -107,11 +107,13 @@ impl Jobs {
         Ok(handles)
     }
 
-    /// Enqueues a task as data, for instance one whose type is known only at run time.
+    /// Enqueues a task as data, for instance one whose type is known only at run time. Within a handler, a task without a
+    /// trace context gets that of the handler's task.
     ///
     /// # Errors
     /// If the payload or a name is too large, or the queue fails.
-    pub async fn enqueue_raw(&self, task: NewTask) -> Result<Enqueued, QueueError> {
+    pub async fn enqueue_raw(&self, mut task: NewTask) -> Result<Enqueued, QueueError> {
+        task.trace = task.trace.or_else(current_trace);
         let task_type = task.envelope.task_type.clone();
         let made = first(self.queue.enqueue(vec![task]).await?)?;
         tell(made, &task_type);
@@ -137,6 +139,7 @@ impl Jobs {
             zone: zone.into(),
             envelope: task.envelope,
             max_attempts: task.max_attempts,
+            priority: task.priority,
             last_slot: Timestamp::default(),
         };
         self.put_schedule(schedule).await
@@ -283,8 +286,13 @@ fn encode_as<T: Task>(
     let mut new = NewTask::with_id(id, TaskEnvelope::json(task_type.clone(), payload));
     new.max_attempts = options.max_attempts;
     new.priority = options.priority;
-    new.trace = TRACE.try_with(Clone::clone).ok().flatten();
+    new.trace = current_trace();
     Ok(new)
+}
+
+/// The trace context of the task whose handler runs.
+fn current_trace() -> Option<Arc<str>> {
+    TRACE.try_with(Clone::clone).ok().flatten()
 }
 
 fn first(made: Vec<Enqueued>) -> Result<Enqueued, QueueError> {

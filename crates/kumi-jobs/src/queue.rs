@@ -6,8 +6,8 @@
 //! implementation should pass.
 
 use crate::core::{
-    NewTask, Owner, Progress, Settings, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp,
-    Token,
+    NewTask, Owner, Priority, Progress, Settings, TaskEnvelope, TaskId, TaskRecord, TaskState,
+    Timestamp, Token,
 };
 use crate::error::QueueError;
 use bytes::Bytes;
@@ -379,6 +379,8 @@ pub struct Schedule {
     pub envelope: TaskEnvelope,
     /// The attempts of each task.
     pub max_attempts: u32,
+    /// The priority of each task.
+    pub priority: Priority,
     /// The last slot that was decided: its task was enqueued, or it was skipped.
     pub last_slot: Timestamp,
 }

@@ -3,8 +3,8 @@
 use super::{Fixture, of_type, table_of, task};
 use crate::cron::tick;
 use crate::{
-    Cancel, Filter, Finished, Jobs, Outcome, Progress, QueueError, Requeued, Schedule, Settings,
-    TaskEnvelope, TaskId, TaskState, Timestamp,
+    Cancel, Filter, Finished, Jobs, Outcome, Priority, Progress, QueueError, Requeued, Schedule,
+    Settings, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -389,7 +389,8 @@ async fn a_slot_is_decided_once(f: &Fixture<'_>) {
         expression: "0 9 * * *".into(),
         zone: "UTC".into(),
         envelope: TaskEnvelope::json("a", "{}"),
-        max_attempts: 5,
+        max_attempts: 7,
+        priority: Priority::High,
         last_slot: Timestamp::default(),
     };
     f.queue
@@ -469,6 +470,7 @@ fn every_minute(name: &str, payload: &'static str) -> Schedule {
         zone: "UTC".into(),
         envelope: TaskEnvelope::json("a", payload),
         max_attempts: 5,
+        priority: Priority::default(),
         last_slot: Timestamp::default(),
     }
 }

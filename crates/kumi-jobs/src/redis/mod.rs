@@ -15,7 +15,7 @@ pub use connect::{RedisOptions, queue_names};
 
 use crate::check;
 use crate::core::{
-    ENQUEUE_LIMIT, NewTask, Owner, Progress, Settings, TURN_LIMIT, TaskEnvelope, TaskId,
+    ENQUEUE_LIMIT, NewTask, Owner, Priority, Progress, Settings, TURN_LIMIT, TaskEnvelope, TaskId,
     TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
@@ -253,6 +253,9 @@ struct StoredSchedule {
     payload: String,
     content_type: String,
     max_attempts: u32,
+    /// Versions before it was stored used the default.
+    #[serde(default)]
+    priority: Priority,
 }
 
 /// Reads a stored schedule.
@@ -270,6 +273,7 @@ fn schedule(name: &[u8], stored: &[u8], last_slot: Option<&Value>) -> Result<Sch
             content_type: stored.content_type.into(),
         },
         max_attempts: stored.max_attempts,
+        priority: stored.priority,
         last_slot: last_slot
             .map(codec::timestamp)
             .transpose()?
@@ -582,6 +586,7 @@ impl Queue for RedisQueue {
                 payload,
                 content_type: schedule.envelope.content_type.into_owned(),
                 max_attempts: schedule.max_attempts,
+                priority: schedule.priority,
             };
             let stored = serde_json::to_vec(&stored).map_err(|error| {
                 QueueError::Invalid(format!("the schedule cannot be stored: {error}"))

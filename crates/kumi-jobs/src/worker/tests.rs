@@ -1,8 +1,8 @@
 //! The worker on a memory queue, in virtual time.
 
 use crate::{
-    Cancel, Context, Jobs, Options, Owner, ResultError, Signal, Task, TaskError, TaskState, Worker,
-    WorkerError,
+    Cancel, Context, Jobs, Options, Owner, Priority, ResultError, Signal, Task, TaskError,
+    TaskState, Worker, WorkerError,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -212,6 +212,57 @@ async fn a_trace_context_reaches_the_handler_and_what_it_enqueues() {
         .unwrap();
     let record = fixture.jobs.get_status(next.unwrap()).await;
     assert_eq!(record.unwrap().unwrap().trace.as_deref(), Some(TRACE));
+}
+
+#[tokio::test]
+async fn a_trace_context_follows_a_blocking_handler_and_raw_tasks() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    #[derive(Serialize, Deserialize)]
+    struct First;
+    impl Task for First {
+        const TYPE: &'static str = "first";
+        type Output = Vec<crate::TaskId>;
+    }
+    let jobs = Jobs::memory();
+    let (inner, runtime) = (jobs.clone(), tokio::runtime::Handle::current());
+    let first = move |_: First, _: Context<()>| {
+        runtime.block_on(async {
+            let typed = inner.enqueue(Sample("next".into())).await?.id();
+            let raw = crate::NewTask::new(crate::TaskEnvelope::json("raw", "{}"));
+            Ok(vec![typed, inner.enqueue_raw(raw).await?.id()])
+        })
+    };
+    let handle = jobs.enqueue(First).trace(TRACE).await.unwrap();
+    let mut made = Vec::new();
+    let done = async { made = handle.result().await.unwrap() };
+    Worker::new(&jobs, ())
+        .blocking(first)
+        .run_until(done)
+        .await
+        .unwrap();
+    for id in made {
+        let record = jobs.get_status(id).await.unwrap().unwrap();
+        assert_eq!(record.trace.as_deref(), Some(TRACE));
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_has_the_options_of_its_type() {
+    #[derive(Serialize, Deserialize)]
+    struct Urgent;
+    impl Task for Urgent {
+        const TYPE: &'static str = "urgent";
+        type Output = ();
+        fn options() -> Options {
+            Options::new().max_attempts(2).priority(Priority::High)
+        }
+    }
+    let jobs = Jobs::memory();
+    let stored = jobs.cron("now", "* * * * *", "UTC", Urgent).await;
+    stored.unwrap();
+    let (_, schedules) = jobs.queue().schedules().await.unwrap();
+    let task = crate::cron::task_of(&schedules[0], crate::Timestamp::from_ms(1));
+    assert_eq!((task.priority, task.max_attempts), (Priority::High, 2));
 }
 
 /// The fields of the events about tasks that are logged on the test's thread.

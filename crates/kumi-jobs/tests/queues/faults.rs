@@ -4,7 +4,7 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, Schedule,
+    Ask, Finished, Jobs, NewTask, Owner, Priority, Queue, QueueError, RedisOptions, Room, Schedule,
     TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
@@ -415,6 +415,7 @@ async fn a_schedule_that_cannot_be_read_hides_no_other(kind: Kind) {
             zone: "UTC".into(),
             envelope: TaskEnvelope::json("step", "{}"),
             max_attempts: 5,
+            priority: Priority::default(),
             last_slot: Timestamp::default(),
         };
         jobs.put_schedule(schedule).await.expect("stored");
