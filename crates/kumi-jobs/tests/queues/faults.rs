@@ -287,22 +287,21 @@ async fn many_tasks_due_at_one_instant_all_run(kind: Kind) {
         keep_succeeded: count,
         ..kumi_jobs::Settings::default()
     };
+    // The clock stands still while tasks are enqueued, so that all are due in the same millisecond.
+    let clock = Arc::new(AtomicU64::new(1_700_000_000_000));
     let options = RedisOptions::from_url(&server.url())
         .expect("a URL")
-        .settings(settings);
+        .settings(settings)
+        .virtual_clock(clock.clone());
     let queue = Arc::new(options.connect().await.expect("a queue"));
     let jobs = Jobs::with_queue(queue.clone());
-    let mut tasks = work::tasks(count as u32);
-    for task in &mut tasks {
-        task.serial = None;
-    }
-    // All of one batch are due in the same millisecond; the worker starts when all are.
-    for batch in tasks.chunks_mut(kumi_jobs::ENQUEUE_LIMIT) {
-        batch
-            .iter_mut()
-            .for_each(|task| task.delay = Duration::from_millis(1));
-        queue.enqueue(batch.to_vec()).await.expect("enqueued");
-    }
+    let mut tasks = work::plain_tasks(count as u32);
+    let delay = Duration::from_secs(60);
+    tasks.iter_mut().for_each(|task| task.delay = delay);
+    work::enqueue(&*queue, &tasks).await;
+    let counts = queue.counts_by_state().await.expect("counts");
+    assert_eq!(counts.of(TaskState::Scheduled), count as u64);
+    clock.fetch_add(delay.as_millis() as u64, Ordering::SeqCst);
     let effects = Effects::default();
     let done = work::all_succeed(&*queue, ids(&tasks));
     work::worker(&jobs, &effects)
