@@ -95,7 +95,7 @@ async fn a_page_ends_before_its_payloads_are_large(kind: Kind) {
     loop {
         let page = jobs.queue().list(&filter, cursor.as_deref(), 100).await;
         let page = page.expect("a page");
-        assert!(page.tasks.len() * size < 4 << 20, "{}", page.tasks.len());
+        assert!(page.tasks.len() * size < 2 << 20, "{}", page.tasks.len());
         seen.extend(page.tasks.iter().map(|task| task.id));
         cursor = page.cursor;
         if cursor.is_none() {

@@ -17,7 +17,7 @@ local function record(id, payload)
 end
 
 -- Payloads that one step of a listing reads.
-local SCAN_STEP = 8
+local SCAN_STEP = 4
 
 local operations = {}
 
