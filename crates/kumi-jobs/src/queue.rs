@@ -499,7 +499,8 @@ pub trait Queue: Send + Sync + 'static {
     ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
         Box::pin(async move {
             let page = self.list(filter, cursor, limit).await?;
-            Ok((page.tasks.iter().map(|task| task.id).collect(), page.cursor))
+            let ids: Vec<TaskId> = page.tasks.iter().map(|task| task.id).collect();
+            Ok((ids, page.cursor))
         })
     }
 

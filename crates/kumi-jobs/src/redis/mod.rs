@@ -497,8 +497,9 @@ impl Queue for RedisQueue {
     ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
         Box::pin(async move {
             let (cursor, found) = self.scan(filter, cursor, limit, true).await?;
-            let ids = found.into_iter().map(codec::parsed);
-            Ok((ids.collect::<Result<_, _>>()?, cursor))
+            let ids = found.into_iter().map(codec::parsed::<TaskId>);
+            let ids: Vec<TaskId> = ids.collect::<Result<_, _>>()?;
+            Ok((ids, cursor))
         })
     }
 
