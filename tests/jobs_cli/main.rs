@@ -162,6 +162,27 @@ fn any_program_is_a_worker() {
 }
 
 #[test]
+fn a_program_may_print_more_than_is_kept() {
+    let server = Server::start();
+    let program = r#"read n; head -c 3000000 /dev/zero | tr '\0' x >&$n; printf ' the end' >&2; [ $n = 1 ] || exit 65"#;
+    let worker = server.work(&["--type", "chatty", "--exec", program]);
+    let done = server.run(&["enqueue", "chatty", "1", "--wait"]);
+    assert!(done.status.success(), "{done:?}");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("too large to keep"), "{said}");
+    let failed = server.run(&["enqueue", "chatty", "2", "--wait"]);
+    assert_eq!(failed.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(
+        said.contains("is dead: xxx") && said.contains("x the end"),
+        "{said}"
+    );
+    worker.stop();
+    let counts: serde_json::Value = serde_json::from_str(&server.ok(&["counts"])).expect("JSON");
+    assert_eq!(counts["states"]["succeeded"], 1);
+}
+
+#[test]
 fn an_operator_sees_and_steers_tasks() {
     let server = Server::start();
     let id = server.ok(&["enqueue", "mail", r#"{"to":"a"}"#, "--unique", "k"]);
@@ -205,12 +226,19 @@ fn an_operator_sees_and_steers_tasks() {
         "digest",
         "--zone",
         "Asia/Tokyo",
+        "--priority",
+        "low",
     ]);
+    let schedules = server.ok(&["cron", "list"]);
     assert!(
-        server
-            .ok(&["cron", "list"])
-            .contains(r#""zone":"Asia/Tokyo""#)
+        schedules.contains(r#""zone":"Asia/Tokyo""#) && schedules.contains(r#""priority":"low""#),
+        "{schedules}"
     );
+    let large = format!("\"{}\"", "x".repeat(100_000));
+    for payload in ["{", &format!("[{large},{large},{large}]")] {
+        let refused = cron_from_stdin(&server, payload);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    }
     assert_eq!(
         server
             .run(&["cron", "set", "x", "61 * * * *", "digest"])
@@ -223,6 +251,30 @@ fn an_operator_sees_and_steers_tasks() {
         server.run(&["cron", "remove", "digest"]).status.code(),
         Some(8)
     );
+}
+
+/// `cron set` with a payload on standard input.
+fn cron_from_stdin(server: &Server, payload: &str) -> Output {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(&file, payload).expect("a file");
+    let stdin = std::fs::File::open(&file).expect("a file");
+    let mut command = server.command(&["cron", "set", "large", "* * * * *", "t", "-"]);
+    command.stdin(stdin).output().expect("kumi runs")
+}
+
+#[test]
+fn a_trace_context_reaches_the_program() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let server = Server::start();
+    let enqueue = |trace: &str| {
+        let mut command = server.command(&["enqueue", "trace", "--wait"]);
+        let output = command.env("TRACEPARENT", trace).output();
+        String::from_utf8(output.expect("kumi runs").stdout).expect("text")
+    };
+    let worker = server.work(&["--type", "trace", "--exec", r#"echo "<$TRACEPARENT>""#]);
+    assert_eq!(enqueue(TRACE), format!("\"<{TRACE}>\"\n"));
+    assert_eq!(enqueue("not one"), "\"<>\"\n");
+    worker.stop();
 }
 
 #[test]

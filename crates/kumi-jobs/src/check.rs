@@ -2,13 +2,18 @@
 
 use crate::core::{ENQUEUE_LIMIT, NewTask, Settings, TURN_LIMIT};
 use crate::error::QueueError;
-use crate::queue::{Ask, Finish};
+use crate::queue::{Ask, Finish, Outcome};
+use std::time::Duration;
 
 /// Longest task type.
 pub(crate) const TYPE_LIMIT_BYTES: usize = 128;
 
 /// Longest unique key, serial key and step name.
 pub(crate) const KEY_LIMIT_BYTES: usize = 512;
+
+/// Longest delay, window of a unique key, and lease: 100 years. Milliseconds since 1970 plus this many are exact in a
+/// script's numbers.
+pub(crate) const DURATION_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 pub(crate) fn tasks(tasks: &[NewTask], settings: &Settings) -> Result<(), QueueError> {
     at_most("tasks in one enqueue", tasks.len(), ENQUEUE_LIMIT)?;
@@ -27,8 +32,10 @@ fn one_task(task: &NewTask, settings: &Settings) -> Result<(), QueueError> {
     if task.max_attempts == 0 {
         return Err(QueueError::Invalid("max_attempts is at least 1".into()));
     }
+    duration("the delay", task.delay)?;
     if let Some(unique) = &task.unique {
         key("the unique key", &unique.key)?;
+        duration("the unique key's window", unique.window.unwrap_or_default())?;
     }
     if let Some(serial) = &task.serial {
         key("the serial key", &serial.key)?;
@@ -53,7 +60,30 @@ pub(crate) fn task_type(name: &str) -> Result<(), QueueError> {
 
 pub(crate) fn turn(reports: &[Finish], ask: &Ask) -> Result<(), QueueError> {
     at_most("reports in one turn", reports.len(), TURN_LIMIT)?;
-    at_most("types in one ask", ask.types.len(), TYPES_LIMIT)
+    at_most("types in one ask", ask.types.len(), TYPES_LIMIT)?;
+    for report in reports {
+        match &report.outcome {
+            Outcome::Failed { retry_after, .. } => {
+                duration("the delay before a retry", retry_after.unwrap_or_default())?;
+            }
+            Outcome::Snoozed(delay) => duration("the delay of a snooze", *delay)?,
+            _ => {}
+        }
+    }
+    lease(ask.lease)
+}
+
+pub(crate) fn lease(lease: Duration) -> Result<(), QueueError> {
+    duration("the lease", lease)
+}
+
+fn duration(what: &str, duration: Duration) -> Result<(), QueueError> {
+    match duration <= DURATION_LIMIT {
+        true => Ok(()),
+        false => Err(QueueError::Invalid(format!(
+            "{what} is longer than 100 years"
+        ))),
+    }
 }
 
 /// Types that one worker asks for.

@@ -224,7 +224,8 @@ pub(crate) async fn run(queue: std::sync::Arc<dyn Queue>) {
     }
 }
 
-/// Decides all due slots; answers how long until the next one.
+/// Decides all due slots; answers how long until the next one. A schedule whose task the queue does not take is logged
+/// and skipped, so that the others fire.
 pub(crate) async fn tick(queue: &dyn Queue) -> Result<Duration, QueueError> {
     let (now, schedules) = queue.schedules().await?;
     let mut next = LOOK;
@@ -241,15 +242,35 @@ pub(crate) async fn tick(queue: &dyn Queue) -> Result<Duration, QueueError> {
                 continue;
             }
         };
-        match cron.after(schedule.last_slot) {
-            Some(slot) if slot <= now => decide(queue, &schedule, &cron, now).await?,
-            _ => {}
+        if cron
+            .after(schedule.last_slot)
+            .is_some_and(|slot| slot <= now)
+        {
+            match decide(queue, &schedule, &cron, now).await {
+                // The other schedules cannot reach the server either.
+                Err(error @ QueueError::Io { .. }) => return Err(error),
+                Err(error) => tracing::warn!(
+                    schedule = schedule.name,
+                    error = &error as &dyn std::error::Error,
+                    "its task cannot be enqueued"
+                ),
+                Ok(()) => {}
+            }
         }
         if let Some(slot) = cron.after(now) {
             next = next.min(slot.since(now));
         }
     }
     Ok(next)
+}
+
+/// The task that a schedule enqueues in a slot.
+pub(crate) fn task_of(schedule: &Schedule, slot: Timestamp) -> NewTask {
+    let mut task = NewTask::new(schedule.envelope.clone());
+    task.id = TaskId::from_parts(slot, fastrand::u128(..));
+    task.max_attempts = schedule.max_attempts;
+    task.priority = schedule.priority;
+    task
 }
 
 async fn decide(
@@ -268,12 +289,7 @@ async fn decide(
         latest = Some(slot);
         at = slot;
     }
-    let task = latest.map(|slot| {
-        let mut task = NewTask::new(schedule.envelope.clone());
-        task.id = TaskId::from_parts(slot, fastrand::u128(..));
-        task.max_attempts = schedule.max_attempts;
-        task
-    });
+    let task = latest.map(|slot| task_of(schedule, slot));
     let slot = latest.unwrap_or(oldest);
     let is_ours = queue
         .fire(&schedule.name, schedule.last_slot, slot, task)
@@ -292,7 +308,7 @@ async fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{InMemoryQueue, Settings, TaskEnvelope, TaskState};
+    use crate::{InMemoryQueue, Priority, Settings, TaskEnvelope, TaskState};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -425,6 +441,7 @@ mod tests {
             zone: "UTC".into(),
             envelope: TaskEnvelope::json("digest", "{}"),
             max_attempts: 5,
+            priority: Priority::default(),
             last_slot: Timestamp::default(),
         };
         queue.put_schedule(schedule).await.unwrap();
@@ -457,6 +474,7 @@ mod tests {
             zone: "UTC".into(),
             envelope: TaskEnvelope::json("digest", "{}"),
             max_attempts: 5,
+            priority: Priority::default(),
             last_slot: Timestamp::default(),
         };
         queue.put_schedule(schedule).await.unwrap();

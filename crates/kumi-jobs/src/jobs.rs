@@ -5,7 +5,7 @@ use crate::core::{
     ENQUEUE_LIMIT, NewTask, Priority, Serial, TaskEnvelope, TaskId, TaskRecord, TaskState,
     Timestamp, Unique,
 };
-use crate::cron::Cron;
+use crate::cron::{self, Cron};
 use crate::error::{QueueError, ResultError};
 use crate::memory::InMemoryQueue;
 use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued, Schedule};
@@ -107,11 +107,13 @@ impl Jobs {
         Ok(handles)
     }
 
-    /// Enqueues a task as data, for instance one whose type is known only at run time.
+    /// Enqueues a task as data, for instance one whose type is known only at run time. Within a handler, a task without a
+    /// trace context gets that of the handler's task.
     ///
     /// # Errors
     /// If the payload or a name is too large, or the queue fails.
-    pub async fn enqueue_raw(&self, task: NewTask) -> Result<Enqueued, QueueError> {
+    pub async fn enqueue_raw(&self, mut task: NewTask) -> Result<Enqueued, QueueError> {
+        task.trace = task.trace.or_else(current_trace);
         let task_type = task.envelope.task_type.clone();
         let made = first(self.queue.enqueue(vec![task]).await?)?;
         tell(made, &task_type);
@@ -122,7 +124,7 @@ impl Jobs {
     /// running worker enqueues the task, once, whatever the number of workers. `docs/jobs.md` has the rules.
     ///
     /// # Errors
-    /// If the expression or the zone is not valid, or the queue fails.
+    /// If the expression or the zone is not valid, the payload or a name is too large, or the queue fails.
     pub async fn cron<T: Task>(
         &self,
         name: &str,
@@ -137,6 +139,7 @@ impl Jobs {
             zone: zone.into(),
             envelope: task.envelope,
             max_attempts: task.max_attempts,
+            priority: task.priority,
             last_slot: Timestamp::default(),
         };
         self.put_schedule(schedule).await
@@ -148,8 +151,9 @@ impl Jobs {
     /// As of `cron`.
     pub async fn put_schedule(&self, schedule: Schedule) -> Result<(), QueueError> {
         check::key("the schedule's name", &schedule.name)?;
-        check::task_type(&schedule.envelope.task_type)?;
         Cron::parse(&schedule.expression, &schedule.zone)?;
+        let task = cron::task_of(&schedule, Timestamp::default());
+        check::tasks(&[task], self.queue.settings())?;
         self.queue.put_schedule(schedule).await
     }
 
@@ -202,13 +206,13 @@ impl Jobs {
         };
         let (mut count, mut cursor) = (0, None);
         loop {
-            let page = self.queue.list(&filter, cursor.as_deref(), PAGE).await?;
-            let ids = page.tasks.iter().map(|task| task.id).collect();
+            let page = self.queue.list_ids(&filter, cursor.as_deref(), PAGE);
+            let (ids, next) = page.await?;
             let requeued = self.queue.requeue(ids).await?;
             let applied = |requeued: &&Requeued| matches!(requeued, Requeued::Applied(_));
             count += requeued.iter().filter(applied).count();
             progress(count);
-            cursor = page.cursor;
+            cursor = next;
             if cursor.is_none() {
                 return Ok(count);
             }
@@ -240,11 +244,11 @@ impl Jobs {
         }
         let (mut count, mut cursor) = (0, None);
         loop {
-            let page = self.queue.list(&filter, cursor.as_deref(), PAGE).await?;
-            let ids = page.tasks.iter().map(|task| task.id).collect();
+            let page = self.queue.list_ids(&filter, cursor.as_deref(), PAGE);
+            let (ids, next) = page.await?;
             count += self.queue.purge(ids).await?;
             progress(count);
-            cursor = page.cursor;
+            cursor = next;
             if cursor.is_none() {
                 return Ok(count);
             }
@@ -282,8 +286,13 @@ fn encode_as<T: Task>(
     let mut new = NewTask::with_id(id, TaskEnvelope::json(task_type.clone(), payload));
     new.max_attempts = options.max_attempts;
     new.priority = options.priority;
-    new.trace = TRACE.try_with(Clone::clone).ok().flatten();
+    new.trace = current_trace();
     Ok(new)
+}
+
+/// The trace context of the task whose handler runs.
+fn current_trace() -> Option<Arc<str>> {
+    TRACE.try_with(Clone::clone).ok().flatten()
 }
 
 fn first(made: Vec<Enqueued>) -> Result<Enqueued, QueueError> {

@@ -246,7 +246,10 @@ impl Queue for InMemoryQueue {
     }
 
     fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease> {
-        self.call(|machine, now| machine.heartbeat(now, owner, lease))
+        self.call(|machine, now| {
+            check::lease(lease)?;
+            machine.heartbeat(now, owner, lease)
+        })
     }
 
     fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>> {

@@ -6,8 +6,8 @@
 //! implementation should pass.
 
 use crate::core::{
-    NewTask, Owner, Progress, Settings, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp,
-    Token,
+    NewTask, Owner, Priority, Progress, Settings, TaskEnvelope, TaskId, TaskRecord, TaskState,
+    Timestamp, Token,
 };
 use crate::error::QueueError;
 use bytes::Bytes;
@@ -379,6 +379,8 @@ pub struct Schedule {
     pub envelope: TaskEnvelope,
     /// The attempts of each task.
     pub max_attempts: u32,
+    /// The priority of each task.
+    pub priority: Priority,
     /// The last slot that was decided: its task was enqueued, or it was skipped.
     pub last_slot: Timestamp,
 }
@@ -487,6 +489,20 @@ pub trait Queue: Send + Sync + 'static {
         cursor: Option<&'a str>,
         limit: usize,
     ) -> Reply<'a, Page>;
+
+    /// As `list`, without the records: the ids, and the cursor that continues the listing.
+    fn list_ids<'a>(
+        &'a self,
+        filter: &'a Filter,
+        cursor: Option<&'a str>,
+        limit: usize,
+    ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
+        Box::pin(async move {
+            let page = self.list(filter, cursor, limit).await?;
+            let ids: Vec<TaskId> = page.tasks.iter().map(|task| task.id).collect();
+            Ok((ids, page.cursor))
+        })
+    }
 
     /// Brings dead tasks back, with all their attempts.
     fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>>;

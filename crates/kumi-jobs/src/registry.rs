@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::core::NULL;
+use crate::jobs::TRACE;
 use crate::task::{Options, Task, TaskError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -146,8 +147,13 @@ where
     }
 
     fn execute(&self, payload: Bytes, context: Context<S>) -> Execution {
-        let run = self.run.clone();
-        let work = move || encode::<T>(&run(decode::<T>(&payload)?, context)?);
+        let (run, trace) = (self.run.clone(), context.claim().trace.clone());
+        // Task-locals do not follow to the other thread.
+        let work = move || {
+            TRACE.sync_scope(trace, || {
+                encode::<T>(&run(decode::<T>(&payload)?, context)?)
+            })
+        };
         Box::pin(async move {
             match tokio::task::spawn_blocking(work).await {
                 Ok(result) => result,

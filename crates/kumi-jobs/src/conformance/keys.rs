@@ -1,7 +1,9 @@
 //! Serial and unique keys.
 
 use super::{Fixture, table_of, task};
-use crate::{Cancel, Enqueued, Finished, NewTask, Requeued, Serial, TaskState, Unique};
+use crate::{
+    Cancel, ENQUEUE_LIMIT, Enqueued, Finished, NewTask, Requeued, Serial, TaskState, Unique,
+};
 use std::time::Duration;
 
 table_of!(
@@ -11,6 +13,7 @@ table_of!(
     a_dead_serial_task_lets_the_next_run,
     a_strict_line_waits_for_its_dead_task,
     cancelled_serial_tasks_are_skipped,
+    many_cancelled_serial_tasks_are_skipped,
     a_unique_key_is_held_until_the_end,
     a_window_outlives_success_only,
     a_dead_task_with_a_taken_key_stays_dead,
@@ -150,6 +153,41 @@ async fn cancelled_serial_tasks_are_skipped(f: &Fixture<'_>) {
         f.claims(9).await.iter().map(|c| c.id).collect::<Vec<_>>(),
         [tasks[3].id]
     );
+}
+
+async fn many_cancelled_serial_tasks_are_skipped(f: &Fixture<'_>) {
+    let tasks: Vec<NewTask> = (0..250).map(|_| serial("x", false)).collect();
+    for batch in tasks.chunks(ENQUEUE_LIMIT) {
+        let added = f.queue.enqueue(batch.to_vec()).await;
+        added.expect("the queue answers");
+    }
+    let first = f.claim().await;
+    assert_eq!(first.id, tasks[0].id);
+    let last = &tasks[tasks.len() - 1];
+    for task in &tasks[1..tasks.len() - 1] {
+        f.queue.cancel(task.id).await.expect("the queue answers");
+    }
+    f.succeed(&first).await;
+    // A queue may skip a part of them per call; whatever comes meanwhile waits behind the last one.
+    let later = serial("x", false);
+    assert_eq!(
+        f.add(later.clone()).await,
+        Enqueued::New(later.id, TaskState::Blocked)
+    );
+    let mut turns = 0;
+    let claim = loop {
+        let mut turn = f.turn(&[("a", 9)], 9).await;
+        if let Some(claim) = turn.claims.pop() {
+            assert!(turn.claims.is_empty(), "one at a time");
+            break claim;
+        }
+        assert!(turn.more, "the worker asks again at once");
+        turns += 1;
+        assert!(turns < 10, "the line goes on");
+    };
+    assert_eq!(claim.id, last.id);
+    f.succeed(&claim).await;
+    assert_eq!(f.claim().await.id, later.id);
 }
 
 async fn a_unique_key_is_held_until_the_end(f: &Fixture<'_>) {

@@ -1,7 +1,9 @@
 //! Workers that crash, stall or are declared gone.
 
-use super::{Fixture, LEASE, table_of};
-use crate::{Cancel, Finished, Gone, Lease, Outcome, Owner, QueueError, Released, TaskState};
+use super::{Fixture, LEASE, table_of, task};
+use crate::{
+    Cancel, Finished, Gone, Lease, Outcome, Owner, QueueError, Released, TURN_LIMIT, TaskState,
+};
 use std::time::Duration;
 
 table_of!(
@@ -11,6 +13,7 @@ table_of!(
     a_release_gives_back_at_once,
     a_live_owner_is_not_released,
     older_lives_are_released_together,
+    many_tasks_are_released_in_order,
     a_worker_can_ask_what_it_holds,
     a_cancelled_task_of_a_crashed_worker_is_cancelled,
 );
@@ -166,6 +169,52 @@ async fn older_lives_are_released_together(f: &Fixture<'_>) {
         let lease = f.queue.heartbeat(owner, LEASE).await;
         assert_eq!(lease.is_ok(), holds, "{owner}");
     }
+}
+
+async fn many_tasks_are_released_in_order(f: &Fixture<'_>) {
+    let life = |life: u64| -> Owner {
+        format!("node~{life:016x}")
+            .parse()
+            .expect("the suite relies on it")
+    };
+    let claim = async |owner: &Owner, count: usize| {
+        let mut ids = Vec::new();
+        while ids.len() < count {
+            let tasks: Vec<_> = (ids.len()..count)
+                .take(TURN_LIMIT)
+                .map(|_| task())
+                .collect();
+            let (worker, room) = (f.worker(owner.clone()), tasks.len());
+            f.queue.enqueue(tasks).await.expect("the queue answers");
+            ids.extend(worker.claims(room).await.iter().map(|claim| claim.id));
+        }
+        ids.sort_unstable();
+        ids
+    };
+    let all_claims = async || {
+        let (worker, mut ids) = (f.worker(Owner::random()), Vec::new());
+        loop {
+            let claims = worker.claims(TURN_LIMIT).await;
+            if claims.is_empty() {
+                break ids;
+            }
+            ids.extend(claims.iter().map(|claim| claim.id));
+        }
+    };
+    let release = async |gone: Gone| {
+        f.advance(3).await;
+        let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
+        released.expect("the suite relies on it")
+    };
+    let held = claim(&life(1), 250).await;
+    assert_eq!(release(Gone::Life(life(1))).await, Released::Tasks(250));
+    assert_eq!(all_claims().await, held);
+    // The lives of a name are released one after the other, each to the head of the line.
+    let (older, newer) = (claim(&life(2), 120).await, claim(&life(3), 130).await);
+    let own = claim(&life(4), 1).await;
+    assert_eq!(release(Gone::Before(life(4))).await, Released::Tasks(250));
+    assert_eq!(all_claims().await, [newer, older].concat());
+    assert_eq!(f.state(own[0]).await, TaskState::Running);
 }
 
 async fn a_worker_can_ask_what_it_holds(f: &Fixture<'_>) {

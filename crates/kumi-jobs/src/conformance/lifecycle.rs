@@ -1,7 +1,9 @@
 //! One task from its enqueue to its end.
 
 use super::{Fixture, table_of, task};
-use crate::{Enqueued, Finished, Outcome, Priority, QueueError, Settings, TaskState};
+use crate::{
+    Enqueued, Filter, Finished, Outcome, Priority, QueueError, Settings, TaskState, Unique,
+};
 use std::time::Duration;
 
 table_of!(
@@ -15,6 +17,7 @@ table_of!(
     snoozing_and_giving_back_cost_no_attempt,
     what_is_too_large_is_an_error,
     large_results_are_not_kept,
+    a_duration_over_a_hundred_years_is_an_error,
 );
 
 async fn a_task_runs_and_leaves_its_result(f: &Fixture<'_>) {
@@ -241,4 +244,55 @@ async fn large_results_are_not_kept(f: &Fixture<'_>) {
             (kept, !kept)
         );
     }
+}
+
+async fn a_duration_over_a_hundred_years_is_an_error(f: &Fixture<'_>) {
+    let most = Duration::from_secs(100 * 365 * 24 * 3_600);
+    let windowed = |window| {
+        let mut new = task();
+        let key = "k".into();
+        new.unique = Some(Unique {
+            key,
+            window: Some(window),
+        });
+        new
+    };
+    let delayed = |delay| {
+        let mut new = task();
+        new.delay = delay;
+        new
+    };
+    let mut ids = Vec::new();
+    for new in [windowed(most), delayed(most)] {
+        ids.push(f.add(new).await.id());
+    }
+    for long in [most + Duration::from_millis(1), Duration::MAX] {
+        for new in [windowed(long), delayed(long)] {
+            let refused = f.queue.enqueue(vec![new]).await;
+            assert!(matches!(refused, Err(QueueError::Invalid(_))));
+        }
+        let lease = f.queue.heartbeat(&f.owner, long).await;
+        assert!(matches!(lease, Err(QueueError::Invalid(_))));
+        let ask = crate::Ask {
+            lease: long,
+            ..f.ask(&[("a", 1)], 1)
+        };
+        let turn = f.queue.turn(Vec::new(), ask).await;
+        assert!(matches!(turn, Err(QueueError::Invalid(_))));
+    }
+    let claim = f.claim().await;
+    assert_eq!(claim.id, ids[0]);
+    let late = f
+        .queue
+        .mark_failed(&claim, "no".into(), Some(Duration::MAX));
+    assert!(matches!(late.await, Err(QueueError::Invalid(_))));
+    // The longest ones can be read back.
+    f.succeed(&claim).await;
+    for (id, due) in [(ids[0], None), (ids[1], Some(most))] {
+        let record = f.record(id).await;
+        let waits = record.next_run_at.map(|due| due.since(record.created_at));
+        assert_eq!(waits, due);
+    }
+    let page = f.queue.list(&Filter::default(), None, 100).await;
+    assert_eq!(page.expect("the queue answers").tasks.len(), 2);
 }

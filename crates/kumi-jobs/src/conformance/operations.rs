@@ -1,9 +1,10 @@
 //! What operators and handlers ask for: cancel, requeue, purge, listings, steps, retention, schedules.
 
 use super::{Fixture, of_type, table_of, task};
+use crate::cron::tick;
 use crate::{
-    Cancel, Filter, Finished, Outcome, Progress, QueueError, Requeued, Schedule, Settings,
-    TaskEnvelope, TaskId, TaskState, Timestamp,
+    Cancel, Filter, Finished, Jobs, Outcome, Priority, Progress, QueueError, Requeued, Schedule,
+    Settings, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,6 +20,8 @@ table_of!(
     steps_are_bounded,
     done_tasks_are_kept_for_a_while,
     a_slot_is_decided_once,
+    any_number_of_schedulers_enqueue_a_slot_once,
+    a_schedule_whose_task_is_refused_stops_no_other,
 );
 
 async fn cancel_says_what_it_did(f: &Fixture<'_>) {
@@ -386,7 +389,8 @@ async fn a_slot_is_decided_once(f: &Fixture<'_>) {
         expression: "0 9 * * *".into(),
         zone: "UTC".into(),
         envelope: TaskEnvelope::json("a", "{}"),
-        max_attempts: 5,
+        max_attempts: 7,
+        priority: Priority::High,
         last_slot: Timestamp::default(),
     };
     f.queue
@@ -456,4 +460,68 @@ async fn a_slot_is_decided_once(f: &Fixture<'_>) {
             .await
             .expect("the queue answers")
     );
+}
+
+/// A schedule that enqueues a task of type `a` every minute.
+fn every_minute(name: &str, payload: &'static str) -> Schedule {
+    Schedule {
+        name: name.into(),
+        expression: "* * * * *".into(),
+        zone: "UTC".into(),
+        envelope: TaskEnvelope::json("a", payload),
+        max_attempts: 5,
+        priority: Priority::default(),
+        last_slot: Timestamp::default(),
+    }
+}
+
+async fn any_number_of_schedulers_enqueue_a_slot_once(f: &Fixture<'_>) {
+    f.queue
+        .put_schedule(every_minute("minutes", "{}"))
+        .await
+        .expect("the queue answers");
+    let ticks = async || {
+        let (first, second) = tokio::join!(tick(&*f.queue), tick(&*f.queue));
+        first.and(second).expect("the queue answers")
+    };
+    for _ in 0..3 {
+        f.advance(60).await;
+        let next = ticks().await;
+        assert!(next <= Duration::from_secs(60), "{next:?}");
+        let claims = f.claims(9).await;
+        assert_eq!(claims.len(), 1, "one task per slot");
+        f.succeed(&claims[0]).await;
+    }
+    // Of a day without schedulers, the last slot is made up for.
+    f.advance(24 * 3_600).await;
+    ticks().await;
+    let counts = f.queue.counts_by_state().await.expect("the queue answers");
+    assert_eq!(counts.of(TaskState::Queued), 1);
+}
+
+async fn a_schedule_whose_task_is_refused_stops_no_other(f: &Fixture<'_>) {
+    let settings = Settings {
+        payload_limit_bytes: 10,
+        ..Settings::default()
+    };
+    let f = &f.again(settings).await;
+    for (name, payload) in [("1", r#""more than ten bytes""#), ("2", "{}")] {
+        let schedule = every_minute(name, payload);
+        f.queue
+            .put_schedule(schedule)
+            .await
+            .expect("the queue answers");
+    }
+    f.advance(60).await;
+    tick(&*f.queue).await.expect("the queue answers");
+    assert_eq!(f.claims(9).await.len(), 1, "the second one fires");
+    // A producer cannot store such a schedule.
+    let jobs = Jobs::with_queue(f.queue.clone());
+    let refused = jobs.put_schedule(every_minute("3", r#""more than ten bytes""#));
+    assert!(matches!(
+        refused.await,
+        Err(QueueError::TooLarge { limit: 10, .. })
+    ));
+    let (_, stored) = f.queue.schedules().await.expect("the queue answers");
+    assert_eq!(stored.len(), 2);
 }

@@ -274,7 +274,8 @@ impl Timestamp {
     /// The moment that much later.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
-        Self(self.0.saturating_add(delay.as_millis() as u64))
+        let ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(ms))
     }
 
     /// How long after `earlier` this is; zero if it is before.

@@ -334,6 +334,15 @@ pub(super) fn pairs(value: Value) -> Result<Vec<(Value, Value)>, QueueError> {
     Ok(pairs)
 }
 
+/// A page of a scan: the next cursor, unless it is the last page, and the entries.
+pub(super) fn page(value: Value) -> Result<(Option<String>, Vec<Value>), QueueError> {
+    let [next, found]: [Value; 2] = array(value)?
+        .try_into()
+        .map_err(|_| QueueError::Protocol("a page without two parts".into()))?;
+    let next = string(next)?;
+    Ok(((next != "0").then_some(next), array(found)?))
+}
+
 pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
     if value == Value::Nil {
         return Ok(None);

@@ -15,7 +15,7 @@ pub use connect::{RedisOptions, queue_names};
 
 use crate::check;
 use crate::core::{
-    ENQUEUE_LIMIT, NewTask, Owner, Progress, Settings, TURN_LIMIT, TaskEnvelope, TaskId,
+    ENQUEUE_LIMIT, NewTask, Owner, Priority, Progress, Settings, TURN_LIMIT, TaskEnvelope, TaskId,
     TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
@@ -29,7 +29,7 @@ use codec::{Args, text};
 use link::{Link, Repeat};
 use script::Script;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -199,6 +199,31 @@ impl RedisQueue {
         }
         Ok(())
     }
+
+    /// One page of a listing: the next cursor, and records or only ids.
+    async fn scan(
+        &self,
+        filter: &Filter,
+        cursor: Option<&str>,
+        limit: usize,
+        ids_only: bool,
+    ) -> Result<(Option<String>, Vec<Value>), QueueError> {
+        let cursor = cursor.unwrap_or("0");
+        if cursor.parse::<u64>().is_err() {
+            return Err(QueueError::Invalid(format!(
+                "'{cursor}' is not a cursor of this queue"
+            )));
+        }
+        let letters: String = filter.states.iter().map(|state| state.letter()).collect();
+        let args = [
+            text(cursor),
+            text(limit.clamp(1, TURN_LIMIT)),
+            text(letters),
+            filter.task_type.as_deref().unwrap_or_default().into(),
+            text(u8::from(ids_only)),
+        ];
+        codec::page(self.shared.admin("list", args).await?)
+    }
 }
 
 /// Splits tasks so that each part fits into one script.
@@ -228,6 +253,32 @@ struct StoredSchedule {
     payload: String,
     content_type: String,
     max_attempts: u32,
+    /// Versions before it was stored used the default.
+    #[serde(default)]
+    priority: Priority,
+}
+
+/// Reads a stored schedule.
+fn schedule(name: &[u8], stored: &[u8], last_slot: Option<&Value>) -> Result<Schedule, QueueError> {
+    let unreadable = |error: &dyn std::fmt::Display| QueueError::Protocol(error.to_string());
+    let stored: StoredSchedule =
+        serde_json::from_slice(stored).map_err(|error| unreadable(&error))?;
+    Ok(Schedule {
+        name: String::from_utf8(name.to_vec()).map_err(|error| unreadable(&error))?,
+        expression: stored.expression,
+        zone: stored.zone,
+        envelope: TaskEnvelope {
+            task_type: stored.task_type.into(),
+            payload: stored.payload.into(),
+            content_type: stored.content_type.into(),
+        },
+        max_attempts: stored.max_attempts,
+        priority: stored.priority,
+        last_slot: last_slot
+            .map(codec::timestamp)
+            .transpose()?
+            .unwrap_or_default(),
+    })
 }
 
 impl Queue for RedisQueue {
@@ -272,6 +323,7 @@ impl Queue for RedisQueue {
 
     fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease> {
         Box::pin(async move {
+            check::lease(lease)?;
             let args = [text(owner), text(lease.as_millis())];
             let done = for_owner(self.shared.admin("heartbeat", args).await, owner)?;
             Ok(match codec::integer(&done)? {
@@ -283,11 +335,20 @@ impl Queue for RedisQueue {
 
     fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>> {
         Box::pin(async move {
-            let ids = for_owner(self.shared.admin("running", [text(owner)]).await, owner)?;
-            let ids: Vec<Bytes> = codec::array(ids)?
-                .into_iter()
-                .map(codec::bytes)
-                .collect::<Result<_, _>>()?;
+            let (mut ids, mut cursor) = (BTreeSet::new(), "0".to_owned());
+            loop {
+                let args = [text(owner), text(&cursor)];
+                let page = for_owner(self.shared.admin("running", args).await, owner)?;
+                let (next, page) = codec::page(page)?;
+                for id in page {
+                    ids.insert(codec::bytes(id)?);
+                }
+                match next {
+                    Some(next) => cursor = next,
+                    None => break,
+                }
+            }
+            let ids: Vec<Bytes> = ids.into_iter().collect();
             let mut claims = Vec::with_capacity(ids.len());
             for batch in ids.chunks(CLAIMS_BATCH) {
                 let args = std::iter::once(text(owner)).chain(batch.iter().map(|id| id.to_vec()));
@@ -417,31 +478,28 @@ impl Queue for RedisQueue {
         limit: usize,
     ) -> Reply<'a, Page> {
         Box::pin(async move {
-            let cursor = cursor.unwrap_or("0");
-            if cursor.parse::<u64>().is_err() {
-                return Err(QueueError::Invalid(format!(
-                    "'{cursor}' is not a cursor of this queue"
-                )));
-            }
-            let letters: String = filter.states.iter().map(|state| state.letter()).collect();
-            let args = [
-                text(cursor),
-                text(limit.clamp(1, TURN_LIMIT)),
-                text(letters),
-                filter.task_type.as_deref().unwrap_or_default().into(),
-            ];
-            let reply = codec::array(self.shared.admin("list", args).await?)?;
-            let [next, found]: [Value; 2] = reply
-                .try_into()
-                .map_err(|_| QueueError::Protocol("a listing without two parts".into()))?;
-            let tasks = codec::array(found)?
+            let (cursor, found) = self.scan(filter, cursor, limit, false).await?;
+            let tasks = found
                 .into_iter()
                 .filter_map(|task| codec::record(task).transpose());
-            let next = codec::string(next)?;
             Ok(Page {
                 tasks: tasks.collect::<Result<_, _>>()?,
-                cursor: (next != "0").then_some(next),
+                cursor,
             })
+        })
+    }
+
+    fn list_ids<'a>(
+        &'a self,
+        filter: &'a Filter,
+        cursor: Option<&'a str>,
+        limit: usize,
+    ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
+        Box::pin(async move {
+            let (cursor, found) = self.scan(filter, cursor, limit, true).await?;
+            let ids = found.into_iter().map(codec::parsed::<TaskId>);
+            let ids: Vec<TaskId> = ids.collect::<Result<_, _>>()?;
+            Ok((ids, cursor))
         })
     }
 
@@ -529,6 +587,7 @@ impl Queue for RedisQueue {
                 payload,
                 content_type: schedule.envelope.content_type.into_owned(),
                 max_attempts: schedule.max_attempts,
+                priority: schedule.priority,
             };
             let stored = serde_json::to_vec(&stored).map_err(|error| {
                 QueueError::Invalid(format!("the schedule cannot be stored: {error}"))
@@ -554,27 +613,21 @@ impl Queue for RedisQueue {
                 .map_err(|_| QueueError::Protocol("schedules without three parts".into()))?;
             let mut last_slots = BTreeMap::new();
             for (name, slot) in codec::pairs(last)? {
-                last_slots.insert(codec::string(name)?, codec::timestamp(&slot)?);
+                last_slots.insert(codec::bytes(name)?, slot);
             }
             let mut schedules = Vec::new();
             for (name, stored) in codec::pairs(stored)? {
-                let name = codec::string(name)?;
-                let stored: StoredSchedule = serde_json::from_slice(&codec::bytes(stored)?)
-                    .map_err(|error| {
-                        QueueError::Protocol(format!("the schedule '{name}': {error}"))
-                    })?;
-                schedules.push(Schedule {
-                    last_slot: last_slots.get(&name).copied().unwrap_or_default(),
-                    name,
-                    expression: stored.expression,
-                    zone: stored.zone,
-                    envelope: TaskEnvelope {
-                        task_type: stored.task_type.into(),
-                        payload: stored.payload.into(),
-                        content_type: stored.content_type.into(),
-                    },
-                    max_attempts: stored.max_attempts,
-                });
+                let name = codec::bytes(name)?;
+                let last_slot = last_slots.get(&name);
+                match schedule(&name, &codec::bytes(stored)?, last_slot) {
+                    Ok(schedule) => schedules.push(schedule),
+                    // A newer version, or another program, may have stored what is not known here.
+                    Err(error) => tracing::warn!(
+                        schedule = %String::from_utf8_lossy(&name),
+                        error = &error as &dyn std::error::Error,
+                        "skipped: it cannot be read"
+                    ),
+                }
             }
             schedules.sort_by(|a, b| a.name.cmp(&b.name));
             Ok((codec::timestamp(&now)?, schedules))

@@ -1,5 +1,6 @@
 //! One run of one task: the handler, its time limit, its panic, its cancellation.
 
+use crate::check::DURATION_LIMIT;
 use crate::context::Context;
 use crate::core::{Owner, TaskId, Token};
 use crate::jobs::TRACE;
@@ -243,8 +244,10 @@ fn outcome(
     attempt: u32,
     reason: Option<&Stop>,
 ) -> Outcome {
+    // A queue refuses longer delays.
+    let bounded = |delay: Duration| delay.min(DURATION_LIMIT);
     let retry = |error: String| {
-        let retry_after = options.retry.delay(attempt, &error);
+        let retry_after = options.retry.delay(attempt, &error).map(bounded);
         Outcome::Failed { error, retry_after }
     };
     // A handler that stops on its cancellation token has not failed.
@@ -258,13 +261,13 @@ fn outcome(
         Ended::Returned(Err(TaskError::Retry(error))) => stopped(retry(error)),
         Ended::Returned(Err(TaskError::RetryAfter(delay, error))) => stopped(Outcome::Failed {
             error,
-            retry_after: Some(delay),
+            retry_after: Some(bounded(delay)),
         }),
         Ended::Returned(Err(TaskError::Abort(error))) => Outcome::Failed {
             error,
             retry_after: None,
         },
-        Ended::Returned(Err(TaskError::Snooze(delay))) => stopped(Outcome::Snoozed(delay)),
+        Ended::Returned(Err(TaskError::Snooze(delay))) => stopped(Outcome::Snoozed(bounded(delay))),
         Ended::Panicked(text) => retry(format!("the handler panicked: {text}")),
         Ended::TimeLimit(limit) => retry(format!("the time limit of {limit:?} ended")),
         Ended::Stopped => stopped(Outcome::GivenBack),

@@ -174,11 +174,15 @@ impl<S: Send + Sync + 'static> Worker<S> {
         self
     }
 
-    /// How long claims hold without a renewal; 15 s unless told otherwise, at least 2 s.
+    /// How long claims hold without a renewal; 15 s unless told otherwise, at least 2 s and at most 100 years.
     pub fn lease(mut self, lease: Duration) -> Self {
         if lease < 2 * RENEWAL {
             let error = format!("a lease is at least {:?}, not {lease:?}", 2 * RENEWAL);
             self.problem.get_or_insert(WorkerError::Config(error));
+        }
+        if let Err(error) = crate::check::lease(lease) {
+            let error = WorkerError::Config(error.to_string());
+            self.problem.get_or_insert(error);
         }
         self.settings.lease = lease;
         self

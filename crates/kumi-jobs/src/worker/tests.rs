@@ -1,8 +1,8 @@
 //! The worker on a memory queue, in virtual time.
 
 use crate::{
-    Cancel, Context, Jobs, Options, Owner, ResultError, Signal, Task, TaskError, TaskState, Worker,
-    WorkerError,
+    Cancel, Context, Jobs, Options, Owner, Priority, ResultError, Signal, Task, TaskError,
+    TaskState, Worker, WorkerError,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +42,8 @@ async fn sample(task: Sample, cx: Context<Arc<App>>) -> Result<String, TaskError
             let error = "later".into();
             Err(TaskError::RetryAfter(Duration::from_secs(1_000), error))
         }
+        "retry never" => Err(TaskError::RetryAfter(Duration::MAX, "no".into())),
+        "snooze for ever" => Err(TaskError::Snooze(Duration::MAX)),
         "snooze" if run == 1 => Err(TaskError::Snooze(Duration::from_secs(100))),
         "panic" => panic!("oh"),
         "large" => Ok("x".repeat(100_000)),
@@ -136,6 +138,32 @@ async fn a_snooze_costs_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delay_without_end_is_cut_to_what_a_queue_takes() {
+    let fixture = Fixture::new();
+    let ids = ["snooze for ever", "retry never"].map(|text| Sample(text.into()));
+    let handles = fixture.jobs.enqueue_all(ids).await.unwrap();
+    let stop = async {
+        for (handle, expected) in handles
+            .iter()
+            .zip([TaskState::Scheduled, TaskState::RetryScheduled])
+        {
+            loop {
+                let record = handle.status().await.unwrap().unwrap();
+                if record.state == expected {
+                    let delay = record.next_run_at.unwrap().since(record.updated_at);
+                    assert_eq!(delay, crate::check::DURATION_LIMIT);
+                    break;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    };
+    let stop = tokio::time::timeout(Duration::from_secs(60), stop);
+    let stop = async { stop.await.expect("the reports are taken") };
+    fixture.worker().run_until(stop).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_handler_can_say_when_it_is_to_be_tried_again() {
     let fixture = Fixture::new();
     let before = tokio::time::Instant::now();
@@ -184,6 +212,57 @@ async fn a_trace_context_reaches_the_handler_and_what_it_enqueues() {
         .unwrap();
     let record = fixture.jobs.get_status(next.unwrap()).await;
     assert_eq!(record.unwrap().unwrap().trace.as_deref(), Some(TRACE));
+}
+
+#[tokio::test]
+async fn a_trace_context_follows_a_blocking_handler_and_raw_tasks() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    #[derive(Serialize, Deserialize)]
+    struct First;
+    impl Task for First {
+        const TYPE: &'static str = "first";
+        type Output = Vec<crate::TaskId>;
+    }
+    let jobs = Jobs::memory();
+    let (inner, runtime) = (jobs.clone(), tokio::runtime::Handle::current());
+    let first = move |_: First, _: Context<()>| {
+        runtime.block_on(async {
+            let typed = inner.enqueue(Sample("next".into())).await?.id();
+            let raw = crate::NewTask::new(crate::TaskEnvelope::json("raw", "{}"));
+            Ok(vec![typed, inner.enqueue_raw(raw).await?.id()])
+        })
+    };
+    let handle = jobs.enqueue(First).trace(TRACE).await.unwrap();
+    let mut made = Vec::new();
+    let done = async { made = handle.result().await.unwrap() };
+    Worker::new(&jobs, ())
+        .blocking(first)
+        .run_until(done)
+        .await
+        .unwrap();
+    for id in made {
+        let record = jobs.get_status(id).await.unwrap().unwrap();
+        assert_eq!(record.trace.as_deref(), Some(TRACE));
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_has_the_options_of_its_type() {
+    #[derive(Serialize, Deserialize)]
+    struct Urgent;
+    impl Task for Urgent {
+        const TYPE: &'static str = "urgent";
+        type Output = ();
+        fn options() -> Options {
+            Options::new().max_attempts(2).priority(Priority::High)
+        }
+    }
+    let jobs = Jobs::memory();
+    let stored = jobs.cron("now", "* * * * *", "UTC", Urgent).await;
+    stored.unwrap();
+    let (_, schedules) = jobs.queue().schedules().await.unwrap();
+    let task = crate::cron::task_of(&schedules[0], crate::Timestamp::from_ms(1));
+    assert_eq!((task.priority, task.max_attempts), (Priority::High, 2));
 }
 
 /// The fields of the events about tasks that are logged on the test's thread.

@@ -4,8 +4,8 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, TaskEnvelope,
-    TaskId, TaskState, Timestamp,
+    Ask, Finished, Jobs, NewTask, Owner, Priority, Queue, QueueError, RedisOptions, Room, Schedule,
+    TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +21,7 @@ on_both_servers![
     a_producer_whose_clock_is_wrong_changes_nothing,
     a_server_that_evicts_is_refused,
     a_full_server_finishes_what_it_holds,
+    a_schedule_that_cannot_be_read_hides_no_other,
     a_command_that_the_user_may_not_run_in_a_script_is_unauthorized,
 ];
 
@@ -286,22 +287,21 @@ async fn many_tasks_due_at_one_instant_all_run(kind: Kind) {
         keep_succeeded: count,
         ..kumi_jobs::Settings::default()
     };
+    // The clock stands still while tasks are enqueued, so that all are due in the same millisecond.
+    let clock = Arc::new(AtomicU64::new(1_700_000_000_000));
     let options = RedisOptions::from_url(&server.url())
         .expect("a URL")
-        .settings(settings);
+        .settings(settings)
+        .virtual_clock(clock.clone());
     let queue = Arc::new(options.connect().await.expect("a queue"));
     let jobs = Jobs::with_queue(queue.clone());
-    let mut tasks = work::tasks(count as u32);
-    for task in &mut tasks {
-        task.serial = None;
-    }
-    // All of one batch are due in the same millisecond; the worker starts when all are.
-    for batch in tasks.chunks_mut(kumi_jobs::ENQUEUE_LIMIT) {
-        batch
-            .iter_mut()
-            .for_each(|task| task.delay = Duration::from_millis(1));
-        queue.enqueue(batch.to_vec()).await.expect("enqueued");
-    }
+    let mut tasks = work::plain_tasks(count as u32);
+    let delay = Duration::from_secs(60);
+    tasks.iter_mut().for_each(|task| task.delay = delay);
+    work::enqueue(&*queue, &tasks).await;
+    let counts = queue.counts_by_state().await.expect("counts");
+    assert_eq!(counts.of(TaskState::Scheduled), count as u64);
+    clock.fetch_add(delay.as_millis() as u64, Ordering::SeqCst);
     let effects = Effects::default();
     let done = work::all_succeed(&*queue, ids(&tasks));
     work::worker(&jobs, &effects)
@@ -400,4 +400,33 @@ async fn a_command_that_the_user_may_not_run_in_a_script_is_unauthorized(kind: K
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     let full = jobs.queue().enqueue(work::tasks(1)).await;
     assert!(!full.expect_err("it is full").is_unauthorized());
+}
+
+async fn a_schedule_that_cannot_be_read_hides_no_other(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url();
+    let queue = url.split("queue=").nth(1).expect("a name");
+    let jobs = connected(&url).await;
+    for name in ["a", "b", "c"] {
+        let schedule = Schedule {
+            name: name.into(),
+            expression: "0 9 * * *".into(),
+            zone: "UTC".into(),
+            envelope: TaskEnvelope::json("step", "{}"),
+            max_attempts: 5,
+            priority: Priority::default(),
+            last_slot: Timestamp::default(),
+        };
+        jobs.put_schedule(schedule).await.expect("stored");
+    }
+    let spoil = |hash: &str, name: &str| {
+        let key = format!("kumi:jobs:{{{queue}}}:{hash}");
+        assert_eq!(server.cli(&["HSET", &key, name, "{"]), "0", "it is there");
+    };
+    spoil("cron", "a");
+    spoil("cron:last", "b");
+    let (_, schedules) = jobs.queue().schedules().await.expect("a reply");
+    let names: Vec<&str> = schedules.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["c"]);
+    assert!(jobs.queue().remove_schedule("a").await.expect("a reply"));
 }

@@ -3,10 +3,11 @@
 
 use crate::conformance::Virtual;
 use crate::servers::{Kind, Server, on_both_servers};
+use futures_util::FutureExt;
 use kumi_jobs::conformance::Harness;
 use kumi_jobs::{
-    Ask, Claim, Enqueued, Finish, Gone, NewTask, Outcome, Owner, Priority, Queue, Released, Room,
-    Serial, Settings, TaskEnvelope, TaskId, TaskState, Timestamp, Unique,
+    Ask, Claim, Enqueued, Events, Finish, Gone, NewTask, Outcome, Owner, Priority, Queue, Released,
+    Room, Serial, Settings, TaskEnvelope, TaskId, TaskState, Timestamp, Unique,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,6 +24,8 @@ struct Pair {
     claims: Vec<Claim>,
     ids: Vec<TaskId>,
     owners: Vec<Owner>,
+    /// Subscriptions to the Redis queue and to the model, in every second history: scripts take other paths then.
+    events: Option<(Events, Events)>,
 }
 
 /// Runs a call on both queues and compares the replies.
@@ -44,16 +47,26 @@ impl Pair {
             keep_dead: 10,
             ..Settings::default()
         };
+        let redis = redis_time.queue(settings.clone()).await;
+        let model = model_time.queue(settings).await;
+        let events = match seed.is_multiple_of(2) {
+            true => {
+                let (redis, model) = (redis.subscribe().await, model.subscribe().await);
+                Some((redis.expect("events"), model.expect("events")))
+            }
+            false => None,
+        };
         let owners = (0..4).map(|n| format!("w{n}~{n:016x}").parse().expect("an owner"));
         Self {
             rng: fastrand::Rng::with_seed(seed),
-            redis: redis_time.queue(settings.clone()).await,
-            model: model_time.queue(settings).await,
+            redis,
+            model,
             redis_time,
             model_time,
             claims: Vec::new(),
             ids: Vec::new(),
             owners: owners.collect(),
+            events,
         }
     }
 
@@ -213,6 +226,13 @@ impl Pair {
         assert_eq!(counts.total(), known, "counts add up");
         let sum: u64 = TaskState::ALL.iter().map(|state| counts.of(*state)).sum();
         assert_eq!(sum, known);
+        if let Some((redis, model)) = &mut self.events {
+            // The model reports moves at once, a server a little later.
+            while let Some(expected) = model.recv().now_or_never() {
+                let moved = tokio::time::timeout(Duration::from_secs(30), redis.recv()).await;
+                assert_eq!(moved.expect("the same move"), expected);
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Queues against real servers: the conformance suite, random histories beside the memory queue, and faults.
 
+mod bounds;
 mod children;
 mod conformance;
 mod crashes;

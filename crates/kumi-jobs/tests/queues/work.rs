@@ -103,7 +103,7 @@ fn tasks_with_keys(count: u32, key_of: impl Fn(u32) -> Option<u32>) -> Vec<NewTa
 }
 
 pub(crate) async fn enqueue(queue: &dyn Queue, tasks: &[NewTask]) {
-    for batch in tasks.chunks(200) {
+    for batch in tasks.chunks(kumi_jobs::ENQUEUE_LIMIT) {
         queue.enqueue(batch.to_vec()).await.expect("enqueued");
     }
 }

@@ -9,8 +9,18 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// Largest output of a command.
-const OUTPUT_LIMIT: u64 = 1 << 20;
+/// Largest output of a command, and largest standard error, in bytes.
+pub(crate) const OUTPUT_LIMIT: usize = 1 << 20;
+
+/// What becomes of a command that prints more than [`OUTPUT_LIMIT`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Excess {
+    /// It is killed, and that is an error.
+    Fails,
+    /// It goes on. Of its output the first `OUTPUT_LIMIT` bytes and one more are kept, of its standard error the last
+    /// `OUTPUT_LIMIT` bytes.
+    IsDropped,
+}
 
 /// How long after a command's end its output may stay open. What the command wrote is there by then; only what it left
 /// in the background is cut off.
@@ -34,6 +44,7 @@ pub(crate) fn shell(command: &str) -> Command {
 pub(crate) async fn finish(
     mut child: Child,
     input: &[u8],
+    excess: Excess,
 ) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
     let mut group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -47,11 +58,12 @@ pub(crate) async fn finish(
                 }
                 Ok(())
             };
-            tokio::try_join!(
-                feed,
-                read(stdout, &mut output),
-                read(stderr, &mut complaint)
-            )
+            tokio::try_join!(feed, read_start(stdout, &mut output, excess), async {
+                match excess {
+                    Excess::Fails => read_start(stderr, &mut complaint, excess).await,
+                    Excess::IsDropped => read_end(stderr, &mut complaint).await,
+                }
+            })
         };
         tokio::pin!(talk);
         let mut talking = true;
@@ -73,15 +85,45 @@ pub(crate) async fn finish(
     Ok((status, output, complaint))
 }
 
-async fn read(stream: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> io::Result<()> {
-    if let Some(stream) = stream {
-        stream.take(OUTPUT_LIMIT + 1).read_to_end(bytes).await?;
-    }
-    match bytes.len() as u64 > OUTPUT_LIMIT {
-        true => Err(io::Error::other(format!(
+/// Reads a stream to its end and keeps its start: [`OUTPUT_LIMIT`] bytes, and one more if there are more.
+async fn read_start(
+    stream: Option<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+    excess: Excess,
+) -> io::Result<()> {
+    let Some(mut stream) = stream else {
+        return Ok(());
+    };
+    let mut start = (&mut stream).take(OUTPUT_LIMIT as u64 + 1);
+    start.read_to_end(bytes).await?;
+    match excess {
+        _ if bytes.len() <= OUTPUT_LIMIT => Ok(()),
+        Excess::Fails => Err(io::Error::other(format!(
             "it printed more than {OUTPUT_LIMIT} bytes"
         ))),
-        false => Ok(()),
+        Excess::IsDropped => tokio::io::copy(&mut stream, &mut tokio::io::sink())
+            .await
+            .map(drop),
+    }
+}
+
+/// Reads a stream to its end and keeps its last [`OUTPUT_LIMIT`] bytes.
+async fn read_end(stream: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let Some(mut stream) = stream else {
+        return Ok(());
+    };
+    let mut part = vec![0; 16 << 10];
+    loop {
+        let read = stream.read(&mut part).await?;
+        if read == 0 {
+            bytes.drain(..bytes.len().saturating_sub(OUTPUT_LIMIT));
+            return Ok(());
+        }
+        bytes.extend_from_slice(&part[..read]);
+        // Seldom, because it moves what is kept.
+        if bytes.len() > 2 * OUTPUT_LIMIT {
+            bytes.drain(..bytes.len() - OUTPUT_LIMIT);
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Waiting lines hold ids only; `records` is the one store of everything else. A cancelled task's id stays in its line
 //! and is skipped when it comes up, because its record is no longer Queued (or Blocked): removing it at once would cost
-//! a walk over the line. `redis/*.lua` does the same moves on the same structures, and the property tests compare both.
+//! a walk over the line. `redis/*.lua` does the same moves on the same structures, and the property tests compare both. A
+//! script skips at most 100 such ids of serial lines, and a later one goes on; here all are skipped at once.
 
 mod admin;
 mod claim;

@@ -9,12 +9,15 @@ local function held(id, token)
   if r and r.s == 'r' and r.k == token then return r end
 end
 
-local function record(id)
+local function record(id, payload)
   local flat = call('HGETALL', RECORD .. id)
   if #flat == 0 then return false end
   local function part(hash) return call('HGET', P .. hash, id) end
-  return { id, flat, part('payload') or '', part('error'), part('result'), part('progress') }
+  return { id, flat, payload or part('payload') or '', part('error'), part('result'), part('progress') }
 end
+
+-- Payloads that one step of a listing reads.
+local SCAN_STEP = 4
 
 local operations = {}
 
@@ -27,11 +30,12 @@ function operations.heartbeat()
   return 1
 end
 
+-- owner cursor: the next cursor, and ids in no order, perhaps some twice
 function operations.running()
   if is_released(ARGV[3]) then return released_error(ARGV[3]) end
-  local ids = call('HKEYS', P .. 'run:' .. ARGV[3])
-  table.sort(ids)
-  return ids
+  local page, ids = call('HSCAN', P .. 'run:' .. ARGV[3], ARGV[4], 'COUNT', 2 * TURN), {}
+  for n = 1, #page[2], 2 do ids[#ids + 1] = page[2][n] end
+  return { page[1], ids }
 end
 
 function operations.claims()
@@ -81,20 +85,32 @@ function operations.counts()
     call('EXISTS', P .. 'paused') }
 end
 
--- cursor limit states type
+-- cursor limit states type ids: records, or only their ids if the last is '1'
 function operations.list()
-  local reply = call('HSCAN', P .. 'payload', ARGV[3], 'COUNT', ARGV[4])
-  local found = {}
-  for n = 1, #reply[2], 2 do
-    local id = reply[2][n]
-    local seen = call('HMGET', RECORD .. id, 's', 'y')
-    local state = seen[1] or 'q'
-    if seen[2] and (ARGV[5] == '' or string.find(ARGV[5], state, 1, true)) and
-      (ARGV[6] == '' or ARGV[6] == seen[2]) then
-      found[#found + 1] = record(id)
+  local cursor, found, bytes = ARGV[3], {}, 0
+  -- A scan reads payloads too: it goes in small steps, and large payloads end the page at 1 MiB.
+  for _ = 1, math.ceil(ARGV[4] / SCAN_STEP) do
+    local reply = call('HSCAN', P .. 'payload', cursor, 'COUNT', SCAN_STEP)
+    cursor = reply[1]
+    for n = 1, #reply[2], 2 do
+      local id, payload = reply[2][n], reply[2][n + 1]
+      bytes = bytes + #payload
+      local seen = call('HMGET', RECORD .. id, 's', 'y')
+      local state = seen[1] or 'q'
+      if seen[2] and (ARGV[5] == '' or string.find(ARGV[5], state, 1, true)) and
+        (ARGV[6] == '' or ARGV[6] == seen[2]) then
+        if ARGV[7] == '1' then
+          found[#found + 1] = id
+        else
+          local shown = record(id, payload)
+          found[#found + 1] = shown
+          bytes = bytes + (shown[4] and #shown[4] or 0) + (shown[5] and #shown[5] or 0)
+        end
+      end
     end
+    if cursor == '0' or bytes >= 1048576 then break end
   end
-  return { reply[1], found }
+  return { cursor, found }
 end
 
 function operations.requeue()

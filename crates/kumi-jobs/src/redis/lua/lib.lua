@@ -14,8 +14,9 @@ end
 local NOW = string.format('%d', now)
 local TURN, SOON = 100, 5000
 -- Tasks that this script may still report, give back, move into line and claim; and those that it may still forget
--- because they were kept long enough. Together they bound how long the script runs.
-local budget, trims = 2 * TURN, TURN
+-- because they were kept long enough, and ids that it may still take from serial lines because their tasks no longer wait.
+-- Together they bound how long the script runs.
+local budget, trims, pops = 2 * TURN, TURN, TURN
 local DIGITS = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
 local flags = call('MGET', P .. 'listening', P .. 'paused', P .. 'tokens')
 local listening, paused, claims_so_far = flags[1] and true or false, flags[2] and true or false, flags[3]
@@ -129,11 +130,13 @@ local function join_serial(r)
   return 'b'
 end
 
-local function leave_serial(r)
-  if not r.q then return end
-  local key = P .. 'serial:' .. r.q
-  if call('LINDEX', key, 0) ~= r.id then return end
-  call('LPOP', key)
+-- Lets the first task of a serial line run that still waits; ids before it were cancelled in line. If this script may take
+-- no more of them, GAP stands at the head, where no task can take its place, and a later script goes on: `unblock` lists
+-- such keys.
+local GAP = '-'
+local is_unblocking = false
+local function unblock(serial)
+  local key = P .. 'serial:' .. serial
   while true do
     local id = call('LINDEX', key, 0)
     if not id then return end
@@ -144,8 +147,39 @@ local function leave_serial(r)
       line_up(next)
       return
     end
+    if pops == 0 then
+      call('LPUSH', key, GAP)
+      call('RPUSH', P .. 'unblock', serial)
+      is_unblocking = true
+      return
+    end
+    pops = pops - 1
     call('LPOP', key)
   end
+end
+
+local function leave_serial(r)
+  if not r.q then return end
+  local key = P .. 'serial:' .. r.q
+  if call('LINDEX', key, 0) ~= r.id then return end
+  call('LPOP', key)
+  unblock(r.q)
+  -- A worker that waits goes on with it.
+  if is_unblocking then wakes[r.y] = 'due' end
+end
+
+-- Goes on with serial lines at which earlier scripts stopped.
+local function unblock_more()
+  while pops > 0 do
+    local serial = call('LPOP', P .. 'unblock')
+    if not serial then return end
+    local key = P .. 'serial:' .. serial
+    if call('LINDEX', key, 0) == GAP then
+      call('LPOP', key)
+      unblock(serial)
+    end
+  end
+  is_unblocking = call('EXISTS', P .. 'unblock') == 1
 end
 
 local function admit(r)
@@ -373,21 +407,42 @@ local function trim(keep, keep_ms, keep_dead, keep_dead_ms)
   end
 end
 
+-- Ids that an owner runs, sorted: all of them, or some if there are more than a script has time to sort.
+local function some_running(owner)
+  local key, ids = P .. 'run:' .. owner, nil
+  if call('HLEN', key) <= 4 * TURN then
+    ids = call('HKEYS', key)
+  else
+    local cursor
+    ids = {}
+    repeat
+      local page = call('HSCAN', key, cursor or '0', 'COUNT', TURN)
+      cursor = page[1]
+      for n = 1, #page[2], 2 do ids[#ids + 1] = page[2][n] end
+    until #ids > 0 or cursor == '0'
+  end
+  table.sort(ids)
+  return ids
+end
+
 -- Gives back what the owner whose lease ended first held.
 local function reap_one()
   local ends = head('owners')
   if not ends or ends > now then return 0 end
   local owner = call('ZRANGE', P .. 'owners', '0', '0')[1]
-  local ids = call('HKEYS', P .. 'run:' .. owner)
-  table.sort(ids)
+  local ids = some_running(owner)
   local count = math.min(#ids, TURN, budget)
   for i = 1, count do
     local r = load(ids[i])
-    if r then lose(r, 'the lease of worker ' .. owner .. ' ended', false) end
+    if r and r.s == 'r' and r.o == owner then
+      lose(r, 'the lease of worker ' .. owner .. ' ended', false)
+    else
+      call('HDEL', P .. 'run:' .. owner, ids[i])
+    end
   end
   budget = budget - count
   flush_left()
-  if count == #ids then end_lease(owner) end
+  if call('EXISTS', P .. 'run:' .. owner) == 0 then end_lease(owner) end
   return count
 end
 
@@ -408,7 +463,7 @@ end
 
 local function promote()
   -- One call where nothing waits for its time.
-  if call('EXISTS', P .. 'windows', P .. 'scheduled', P .. 'retry') == 0 then
+  if call('EXISTS', P .. 'windows', P .. 'scheduled', P .. 'retry', P .. 'unblock') == 0 then
     heads.scheduled, heads.retry = false, false
     return 0
   end
@@ -417,6 +472,7 @@ local function promote()
     call('HDEL', P .. 'unique', unpack(keys))
     call('ZREM', P .. 'windows', unpack(keys))
   end
+  unblock_more()
   return promote_from('scheduled') + promote_from('retry')
 end
 
@@ -426,6 +482,7 @@ local function next_due()
     local first = head(set)
     if first and (not due or first < due) then due = first end
   end
+  if is_unblocking then return math.min(due or now, now) end
   return due
 end
 

@@ -21,18 +21,20 @@ end
 local count, more = 0, 0
 for _, life in ipairs(lives) do
   call('ZADD', P .. 'released', now, life)
-  local ids = call('HKEYS', P .. 'run:' .. life)
-  table.sort(ids)
+  local ids = some_running(life)
   -- The last one first: each goes to the head of its line, and so they keep their order.
   for n = #ids, 1, -1 do
-    if count == TURN then
-      more = 1
-      break
-    end
+    if count == TURN then break end
     count = count + 1
     local r = load(ids[n])
-    if r then lose(r, 'worker ' .. life .. ' was declared gone', true) end
+    if r and r.s == 'r' and r.o == life then
+      lose(r, 'worker ' .. life .. ' was declared gone', true)
+    else
+      call('HDEL', P .. 'run:' .. life, ids[n])
+    end
   end
+  flush_left()
+  if call('EXISTS', P .. 'run:' .. life) == 1 then more = 1 end
 end
 call('ZREMRANGEBYRANK', P .. 'released', 0, -10001)
 flush()

@@ -198,10 +198,22 @@ fn payload(text: Option<String>) -> Result<Vec<u8>, Failure> {
     }
 }
 
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(bytes).is_ok()
+}
+
+/// The trace context of the process that started this one; one that is malformed is ignored.
+fn traceparent() -> Option<Arc<str>> {
+    let text = std::env::var("TRACEPARENT").ok()?;
+    let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
+    // Later versions may append to the 55 characters of version 00.
+    let is_valid = (55..=128).contains(&text.len()) && text.chars().all(is_part);
+    is_valid.then(|| text.into())
+}
+
 async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
     let payload = payload(options.payload)?;
-    let is_json = options.content_type == kumi_jobs::JSON;
-    if is_json && serde_json::from_slice::<serde_json::Value>(&payload).is_err() {
+    if options.content_type == kumi_jobs::JSON && !is_json(&payload) {
         let text = "the payload is not JSON (--content-type names another media type)";
         return Err(Failure::Usage(text.into()));
     }
@@ -214,6 +226,7 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
     task.delay = options.delay.unwrap_or_default();
     task.max_attempts = options.max_attempts;
     task.priority = options.priority;
+    task.trace = traceparent();
     task.unique = options.unique.map(|key| Unique {
         key: key.into(),
         window: options.unique_for,
@@ -230,6 +243,11 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
     let record = record.ok_or_else(|| missing(&format!("task {id} any more")))?;
     match record.state {
         TaskState::Succeeded => {
+            if record.result_dropped {
+                terminal::note(format_args!(
+                    "task {id} succeeded, but its result was too large to keep"
+                ));
+            }
             let mut result = record.result.unwrap_or_default().to_vec();
             if !result.ends_with(b"\n") {
                 result.push(b'\n');
@@ -280,14 +298,19 @@ async fn cron(jobs: &Jobs, terminal: &Terminal, task: CronTask) -> Result<(), Fa
             task_type,
             payload,
             zone,
+            priority,
         } => {
             let payload = self::payload(payload)?;
+            if !is_json(&payload) {
+                return Err(Failure::Usage("the payload is not JSON".into()));
+            }
             let schedule = Schedule {
                 name,
                 expression,
                 zone,
                 envelope: TaskEnvelope::json(task_type, payload),
                 max_attempts: kumi_jobs::DEFAULT_MAX_ATTEMPTS,
+                priority,
                 last_slot: Timestamp::default(),
             };
             Ok(jobs.put_schedule(schedule).await?)

@@ -196,6 +196,9 @@ pub(super) enum CronTask {
         /// The time zone
         #[arg(long, value_name = "ZONE", default_value = "UTC")]
         zone: String,
+        /// high, normal, low or bulk
+        #[arg(long, value_name = "LEVEL", default_value = "normal")]
+        priority: Priority,
     },
     /// Show all schedules
     List,

@@ -84,7 +84,7 @@ pub(super) fn schedule(terminal: &Terminal, schedule: &Schedule) -> String {
         let value = json!({
             "name": schedule.name, "expression": schedule.expression, "zone": schedule.zone,
             "type": &*schedule.envelope.task_type, "last_slot": schedule.last_slot,
-            "payload": as_json(&schedule.envelope.payload),
+            "priority": schedule.priority, "payload": as_json(&schedule.envelope.payload),
         });
         return value.to_string();
     }

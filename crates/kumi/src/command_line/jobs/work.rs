@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::options::WorkOptions;
-use crate::command_line::process;
+use crate::command_line::process::{self, Excess, OUTPUT_LIMIT};
 use crate::command_line::terminal;
 use kumi_jobs::{Context, Execution, Jobs, Options, Owner, TaskError, TaskHandler, Worker};
 use std::process::{ExitStatus, Stdio};
@@ -33,6 +33,7 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
             task_type: task_type.clone(),
             command: command.clone(),
             time_limit: options.time_limit,
+            error_limit: jobs.queue().settings().error_limit_bytes,
         });
     }
     terminal::note(format_args!("working on {}", options.types.join(", ")));
@@ -51,6 +52,8 @@ struct Program {
     task_type: String,
     command: Arc<str>,
     time_limit: Option<Duration>,
+    /// Bytes of standard error that a failed task keeps.
+    error_limit: usize,
 }
 
 impl TaskHandler<()> for Program {
@@ -68,7 +71,7 @@ impl TaskHandler<()> for Program {
     }
 
     fn execute(&self, payload: bytes::Bytes, context: Context<()>) -> Execution {
-        let command = self.command.clone();
+        let (command, error_limit) = (self.command.clone(), self.error_limit);
         Box::pin(async move {
             let claim = context.claim();
             let child = process::shell(&command)
@@ -79,8 +82,9 @@ impl TaskHandler<()> for Program {
                 .env("TRACEPARENT", claim.trace.as_deref().unwrap_or_default())
                 .stderr(Stdio::piped())
                 .spawn()?;
-            let (status, output, complaint) = process::finish(child, &payload).await?;
-            outcome(status, output, &complaint)
+            let finished = process::finish(child, &payload, Excess::IsDropped);
+            let (status, output, complaint) = finished.await?;
+            outcome(status, output, &complaint, error_limit)
         })
     }
 }
@@ -89,13 +93,21 @@ fn outcome(
     status: ExitStatus,
     output: Vec<u8>,
     complaint: &[u8],
+    error_limit: usize,
 ) -> Result<bytes::Bytes, TaskError> {
     if status.success() {
         // What a program that succeeded wrote to standard error is for the operator.
         let _ = std::io::Write::write_all(&mut std::io::stderr(), complaint);
-        return as_json(output);
+        return match output.len() > OUTPUT_LIMIT {
+            // A part of the output, which is above the limit of results as well: the task succeeds, the queue keeps none.
+            true => Ok(output.into()),
+            false => as_json(output),
+        };
     }
-    let complaint = String::from_utf8_lossy(complaint).trim_end().to_owned();
+    // The end says what went wrong.
+    let complaint = complaint.trim_ascii_end();
+    let end = &complaint[complaint.len().saturating_sub(error_limit)..];
+    let complaint = String::from_utf8_lossy(end).into_owned();
     let error = match complaint.is_empty() {
         true => format!("the command ended with {status}"),
         false => complaint,
@@ -125,7 +137,7 @@ mod tests {
     fn the_exit_code_decides() {
         let check = |code: i32, expected: Result<&str, TaskError>| {
             let status = ExitStatus::from_raw(code << 8);
-            let done = outcome(status, b"two words\n".to_vec(), b"why\n");
+            let done = outcome(status, b"two words\n".to_vec(), b"first\nwhy\n", 3);
             assert_eq!(done, expected.map(|text| text.to_owned().into()), "{code}");
         };
         check(0, Ok("\"two words\""));

@@ -4,7 +4,7 @@
 //! open and is not waited for. What a command prints is limited, because it is held in memory until it ends; one that
 //! prints more is killed, and so is one that is given up, with everything it started.
 
-use crate::command_line::process::{finish, shell};
+use crate::command_line::process::{Excess, finish, shell};
 use kumi_muf::{Outcome, Request};
 use std::io;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ pub(super) async fn answer(command: &str, request: &Request) -> Outcome {
         .stderr(Stdio::piped())
         .spawn();
     let finished = match child {
-        Ok(child) => finish(child, request.payload()).await,
+        Ok(child) => finish(child, request.payload(), Excess::Fails).await,
         Err(error) => Err(error),
     };
     match finished {

@@ -1,0 +1,133 @@
+//! What one script does at most, by the server's count of the commands that scripts call.
+
+use crate::servers::{Kind, Server, on_both_servers};
+use kumi_jobs::{
+    Ask, Claim, ENQUEUE_LIMIT, Filter, Finish, Gone, Jobs, NewTask, Outcome, Owner, Queue,
+    Released, Room, Serial, TURN_LIMIT, TaskEnvelope, TaskState,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+on_both_servers![
+    a_finish_skips_a_part_of_the_cancelled_tasks_of_its_line,
+    a_page_ends_before_its_payloads_are_large,
+    a_release_of_many_tasks_sorts_a_part_of_them,
+];
+
+/// Calls of a command so far, those of scripts included.
+fn calls(server: &Server, command: &str) -> u64 {
+    let stats = server.cli(&["INFO", "commandstats"]);
+    let prefix = format!("cmdstat_{command}:calls=");
+    let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
+    let count = line.and_then(|line| line.split(',').next());
+    count.map_or(0, |count| count.parse().expect("a number"))
+}
+
+fn ask(owner: &Owner, max: usize) -> Ask {
+    Ask {
+        owner: owner.clone(),
+        nonce: 1,
+        lease: Duration::from_secs(60),
+        types: vec![Room {
+            task_type: "a".into(),
+            room: max,
+        }],
+        max,
+    }
+}
+
+async fn connected(server: &Server) -> Jobs {
+    Jobs::connect(&server.url()).await.expect("a queue")
+}
+
+async fn enqueue(queue: &dyn Queue, tasks: &[NewTask]) {
+    for batch in tasks.chunks(ENQUEUE_LIMIT) {
+        queue.enqueue(batch.to_vec()).await.expect("enqueued");
+    }
+}
+
+async fn a_finish_skips_a_part_of_the_cancelled_tasks_of_its_line(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server).await;
+    let (queue, owner) = (jobs.queue(), Owner::random());
+    let tasks: Vec<NewTask> = (0..600)
+        .map(|_| {
+            let mut task = NewTask::new(TaskEnvelope::json("a", "{}"));
+            task.serial = Some(Serial {
+                key: "k".into(),
+                hold_on_dead: false,
+            });
+            task
+        })
+        .collect();
+    enqueue(&**queue, &tasks).await;
+    let claims = queue.dequeue_ready(ask(&owner, 9)).await.expect("a claim");
+    for task in &tasks[1..] {
+        queue.cancel(task.id).await.expect("cancelled");
+    }
+    let mut report = vec![Finish::new(&claims[0], Outcome::Succeeded(None))];
+    let mut turns = 0;
+    loop {
+        let before = calls(&server, "lpop");
+        let turn = queue.turn(std::mem::take(&mut report), ask(&owner, 9));
+        let turn = turn.await.expect("a turn");
+        let taken = calls(&server, "lpop") - before;
+        assert!(taken <= TURN_LIMIT as u64 + 5, "{taken} ids in one script");
+        turns += 1;
+        if !turn.more {
+            break;
+        }
+    }
+    assert!((6..9).contains(&turns), "{turns}");
+}
+
+async fn a_page_ends_before_its_payloads_are_large(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server).await;
+    let size = 100 << 10;
+    let payload = format!("\"{}\"", "x".repeat(size));
+    let tasks: Vec<NewTask> = (0..100)
+        .map(|_| NewTask::new(TaskEnvelope::json("a", payload.clone())))
+        .collect();
+    enqueue(&**jobs.queue(), &tasks).await;
+    let filter = Filter::default();
+    let (mut seen, mut cursor) = (BTreeSet::new(), None);
+    loop {
+        let page = jobs.queue().list(&filter, cursor.as_deref(), 100).await;
+        let page = page.expect("a page");
+        assert!(page.tasks.len() * size < 2 << 20, "{}", page.tasks.len());
+        seen.extend(page.tasks.iter().map(|task| task.id));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let all: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
+    assert_eq!(seen, all);
+}
+
+async fn a_release_of_many_tasks_sorts_a_part_of_them(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server).await;
+    let (queue, owner) = (jobs.queue(), Owner::random());
+    let count = 1_000;
+    let tasks: Vec<NewTask> = (0..count)
+        .map(|_| NewTask::new(TaskEnvelope::json("a", "{}")))
+        .collect();
+    enqueue(&**queue, &tasks).await;
+    let mut claims: Vec<Claim> = Vec::new();
+    while claims.len() < count {
+        let more = queue.dequeue_ready(ask(&owner, TURN_LIMIT)).await;
+        claims.extend(more.expect("claims"));
+    }
+    claims.sort_by_key(|claim| claim.id);
+    assert_eq!(queue.running(&owner).await.expect("claims"), claims);
+    assert_eq!(calls(&server, "hkeys"), 0, "they are read in parts");
+    let gone = Gone::Life(owner);
+    let released = queue.release_owner(&gone, Duration::ZERO).await;
+    assert_eq!(released.expect("a reply"), Released::Tasks(count));
+    // Few are left at the end, and are read at once.
+    assert!(calls(&server, "hkeys") <= 5);
+    let counts = queue.counts_by_state().await.expect("counts");
+    assert_eq!(counts.of(TaskState::Queued), count as u64);
+}
