@@ -210,11 +210,17 @@ if [[ $quick == no ]]; then
 fi
 step 'Membership core without the standard library' cargo run --quiet --locked --target-dir target/no_std \
     --manifest-path crates/kumi-cluster/no_std_check/Cargo.toml
-# Each part of the facade by itself, with nothing of the command line.
+# Each part of the facade by itself, with nothing of the command line: neither its parser nor its allocator.
 check_features() {
-    local feature
+    local feature tree
     for feature in store muf jobs unison cluster; do
         cargo check --quiet --locked -p kumi --lib --no-default-features --features "$feature" || return
+        tree=$(cargo tree --quiet --locked --offline -p kumi --no-default-features --features "$feature" -e normal \
+            --prefix none --format '{lib}') || return
+        if grep -xE 'clap|clap_builder|mimalloc|libmimalloc_sys' <<<"$tree"; then
+            echo "test.sh: the feature '$feature' brings these crates, which belong to 'cli'" >&2
+            return 1
+        fi
     done
 }
 export -f check_features

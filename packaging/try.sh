@@ -5,8 +5,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 binary=${1:-$here/../target/debug/kumi}
 scratch=$(mktemp -d)
 node=
+manager=
 finish() {
     [[ -z $node ]] || kill "$node" 2>/dev/null || true
+    [[ -z $manager ]] || kill "$manager" 2>/dev/null || true
     rm -rf "$scratch"
 }
 trap finish EXIT
@@ -16,7 +18,8 @@ dpkg-deb --info "$package" | sed -n 's/^ \(Package\|Version\|Depends\|Installed-
 dpkg-deb -x "$package" "$scratch/root"
 dpkg-deb -e "$package" "$scratch/root/DEBIAN"
 for file in usr/bin/kumi-server etc/kumi/redis.conf usr/lib/systemd/system/kumi.service \
-    usr/share/bash-completion/completions/kumi usr/share/doc/kumi/copyright; do
+    usr/share/bash-completion/completions/kumi usr/share/doc/kumi/copyright \
+    $(grep -oh 'usr/share/doc/[^ ;]*' "$here/debian/redis.conf" "$here/debian/kumi.service"); do
     [[ -s $scratch/root/$file ]] || { echo "try.sh: $file is missing" >&2; exit 1; }
 done
 grep -qx /etc/kumi/redis.conf "$scratch/root/DEBIAN/conffiles"
@@ -26,15 +29,30 @@ if command -v systemd-analyze >/dev/null; then
     systemd-analyze verify "$scratch/kumi.service"
 fi
 
-# The words of the unit file, with paths below the scratch directory and a socket in place of the port.
-mkdir "$scratch/data"
-"$scratch/root/usr/bin/kumi" up --redis-conf "$scratch/root/etc/kumi/redis.conf" --dir "$scratch/data" --port 0 \
-    --unixsocket "$scratch/socket" --quiet &
-node=$!
+# The service manager's side of Type=notify: ends with 0 when the service has said that it is ready.
+python3 -c '
+import socket, sys
+notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+notify.bind(sys.argv[1])
+notify.settimeout(20)
+while b"READY=1" not in notify.recv(4096).split(b"\n"):
+    pass' "$scratch/notify" 2>/dev/null &
+manager=$!
 for _ in $(seq 200); do
-    [[ ! -S $scratch/socket ]] || break
+    [[ ! -S $scratch/notify ]] || break
     sleep 0.05
 done
+
+# The command line of the unit file, with paths below the scratch directory and a socket in place of the port.
+mkdir "$scratch/data"
+read -ra words < <(sed -n 's/^ExecStart=//p' "$scratch/root/usr/lib/systemd/system/kumi.service")
+words=("${words[@]/#\/usr\/bin\//$scratch/root/usr/bin/}")
+words=("${words[@]/#%d\//$scratch/root/etc/kumi/}")
+words=("${words[@]/#\/var\/lib\/kumi/$scratch/data}")
+NOTIFY_SOCKET=$scratch/notify "${words[@]}" --port 0 --unixsocket "$scratch/socket" &
+node=$!
+wait "$manager" || { manager=; echo 'try.sh: the service did not say that it is ready' >&2; exit 1; }
+manager=
 [[ $(redis-cli -s "$scratch/socket" SET greeting hello) == OK ]]
 kill "$node"
 wait "$node"

@@ -30,7 +30,9 @@ chmod 755 "$tree/usr/bin/kumi-server"
 install -D -m 644 "$here/kumi.service" "$tree/usr/lib/systemd/system/kumi.service"
 # It may hold a password later.
 install -D -m 600 "$here/redis.conf" "$tree/etc/kumi/redis.conf"
-install -D -m 644 "$root/README.md" "$tree/usr/share/doc/kumi/README.md"
+install -D -m 644 -t "$tree/usr/share/doc/kumi" "$root/README.md"
+# The pages that README.md and redis.conf name.
+install -D -m 644 -t "$tree/usr/share/doc/kumi/docs" "$root"/docs/*.md
 {
     echo 'kumi is licensed under MIT or Apache-2.0, at your choice.'
     echo

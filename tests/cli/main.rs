@@ -91,6 +91,9 @@ fn bash_completes_commands_and_options() {
     assert_eq!(complete("kumi comp", 1), "completions\n");
     assert_eq!(complete("kumi up --po", 2), "--port\n");
     assert_eq!(complete("kumi completions z", 2), "zsh\n");
+    assert_eq!(complete("kumi muf call --id", 3), "--idle\n");
+    assert_eq!(complete("kumi muf call --qui", 3), "\n");
+    assert_eq!(complete("kumi jobs counts --qu", 3), "--queue\n");
 }
 
 #[test]

@@ -351,4 +351,13 @@ fn a_call_without_a_service_names_the_units_that_run() {
     let _backend = server.serve(&["text.upper", "--exec", "cat", "--unit", "upper"]);
     let call = ["call", "web", "text.lower", "--ttl", "4s"];
     server.fails(&call, 5, "these units run: upper (text.upper)");
+    // Before the hint's time, and after it.
+    for timeout in ["300ms", "4s"] {
+        let output = server.run(&["call", "web", "text.lower", "--all", "--timeout", timeout]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{said}");
+        let hint = "these units run: upper (text.upper)";
+        assert_eq!(said.matches(hint).count(), 1, "{timeout}: {said}");
+        assert!(said.ends_with("no backend answered\n"), "{timeout}: {said}");
+    }
 }

@@ -13,6 +13,9 @@ fn a_terminal_gets_lines_in_colour_and_nothing_that_moves_the_cursor() {
         assert!(request.contains("\x1b[36m"), "coloured: {request:?}");
         assert!(request.contains("web text.upper"), "{request:?}");
         assert!(request.contains(r"a\u{1b}[2Jb\nc"), "{request:?}");
+        server.printed(&["call", "we\u{202e}b", "text.upper", "\u{202e}z"]);
+        let request = watch.until(r"we\u{202e}b text.upper");
+        assert!(request.contains(r" \u{202e}z"), "{request:?}");
         assert!(watch.until("claimed by").contains("upper"));
         assert!(watch.until("RES").contains("by upper"));
         let keep = server.on_terminal(&["keep", "--watch", "*/*"]);

@@ -553,3 +553,31 @@ pub trait Queue: Send + Sync + 'static {
         task: Option<NewTask>,
     ) -> Reply<'a, bool>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::InMemoryQueue;
+    use futures_util::StreamExt;
+
+    /// Through the stream only: `recv` is tested by the conformance suite.
+    #[tokio::test]
+    async fn events_are_a_stream_that_ends_with_the_queue() {
+        let queue = InMemoryQueue::new();
+        let events = queue.subscribe().await.unwrap();
+        let task = NewTask::new(TaskEnvelope::json("a", "null"));
+        let id = task.id;
+        queue.enqueue(vec![task]).await.unwrap();
+        queue.cancel(id).await.unwrap();
+        drop(queue);
+        let moves = events.map(|notice| match notice {
+            Notice::Moved(event) => (event.id, event.from, event.to),
+            Notice::Gap => panic!("a gap"),
+        });
+        let expected = [
+            (id, None, TaskState::Queued),
+            (id, Some(TaskState::Queued), TaskState::Cancelled),
+        ];
+        assert_eq!(moves.collect::<Vec<_>>().await, expected);
+    }
+}

@@ -57,7 +57,7 @@ impl std::fmt::Debug for Builder {
 }
 
 /// A URL as it may be shown: without user and password, and without a query, where a Unix socket's password may be.
-fn without_password(url: &str) -> String {
+pub fn without_password(url: &str) -> String {
     // `//` begins the address only after a scheme; in a URL without one it may stand behind the password.
     let is_scheme = |at: &usize| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+';

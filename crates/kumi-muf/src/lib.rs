@@ -28,6 +28,8 @@ mod traffic;
 
 pub use crate::core::{Gathered, KeepEvent, NameError, Outcome};
 pub use builder::Builder;
+#[doc(hidden)]
+pub use builder::without_password;
 pub use connection::Connection;
 pub use discovery::Info;
 pub use driver::Stats;

@@ -4,7 +4,7 @@
 //! that on a thread of its own and a private socket; [`main_from_args`] is the whole program.
 //! The data and the commands are the engine's: nothing here knows what a key is.
 //!
-//! One call of the allocator is `unsafe`; `allocator.rs` has it and says why.
+//! Calls of the allocator are `unsafe`; `allocator.rs` has all of them and says why they are sound.
 
 mod accept;
 mod allocator;

@@ -1,19 +1,35 @@
 //! What holds for all pages.
 
 use crate::blocks::{pages, rust_blocks};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+/// Pages besides README.md and docs/ whose links are checked.
+const MORE_PAGES: [&str; 5] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "packaging/README.md",
+    "workshop/README.md",
+];
+
 fn all() -> BTreeMap<String, String> {
     let pages = pages(Path::new(ROOT)).expect("the repository");
-    let read = |page: String| {
-        let text = fs::read_to_string(Path::new(ROOT).join(&page)).expect("a page");
+    let with_text = |page: String| {
+        let text = read(&page);
         (page, text)
     };
-    pages.into_iter().map(read).collect()
+    pages.into_iter().map(with_text).collect()
+}
+
+/// A file of the repository.
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 #[test]
@@ -64,10 +80,55 @@ fn no_rust_is_indented_instead_of_fenced() {
     }
 }
 
+/// Why the line does not open a block that is found, and compiled if it is Rust.
+fn fault_of_fence(line: &str) -> Option<&'static str> {
+    let info = line.trim_start().strip_prefix("```");
+    let Some(info) = info.filter(|_| !line.starts_with(char::is_whitespace)) else {
+        return Some("a block begins with ``` at the beginning of the line");
+    };
+    let word = info.split([',', ' ']).next().unwrap_or_default();
+    let is_rust = ["rust", "rs"].contains(&&*word.to_lowercase());
+    match is_rust && !["rust", "rust,no_run", "rust,should_panic"].contains(&info) {
+        true => Some("a Rust block is ```rust, ```rust,no_run or ```rust,should_panic"),
+        false => None,
+    }
+}
+
+#[test]
+fn every_block_is_found_and_every_rust_block_compiled() {
+    for line in ["```rust", "```rust,no_run", "```", "```toml", "```text"] {
+        assert_eq!(fault_of_fence(line), None, "{line}");
+    }
+    for line in [
+        "```rust,ignore",
+        "```rust ignore",
+        "```Rust",
+        "```rs",
+        "  ```rust",
+        "~~~rust",
+    ] {
+        assert!(fault_of_fence(line).is_some(), "{line}");
+    }
+    for (page, text) in all() {
+        let mut lines = text.lines().enumerate();
+        while let Some((index, line)) = lines.next() {
+            if ["```", "~~~"]
+                .iter()
+                .any(|fence| line.trim_start().starts_with(fence))
+            {
+                assert_eq!(fault_of_fence(line), None, "{page}:{}: {line}", index + 1);
+                let end = lines.find(|(_, line)| *line == "```");
+                assert!(end.is_some(), "{page}:{}: the block has no end", index + 1);
+            }
+        }
+    }
+}
+
 /// `[text](page.md#heading)`: the page and the heading exist.
 #[test]
 fn links_between_pages_lead_somewhere() {
-    let pages = all();
+    let mut pages = all();
+    pages.extend(MORE_PAGES.map(|page| (page.to_owned(), read(page))));
     for (page, text) in &pages {
         for link in text.split("](").skip(1) {
             let link = link.split(')').next().unwrap_or_default();
@@ -98,4 +159,61 @@ fn slug(line: &str) -> String {
         .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
     kept.map(|letter| if letter == ' ' { '-' } else { letter })
         .collect()
+}
+
+/// The names after the colons of `missing_packages` in test.sh, and the one that it looks for in another way.
+#[test]
+fn contributors_are_told_which_packages_the_tests_install() {
+    let script = read("test.sh");
+    let (_, pairs) = script.split_once("for pair in ").expect("the pairs");
+    let (pairs, _) = pairs.split_once("; do").expect("their end");
+    let packages = pairs
+        .split_whitespace()
+        .filter_map(|pair| pair.split_once(':'));
+    let mut packages: Vec<&str> = packages.map(|(_, package)| package).collect();
+    assert!(packages.len() >= 8, "{packages:?}");
+    packages.push("python3-venv");
+    let told = read("CONTRIBUTING.md");
+    let words: Vec<&str> = told.split([' ', '\n', ',', '(', ')']).collect();
+    for package in packages {
+        assert!(words.contains(&package), "CONTRIBUTING.md: no {package}");
+    }
+}
+
+/// Cargo does not build a package whose `rust-version` is later than the compiler: the version that we name would be
+/// refused.
+#[test]
+fn no_dependency_needs_a_later_rust_than_the_workspace() {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--locked", "--format-version", "1"])
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(ROOT)
+        .output()
+        .expect("cargo runs the tests");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("a list");
+    let ours = packages.iter().find(|package| package["name"] == "kumi");
+    let ours = version(&ours.expect("the binary")["rust_version"]).expect("a version");
+    let is_later = |package: &&Value| version(&package["rust_version"]) > Some(ours);
+    let later = packages.iter().filter(is_later);
+    let later: Vec<String> = later
+        .map(|package| {
+            format!(
+                "{} {}: {}",
+                package["name"], package["version"], package["rust_version"]
+            )
+        })
+        .collect();
+    assert!(later.is_empty(), "later than {ours:?}: {later:?}");
+    let named = format!("Rust {}.{} or later", ours.0, ours.1);
+    assert!(read("README.md").contains(&named), "README.md: no {named}");
+}
+
+/// The first two numbers of a version.
+fn version(text: &Value) -> Option<(u32, u32)> {
+    let mut numbers = text.as_str()?.split('.').map(str::parse::<u32>);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }

@@ -14,13 +14,15 @@ Examples:
   kumi up --set maxmemory=1gb     with one directive changed
   kumi server --port 7000         exactly what kumi-server --port 7000 does";
 
-/// A node: today a Redis-compatible store that any Redis client can talk to.
+/// The whole command line: without a command, the options of `up`.
 #[derive(Debug, Parser)]
 #[command(
     name = "kumi",
     version = kumi_store::KUMI_VERSION,
-    about = "A Redis-compatible store, started with one word",
-    long_about = "A Redis-compatible store, started with one word.\n\n\
+    about = "A Redis-compatible store, calls between programs, jobs and membership",
+    long_about = "A Redis-compatible store (up, server), calls between programs through readable Redis keys (muf), \
+                  background jobs (jobs), typed channels over QUIC (schema) and membership with failure detection \
+                  (cluster), in one binary.\n\n\
                   Without a command, kumi does what 'kumi up' does: it starts a node and runs until ctrl-c.",
     after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}\n\n'kumi server' has the exit codes of redis-server: 0 and 1."),
     args_conflicts_with_subcommands = true,
@@ -61,8 +63,8 @@ pub(crate) enum Task {
     CheckRdb(CheckRdbOptions),
     /// Call units, be one, and watch them: MUF from the shell
     ///
-    /// Units are programs that call each other and keep values through readable keys on a Redis server. docs/muf.md
-    /// describes the protocol. 'kumi muf help COMMAND' says more about each command.
+    /// Units are programs that call each other and keep values through readable keys on a Redis server. docs/muf.md is
+    /// for users, docs/muf-protocol.md describes the protocol. 'kumi muf help COMMAND' says more about each command.
     #[command(after_long_help = crate::command_line::muf::EXIT_CODES)]
     Muf(crate::command_line::muf::MufOptions),
     /// Enqueue tasks, look at them, and work on them with any program
@@ -214,23 +216,72 @@ mod tests {
         assert_eq!((&*set[1].name, &*set[1].value), ("save", "900 1"));
     }
 
-    /// Lines of the help that are longer than a terminal's are paragraphs of their own: wrapped by the terminal, and not
-    /// by us before.
+    /// A paragraph of the help is one line, which the terminal's width wraps. Lines that stand for themselves are
+    /// indented, or follow a line that ends with a colon.
+    fn is_wrapped_by_hand(text: &str) -> bool {
+        let lines: Vec<&str> = text.lines().collect();
+        let continues = |line: &str| line.starts_with(|c: char| !c.is_whitespace());
+        lines
+            .windows(2)
+            .any(|pair| continues(pair[0]) && continues(pair[1]) && !pair[0].ends_with(':'))
+    }
+
     #[test]
     fn help_is_not_wrapped_twice() {
-        const COLUMNS: usize = 80;
+        assert!(is_wrapped_by_hand("A short\nparagraph."));
+        assert!(is_wrapped_by_hand("List:\n  a\n\nOne two\n(three)."));
+        assert!(!is_wrapped_by_hand("One.\n\nList:\n  a  x\n  b  y\nTwo."));
         let root = Cli::command();
         let mut commands = vec![&root];
+        let mut count = 0;
         while let Some(command) = commands.pop() {
             commands.extend(command.get_subcommands());
-            let texts = [command.get_after_long_help(), command.get_long_about()];
-            for text in texts.into_iter().flatten().map(ToString::to_string) {
-                let lines: Vec<&str> = text.lines().collect();
-                for pair in lines.windows(2) {
-                    let wrapped = pair[0].chars().count() > COLUMNS
-                        && pair[1].starts_with(char::is_alphanumeric);
-                    assert!(!wrapped, "{}: {}", command.get_name(), pair[0]);
-                }
+            let of_command = [
+                command.get_about(),
+                command.get_long_about(),
+                command.get_before_help(),
+                command.get_before_long_help(),
+                command.get_after_help(),
+                command.get_after_long_help(),
+            ];
+            let of_arguments = command
+                .get_arguments()
+                .flat_map(|argument| [argument.get_help(), argument.get_long_help()]);
+            for text in of_command.into_iter().chain(of_arguments).flatten() {
+                let text = text.to_string();
+                assert!(!is_wrapped_by_hand(&text), "{}: {text}", command.get_name());
+                count += 1;
+            }
+        }
+        assert!(count > 100, "{count} texts");
+    }
+
+    #[test]
+    fn earlier_names_of_options_are_taken_and_not_shown() {
+        for line in [
+            "kumi muf call web a.b --all --quiet 200ms",
+            "kumi muf call web a.b --all --idle 200ms",
+            "kumi jobs -q mail counts",
+            "kumi jobs counts --queue mail",
+        ] {
+            parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        for (line, gone) in [
+            ("kumi muf call --help", "--quiet"),
+            ("kumi jobs --help", "-q,"),
+        ] {
+            let help = parse(line).unwrap_err().to_string();
+            assert!(!help.contains(gone), "{gone} in {help}");
+        }
+    }
+
+    #[test]
+    fn the_help_names_every_part() {
+        for line in ["kumi -h", "kumi --help"] {
+            let help = parse(line).unwrap_err().to_string();
+            let about = help.split("\n\n").next().unwrap_or_default();
+            for part in ["store", "calls", "jobs", "membership"] {
+                assert!(about.contains(part), "{line}: no {part} in {about}");
             }
         }
     }

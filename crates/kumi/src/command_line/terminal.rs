@@ -135,16 +135,23 @@ pub(crate) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "kumi: {text}");
 }
 
-/// Text from elsewhere on one line of a terminal: nothing in it moves the cursor.
+/// The whole of a text from elsewhere, on one line of a terminal: nothing in it moves the cursor or changes the direction
+/// of what follows. For payloads; names and errors are [`shown`].
 pub(crate) fn quoted(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
-        }
+    // `escape_debug` escapes these too, which are harmless: the last one is the space of Japanese text.
+    const KEPT: [char; 4] = ['"', '\'', '\\', '\u{3000}'];
+    let mut quoted = String::with_capacity(text.len());
+    for part in text.split_inclusive(KEPT) {
+        let plain = part.trim_end_matches(KEPT);
+        quoted.extend(plain.escape_debug());
+        quoted.push_str(&part[plain.len()..]);
     }
-    shown
+    quoted
+}
+
+/// A name or an error from elsewhere: as [`quoted`], and cut if it would fill the terminal.
+pub(crate) fn shown(text: &str) -> String {
+    kumi_unison::Shown(text).to_string()
 }
 
 /// Milliseconds since 1970.
@@ -167,6 +174,24 @@ mod tests {
     #[test]
     fn nothing_that_is_quoted_moves_the_cursor() {
         assert_eq!(quoted("café \"x\"\n\x1b[2J"), "café \"x\"\\n\\u{1b}[2J");
+        for harmless in ["組\u{3000}'\\n'", "\"\"", "か\u{3099}", ""] {
+            assert_eq!(quoted(harmless), harmless);
+        }
+        // Line breaks, the cursor of 8-bit terminals, directions, and what takes no room.
+        for c in [
+            '\u{85}', '\u{9b}', '\u{200b}', '\u{2028}', '\u{202e}', '\u{2066}', '\u{feff}',
+        ] {
+            let expected = format!("a{}b", c.escape_unicode());
+            assert_eq!(quoted(&format!("a{c}b")), expected);
+            assert_eq!(shown(&format!("a{c}b")), expected);
+        }
+    }
+
+    #[test]
+    fn payloads_are_quoted_whole_and_names_are_cut() {
+        let long = "x".repeat(100_000);
+        assert_eq!(quoted(&long), long);
+        assert!(shown(&long).len() < 1_000);
     }
 
     #[test]

@@ -42,14 +42,14 @@ impl Failure {
                     true => " (--cacert names certificates to trust)",
                     false => "; is a server running there? --url or KUMI_URL names another",
                 };
-                format!("{}{advice}", terminal::quoted(&causes))
+                format!("{}{advice}", terminal::shown(&causes))
             }
             Self::Queue(error) if error.is_unauthorized() => format!(
                 "the server refused the connection: {}; user and password are part of the URL: \
                  redis://user:password@host:port",
-                terminal::quoted(&chain(error))
+                terminal::shown(&chain(error))
             ),
-            Self::Queue(error) => terminal::quoted(&chain(error)),
+            Self::Queue(error) => terminal::shown(&chain(error)),
             Self::Other(error) => format!("{error:#}"),
         }
     }

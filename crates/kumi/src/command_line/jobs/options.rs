@@ -16,7 +16,8 @@ pub(crate) struct JobsOptions {
     #[arg(long, value_name = "URL", global = true)]
     pub(super) url: Option<String>,
     /// The queue, where the URL does not name it [default: default]
-    #[arg(short, long, value_name = "NAME", global = true)]
+    // Elsewhere -q is --quiet.
+    #[arg(long, short_alias = 'q', value_name = "NAME", global = true)]
     pub(super) queue: Option<String>,
     /// Text on a terminal and JSON lines otherwise, or one of them
     #[arg(long, value_name = "FORM", default_value = "auto", global = true)]

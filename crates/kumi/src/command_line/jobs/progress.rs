@@ -69,7 +69,7 @@ pub(super) async fn watch<T>(jobs: &Jobs, id: TaskId, work: impl Future<Output =
             bar.0.set_message(format!(
                 "{} {}",
                 record.state,
-                crate::command_line::terminal::quoted(&note)
+                crate::command_line::terminal::shown(&note)
             ));
         }
     }

@@ -1,6 +1,6 @@
 //! How tasks, counts and moves look: lines for people, JSON for programs, text for Prometheus.
 
-use crate::command_line::terminal::{Colour, Terminal, quoted};
+use crate::command_line::terminal::{Colour, Terminal, quoted, shown};
 use kumi_jobs::{Counts, Schedule, TaskEvent, TaskRecord, TaskState};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -41,12 +41,13 @@ pub(super) fn status(terminal: &Terminal, record: &TaskRecord) -> String {
     }
     let mut text = String::new();
     for (name, value) in value.as_object().into_iter().flatten() {
-        let shown = match value {
+        let value = match value {
             Value::Null => continue,
-            Value::String(shown) => quoted(shown),
-            other => other.to_string(),
+            Value::String(value) => quoted(value),
+            // Strings in it may hold anything but ASCII control characters.
+            other => quoted(&other.to_string()),
         };
-        let _ = writeln!(text, "{name:<14}{shown}");
+        let _ = writeln!(text, "{name:<14}{value}");
     }
     text
 }
@@ -58,11 +59,11 @@ pub(super) fn line(terminal: &Terminal, record: &TaskRecord) -> String {
     let state = painted(terminal, record.state);
     let error = record.last_error.as_deref().unwrap_or_default();
     let attempts = format!("{}/{}", record.attempts, record.max_attempts);
-    let task_type = quoted(&record.envelope.task_type);
+    let task_type = shown(&record.envelope.task_type);
     format!(
         "{} {state} {attempts:>5} {task_type} {}",
         record.id,
-        quoted(error)
+        shown(error)
     )
 }
 
@@ -75,7 +76,7 @@ pub(super) fn event(terminal: &Terminal, event: &TaskEvent) -> String {
         return value.to_string();
     }
     let state = painted(terminal, event.to);
-    let task_type = quoted(&event.task_type);
+    let task_type = shown(&event.task_type);
     format!("{} {state} {:>3} {task_type}", event.id, event.attempts)
 }
 
@@ -95,7 +96,7 @@ pub(super) fn schedule(terminal: &Terminal, schedule: &Schedule) -> String {
         envelope,
         ..
     } = schedule;
-    let parts = [&**name, &**expression, &**zone, &*envelope.task_type].map(quoted);
+    let parts = [&**name, &**expression, &**zone, &*envelope.task_type].map(shown);
     parts.join("  ")
 }
 
@@ -122,7 +123,7 @@ pub(super) fn counts(terminal: &Terminal, counts: &Counts) -> String {
         );
     }
     for task_type in counts.unserved() {
-        let _ = writeln!(text, "no worker asks for {}", quoted(&task_type));
+        let _ = writeln!(text, "no worker asks for {}", shown(&task_type));
     }
     if counts.paused {
         text += "paused\n";
@@ -182,5 +183,30 @@ mod tests {
         let shown = super::counts(&Terminal::plain(), &counts);
         assert!(shown.starts_with("queued                   3\n"), "{shown}");
         assert!(shown.ends_with("no worker asks for send\n"));
+    }
+
+    #[test]
+    fn text_of_others_is_escaped() {
+        let mut counts = Counts::default();
+        counts
+            .by_type
+            .insert("a\u{202e}b".into(), [(TaskState::Queued, 1)].into());
+        let shown = super::counts(&Terminal::plain(), &counts);
+        assert!(
+            shown.ends_with("no worker asks for a\\u{202e}b\n"),
+            "{shown}"
+        );
+    }
+
+    #[tokio::test]
+    async fn strings_in_a_payload_are_escaped_too() {
+        let jobs = kumi_jobs::Jobs::memory();
+        let payload = "{\"a\": \"b\u{202e}c\"}".as_bytes().to_vec();
+        let envelope = kumi_jobs::TaskEnvelope::json("t", payload);
+        let task = kumi_jobs::NewTask::new(envelope);
+        let id = jobs.enqueue_raw(task).await.unwrap().id();
+        let record = jobs.get_status(id).await.unwrap().unwrap();
+        let shown = status(&Terminal::plain(), &record);
+        assert!(shown.contains(r#"{"a":"b\u{202e}c"}"#), "{shown}");
     }
 }

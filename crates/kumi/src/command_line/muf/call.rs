@@ -45,7 +45,7 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
     let mut call = call.into_future();
     let answer = tokio::select! {
         answer = &mut call => answer,
-        () = hint(&muf, &options.target) => call.await,
+        () = late_hint(&muf, &options.target) => call.await,
     }?;
     if options.json {
         answer.json::<Value>()?;
@@ -61,9 +61,14 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
     Ok(())
 }
 
-/// After [`HINT_AFTER`], names the units that run if none of them serves the target.
-async fn hint(muf: &Muf, target: &str) {
+/// The hint, after [`HINT_AFTER`].
+async fn late_hint(muf: &Muf, target: &str) {
     tokio::time::sleep(HINT_AFTER).await;
+    hint(muf, target).await;
+}
+
+/// Names the units that run if none of them serves the target.
+async fn hint(muf: &Muf, target: &str) {
     let Ok(units) = muf.units().await else {
         return;
     };
@@ -77,13 +82,20 @@ async fn hint(muf: &Muf, target: &str) {
     let others = units.iter().filter(|unit| !unit.services.is_empty());
     let names: Vec<String> = others
         .take(HINT_UNITS)
-        .map(|unit| format!("{} ({})", unit.unit, unit.services.join(" ")))
+        .map(|unit| {
+            let services = unit.services.join(" ");
+            format!(
+                "{} ({})",
+                terminal::shown(&unit.unit),
+                terminal::shown(&services)
+            )
+        })
         .collect();
     let there = match names.is_empty() {
         true => "no unit serves anything".into(),
-        false => format!("these units run: {}", terminal::quoted(&names.join(", "))),
+        false => format!("these units run: {}", names.join(", ")),
     };
-    let target = terminal::quoted(target);
+    let target = terminal::shown(target);
     terminal::note(format_args!("no unit serves {target} so far; {there}"));
 }
 
@@ -96,20 +108,34 @@ async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<()
     if let Some(count) = options.count {
         gather = gather.count(count as usize);
     }
-    if let Some(quiet) = options.quiet {
-        gather = gather.quiet(quiet);
+    if let Some(idle) = options.idle {
+        gather = gather.quiet(idle);
     }
     let terminal = Terminal::new(Form::Auto);
     let mut answers = gather.start().await?;
-    let mut heard = 0;
-    while let Some(answer) = answers.next().await {
+    let late_hint = late_hint(muf, &options.target);
+    tokio::pin!(late_hint);
+    let (mut heard, mut hinted) = (false, false);
+    loop {
+        let answer = tokio::select! {
+            answer = answers.next() => answer,
+            () = &mut late_hint, if !heard && !hinted => {
+                hinted = true;
+                continue;
+            }
+        };
+        let Some(answer) = answer else { break };
         terminal::say(&line(&answer?, &terminal))?;
-        heard += 1;
+        heard = true;
     }
-    match heard {
-        0 => Err(Failure::Unanswered),
-        _ => Ok(()),
+    if heard {
+        return Ok(());
     }
+    // By default it has ended by the time of the hint.
+    if !hinted {
+        hint(muf, &options.target).await;
+    }
+    Err(Failure::Unanswered)
 }
 
 fn line(answer: &Gathered, terminal: &Terminal) -> String {
@@ -118,7 +144,7 @@ fn line(answer: &Gathered, terminal: &Terminal) -> String {
         Err(payload) => ("error", Colour::Red, payload),
     };
     if !terminal.is_json {
-        let backend = terminal.paint(colour, &answer.backend);
+        let backend = terminal.paint(colour, &terminal::shown(&answer.backend));
         return format!("{backend}: {}", shown::quoted(bytes));
     }
     let mut object = Map::new();

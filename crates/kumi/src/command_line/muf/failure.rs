@@ -62,7 +62,7 @@ impl Failure {
             }
             Failure::Usage(text) => text.clone(),
             Failure::Unanswered => "no backend answered".into(),
-            Failure::Missing(key) => format!("nothing is kept at {key}"),
+            Failure::Missing(key) => format!("nothing is kept at {}", terminal::shown(key)),
             Failure::Muf(Error::Notifications { need, .. }) => {
                 // Only watching kept values needs generic events.
                 let instead = if need.contains('g') {
@@ -77,7 +77,7 @@ impl Failure {
             }
             // It was reached, and replied.
             Failure::Muf(Error::Connect { address, source }) if source.code().is_some() => {
-                let said = terminal::quoted(&source.to_string());
+                let said = terminal::shown(&source.to_string());
                 format!(
                     "the server at {address} refused the connection: {said}; user, password and database are part of the URL: \
                      redis://user:password@host:port/db"

@@ -108,7 +108,10 @@ fn json(event: &KeepEvent) -> Option<String> {
 }
 
 fn text(event: &KeepEvent, terminal: &Terminal) -> Option<String> {
-    let name = |unit: &str, id: &str| terminal.paint(Colour::Cyan, &format!("{unit}/{id}"));
+    let name = |unit: &str, id: &str| {
+        let name = format!("{}/{}", terminal::shown(unit), terminal::shown(id));
+        terminal.paint(Colour::Cyan, &name)
+    };
     let dim = |text: &str| terminal.paint(Colour::Dim, text);
     Some(match event {
         KeepEvent::Value {

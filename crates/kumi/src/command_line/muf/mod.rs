@@ -83,13 +83,7 @@ impl Server {
 
     /// The URL as it may be shown: without user and password, and without a query.
     fn shown_url(&self) -> String {
-        let (scheme, rest) = self.url.split_once("//").unwrap_or(("", &self.url));
-        let rest = match scheme.contains("unix") {
-            true => rest,
-            false => rest.rsplit_once('@').map_or(rest, |(_, host)| host),
-        };
-        let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
-        terminal::quoted(&format!("{scheme}//{rest}"))
+        terminal::shown(&kumi_muf::without_password(&self.url))
     }
 
     /// A failure that names this server, if it is that the server does not answer.
@@ -126,4 +120,25 @@ impl Server {
 /// The name of a unit that only reads.
 fn reader_name() -> String {
     format!("kumi-cli-{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_what_is_secret() {
+        let check = |url: &str, expected: &str| {
+            let server = Server {
+                url: url.into(),
+                certificates: Certificates::default(),
+            };
+            assert_eq!(server.shown_url(), expected);
+        };
+        check("redis://ann:se//same@h:1/2?a=b", "redis://h:1/2");
+        check("unix:///run/a@b.sock?pass=sesame", "unix:///run/a@b.sock");
+        // The user forgot the scheme.
+        check("ann:se//same@h:1", "h:1");
+        check("redis://h\u{202e}", "redis://h\\u{202e}");
+    }
 }

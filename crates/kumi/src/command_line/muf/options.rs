@@ -64,7 +64,7 @@ Examples:
   kumi muf call web thumb.resize @cat.png --timeout 2s > small.png
   kumi muf call web sum.add '[1, 2]' --json
   date | kumi muf call web echo.say -
-  kumi muf call web cache.size --all --quiet 200ms";
+  kumi muf call web cache.size --all --idle 200ms";
 
 // A paragraph is one line: the terminal's width decides where it wraps.
 const SERVE_NOTES: &str = "\
@@ -118,7 +118,7 @@ pub(super) struct CallOptions {
     /// Call all backends, and print a line for each answer
     ///
     /// On a terminal, lines of text; otherwise JSON lines with "backend" and "payload" or "error". It ends when
-    /// --count backends have answered, when none has for --quiet, or after --timeout [default: 2s]. Backends of one name
+    /// --count backends have answered, when none has for --idle, or after --timeout [default: 2s]. Backends of one name
     /// give one answer.
     #[arg(long, conflicts_with_all = ["json", "text", "ttl"])]
     pub(super) all: bool,
@@ -126,8 +126,9 @@ pub(super) struct CallOptions {
     #[arg(long, value_name = "N", requires = "all", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) count: Option<u32>,
     /// With --all: how long after an answer to wait for the next
-    #[arg(long, value_name = "TIME", requires = "all", value_parser = duration)]
-    pub(super) quiet: Option<Duration>,
+    // Elsewhere --quiet is a flag.
+    #[arg(long, alias = "quiet", value_name = "TIME", requires = "all", value_parser = duration)]
+    pub(super) idle: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

@@ -61,7 +61,7 @@ async fn tell_connection(muf: &Muf, url: &str) {
                     ));
                 }
                 if let Some(reason) = now.reason() {
-                    terminal::note(terminal::quoted(reason));
+                    terminal::note(terminal::shown(reason));
                 }
             }
             (Connection::Connected, Some(since)) => {

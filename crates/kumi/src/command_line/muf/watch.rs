@@ -253,7 +253,10 @@ fn to_text(sight: &Sight, unix_ms: u64, full: bool, terminal: &Terminal) -> Stri
     if let Some((unit, id)) = &sight.about {
         parts.push(name(unit, id, terminal));
     }
-    let by = |text: &str| sight.backend.as_ref().map(|unit| format!("{text} {unit}"));
+    let by = |text: &str| {
+        let backend = sight.backend.as_ref();
+        backend.map(|unit| format!("{text} {}", terminal::shown(unit.as_str())))
+    };
     match sight.kind {
         Kind::Watching => parts.push("watching; ctrl-c ends it".into()),
         Kind::Gap => parts.push("something may have been missed".into()),
@@ -281,15 +284,18 @@ fn to_text(sight: &Sight, unix_ms: u64, full: bool, terminal: &Terminal) -> Stri
 
 /// The calling unit and the method, with the end of the ID: its beginning is the time, alike in all that is on the screen.
 fn name(unit: &str, id: &RequestId, terminal: &Terminal) -> String {
+    let unit = terminal::shown(unit);
+    let target = id.target().map(terminal::shown);
     let unique = id.as_str().rsplit('~').next().unwrap_or_default();
     let unique = unique.trim_matches(['{', '}']);
     let tail = unique
         .get(unique.len().saturating_sub(6)..)
         .unwrap_or(unique);
-    match (id.target(), id.audience()) {
-        (Some(target), Audience::All) => format!("{unit} {target} (all) {}", dim(tail, terminal)),
-        (Some(target), _) => format!("{unit} {target} {}", dim(tail, terminal)),
-        (None, _) => format!("{unit} {}", id.as_str()),
+    let tail = dim(&terminal::shown(tail), terminal);
+    match (target, id.audience()) {
+        (Some(target), Audience::All) => format!("{unit} {target} (all) {tail}"),
+        (Some(target), _) => format!("{unit} {target} {tail}"),
+        (None, _) => format!("{unit} {}", terminal::shown(id.as_str())),
     }
 }
 
