@@ -133,6 +133,8 @@ fn shared_tables_and_metatables_cannot_be_changed() {
         "loadstring('y = 2')()",
         "coroutine.wrap(function() z = 1 end)()",
         "for k in pairs(math) do math[k] = nil end",
+        "__redis__err__handler(_G)",
+        "(function() __redis__err__handler(string) end)()",
     ] {
         let result = run(&mut lua, source);
         assert!(result.contains(READONLY), "{source}: {result}");
