@@ -154,8 +154,15 @@ fn bytecode_does_not_enter_or_leave() {
         "[string \"\u{1b}LuaQ\"]:1: unexpected symbol near 'char(27)'"
     );
     assert_eq!(
-        run(&mut lua, "return string.dump(function() end)"),
+        run(&mut lua, "return string.dump(tostring)"),
         "error: user_script:1: unable to dump given function"
+    );
+    assert_eq!(
+        run(
+            &mut lua,
+            "return loadstring(string.dump(function() return 1 end))()"
+        ),
+        "error: user_script:1: attempt to call a nil value"
     );
     let through_load = "local s = '\\27Lua' local f, e = load(function() local r = s s = nil return r end) return f and 'in' or 'out'";
     assert_eq!(run(&mut lua, through_load), "out");
