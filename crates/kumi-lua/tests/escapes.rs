@@ -607,3 +607,27 @@ fn a_character_is_a_c_int() {
         assert_eq!(run(&mut lua, &source), expected, "{number}");
     }
 }
+
+#[test]
+fn memory_of_many_objects_is_given_back() {
+    const OBJECTS: usize = 200_000;
+    let mut lua = state();
+    run(&mut lua, "return 7");
+    lua.collect();
+    let before = lua.memory_bytes();
+    for object in ["i .. ''", "{}", "function() return i end"] {
+        let source = format!(
+            "local t = {{}} for i = 1, {OBJECTS} do t[i] = {object} end
+            t = nil collectgarbage() return 7"
+        );
+        assert_eq!(run_for(&mut lua, 10_000, &source), "7", "{object}");
+        assert!(
+            lua.memory_bytes() > before + OBJECTS * 16,
+            "{object}: free slots are counted"
+        );
+        lua.collect();
+        let after = lua.memory_bytes();
+        assert!(after < before + (1 << 18), "{object}: {before}, {after}");
+        assert_eq!(run(&mut lua, "return ('x'):rep(3) .. #{{}}"), "xxx1");
+    }
+}
