@@ -67,6 +67,49 @@ fn commands_are_allowed_by_name_category_and_subcommand() {
 }
 
 #[test]
+fn rules_may_name_commands_that_are_not_built() {
+    let mut lab = Lab::new();
+    for rule in [
+        "+readonly",
+        "+psync",
+        "+replconf",
+        "-cluster",
+        "-migrate",
+        "-module",
+        "+cluster|slots",
+        "+CLUSTER|Info",
+        "+readonly|x",
+    ] {
+        let reply = lab.run(&format!("ACL SETUSER u {rule}"));
+        assert_eq!(reply, "+OK\r\n", "{rule}");
+    }
+    let shown = lab.run("ACL LIST");
+    let rules = "-@all +readonly +psync +replconf -cluster -migrate -module +cluster|slots +cluster|info +readonly|x";
+    assert!(shown.contains(rules), "{shown}");
+    for (rule, text) in [
+        ("+nosuch", "Unknown command or category name in ACL"),
+        ("+cluster|nosuch", "Unknown command or category name in ACL"),
+        ("-readonly|x", "Unknown command or category name in ACL"),
+        (
+            "-cluster|slots|x",
+            "Unknown command or category name in ACL",
+        ),
+        (
+            "+cluster|slots|x",
+            "Allowing first-arg of a subcommand is not supported",
+        ),
+    ] {
+        let reply = lab.run(&format!("ACL SETUSER u {rule}"));
+        assert!(reply.contains(text), "{rule}: {reply}");
+    }
+    // They take no right away.
+    lab.check_user(
+        "~* +@all -cluster",
+        &[("GET a", true), ("CONFIG GET a", true)],
+    );
+}
+
+#[test]
 fn keys_are_allowed_by_pattern_and_access() {
     let mut lab = Lab::new();
     lab.check_user(
