@@ -417,6 +417,26 @@ fn a_transaction_that_deletes_its_user_gets_no_other_users_rights() {
 }
 
 #[test]
+fn a_load_closes_the_connections_of_all_users_but_the_default_one() {
+    let mut lab = Lab::new();
+    lab.configure("aclfile", "users.acl");
+    let same = lab.login("same", "~* &* +@all");
+    let gone = lab.login("gone", "~* &* +@all");
+    lab.host.acl_file = b"user same on nopass ~* &* +@all".to_vec();
+    lab.effects();
+    assert_eq!(lab.run("ACL LOAD"), "+OK\r\n");
+    assert_eq!(lab.last_flow, Flow::Done);
+    let closed = lab.effects();
+    let is_closed = |wanted| {
+        closed
+            .iter()
+            .any(|effect| matches!(effect, Effect::Close(key) if *key == wanted))
+    };
+    assert!(is_closed(same) && is_closed(gone), "{closed:?}");
+    assert_eq!(closed.len(), 2, "{closed:?}");
+}
+
+#[test]
 fn a_subscriber_is_closed_when_it_loses_its_channel() {
     let mut lab = Lab::new();
     let user = lab.login("u", "&a &b +@all");
