@@ -24,6 +24,9 @@ pub(crate) mod color {
     pub(crate) const FREE: u8 = 5;
 }
 
+/// Slots a slab keeps when it has fewer objects.
+const SLOTS_KEPT: usize = 1024;
+
 /// Objects of one kind; a freed index is given out again.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
@@ -50,6 +53,29 @@ impl<T> Slab<T> {
                 (self.items.len() - 1) as u32
             }
         }
+    }
+
+    /// Cuts free slots off the end and gives their memory back. The lowest free slots are used first from now on, so
+    /// that the end becomes free.
+    fn trim(&mut self, is_free: impl Fn(&T) -> bool) {
+        while self.items.last().is_some_and(&is_free) {
+            self.items.pop();
+        }
+        let len = self.items.len();
+        self.free.retain(|at| (*at as usize) < len);
+        self.free.sort_unstable_by(|a, b| b.cmp(a));
+        if self.items.capacity() / 2 > len.max(SLOTS_KEPT) {
+            self.items.shrink_to(len.max(SLOTS_KEPT));
+        }
+        if self.free.capacity() / 2 > self.free.len().max(SLOTS_KEPT) {
+            self.free.shrink_to(self.free.len().max(SLOTS_KEPT));
+        }
+    }
+
+    /// Bytes of slots that no object uses.
+    fn spare_bytes(&self) -> usize {
+        let used = self.items.len() - self.free.len();
+        (self.items.capacity() - used) * size_of::<T>() + self.free.capacity() * size_of::<u32>()
     }
 }
 
@@ -230,7 +256,7 @@ impl Heap {
 
     fn link(&mut self, id: u32, hash: u32) {
         if self.interned >= self.buckets.len() {
-            self.grow_buckets();
+            self.resize_buckets(self.buckets.len() * 2);
         }
         let bucket = hash as usize & (self.buckets.len() - 1);
         self.strings.items[id as usize].next = self.buckets[bucket];
@@ -238,8 +264,7 @@ impl Heap {
         self.interned += 1;
     }
 
-    fn grow_buckets(&mut self) {
-        let size = self.buckets.len() * 2;
+    fn resize_buckets(&mut self, size: usize) {
         let old = std::mem::replace(&mut self.buckets, vec![NONE; size]);
         for mut at in old {
             while at != NONE {
@@ -251,6 +276,33 @@ impl Heap {
                 at = next;
             }
         }
+    }
+
+    /// Gives memory of freed objects back. No collection may be under way.
+    pub(crate) fn trim(&mut self) {
+        self.strings.trim(|it| it.mark == color::FREE);
+        self.tables.trim(|it| it.mark == color::FREE);
+        self.funcs.trim(|it| it.mark == color::FREE);
+        self.upvals.trim(|it| it.mark == color::FREE);
+        self.protos.trim(|it| it.mark == color::FREE);
+        self.users.trim(|it| it.mark == color::FREE);
+        self.threads.trim(|it| it.mark == color::FREE);
+        let size = self.interned.next_power_of_two().max(SLOTS_KEPT);
+        if self.buckets.len() / 4 > size {
+            self.resize_buckets(size);
+        }
+    }
+
+    /// Bytes that are allocated and no object uses, and those of the intern table.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.strings.spare_bytes()
+            + self.tables.spare_bytes()
+            + self.funcs.spare_bytes()
+            + self.upvals.spare_bytes()
+            + self.protos.spare_bytes()
+            + self.users.spare_bytes()
+            + self.threads.spare_bytes()
+            + self.buckets.len() * size_of::<u32>()
     }
 
     /// Frees a string; called by the sweep.

@@ -242,15 +242,18 @@ impl Lua {
         self.vm.random = crate::libs::math::Random::new();
     }
 
-    /// Bytes of all objects.
+    /// Bytes of all objects, and of the room for more that is allocated.
     pub fn memory_bytes(&self) -> usize {
-        self.vm.heap.bytes
+        self.vm.heap.bytes + self.vm.heap.spare_bytes()
     }
 
-    /// Collects all garbage at once. Values the host holds must be pinned or reachable from globals.
+    /// Collects all garbage at once and gives its memory back. Values the host holds must be pinned or reachable from
+    /// globals.
     pub fn collect(&mut self) {
         self.vm.top = 0;
+        self.vm.stack.fill(Value::Nil);
         self.vm.collect_all();
+        self.vm.heap.trim();
     }
 
     /// The limits.

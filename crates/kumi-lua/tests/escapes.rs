@@ -133,6 +133,8 @@ fn shared_tables_and_metatables_cannot_be_changed() {
         "loadstring('y = 2')()",
         "coroutine.wrap(function() z = 1 end)()",
         "for k in pairs(math) do math[k] = nil end",
+        "__redis__err__handler(_G)",
+        "(function() __redis__err__handler(string) end)()",
     ] {
         let result = run(&mut lua, source);
         assert!(result.contains(READONLY), "{source}: {result}");
@@ -152,8 +154,15 @@ fn bytecode_does_not_enter_or_leave() {
         "[string \"\u{1b}LuaQ\"]:1: unexpected symbol near 'char(27)'"
     );
     assert_eq!(
-        run(&mut lua, "return string.dump(function() end)"),
+        run(&mut lua, "return string.dump(tostring)"),
         "error: user_script:1: unable to dump given function"
+    );
+    assert_eq!(
+        run(
+            &mut lua,
+            "return loadstring(string.dump(function() return 1 end))()"
+        ),
+        "error: user_script:1: attempt to call a nil value"
     );
     let through_load = "local s = '\\27Lua' local f, e = load(function() local r = s s = nil return r end) return f and 'in' or 'out'";
     assert_eq!(run(&mut lua, through_load), "out");
@@ -401,9 +410,90 @@ fn work_on_long_strings_reaches_the_hook() {
         let found = run_for(&mut state(), 20, &source);
         assert_eq!(found, "error: killed", "{work}");
     }
+    // Instructions without a jump backward.
+    let prefix = "local s, t, i, k = ('x'):rep(4000000), ('x'):rep(3999999) .. 'y', 1, {} \
+                  local u, n = ('x'):rep(4000000), (' '):rep(4000000) .. '1' ";
+    for work in [
+        "if s == t then end",
+        "if s == u then end",
+        "if s < t then end",
+        "if s <= u then end",
+        "local a = k[s]",
+        "k[s] = 1",
+        "local a = n + 1",
+        "local a = -n",
+        "local a = s .. t",
+        "local a = s:sub(2)",
+        "local a = #s < tonumber(n)",
+        "for i = n, 0 do end",
+    ] {
+        let source = format!("{prefix}{}", format!("do {work} end ").repeat(200));
+        let found = run_for(&mut state(), 100, &source);
+        assert_eq!(found, "error: killed", "{work}");
+    }
     let search =
         "local s, p = ('a'):rep(4000000), ('a'):rep(100000) .. 'b' return s:find(p, 1, true)";
     assert_eq!(run_for(&mut state(), 300, search), "error: killed");
+}
+
+#[test]
+fn calls_that_are_not_in_a_loop_reach_the_hook() {
+    // 2^18 calls, 18 deep.
+    let meta = "local t t = setmetatable({n = 18}, ";
+    for source in [
+        format!(
+            "{meta}{{__index = function(t, k)
+                if k == 0 then return 0 end
+                local a = t[k - 1] local b = t[k - 1] return a
+            end}}) return t[18]"
+        ),
+        format!(
+            "{meta}{{__newindex = function(t, k)
+                if k == 0 then return end
+                t[k - 1] = 1 t[k - 1] = 1
+            end}}) t[18] = 1"
+        ),
+        format!(
+            "{meta}{{__unm = function()
+                if t.n == 0 then return 0 end
+                t.n = t.n - 1 local a = -t local b = -t t.n = t.n + 1 return a
+            end}}) return -t"
+        ),
+        format!(
+            "{meta}{{__concat = function(x, n)
+                if n == 0 then return 0 end
+                local a = t .. (n - 1) local b = t .. (n - 1) return a
+            end}}) return t .. 18"
+        ),
+        "local m, n = {}, 18
+            local a, b = setmetatable({}, m), setmetatable({}, m)
+            m.__eq = function()
+                if n == 0 then return true end
+                n = n - 1 local x = a == b local y = a == b n = n + 1 return x
+            end
+            return a == b"
+            .to_owned(),
+        "local m, n = {}, 18
+            local a, b = setmetatable({}, m), setmetatable({}, m)
+            m.__lt = function()
+                if n == 0 then return true end
+                n = n - 1 local x = a < b local y = a < b n = n + 1 return x
+            end
+            return a < b"
+            .to_owned(),
+        "return load(function() return ' ' end)".to_owned(),
+        "return (('x'):rep(4000000):gsub('', ''))".to_owned(),
+        // Many values that are returned through many functions.
+        "local n, values = 15000
+            values = coroutine.wrap(function(...) coroutine.yield() return ... end)
+            values(unpack({}, 1, 7900))
+            local function f(n) if n == 0 then return values() end return 0, f(n - 1) end
+            return select('#', f(n))"
+            .to_owned(),
+    ] {
+        let found = run_for(&mut state(), 20, &source);
+        assert_eq!(found, "error: killed", "{source}");
+    }
 }
 
 #[test]
@@ -515,5 +605,29 @@ fn a_character_is_a_c_int() {
     ] {
         let source = format!("return ('%c|'):format({number})");
         assert_eq!(run(&mut lua, &source), expected, "{number}");
+    }
+}
+
+#[test]
+fn memory_of_many_objects_is_given_back() {
+    const OBJECTS: usize = 200_000;
+    let mut lua = state();
+    run(&mut lua, "return 7");
+    lua.collect();
+    let before = lua.memory_bytes();
+    for object in ["i .. ''", "{}", "function() return i end"] {
+        let source = format!(
+            "local t = {{}} for i = 1, {OBJECTS} do t[i] = {object} end
+            t = nil collectgarbage() return 7"
+        );
+        assert_eq!(run_for(&mut lua, 10_000, &source), "7", "{object}");
+        assert!(
+            lua.memory_bytes() > before + OBJECTS * 16,
+            "{object}: free slots are counted"
+        );
+        lua.collect();
+        let after = lua.memory_bytes();
+        assert!(after < before + (1 << 18), "{object}: {before}, {after}");
+        assert_eq!(run(&mut lua, "return ('x'):rep(3) .. #{{}}"), "xxx1");
     }
 }

@@ -232,6 +232,7 @@ impl Store {
         self.unwatch_all(key);
         self.unsubscribe_everything(key);
         self.stop_tracking(key);
+        self.invalidations.forget(key);
         if let Some(session) = self.clients.remove(key)
             && let Some(blocked) = session.blocked
         {

@@ -411,10 +411,10 @@ fn xpcall(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     }
 }
 
-fn rawequal(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
+fn rawequal(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let a = vm.check_any(args, 0)?;
     let b = vm.check_any(args, 1)?;
-    vm.spend_on_comparison(a, b);
+    vm.charge_comparison(host, a, b)?;
     let equal = vm.heap.raw_equal(a, b);
     vm.give(Value::Bool(equal))
 }

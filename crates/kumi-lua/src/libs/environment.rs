@@ -90,6 +90,7 @@ fn error_handler(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     if let Some(frame) = raised {
         let source = vm.heap.protos.items[frame.proto as usize].source;
         let line = f64::from(vm.line(&frame));
+        super::base::check_writable(vm, table)?;
         vm.set_field(table, "source", Value::Str(source));
         vm.set_field(table, "line", Value::Number(line));
     }

@@ -245,7 +245,8 @@ fn match_here(
     anchored: bool,
 ) -> Result<Option<Found>> {
     let (heap, mut meter) = metered(vm, host);
-    meter.burn(heap.bytes_of(pat).len() / 64)?;
+    // The matcher charges nothing for an empty pattern.
+    meter.burn(1 + heap.bytes_of(pat).len() / 64)?;
     let mut matcher = Matcher::new(heap.bytes_of(src), heap.bytes_of(pat), meter);
     let Some(end) = matcher.match_at(at, usize::from(anchored))? else {
         return Ok(None);

@@ -84,6 +84,8 @@ impl Vm {
         (a, b): (Value, Value),
         operands: (u32, u32),
     ) -> Result<Value> {
+        // Pays for what the instruction before this one has spent on long strings.
+        self.charge(host, 0)?;
         if let (Some(x), Some(y)) = (self.number_of(a), self.number_of(b)) {
             return Ok(Value::Number(compute(op, x, y)));
         }

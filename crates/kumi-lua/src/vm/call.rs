@@ -1,8 +1,8 @@
 //! Calls: preparing frames, running native functions, catching errors, and upvalues of the frames that end.
 
 use super::{
-    Args, Error, ErrorKind, Event, FRAME_ROOM, Frame, MAX_FRAMES, MAX_NATIVE_DEPTH, NO_PROTO,
-    Native, Result, Vm, stack_address,
+    Args, CALL_COST, Error, ErrorKind, Event, FRAME_ROOM, Frame, MAX_FRAMES, MAX_NATIVE_DEPTH,
+    NO_PROTO, Native, Result, Vm, stack_address,
 };
 use crate::call::Call;
 use crate::heap::{Closure, Upvalue};
@@ -16,8 +16,10 @@ const MAX_SLOTS: usize = 1 << 22;
 const HANDLER_DEPTH: u32 = MAX_NATIVE_DEPTH / 8;
 
 impl Vm {
-    /// Calls the function at a stack place with the arguments up to the top. Results replace the function.
+    /// Calls the function at a stack place with the arguments up to the top. Results replace the function. Calls of
+    /// metamethods and of natives come here and are charged: they may be the only ones a script makes.
     pub(crate) fn call_at(&mut self, host: &mut dyn Host, func: usize, results: i32) -> Result<()> {
+        self.charge(host, CALL_COST as usize)?;
         self.depth += 1;
         if self.depth >= MAX_NATIVE_DEPTH || stack_address() < self.stack_floor {
             self.check_depth()?;

@@ -8,12 +8,12 @@ impl Vm {
     #[inline]
     pub(crate) fn equal(&mut self, host: &mut dyn Host, a: Value, b: Value) -> Result<bool> {
         if self.heap.raw_equal(a, b) {
-            self.spend_on_comparison(a, b);
+            self.charge_comparison(host, a, b)?;
             return Ok(true);
         }
         match (a, b) {
             (Value::Str(_), Value::Str(_)) => {
-                self.spend_on_comparison(a, b);
+                self.charge_comparison(host, a, b)?;
                 Ok(false)
             }
             (Value::Table(_), Value::Table(_)) | (Value::UserData(_), Value::UserData(_)) => {
@@ -25,14 +25,20 @@ impl Vm {
 
     /// Charges the comparison of two long strings.
     #[inline]
-    pub(crate) fn spend_on_comparison(&mut self, a: Value, b: Value) {
+    pub(crate) fn charge_comparison(
+        &mut self,
+        host: &mut dyn Host,
+        a: Value,
+        b: Value,
+    ) -> Result<()> {
         if let (Value::Str(a), Value::Str(b)) = (a, b)
             && a.is_long()
             && b.is_long()
         {
             let (a, b) = (self.heap.bytes_of(a).len(), self.heap.bytes_of(b).len());
-            self.spend(a.min(b) / 32);
+            return self.charge(host, a.min(b) / 32);
         }
+        Ok(())
     }
 
     #[inline(never)]
@@ -58,7 +64,7 @@ impl Vm {
         match (a, b) {
             (Value::Number(a), Value::Number(b)) => Ok(a < b),
             (Value::Str(x), Value::Str(y)) => {
-                self.spend_on_comparison(a, b);
+                self.charge_comparison(host, a, b)?;
                 Ok(self.heap.bytes_of(x) < self.heap.bytes_of(y))
             }
             _ => self.order_slow(host, a, b, Event::Lt),
@@ -70,7 +76,7 @@ impl Vm {
         match (a, b) {
             (Value::Number(a), Value::Number(b)) => Ok(a <= b),
             (Value::Str(x), Value::Str(y)) => {
-                self.spend_on_comparison(a, b);
+                self.charge_comparison(host, a, b)?;
                 Ok(self.heap.bytes_of(x) <= self.heap.bytes_of(y))
             }
             _ => self.order_slow(host, a, b, Event::Le),

@@ -97,6 +97,7 @@ impl Vm {
                 value,
                 register,
             } => {
+                self.spend_on_name();
                 let name = self
                     .frames
                     .last()
@@ -173,9 +174,19 @@ impl Vm {
         Error::thrown(self.str(&bytes))
     }
 
+    /// Charges the search for a name in the code and the variables of the function that failed.
+    fn spend_on_name(&mut self) {
+        let mut innermost = self.frames.iter().rev().take(2);
+        if let Some(frame) = innermost.find(|frame| frame.is_lua()).copied() {
+            let locals = self.heap.protos.items[frame.proto as usize].locals.len();
+            self.spend((frame.pc as usize + locals) / 16);
+        }
+    }
+
     /// `bad argument #n to 'name' (text)`, with `at` counted from zero.
     #[cold]
     pub(crate) fn bad_argument(&mut self, at: usize, text: impl AsRef<[u8]>) -> Error {
+        self.spend_on_name();
         let mut number = at + 1;
         let (name, method) = match self.function_name(0) {
             Some((what, name)) => (name, what == "method"),

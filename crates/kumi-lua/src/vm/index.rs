@@ -19,7 +19,7 @@ impl Vm {
         object: Value,
         key: Value,
     ) -> Result<Value> {
-        self.spend_on_key(key);
+        self.charge_key(host, key)?;
         let key = self.heap.canonical(key);
         let mut current = object;
         for step in 0..MAX_CHAIN {
@@ -65,7 +65,7 @@ impl Vm {
         key: Value,
         value: Value,
     ) -> Result<()> {
-        self.spend_on_key(key);
+        self.charge_key(host, key)?;
         let key = self.heap.canonical(key);
         let mut current = object;
         for step in 0..MAX_CHAIN {

@@ -34,6 +34,8 @@ pub(crate) const MAX_FRAMES: usize = 16384;
 pub(crate) const MAX_NATIVE_SLOTS: usize = 8000;
 /// Registers that are always available above a frame's base.
 pub(crate) const FRAME_ROOM: usize = 256;
+/// Instructions a call counts for, so that recursion without loops reaches the hook.
+pub(crate) const CALL_COST: i64 = 8;
 pub(crate) const NO_PROTO: u32 = u32::MAX;
 /// Bytes that are copied without being charged one by one.
 pub(crate) const SMALL: usize = 4096;
@@ -339,7 +341,8 @@ impl Vm {
         Ok(Value::Str(self.heap.string_from(bytes)))
     }
 
-    /// Charges work where the host's hook cannot be called; the next instruction that burns fuel calls it.
+    /// Charges work where the host's hook cannot be called; the next instruction that burns fuel calls it. Only for
+    /// natives and slow paths that end with [`Vm::charge`]: many instructions in a row burn none.
     #[inline]
     pub(crate) fn spend(&mut self, work: usize) {
         self.fuel = self.fuel.saturating_sub(work as i64);
@@ -360,6 +363,18 @@ impl Vm {
         {
             self.spend(self.heap.bytes_of(s).len() / 8);
         }
+    }
+
+    /// [`Vm::spend_on_key`] for an instruction.
+    #[inline]
+    pub(crate) fn charge_key(&mut self, host: &mut dyn Host, key: Value) -> Result<()> {
+        if let Value::Str(s) = key
+            && s.is_long()
+        {
+            self.spend_on_key(key);
+            return self.charge(host, 0);
+        }
+        Ok(())
     }
 
     /// Charges work done outside the run loop, so that the host's hook is called in time.

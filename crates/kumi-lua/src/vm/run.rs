@@ -4,7 +4,7 @@
 //! error messages. `pc` is saved in the frame before anything that can fail or call.
 
 use super::arith::compute;
-use super::{Error, ErrorKind, Event, NO_PROTO, Result, Vm};
+use super::{CALL_COST, Error, ErrorKind, Event, NO_PROTO, Result, Vm};
 use crate::heap::{Closure, LuaClosure};
 use crate::host::Host;
 use crate::proto::{Body, CONSTANT, FIELDS_PER_FLUSH, Op};
@@ -18,9 +18,6 @@ pub(crate) enum Exit {
     /// The coroutine yields this many values from the top.
     Yielded(usize),
 }
-
-/// Instructions a call counts for, so that recursion without loops reaches the hook.
-const CALL_COST: i64 = 8;
 
 impl Vm {
     /// Runs the topmost frame to its return.
@@ -359,7 +356,9 @@ impl Vm {
                         let count = if i.b != 0 {
                             i.b as usize - 1
                         } else {
-                            self.top - from
+                            let count = self.top - from;
+                            burn!(count / 16);
+                            count
                         };
                         if !self.open.is_empty() {
                             self.close_upvalues(base);
@@ -389,7 +388,7 @@ impl Vm {
                     }
                     Op::ForPrep => {
                         save!();
-                        self.prepare_for(base + i.a as usize)?;
+                        self.prepare_for(host, base + i.a as usize)?;
                         pc = (pc as i64 + i64::from(i.jump())) as usize;
                     }
                     Op::TForLoop => {
@@ -499,7 +498,7 @@ impl Vm {
     }
 
     #[inline(never)]
-    fn prepare_for(&mut self, at: usize) -> Result<()> {
+    fn prepare_for(&mut self, host: &mut dyn Host, at: usize) -> Result<()> {
         let mut numbers = [0.0; 3];
         for (place, what) in ["initial value", "limit", "step"].iter().enumerate() {
             let Some(number) = self.number_of(self.stack[at + place]) else {
@@ -510,7 +509,8 @@ impl Vm {
         self.stack[at] = Value::Number(numbers[0] - numbers[2]);
         self.stack[at + 1] = Value::Number(numbers[1]);
         self.stack[at + 2] = Value::Number(numbers[2]);
-        Ok(())
+        // Long strings were read as numbers.
+        self.charge(host, 0)
     }
 
     #[inline(never)]

@@ -146,7 +146,7 @@ impl Acl {
         Some(id)
     }
 
-    /// Puts these users in the place of all others; returns the ids of those that are gone or changed, except the
+    /// Puts these users in the place of all others; returns the ids of those that were there before, except the
     /// default user's. Without a default user among them, it is as at first.
     pub(crate) fn replace(&mut self, users: Vec<User>, index: &CommandIndex) -> Vec<UserId> {
         let gone: Vec<Arc<[u8]>> = self
@@ -165,13 +165,8 @@ impl Acl {
         }
         for user in users {
             let known = self.find(&user.name);
-            let known = known.filter(|&id| id != UserId::DEFAULT);
-            let before = known.and_then(|id| self.get(id)).map(User::describe);
-            let is_changed = before.is_some_and(|before| before != user.describe());
-            let id = self.put(user);
-            if is_changed {
-                ids.push(id);
-            }
+            ids.extend(known.filter(|&id| id != UserId::DEFAULT));
+            self.put(user);
         }
         ids
     }

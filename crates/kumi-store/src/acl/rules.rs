@@ -6,6 +6,54 @@ use crate::command::{CommandId, CommandIndex};
 
 const UNKNOWN: &str = "Unknown command or category name in ACL";
 const SYNTAX: &str = "Syntax error";
+const FIRST_ARG_OF_SUBCOMMAND: &str = "Allowing first-arg of a subcommand is not supported";
+
+/// Commands of Redis 7.2 that are not built, with their subcommands. Rules may name them, so that users of a Redis can be
+/// taken over; such a rule allows and denies nothing.
+const NOT_BUILT: &[(&str, &[&str])] = &[
+    ("asking", &[]),
+    (
+        "cluster",
+        &[
+            "addslots",
+            "addslotsrange",
+            "bumpepoch",
+            "count-failure-reports",
+            "countkeysinslot",
+            "delslots",
+            "delslotsrange",
+            "failover",
+            "flushslots",
+            "forget",
+            "getkeysinslot",
+            "help",
+            "info",
+            "keyslot",
+            "links",
+            "meet",
+            "myid",
+            "myshardid",
+            "nodes",
+            "replicas",
+            "replicate",
+            "reset",
+            "saveconfig",
+            "set-config-epoch",
+            "setslot",
+            "shards",
+            "slaves",
+            "slots",
+        ],
+    ),
+    ("failover", &[]),
+    ("migrate", &[]),
+    ("module", &["help", "list", "load", "loadex", "unload"]),
+    ("psync", &[]),
+    ("readonly", &[]),
+    ("readwrite", &[]),
+    ("replconf", &[]),
+    ("sync", &[]),
+];
 
 /// Joins the words of selectors in parentheses.
 ///
@@ -220,6 +268,8 @@ impl Selector {
             for (id, _) in members.collect::<Vec<_>>() {
                 self.set_command(id, allowed);
             }
+        } else if let Some(rule) = check_not_built(allowed, name) {
+            rule?;
         } else if let Some((container, sub)) = name.split_once('|') {
             let parent = index.find(container.as_bytes()).ok_or(UNKNOWN)?;
             match index.find_subcommand(parent, sub.as_bytes()) {
@@ -229,14 +279,14 @@ impl Selector {
                         index.find_subcommand(parent, sub.as_bytes()).is_some()
                     }) =>
                 {
-                    return Err("Allowing first-arg of a subcommand is not supported");
+                    return Err(FIRST_ARG_OF_SUBCOMMAND);
                 }
                 None if allowed && sub.is_empty() => return Err("Syntax error"),
                 None if !index.get(parent).subcommands.is_empty() || sub.contains('|') => {
                     let inner = sub.rsplit_once('|').map(|(inner, _)| inner.as_bytes());
                     let known = inner.and_then(|inner| index.find_subcommand(parent, inner));
                     return Err(match known {
-                        Some(_) if allowed => "Allowing first-arg of a subcommand is not supported",
+                        Some(_) if allowed => FIRST_ARG_OF_SUBCOMMAND,
                         _ => UNKNOWN,
                     });
                 }
@@ -270,6 +320,34 @@ impl Selector {
     }
 }
 
+/// Whether a rule of a command that is not built is valid; none for any other command.
+fn check_not_built(allowed: bool, name: &str) -> Option<Result<(), &'static str>> {
+    let (command, arg) = match name.split_once('|') {
+        Some((command, arg)) => (command, Some(arg)),
+        None => (name, None),
+    };
+    let (_, subcommands) = NOT_BUILT.iter().find(|(known, _)| *known == command)?;
+    let Some(arg) = arg else {
+        return Some(Ok(()));
+    };
+    let (first, more) = match arg.split_once('|') {
+        Some((first, _)) => (first, true),
+        None => (arg, false),
+    };
+    Some(if subcommands.contains(&arg) {
+        Ok(())
+    } else if allowed && more && subcommands.contains(&first) {
+        Err(FIRST_ARG_OF_SUBCOMMAND)
+    } else if allowed && arg.is_empty() {
+        Err(SYNTAX)
+    } else if allowed && !more && subcommands.is_empty() {
+        // A first argument of a command without subcommands.
+        Ok(())
+    } else {
+        Err(UNKNOWN)
+    })
+}
+
 /// A pattern without blanks and zero bytes.
 fn is_word(pattern: &[u8]) -> bool {
     !pattern
@@ -290,4 +368,18 @@ fn parse_hash(text: &[u8]) -> Result<Hash, &'static str> {
         *byte = digit(digits[0])? << 4 | digit(digits[1])?;
     }
     Ok(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Lab;
+
+    #[test]
+    fn commands_that_are_not_built_are_in_no_row() {
+        let lab = Lab::new();
+        for (name, _) in NOT_BUILT {
+            assert!(lab.store.index.find(name.as_bytes()).is_none(), "{name}");
+        }
+    }
 }

@@ -67,6 +67,49 @@ fn commands_are_allowed_by_name_category_and_subcommand() {
 }
 
 #[test]
+fn rules_may_name_commands_that_are_not_built() {
+    let mut lab = Lab::new();
+    for rule in [
+        "+readonly",
+        "+psync",
+        "+replconf",
+        "-cluster",
+        "-migrate",
+        "-module",
+        "+cluster|slots",
+        "+CLUSTER|Info",
+        "+readonly|x",
+    ] {
+        let reply = lab.run(&format!("ACL SETUSER u {rule}"));
+        assert_eq!(reply, "+OK\r\n", "{rule}");
+    }
+    let shown = lab.run("ACL LIST");
+    let rules = "-@all +readonly +psync +replconf -cluster -migrate -module +cluster|slots +cluster|info +readonly|x";
+    assert!(shown.contains(rules), "{shown}");
+    for (rule, text) in [
+        ("+nosuch", "Unknown command or category name in ACL"),
+        ("+cluster|nosuch", "Unknown command or category name in ACL"),
+        ("-readonly|x", "Unknown command or category name in ACL"),
+        (
+            "-cluster|slots|x",
+            "Unknown command or category name in ACL",
+        ),
+        (
+            "+cluster|slots|x",
+            "Allowing first-arg of a subcommand is not supported",
+        ),
+    ] {
+        let reply = lab.run(&format!("ACL SETUSER u {rule}"));
+        assert!(reply.contains(text), "{rule}: {reply}");
+    }
+    // They take no right away.
+    lab.check_user(
+        "~* +@all -cluster",
+        &[("GET a", true), ("CONFIG GET a", true)],
+    );
+}
+
+#[test]
 fn keys_are_allowed_by_pattern_and_access() {
     let mut lab = Lab::new();
     lab.check_user(
@@ -371,6 +414,26 @@ fn a_transaction_that_deletes_its_user_gets_no_other_users_rights() {
         assert_eq!(replies.matches("-NOPERM").count(), 2, "{delete}: {replies}");
         assert_eq!(lab.last_flow, Flow::Close, "{delete}");
     }
+}
+
+#[test]
+fn a_load_closes_the_connections_of_all_users_but_the_default_one() {
+    let mut lab = Lab::new();
+    lab.configure("aclfile", "users.acl");
+    let same = lab.login("same", "~* &* +@all");
+    let gone = lab.login("gone", "~* &* +@all");
+    lab.host.acl_file = b"user same on nopass ~* &* +@all".to_vec();
+    lab.effects();
+    assert_eq!(lab.run("ACL LOAD"), "+OK\r\n");
+    assert_eq!(lab.last_flow, Flow::Done);
+    let closed = lab.effects();
+    let is_closed = |wanted| {
+        closed
+            .iter()
+            .any(|effect| matches!(effect, Effect::Close(key) if *key == wanted))
+    };
+    assert!(is_closed(same) && is_closed(gone), "{closed:?}");
+    assert_eq!(closed.len(), 2, "{closed:?}");
 }
 
 #[test]

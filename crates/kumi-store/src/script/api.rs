@@ -238,11 +238,13 @@ pub(super) fn log(call: &mut Call<'_>) -> Result<(), Error> {
     reserve_args(call)?;
     let words: Vec<Vec<u8>> = (1..call.len()).filter_map(|at| string(call, at)).collect();
     let message = words.join(&b' ');
-    let message = message.escape_ascii();
+    let message = String::from_utf8_lossy(&message);
+    // The levels of the log for debug, verbose, notice and warning.
     match level {
-        0 | 1 => tracing::debug!(%message, "a script logs"),
-        2 => tracing::info!(%message, "a script logs"),
-        _ => tracing::warn!(%message, "a script logs"),
+        0 => tracing::trace!("{message}"),
+        1 => tracing::debug!("{message}"),
+        2 => tracing::info!("{message}"),
+        _ => tracing::warn!("{message}"),
     }
     Ok(())
 }

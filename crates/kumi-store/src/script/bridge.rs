@@ -9,7 +9,9 @@ use crate::command::{Command, CommandId, flag};
 use crate::ctx::Ctx;
 use crate::error::CommandError;
 use kumi_lua::{Call, Error, Host, Value};
-use kumi_resp::{ArgsBuilder, Protocol, encode};
+use kumi_resp::{Args, ArgsBuilder, Protocol, encode};
+
+const NOT_ALLOWED: &str = "ERR This Redis command is not allowed from script";
 
 pub(super) struct Bridge<'c, 'a> {
     pub(super) ctx: &'c mut Ctx<'a>,
@@ -111,6 +113,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
             Ok(id) => (id, self.ctx.index().get(id).row),
             Err((id, _)) => {
                 let text = match id {
+                    None if is_unbuilt_and_denied(self.args.as_args()) => NOT_ALLOWED,
                     None => "ERR Unknown Redis command called from script",
                     Some(_) => "ERR Wrong number of args calling Redis command from script",
                 };
@@ -139,9 +142,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
         denies_scripts: bool,
     ) -> Result<(), CommandError> {
         if denies_scripts && row.has(flag::NOSCRIPT) {
-            return Err(CommandError::fixed(
-                "ERR This Redis command is not allowed from script",
-            ));
+            return Err(CommandError::fixed(NOT_ALLOWED));
         }
         let permission = self.ctx.check_permission(id, self.args.as_args());
         if let Err((_, error)) = permission {
@@ -233,6 +234,20 @@ impl Host for Bridge<'_, '_> {
             );
         }
         self.serve_others()
+    }
+}
+
+/// Whether this is a command that is not built and that Redis does not let scripts call.
+fn is_unbuilt_and_denied(args: Args<'_>) -> bool {
+    let word = |at: usize| args.get(at).unwrap_or_default().to_ascii_lowercase();
+    match word(0).as_slice() {
+        b"failover" | b"psync" | b"replconf" | b"sync" => true,
+        b"cluster" => word(1) == b"reset",
+        b"module" => matches!(
+            word(1).as_slice(),
+            b"list" | b"load" | b"loadex" | b"unload"
+        ),
+        _ => false,
     }
 }
 

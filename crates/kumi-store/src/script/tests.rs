@@ -162,6 +162,14 @@ fn errors_name_the_script_and_the_line() {
             "ERR This Redis command is not allowed from script",
         ),
         (
+            "return redis.call('CLUSTER','reset')",
+            "ERR This Redis command is not allowed from script",
+        ),
+        (
+            "return redis.call('cluster','nosuch')",
+            "ERR Unknown Redis command called from script",
+        ),
+        (
             "return redis.call()",
             "ERR Please specify at least one argument for this redis lib call",
         ),

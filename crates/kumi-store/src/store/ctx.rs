@@ -286,8 +286,8 @@ impl<'a> Ctx<'a> {
     }
 }
 
-/// The arguments with passwords redacted, if the command has any. Logs are read by more
-/// people than passwords are meant for.
+/// The arguments with passwords and names of users redacted, if the command has any. Logs are read by more
+/// people than these are meant for.
 fn redact(full_name: &str, args: Args<'_>) -> Option<OwnedArgs> {
     let hides: fn(Args<'_>, usize) -> bool = match full_name {
         "auth" => |_, position| position > 0,
@@ -299,7 +299,7 @@ fn redact(full_name: &str, args: Args<'_>) -> Option<OwnedArgs> {
                         .is_some_and(|word| word.eq_ignore_ascii_case(b"AUTH"))
             })
         },
-        "acl|setuser" => |_, position| position > 2,
+        "acl|setuser" | "acl|getuser" | "acl|deluser" => |_, position| position >= 2,
         "config|set" => |args, position| {
             position > 2
                 && position % 2 == 1
@@ -343,6 +343,17 @@ mod tests {
             "config|set",
             "CONFIG SET hz 10 requirepass secret",
             "CONFIG SET hz 10 requirepass (redacted)",
+        );
+        check(
+            "acl|setuser",
+            "ACL SETUSER me >secret",
+            "ACL SETUSER (redacted) (redacted)",
+        );
+        check("acl|getuser", "ACL GETUSER me", "ACL GETUSER (redacted)");
+        check(
+            "acl|deluser",
+            "ACL DELUSER me you",
+            "ACL DELUSER (redacted) (redacted)",
         );
         check("get", "GET auth", "GET auth");
     }

@@ -79,7 +79,7 @@ impl Store {
             None => ctx.refuse_unresolved(args),
         }
         let flow = ctx.flow;
-        if self.keyspace.tracking.is_on() {
+        if self.keyspace.tracking.is_on() || self.invalidations.are_pending() {
             self.end_tracked_command(outputs, key, id);
         }
         let overflow = outputs.end(slot);
@@ -117,7 +117,7 @@ impl Store {
             Err(error) => ctx.refuse(Some(wait.id), &error),
         }
         let flow = ctx.flow;
-        if self.keyspace.tracking.is_on() {
+        if self.keyspace.tracking.is_on() || self.invalidations.are_pending() {
             self.end_tracked_command(outputs, key, Some(wait.id));
         }
         let overflow = outputs.end(slot);

@@ -163,13 +163,13 @@ impl<'a> Ctx<'a> {
         self.session().authenticated = open;
     }
 
-    /// Reads all users from a file again. Sessions of users that are gone are closed.
+    /// Reads all users from a file again. As in Redis 7.2, the sessions of all users but the default one are closed.
     ///
     /// # Errors
     /// What is wrong with the file; nothing has changed.
     pub(crate) fn load_acl_file(&mut self, path: &[u8]) -> Result<(), String> {
-        let changed = self.store.load_acl_file(path, self.host)?;
-        for id in changed {
+        let replaced = self.store.load_acl_file(path, self.host)?;
+        for id in replaced {
             self.close_sessions_of(id, |_| true);
         }
         let ids: Vec<UserId> = self.store.acl.ids().collect();

@@ -43,6 +43,19 @@ pub(crate) struct Invalidations {
     unused_since_ms: Option<u64>,
 }
 
+impl Invalidations {
+    /// Whether a command has yet to send what it changed itself. It may have ended tracking before.
+    #[inline]
+    pub(super) fn are_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// A session is gone.
+    pub(super) fn forget(&mut self, key: SessionKey) {
+        self.pending.retain(|(session, _)| *session != key);
+    }
+}
+
 /// What is invalidated.
 #[derive(Clone, Copy, Debug)]
 enum What<'a> {
@@ -286,16 +299,15 @@ impl Store {
         }
     }
 
-    /// Sends one invalidation of a tracking session, to itself or to where it redirects.
+    /// Sends one invalidation of a session, to itself or to where it redirects. As in Redis, a session that ended
+    /// tracking in the same transaction still gets those of its own changes.
     fn send_invalidation(&mut self, outputs: &mut Outputs, key: SessionKey, what: What<'_>) {
         let Some(session) = self.clients.sessions.get(key) else {
             return;
         };
         let own_protocol = session.protocol;
-        let Some(tracking) = &session.tracking else {
-            return;
-        };
-        let redirect = tracking.redirect;
+        let tracking = session.tracking.as_ref();
+        let redirect = tracking.and_then(|tracking| tracking.redirect);
         let target = redirect.map_or(key, |(_, receiver)| receiver);
         let Some(receiver) = self.clients.sessions.get(target) else {
             if let Some((id, _)) = redirect {

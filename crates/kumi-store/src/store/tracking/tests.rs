@@ -55,6 +55,21 @@ fn writes_are_not_tracked_and_errors_of_reads_are() {
 }
 
 #[test]
+fn own_invalidations_do_not_outlive_their_command() {
+    let mut lab = Lab::new();
+    let client = tracker(&mut lab, "");
+    lab.run_as(client, "GET k");
+    for line in ["MULTI", "SET k x", "CLIENT TRACKING OFF"] {
+        lab.run_as(client, line);
+    }
+    let replies = lab.run_as(client, "EXEC");
+    let sent = [replies, lab.received(client)].concat();
+    let expected = ["*2\r\n+OK\r\n+OK\r\n", &invalidate("k")].concat();
+    assert_eq!(sent, expected);
+    assert!(!lab.store.invalidations.are_pending());
+}
+
+#[test]
 fn own_invalidations_follow_the_reply() {
     let mut lab = Lab::new();
     let client = tracker(&mut lab, "");
