@@ -83,23 +83,24 @@ pub enum ClusterEvent {
         current: NodeUid,
         /// The one that should be gone.
         other: NodeUid,
-        /// When.
+        /// When this node noticed the conflict, on the driver's clock.
         observed_at: TimerInstant,
     },
-    /// A peer of another cluster or without a common version; told once per peer.
+    /// A peer of another cluster, without a common version, or that sent a message in another node's name; told once per
+    /// peer.
     PeerRefused {
-        /// From where.
+        /// The address that the peer introduced itself by.
         authority: Authority,
-        /// Why.
+        /// Why its message was refused.
         reason: EnvelopeError,
-        /// When.
+        /// When this node refused it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// A topology could not be applied to the cluster's state. The events around it are not affected.
     TopologyApplyFailed {
-        /// Why.
+        /// What does not fit, escaped and cut to 128 bytes.
         reason: ReasonText,
-        /// When.
+        /// When it failed, on the driver's clock.
         observed_at: TimerInstant,
     },
 }
@@ -165,8 +166,8 @@ pub enum DownReason {
     Quarantined,
     /// A later life of this authority has taken over. The node stops.
     Superseded,
-    /// Other nodes report a later life of this authority that this node looked for and did not meet. It goes on under a uid
-    /// above the reported one.
+    /// Other nodes report a later life of this authority that this node looked for and did not meet, or, where peers prove
+    /// who they are, that this life is leaving although it is not. The node goes on under a uid above the reported one.
     Claimed,
     /// It received nothing for so long that the others may have forgotten it. Its view starts afresh: members it forgets
     /// get no status events, they are in `left` of its next topology.

@@ -400,6 +400,12 @@ impl MembershipRuntime {
                 );
                 return true;
             }
+            // This life did not decide to leave, and the record does not prove who did. The others do not take Leaving
+            // back, so this node goes on under another uid.
+            NodeStatus::Leaving if self.requires_meeting => {
+                self.downed_below(DownReason::Claimed, None, now);
+                return true;
+            }
             // An earlier run under this uid was leaving, which cannot be undone.
             NodeStatus::Leaving if own.status == NodeStatus::Joining => {
                 self.downed(DownReason::Dead, now);
