@@ -319,7 +319,7 @@ impl Carrier {
             head,
             ..
         } = introduced;
-        if !self.transport.proves(&context, &peer.authority) {
+        if !self.transport.proves(Some(&context), &peer.authority) {
             tracing::warn!(peer = %peer.authority, "a peer's certificate is for another node");
             self.counters.impostors.increment();
             return Err(impostor(&peer.authority));
@@ -513,7 +513,7 @@ async fn introduce(
     }
     let authority = &peer.identity.authority;
     let context = connection.context();
-    if context.is_some_and(|context| !transport.proves(&context, authority)) {
+    if !transport.proves(context.as_deref(), authority) {
         connection.close().await;
         return Err(impostor(authority));
     }

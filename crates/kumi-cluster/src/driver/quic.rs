@@ -93,11 +93,14 @@ const OPERATOR_ROLE: &str = "kumi-role:operator";
 
 impl Security {
     /// Whether a peer may introduce itself by this authority, as far as certificates tell. With a shared key every member
-    /// may be any other.
-    pub(super) fn proves(&self, peer: &ConnectionContext, authority: &Authority) -> bool {
+    /// may be any other. A connection that has ended shows no certificate, and so proves nothing.
+    pub(super) fn proves(&self, peer: Option<&ConnectionContext>, authority: &Authority) -> bool {
         if !self.by_name {
             return true;
         }
+        let Some(peer) = peer else {
+            return false;
+        };
         let host = host_of(authority);
         let text = authority.as_str();
         let any_port = text.rsplit_once(':').map_or(text, |(host, _)| host);

@@ -1,12 +1,14 @@
 //! Nodes that show certificates of one authority: which of them get in, and what each may announce.
 
-use super::network::{PATIENCE, behind_one_name, event, joining, members, start, trouble, until};
+use super::network::{
+    PATIENCE, behind_one_name, event, joining, key, members, start, trouble, until,
+};
 use crate::driver::link::GOSSIP_CHANNEL;
 use crate::{
     AdminClient, AdminError, Authority, ClusterEvent, ClusterNode, ClusterWatch, DownReason,
     Envelope, EnvelopeError, MAX_VERSION, MIN_VERSION, MemberMetadata, MemberRecord,
-    MembershipDelta, MembershipRuntimeConfig, Message, NodeIdentity, NodeOptions, NodeStatus,
-    NodeUid, Security, Seen, Transport,
+    MembershipDelta, MembershipRuntimeConfig, MemoryNetwork, Message, NodeIdentity, NodeOptions,
+    NodeStatus, NodeUid, Security, Seen, Transport,
 };
 use bytes::Bytes;
 use kumi_unison::{
@@ -234,6 +236,15 @@ async fn a_message_in_the_name_of_another_node_is_refused() {
     until(|| first.metrics().refused == 2).await;
     let is_joiner = |member: &crate::Member| member.authority == joiner.authority;
     assert!(!first.members().members.iter().any(is_joiner));
+}
+
+#[test]
+fn a_connection_that_has_ended_proves_no_identity() {
+    let authority = sender().authority;
+    let mutual = Transport::quic(Certificates::new().issue());
+    assert!(!mutual.proves(None, &authority));
+    assert!(Transport::quic(key()).proves(None, &authority));
+    assert!(Transport::memory(&MemoryNetwork::new()).proves(None, &authority));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
