@@ -30,38 +30,38 @@ pub enum ClusterEvent {
         dead: Arc<[NodeIdentity]>,
         /// Authorities that are quarantined at the moment.
         blocked: Arc<[Authority]>,
-        /// When the window closed.
+        /// When the window closed, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// One life of a node went from one status to another; every step is allowed by [`NodeStatus::may_become`].
     MemberStatusChanged {
-        /// Which life.
+        /// The uid of that life.
         node_id: NodeUid,
-        /// The node.
+        /// The address of the node.
         authority: Authority,
-        /// What it was; `None` when it was not known.
+        /// Its status before; `None` when this life was not known.
         from: Option<NodeStatus>,
-        /// What it is.
+        /// Its status now.
         to: NodeStatus,
-        /// When this node learned of it.
+        /// When this node learned of it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// A member is kept out, or was refused because it is kept out.
     MemberQuarantined {
         /// The authority that is kept out.
         authority: Authority,
-        /// Which life; `None` when all of them are.
+        /// The uid of the life that is kept out; `None` when all lives of the authority are.
         node_id: Option<NodeUid>,
-        /// Why.
+        /// Why it is kept out: the detector's or an operator's decision.
         reason: QuarantineReason,
-        /// When.
+        /// When this node learned of it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// A quarantine has ended.
     QuarantineReleased {
         /// The authority whose quarantine has ended.
         authority: Authority,
-        /// When.
+        /// When this node learned of it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// This node found out that the others have given it up.
@@ -72,7 +72,7 @@ pub enum ClusterEvent {
         successor: Option<NodeIdentity>,
         /// What it found out.
         reason: DownReason,
-        /// When.
+        /// When it found out, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// Two lives of one authority both keep answering: two nodes are configured with one address.
@@ -116,24 +116,24 @@ pub enum ClusterEvent {
 pub enum Departure {
     /// The life is over and does not come back.
     Gone {
-        /// Which life.
+        /// The life that is over.
         identity: NodeIdentity,
         /// How it ended.
         cause: GoneCause,
-        /// When this node learned of it.
+        /// When this node learned of it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// This node does not know any more whether the life goes on.
     Forgotten {
-        /// Which life.
+        /// The life that this node lost sight of.
         identity: NodeIdentity,
-        /// When.
+        /// When this node forgot it, on the driver's clock.
         observed_at: TimerInstant,
     },
 }
 
 impl Departure {
-    /// Which life.
+    /// The life that is active no more.
     pub fn identity(&self) -> &NodeIdentity {
         match self {
             Self::Gone { identity, .. } | Self::Forgotten { identity, .. } => identity,

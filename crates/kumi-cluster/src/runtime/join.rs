@@ -525,7 +525,8 @@ impl MembershipRuntime {
     }
 
     /// A node that received nothing for half the life of a tombstone may have been forgotten, and may hold others to be
-    /// alive whose tombstones are gone. It starts afresh, under a new uid, and knocks at the doors it knew.
+    /// alive whose tombstones are gone. It starts afresh, under a new uid, and tries the addresses of
+    /// former members, one per push-pull.
     pub(super) fn renew_if_isolated(&mut self, now: Now) {
         let applies = self.state == MembershipRuntimeState::Member
             && self.config.gossip_enabled
