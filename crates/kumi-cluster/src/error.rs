@@ -125,6 +125,9 @@ pub enum EnvelopeError {
     /// The message claims to come from this very node.
     #[error("the message claims to come from this node")]
     OwnIdentity,
+    /// Peers prove who they are, and the message names another authority as its sender than that of the peer.
+    #[error("the message names another sender than the peer that sent it")]
+    SenderMismatch,
     /// The runtime is stopped and takes no messages.
     #[error("membership is not started")]
     NotStarted,

@@ -30,38 +30,38 @@ pub enum ClusterEvent {
         dead: Arc<[NodeIdentity]>,
         /// Authorities that are quarantined at the moment.
         blocked: Arc<[Authority]>,
-        /// When the window closed.
+        /// When the window closed, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// One life of a node went from one status to another; every step is allowed by [`NodeStatus::may_become`].
     MemberStatusChanged {
-        /// Which life.
+        /// The uid of that life.
         node_id: NodeUid,
-        /// The node.
+        /// The address of the node.
         authority: Authority,
-        /// What it was; `None` when it was not known.
+        /// Its status before; `None` when this life was not known.
         from: Option<NodeStatus>,
-        /// What it is.
+        /// Its status now.
         to: NodeStatus,
-        /// When this node learned of it.
+        /// When this node learned of it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// A member is kept out, or was refused because it is kept out.
     MemberQuarantined {
         /// The authority that is kept out.
         authority: Authority,
-        /// Which life; `None` when all of them are.
+        /// The uid of the life that is kept out; `None` when all lives of the authority are.
         node_id: Option<NodeUid>,
-        /// Why.
+        /// Why it is kept out: the detector's or an operator's decision.
         reason: QuarantineReason,
-        /// When.
+        /// When this node learned of it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// A quarantine has ended.
     QuarantineReleased {
         /// The authority whose quarantine has ended.
         authority: Authority,
-        /// When.
+        /// When this node learned of it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// This node found out that the others have given it up.
@@ -72,7 +72,7 @@ pub enum ClusterEvent {
         successor: Option<NodeIdentity>,
         /// What it found out.
         reason: DownReason,
-        /// When.
+        /// When it found out, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// Two lives of one authority both keep answering: two nodes are configured with one address.
@@ -83,23 +83,24 @@ pub enum ClusterEvent {
         current: NodeUid,
         /// The one that should be gone.
         other: NodeUid,
-        /// When.
+        /// When this node noticed the conflict, on the driver's clock.
         observed_at: TimerInstant,
     },
-    /// A peer of another cluster or without a common version; told once per peer.
+    /// A peer of another cluster, without a common version, or that sent a message in another node's name; told once per
+    /// peer.
     PeerRefused {
-        /// From where.
+        /// The address that the peer introduced itself by.
         authority: Authority,
-        /// Why.
+        /// Why its message was refused.
         reason: EnvelopeError,
-        /// When.
+        /// When this node refused it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// A topology could not be applied to the cluster's state. The events around it are not affected.
     TopologyApplyFailed {
-        /// Why.
+        /// What does not fit, escaped and cut to 128 bytes.
         reason: ReasonText,
-        /// When.
+        /// When it failed, on the driver's clock.
         observed_at: TimerInstant,
     },
 }
@@ -115,24 +116,24 @@ pub enum ClusterEvent {
 pub enum Departure {
     /// The life is over and does not come back.
     Gone {
-        /// Which life.
+        /// The life that is over.
         identity: NodeIdentity,
         /// How it ended.
         cause: GoneCause,
-        /// When this node learned of it.
+        /// When this node learned of it, on the driver's clock.
         observed_at: TimerInstant,
     },
     /// This node does not know any more whether the life goes on.
     Forgotten {
-        /// Which life.
+        /// The life that this node lost sight of.
         identity: NodeIdentity,
-        /// When.
+        /// When this node forgot it, on the driver's clock.
         observed_at: TimerInstant,
     },
 }
 
 impl Departure {
-    /// Which life.
+    /// The life that is active no more.
     pub fn identity(&self) -> &NodeIdentity {
         match self {
             Self::Gone { identity, .. } | Self::Forgotten { identity, .. } => identity,
@@ -165,8 +166,8 @@ pub enum DownReason {
     Quarantined,
     /// A later life of this authority has taken over. The node stops.
     Superseded,
-    /// Other nodes report a later life of this authority that this node looked for and did not meet. It goes on under a uid
-    /// above the reported one.
+    /// Other nodes report a later life of this authority that this node looked for and did not meet, or, where peers prove
+    /// who they are, that this life is leaving although it is not. The node goes on under a uid above the reported one.
     Claimed,
     /// It received nothing for so long that the others may have forgotten it. Its view starts afresh: members it forgets
     /// get no status events, they are in `left` of its next topology.

@@ -173,7 +173,8 @@ pub struct MembershipRuntime {
     own: Own,
     /// A later life of this authority has taken over; this node does not come back by itself.
     superseded: bool,
-    /// Whether a later life of this authority has to be met before this node stops for it.
+    /// Whether peers prove who they are: a later life of this authority has to be met before this node stops for it, and
+    /// a message is from the peer that it came from.
     requires_meeting: bool,
     claim: Option<Claim>,
     rng: ClusterRng,
@@ -382,7 +383,8 @@ impl MembershipRuntime {
     }
 
     /// Takes in what arrived from `from`. An error means that nothing of it was applied; it is counted, and a peer of
-    /// another cluster or version is reported once.
+    /// another cluster or version, or with a false sender, is reported once. Senders are compared with `from` only where
+    /// [meetings are required](Self::require_meeting).
     pub fn handle_message(
         &mut self,
         from: &Authority,
@@ -393,7 +395,9 @@ impl MembershipRuntime {
             return Err(EnvelopeError::NotStarted);
         }
         let now = self.advance(now);
-        let taken = self.open(bytes).map(|envelope| self.receive(envelope, now));
+        let taken = self
+            .open(from, bytes)
+            .map(|envelope| self.receive(envelope, now));
         match taken {
             Ok(()) => self.metrics.received += 1,
             Err(error) => {
@@ -519,7 +523,7 @@ impl MembershipRuntime {
         }
     }
 
-    fn open(&self, bytes: &[u8]) -> Result<Envelope, EnvelopeError> {
+    fn open(&self, from: &Authority, bytes: &[u8]) -> Result<Envelope, EnvelopeError> {
         let envelope = Envelope::decode(bytes)?;
         if envelope.cluster != self.config.cluster_name {
             return Err(EnvelopeError::WrongCluster);
@@ -527,13 +531,19 @@ impl MembershipRuntime {
         if envelope.sender == self.own.identity {
             return Err(EnvelopeError::OwnIdentity);
         }
+        // No node passes on messages of others, so an honest sender is always the peer itself.
+        if self.requires_meeting && envelope.sender.authority != *from {
+            return Err(EnvelopeError::SenderMismatch);
+        }
         Ok(envelope)
     }
 
     fn report_refused(&mut self, from: &Authority, error: EnvelopeError, now: Now) {
         let foreign = matches!(
             error,
-            EnvelopeError::WrongCluster | EnvelopeError::Version { .. }
+            EnvelopeError::WrongCluster
+                | EnvelopeError::Version { .. }
+                | EnvelopeError::SenderMismatch
         );
         if foreign
             && self.refused_peers.len() < MAX_REFUSED_PEERS

@@ -63,29 +63,29 @@ pub(super) struct Carrier {
 
 /// Where channel handlers find the carrier, which is made after the server listens: only then is the port known. They
 /// do not keep it, because it has the listener, which has them: nothing of a dropped node would ever go.
-pub(super) type Door = Arc<OnceLock<Weak<Carrier>>>;
+pub(super) type CarrierSlot = Arc<OnceLock<Weak<Carrier>>>;
 
 /// Offers the two channels of links.
-pub(super) fn register(registry: &ChannelRegistry, door: &Door) {
-    let gossip = door.clone();
+pub(super) fn register(registry: &ChannelRegistry, slot: &CarrierSlot) {
+    let gossip = slot.clone();
     let spec = ChannelSpec::new(GOSSIP_CHANNEL).options(gossip_options());
     registry.register_channel_with(spec, move |context: Arc<ConnectionContext>, channel| {
-        let door = gossip.clone();
+        let slot = gossip.clone();
         async move {
-            match door.get().and_then(Weak::upgrade) {
+            match slot.get().and_then(Weak::upgrade) {
                 Some(carrier) => carrier.accept(context, channel).await,
                 None => Err(NetworkError::Busy),
             }
         }
     });
-    let packets = door.clone();
+    let packets = slot.clone();
     let spec = ChannelSpec::new(PACKET_CHANNEL)
         .delivery(Delivery::Unreliable)
         .options(packet_options());
     registry.register_channel_with(spec, move |context: Arc<ConnectionContext>, channel| {
-        let door = packets.clone();
+        let slot = packets.clone();
         async move {
-            match door.get().and_then(Weak::upgrade) {
+            match slot.get().and_then(Weak::upgrade) {
                 Some(carrier) => carrier.accept_packets(&context, channel).await,
                 None => Err(NetworkError::Busy),
             }
@@ -319,7 +319,7 @@ impl Carrier {
             head,
             ..
         } = introduced;
-        if !self.transport.proves(&context, &peer.authority) {
+        if !self.transport.proves(Some(&context), &peer.authority) {
             tracing::warn!(peer = %peer.authority, "a peer's certificate is for another node");
             self.counters.impostors.increment();
             return Err(impostor(&peer.authority));
@@ -513,7 +513,7 @@ async fn introduce(
     }
     let authority = &peer.identity.authority;
     let context = connection.context();
-    if context.is_some_and(|context| !transport.proves(&context, authority)) {
+    if !transport.proves(context.as_deref(), authority) {
         connection.close().await;
         return Err(impostor(authority));
     }

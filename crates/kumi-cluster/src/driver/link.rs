@@ -11,8 +11,9 @@
 //!
 //! `m` is an envelope of the core as it is; a datagram `c` is one without its head, see [`compact`](super::compact).
 //! The peer has proved that it belongs to the cluster before the first byte of this (the cluster's key, or a
-//! certificate); which of the members it is, is its own word, as everything is that members tell each other. Until the
-//! datagram channel is there, and whenever an envelope is larger than a datagram, the reliable channel carries it.
+//! certificate). With a key, any member may introduce itself as any other; with certificates, the authority of the hello
+//! is checked, and every envelope has to be from it. Until the datagram channel is there, and whenever an envelope is
+//! larger than a datagram, the reliable channel carries it.
 
 use super::compact::Head;
 use super::counters::Counters;

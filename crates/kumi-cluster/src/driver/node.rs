@@ -5,7 +5,7 @@
 //! its carrier, which ends and joins it.
 
 use super::admin::{self, Admin};
-use super::carrier::{self, Carrier, Door};
+use super::carrier::{self, Carrier, CarrierSlot};
 use super::clock::{self, Clock};
 use super::counters::{Counters, DriverMetrics};
 use super::departures::LifeWatch;
@@ -201,11 +201,11 @@ impl ClusterNode {
     {
         options.config.check()?;
         let registry = ChannelRegistry::new("kumi-cluster", env!("CARGO_PKG_VERSION"), "cluster");
-        let door: Door = Arc::default();
-        carrier::register(&registry, &door);
-        let admin_door: admin::Door = Arc::new(OnceLock::new());
+        let slot: CarrierSlot = Arc::default();
+        carrier::register(&registry, &slot);
+        let admin_slot: admin::AdminSlot = Arc::new(OnceLock::new());
         if options.admin {
-            admin::register(&registry, &admin_door);
+            admin::register(&registry, &admin_slot);
         }
         let transport = Arc::new(transport);
         let advertise = options.advertise.as_ref();
@@ -233,7 +233,7 @@ impl ClusterNode {
             clock,
             stop.child_token(),
         );
-        let _ = door.set(Arc::downgrade(&carrier));
+        let _ = slot.set(Arc::downgrade(&carrier));
         let parts = Arc::new(Parts {
             shared,
             carrier,
@@ -250,7 +250,7 @@ impl ClusterNode {
             panics: AtomicBool::new(false),
         });
         if options.admin {
-            let _ = admin_door.set(Admin::new(&parts));
+            let _ = admin_slot.set(Admin::new(&parts));
         }
         let gossip = LinkTransport {
             carrier: parts.carrier.clone(),

@@ -63,8 +63,14 @@ impl Security {
     ///
     /// A certificate says which node may show it. The host that the node advertises is among its subject alternative
     /// names as a DNS name or an IP address, and the URI `kumi://host:port` with it; `kumi://host` allows every port of
-    /// the host. A peer that introduces itself as another node than its certificate names is refused. Who may call the
-    /// channel `cluster.admin` has the URI `kumi-role:operator`.
+    /// the host. A peer that introduces itself as another node than its certificate names is refused, and so is a message
+    /// that names another sender than the peer. To call the channel `cluster.admin`, a certificate needs the URI
+    /// `kumi-role:operator`.
+    ///
+    /// Gossip is not signed. What a member says about third nodes is believed: that they joined, left or died, and that an
+    /// operator has quarantined or released them. So a member without the role of an operator cannot call `cluster.admin`,
+    /// but it can make up an order in a gossip message, and keep any node out by it. Sign certificates only for nodes that
+    /// are trusted with that.
     pub fn mutual(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -87,11 +93,14 @@ const OPERATOR_ROLE: &str = "kumi-role:operator";
 
 impl Security {
     /// Whether a peer may introduce itself by this authority, as far as certificates tell. With a shared key every member
-    /// may be any other.
-    pub(super) fn proves(&self, peer: &ConnectionContext, authority: &Authority) -> bool {
+    /// may be any other. A connection that has ended shows no certificate, and so proves nothing.
+    pub(super) fn proves(&self, peer: Option<&ConnectionContext>, authority: &Authority) -> bool {
         if !self.by_name {
             return true;
         }
+        let Some(peer) = peer else {
+            return false;
+        };
         let host = host_of(authority);
         let text = authority.as_str();
         let any_port = text.rsplit_once(':').map_or(text, |(host, _)| host);

@@ -6,12 +6,13 @@ mod compact;
 mod network;
 
 use super::{
-    AdminEvent, AdminEvents, ClusterNode, ClusterWatch, LifeNotice, MemoryNetwork, NodeOptions,
-    Notice, Transport,
+    AdminEvent, AdminEvents, ClusterNode, ClusterWatch, DEPARTURE_BUFFER, LifeNotice, LifeWatch,
+    MembershipRuntimeShared, MemoryNetwork, NodeOptions, Notice, Transport,
 };
 use crate::{
-    Authority, ClusterEvent, Departure, GoneCause, Member, MemberMetadata, MembershipRuntimeConfig,
-    NodeStatus,
+    Authority, ClusterEvent, Departure, Envelope, GoneCause, LocalNode, MAX_VERSION, MIN_VERSION,
+    Member, MemberMetadata, MemberRecord, MembershipDelta, MembershipRuntime,
+    MembershipRuntimeConfig, Message, NodeIdentity, NodeStatus, NodeUid, Seen, TimerInstant,
 };
 use futures_util::StreamExt;
 use std::sync::Arc;
@@ -372,6 +373,86 @@ async fn each_life_that_ends_is_reported_once_to_all_that_outlive_it() {
         (quarantined, GoneCause::Quarantined),
     ];
     assert_eq!(told, expected);
+}
+
+/// Gossip about these lives of one node, each of which replaces the one before.
+fn lives_of(node: &Authority, uids: core::ops::Range<usize>) -> (Authority, Vec<u8>) {
+    let record = |uid: usize| {
+        let identity = NodeIdentity {
+            authority: node.clone(),
+            uid: NodeUid::from_raw(uid as u64),
+        };
+        MemberRecord::new(identity, NodeStatus::Up, MemberMetadata::EMPTY)
+    };
+    let sender = NodeIdentity {
+        authority: name(99),
+        uid: NodeUid::from_raw(1),
+    };
+    let envelope = Envelope {
+        cluster: "kumi".into(),
+        versions: (MIN_VERSION, MAX_VERSION),
+        sender,
+        message: Message::Push {
+            seen: Seen::default(),
+            delta: MembershipDelta {
+                records: uids.map(record).collect(),
+                ..MembershipDelta::default()
+            },
+        },
+    };
+    (name(99), envelope.encode())
+}
+
+/// So many lives of one node come and go while a watcher does not read. It gets the number of departures that it skipped,
+/// then the lives that are active, and then the departures that follow.
+async fn falls_behind(lives: usize) -> u64 {
+    let now = TimerInstant::from_millis(1);
+    let local = LocalNode {
+        authority: name(1),
+        metadata: MemberMetadata::EMPTY,
+        unix_ms: 1_700_000_000_000,
+        uid: None,
+    };
+    let config = MembershipRuntimeConfig::local();
+    let mut runtime = MembershipRuntime::new(config, local, 1, now).expect("valid");
+    runtime.start_member(&[], now).expect("stopped before");
+    let shared = MembershipRuntimeShared::new(runtime);
+    shared.turn(Vec::new(), now);
+    let own = shared.identity();
+    let mut watch = LifeWatch::new(shared.clone());
+    let first = LifeNotice::Active([own.clone()].into());
+    assert_eq!(watch.next().await, Some(first));
+
+    let other = name(2);
+    let chunks = (1..=lives).step_by(1000);
+    let chunks = chunks.map(|from| lives_of(&other, from..(from + 1000).min(lives + 1)));
+    shared.turn(chunks.collect(), now);
+    let Some(LifeNotice::Skipped(skipped)) = watch.next().await else {
+        panic!("it has fallen behind");
+    };
+    let last = NodeIdentity {
+        authority: other.clone(),
+        uid: NodeUid::from_raw(lives as u64),
+    };
+    let active = LifeNotice::Active([own, last.clone()].into());
+    assert_eq!(watch.next().await, Some(active));
+
+    shared.turn(Vec::from([lives_of(&other, lives + 1..lives + 2)]), now);
+    let departed = LifeNotice::Departed(Departure::Gone {
+        identity: last,
+        cause: GoneCause::Replaced,
+        observed_at: now,
+    });
+    assert_eq!(watch.next().await, Some(departed));
+    skipped
+}
+
+#[tokio::test]
+async fn a_watcher_of_lives_that_falls_behind_begins_again_with_what_is_active() {
+    // Of so many lives all but the last have departed.
+    assert_eq!(falls_behind(DEPARTURE_BUFFER + 10).await, 9);
+    // More than the core holds between two turns, so that it has to skip some itself.
+    assert!(falls_behind(70_000).await > 60_000);
 }
 
 #[tokio::test(start_paused = true)]

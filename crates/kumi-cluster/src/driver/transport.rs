@@ -240,8 +240,8 @@ impl Transport {
         Ok(())
     }
 
-    /// Whether a peer that connected may introduce itself by this authority.
-    pub(super) fn proves(&self, peer: &ConnectionContext, authority: &Authority) -> bool {
+    /// Whether a peer may introduce itself by this authority. `peer` is `None` for a connection that has ended.
+    pub(super) fn proves(&self, peer: Option<&ConnectionContext>, authority: &Authority) -> bool {
         match &self.0 {
             Kind::Quic(quic) => quic.security().proves(peer, authority),
             Kind::Memory(_) => true,

@@ -2,7 +2,7 @@
 //!
 //! Deadlines are kept in a time that stands still while this node did: when a deadline is found to have passed long ago,
 //! the node was stopped or its clock jumped, and all deadlines move by that lateness. No member is suspected for a silence
-//! in which this node itself was deaf.
+//! in which this node itself received nothing.
 
 use crate::time::{TimerInstant, micros};
 use core::time::Duration;

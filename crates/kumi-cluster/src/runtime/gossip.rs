@@ -149,7 +149,7 @@ impl MembershipRuntime {
         self.authorities(&chosen)
     }
 
-    /// Now and then: compare with a random member, and knock at the door of a member that is gone.
+    /// Once per push-pull interval: compares with a random member, and tries the address of a former member.
     pub(super) fn poll_push_pull(&mut self, now: Now) {
         if self.timers.push_pull.is_none_or(|at| now.own < at) {
             return;

@@ -400,6 +400,12 @@ impl MembershipRuntime {
                 );
                 return true;
             }
+            // This life did not decide to leave, and the record does not prove who did. The others do not take Leaving
+            // back, so this node goes on under another uid.
+            NodeStatus::Leaving if self.requires_meeting => {
+                self.downed_below(DownReason::Claimed, None, now);
+                return true;
+            }
             // An earlier run under this uid was leaving, which cannot be undone.
             NodeStatus::Leaving if own.status == NodeStatus::Joining => {
                 self.downed(DownReason::Dead, now);
@@ -519,7 +525,8 @@ impl MembershipRuntime {
     }
 
     /// A node that received nothing for half the life of a tombstone may have been forgotten, and may hold others to be
-    /// alive whose tombstones are gone. It starts afresh, under a new uid, and knocks at the doors it knew.
+    /// alive whose tombstones are gone. It starts afresh, under a new uid, and tries the addresses of
+    /// former members, one per push-pull.
     pub(super) fn renew_if_isolated(&mut self, now: Now) {
         let applies = self.state == MembershipRuntimeState::Member
             && self.config.gossip_enabled

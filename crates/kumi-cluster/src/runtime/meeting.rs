@@ -1,10 +1,14 @@
 //! Whether a later life of this authority exists, where peers prove who they are.
 //!
+//! There, every message has to name the peer that sent it as its sender. What the message says about third nodes, and
+//! about this one, is proved by nothing.
+//!
 //! Every member may write any record into a gossip message, so a record of a later life is only a claim. A node that
 //! stopped because of a claim could be stopped by any member. Where identities are checked, a claim therefore becomes
 //! [`MembershipRuntimeOutcome::meet`](super::MembershipRuntimeOutcome::meet): the driver connects to the node's own
 //! authority and reports through [`MembershipRuntime::met`] or [`MembershipRuntime::not_met`]. A node that meets the
-//! later life stops. A node that does not meet it takes a uid above the claimed one and goes on.
+//! later life stops. A node that does not meet it takes a uid above the claimed one and goes on. So does a node that is
+//! reported to be leaving and is not.
 
 use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
@@ -25,7 +29,8 @@ pub(super) struct Claim {
 }
 
 impl MembershipRuntime {
-    /// Sets whether this node stops for a later life of its authority only after it has met that life. A driver whose
+    /// Sets whether this node stops for a later life of its authority only after it has met that life, does not leave
+    /// because of a peer's record, and refuses messages whose sender is not the peer that they came from. A driver whose
     /// transport checks the identity of peers sets it; without such checks a meeting proves nothing. Default: no.
     pub fn require_meeting(&mut self, required: bool) {
         self.requires_meeting = required;

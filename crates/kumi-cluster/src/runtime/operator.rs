@@ -104,7 +104,8 @@ impl MembershipRuntime {
     }
 
     /// Sends a member away, and hands out what has gathered; the member receives it, and leaves. For this node itself it is
-    /// [`Self::leave`].
+    /// [`Self::leave`]. A member that [requires meetings](Self::require_meeting) does not leave because of a record: its
+    /// present life ends, and it goes on under another uid. Call [`Self::leave`] on that member instead.
     pub fn handle_leave(
         &mut self,
         authority: &Authority,

@@ -27,7 +27,7 @@ const NOT_MY_MONITOR_EVERY: u64 = 4;
 
 /// What is known about the sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaker {
+enum Sender {
     /// A member in this very life.
     Member(Slot),
     /// This life is over.
@@ -35,7 +35,7 @@ enum Speaker {
     /// A later life is known.
     Earlier(Slot),
     /// This life is not known yet.
-    Stranger,
+    Unknown,
 }
 
 impl MembershipRuntime {
@@ -44,36 +44,36 @@ impl MembershipRuntime {
             sender, message, ..
         } = envelope;
         self.heard_at = now;
-        let mut speaker = self.speaker(&sender);
-        if speaker == Speaker::Stranger && self.saw_end_of(&sender.authority, sender.uid) {
+        let mut known = self.known_sender(&sender);
+        if known == Sender::Unknown && self.saw_end_of(&sender.authority, sender.uid) {
             self.recall(sender.clone(), now);
-            speaker = self.speaker(&sender);
+            known = self.known_sender(&sender);
         }
         let verdict = matches!(message, Message::Verdict { .. });
-        match speaker {
-            Speaker::Member(slot) => {
+        match known {
+            Sender::Member(slot) => {
                 if let Some(entry) = self.table.entry_mut(slot) {
                     entry.heard_at = Some(now.raw);
                 }
             }
             // A verdict is not answered with a verdict: two that hold each other to be dead would go on for ever.
-            Speaker::Over(_) if verdict => {}
-            Speaker::Over(slot) => self.tell_verdict(slot, &sender, now),
-            Speaker::Earlier(slot) => {
+            Sender::Over(_) if verdict => {}
+            Sender::Over(slot) => self.tell_verdict(slot, &sender, now),
+            Sender::Earlier(slot) => {
                 if !verdict {
                     self.tell_verdict(slot, &sender, now);
                 }
                 self.look_for_conflict(slot, sender.uid, now);
             }
-            Speaker::Stranger => {}
+            Sender::Unknown => {}
         }
-        let living = matches!(speaker, Speaker::Member(_));
+        let living = matches!(known, Sender::Member(_));
         match message {
             Message::Heartbeat {
                 sequence,
                 incarnation,
             } => {
-                self.heartbeat(&sender, speaker, sequence, incarnation, now);
+                self.heartbeat(&sender, known, sequence, incarnation, now);
                 return;
             }
             Message::HeartbeatAck {
@@ -91,7 +91,7 @@ impl MembershipRuntime {
             Message::Probe { nonce } => {
                 let incarnation = self.own.incarnation;
                 let answers = self.state == MembershipRuntimeState::Member;
-                if answers && !matches!(speaker, Speaker::Over(_)) {
+                if answers && !matches!(known, Sender::Over(_)) {
                     self.send(
                         &sender.authority,
                         Message::ProbeAck { nonce, incarnation },
@@ -100,7 +100,7 @@ impl MembershipRuntime {
                 }
             }
             Message::ProbeAck { nonce, incarnation } => {
-                self.hear_incarnation(speaker, incarnation, now);
+                self.hear_incarnation(known, incarnation, now);
                 self.probe_answered(nonce, &sender, incarnation, now);
             }
             Message::ProbeRequest { nonce, target } => {
@@ -113,7 +113,7 @@ impl MembershipRuntime {
                 target,
                 incarnation,
             } => {
-                let subject = self.speaker(&target);
+                let subject = self.known_sender(&target);
                 self.hear_incarnation(subject, incarnation, now);
                 self.probe_answered(nonce, &target, incarnation, now);
             }
@@ -149,7 +149,7 @@ impl MembershipRuntime {
                 self.learn(&record, now);
             }
         }
-        if let Speaker::Member(slot) = self.speaker(&sender) {
+        if let Sender::Member(slot) = self.known_sender(&sender) {
             self.heard_subject(slot, Sign::Word, now);
         }
     }
@@ -164,18 +164,18 @@ impl MembershipRuntime {
         }
     }
 
-    fn speaker(&self, sender: &NodeIdentity) -> Speaker {
+    fn known_sender(&self, sender: &NodeIdentity) -> Sender {
         let Some(slot) = self.table.slot_of(&sender.authority) else {
-            return Speaker::Stranger;
+            return Sender::Unknown;
         };
         let Some(record) = self.table.entry(slot).map(|entry| &entry.record) else {
-            return Speaker::Stranger;
+            return Sender::Unknown;
         };
         match sender.uid.cmp(&record.uid) {
-            core::cmp::Ordering::Less => Speaker::Earlier(slot),
-            core::cmp::Ordering::Greater => Speaker::Stranger,
-            core::cmp::Ordering::Equal if record.status.is_terminal() => Speaker::Over(slot),
-            core::cmp::Ordering::Equal => Speaker::Member(slot),
+            core::cmp::Ordering::Less => Sender::Earlier(slot),
+            core::cmp::Ordering::Greater => Sender::Unknown,
+            core::cmp::Ordering::Equal if record.status.is_terminal() => Sender::Over(slot),
+            core::cmp::Ordering::Equal => Sender::Member(slot),
         }
     }
 
@@ -242,7 +242,7 @@ impl MembershipRuntime {
     fn heartbeat(
         &mut self,
         sender: &NodeIdentity,
-        speaker: Speaker,
+        known: Sender,
         sequence: u64,
         incarnation: u64,
         now: Now,
@@ -250,18 +250,18 @@ impl MembershipRuntime {
         if self.state != MembershipRuntimeState::Member {
             return;
         }
-        self.hear_incarnation(speaker, incarnation, now);
-        let slot = match speaker {
-            Speaker::Member(slot) => slot,
-            Speaker::Stranger if !self.config.gossip_enabled => {
+        self.hear_incarnation(known, incarnation, now);
+        let slot = match known {
+            Sender::Member(slot) => slot,
+            Sender::Unknown if !self.config.gossip_enabled => {
                 self.adopt(sender, incarnation, now);
                 return;
             }
-            Speaker::Stranger => {
+            Sender::Unknown => {
                 self.not_my_monitor(sender, sequence);
                 return;
             }
-            Speaker::Over(_) | Speaker::Earlier(_) => return,
+            Sender::Over(_) | Sender::Earlier(_) => return,
         };
         if self.watches.contains(slot) {
             self.heard_subject(slot, Sign::Heartbeat(sequence), now);
@@ -320,8 +320,8 @@ impl MembershipRuntime {
     }
 
     /// The subject itself says which incarnation it is in: above the suspected one, that is its refutation.
-    fn hear_incarnation(&mut self, speaker: Speaker, incarnation: u64, now: Now) {
-        let Speaker::Member(slot) = speaker else {
+    fn hear_incarnation(&mut self, known: Sender, incarnation: u64, now: Now) {
+        let Sender::Member(slot) = known else {
             return;
         };
         let Some(record) = self.table.entry(slot).map(|entry| &entry.record) else {

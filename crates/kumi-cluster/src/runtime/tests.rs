@@ -493,6 +493,7 @@ fn a_clock_that_jumps_changes_no_status() {
 
 mod arrival;
 mod decisions;
+mod departures;
 mod edges;
 mod fixed;
 mod ghosts;

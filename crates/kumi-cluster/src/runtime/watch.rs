@@ -5,8 +5,8 @@
 //!
 //! A verdict takes a quorum of standing accusers for the whole of `suspect_timeout`, and is spoken only by one of them
 //! that still receives nothing. Monitors that are suspects themselves are left out of the count, but only if two accusers
-//! stand against them: otherwise a node that is deaf, and therefore suspects every member it watches, could discount all
-//! other monitors and convict alone.
+//! stand against them: otherwise a node that receives nothing, and therefore suspects every member it watches, could
+//! discount all other monitors and declare members dead alone.
 
 use super::clock::Now;
 use super::learn::ended;
@@ -31,7 +31,7 @@ const MAX_RELAYS: usize = 256;
 /// How many standing accusers it takes to leave a suspect out of the monitors that count.
 const ACCUSERS_TO_DISCOUNT: usize = 2;
 /// After so many heartbeat intervals without a word from any member, a node doubts itself rather than the others.
-const DEAF_AFTER_BEATS: u32 = 4;
+const RECEIVES_NOTHING_AFTER_BEATS: u32 = 4;
 
 /// How far the inquiry into one subject has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,8 +154,8 @@ impl MembershipRuntime {
 
     /// Nothing came from any member for a while, so this node is the one that is cut off.
     pub(super) fn receives_nothing(&self, now: Now) -> bool {
-        let deaf_after = self.config.heartbeat_interval * DEAF_AFTER_BEATS;
-        now.own.saturating_since(self.heard_at.own) > deaf_after
+        let limit = self.config.heartbeat_interval * RECEIVES_NOTHING_AFTER_BEATS;
+        now.own.saturating_since(self.heard_at.own) > limit
     }
 
     /// Brings the watches in line with the ring.

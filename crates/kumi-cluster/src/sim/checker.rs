@@ -17,9 +17,9 @@ use super::truth::Truth;
 use super::watch::Watch;
 use super::world::{authority, subject_of};
 use crate::{
-    Authority, ClusterEvent, DownReason, EnvelopeError, Footprint, Member, MembershipEvent,
-    MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeOutcome, MembershipRuntimeState,
-    NodeIdentity, NodeStatus, NodeUid, QuarantineEntry, TimerInstant,
+    Authority, ClusterEvent, Departure, DownReason, EnvelopeError, Footprint, GoneCause, Member,
+    MembershipEvent, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeOutcome,
+    MembershipRuntimeState, NodeIdentity, NodeStatus, NodeUid, QuarantineEntry, TimerInstant,
 };
 use view::{Cell, View};
 
@@ -508,7 +508,8 @@ impl Checker {
     }
 
     /// The departures of one turn, beside the steps of the same turn. A life comes and goes by its own uid, so each is
-    /// followed by itself: those that came in this turn first, then those that went.
+    /// followed by itself: those that came in this turn first, then those that went. How each went has to follow from what
+    /// happened to it.
     pub fn departures(&mut self, at_us: u64, place: usize, outcome: &MembershipRuntimeOutcome) {
         let Some(view) = self.views[place].as_mut() else {
             return;
@@ -529,12 +530,47 @@ impl Checker {
             }
         }
         let mut broken = Vec::new();
+        let (own, process) = (view.subject, view.process);
+        let is_isolated = |event: &ClusterEvent| {
+            let ClusterEvent::SelfDowned { reason, .. } = event else {
+                return false;
+            };
+            *reason == DownReason::Isolated
+        };
+        let may_forget = view.is_client || outcome.member_events.iter().any(is_isolated);
         for departure in &outcome.departures {
             let NodeIdentity { authority, uid } = departure.identity();
             let Some(subject) = subject_of(authority).filter(|it| *it < view.alive.len()) else {
                 continue;
             };
             self.coverage.departures += 1;
+            let gave_up_joiner = |event: &ClusterEvent| {
+                let ClusterEvent::MemberStatusChanged {
+                    node_id, from, to, ..
+                } = event
+                else {
+                    return false;
+                };
+                node_id == uid && *from == Some(NodeStatus::Joining) && to.is_terminal()
+            };
+            let facts = Departed {
+                subject,
+                uid: *uid,
+                is_own: subject == own && !view.is_client,
+                was_joining: outcome.member_events.iter().any(gave_up_joiner),
+                // Somebody else saw this life end before, for a reason that was looked at then.
+                ended_elsewhere: self.ended[subject].iter().any(|(ended, processes)| {
+                    ended == uid && processes.iter().any(|seen_by| *seen_by != process)
+                }),
+            };
+            let is_right = match departure {
+                Departure::Forgotten { .. } => may_forget,
+                Departure::Gone { .. } if self.contested[subject] => true,
+                Departure::Gone { cause, .. } => facts.may_be(*cause, &mut self.truth, at_us),
+            };
+            if !is_right {
+                broken.push(format!("{departure:?} follows from nothing that happened"));
+            }
             let at = came.iter().position(|it| *it == (subject, *uid));
             if view.alive[subject] == Some(*uid) {
                 view.alive[subject] = None;
@@ -658,7 +694,9 @@ impl Watch for Checker {
             self.views.resize(place + 1, None);
         }
         self.processes += 1;
-        self.views[place] = Some(View::new(subject, self.processes, self.subjects, at_us));
+        let mut view = View::new(subject, self.processes, self.subjects, at_us);
+        view.is_client = runtime.state() == MembershipRuntimeState::Client;
+        self.views[place] = Some(view);
         if runtime.state() == MembershipRuntimeState::Member && !self.contested[subject] {
             self.truth.began(subject, runtime.identity().uid);
         }
@@ -755,6 +793,41 @@ impl Watch for Checker {
             Promise::Progress,
             String::from("asks for turns without end"),
         );
+    }
+}
+
+/// A life that a node reports as gone, and what the checker knows about it.
+struct Departed {
+    subject: usize,
+    uid: NodeUid,
+    /// It is a life of the reporting node itself.
+    is_own: bool,
+    /// The reporting node never saw it Up.
+    was_joining: bool,
+    ended_elsewhere: bool,
+}
+
+impl Departed {
+    /// Whether that life may have ended in this way, as far as it can be known.
+    fn may_be(&self, cause: GoneCause, truth: &mut Truth, at_us: u64) -> bool {
+        let (subject, uid) = (self.subject, self.uid);
+        match cause {
+            // A node learns of its own death from others. A joiner that is not heard is given up without a suspicion.
+            GoneCause::Died if self.is_own => {
+                self.ended_elsewhere
+                    || truth.was_asked_to_leave(subject, uid)
+                    || truth.was_quarantined(subject)
+            }
+            GoneCause::Died => {
+                self.was_joining
+                    || self.ended_elsewhere
+                    || truth.deserves_death(subject, uid, at_us)
+            }
+            // A tombstone of a member that was Up does not tell how it came about.
+            GoneCause::Left => self.ended_elsewhere || truth.was_asked_to_leave(subject, uid),
+            GoneCause::Replaced => truth.has_later_life(subject, uid),
+            GoneCause::Quarantined => truth.was_quarantined(subject),
+        }
     }
 }
 

@@ -126,7 +126,8 @@ impl Network {
         self.profile
     }
 
-    /// Loss of everything that reaches a place, and of everything that leaves it. 1 makes it deaf or mute.
+    /// Loss of everything that reaches a place, and of everything that leaves it. 1 cuts that
+    /// direction.
     pub fn set_place_loss(&mut self, place: usize, loss_in: f64, loss_out: f64) {
         self.places[place].loss_in = loss_in;
         self.places[place].loss_out = loss_out;

@@ -1,8 +1,8 @@
 //! What really is the case, which no node knows: who runs, and who had a bad time lately.
 //!
 //! It decides when a death sentence was deserved. A life that ran, was not stopped for long, and whose links worked for
-//! a while may not be given up by any member, as long as only few others had a bad time: a quorum of monitors that are
-//! deaf themselves is beyond what can be promised.
+//! a while may not be given up by any member, as long as only few others had a bad time: a quorum of monitors that
+//! receive nothing themselves is beyond what can be promised.
 
 use std::collections::BTreeSet;
 use std::vec::Vec;
@@ -21,6 +21,10 @@ pub struct Truth {
     upheaval_until_us: u64,
     /// Lives that were given up for a reason. Others may learn of it whenever they like.
     condemned: BTreeSet<(usize, NodeUid)>,
+    /// Lives that were asked to leave.
+    leavers: BTreeSet<(usize, NodeUid)>,
+    /// Authorities that an operator wanted to quarantine at any time.
+    quarantined: BTreeSet<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +48,8 @@ impl Truth {
             tolerance: tolerance(monitors),
             upheaval_until_us: 0,
             condemned: BTreeSet::new(),
+            leavers: BTreeSet::new(),
+            quarantined: BTreeSet::new(),
         }
     }
 
@@ -61,6 +67,33 @@ impl Truth {
     /// The life that runs, if any.
     pub fn running(&self, subject: usize) -> Option<NodeUid> {
         self.subjects.get(subject)?.running
+    }
+
+    /// The life that runs was asked to leave, and agreed.
+    pub fn leaves(&mut self, subject: usize) {
+        let running = self.running(subject);
+        self.leavers.extend(running.map(|uid| (subject, uid)));
+    }
+
+    /// Whether this life was asked to leave.
+    pub fn was_asked_to_leave(&self, subject: usize, uid: NodeUid) -> bool {
+        self.leavers.contains(&(subject, uid))
+    }
+
+    /// An operator is about to quarantine this subject.
+    pub fn quarantines(&mut self, subject: usize) {
+        self.quarantined.insert(subject);
+    }
+
+    /// Whether an operator ever gave that order.
+    pub fn was_quarantined(&self, subject: usize) -> bool {
+        self.quarantined.contains(&subject)
+    }
+
+    /// Whether a life with a later uid was started.
+    pub fn has_later_life(&self, subject: usize, uid: NodeUid) -> bool {
+        let known = self.subjects.get(subject);
+        known.is_some_and(|known| known.incarnation.0 > uid)
     }
 
     /// The subject itself says which incarnation it has.
@@ -179,7 +212,7 @@ mod tests {
         assert!(!truth.clone().deserves_death(3, UID, 1201));
         assert!(
             !truth.deserves_death(4, UID, 1100),
-            "one deaf node is no excuse for others"
+            "one node that receives nothing is no excuse for others"
         );
     }
 

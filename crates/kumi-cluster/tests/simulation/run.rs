@@ -76,7 +76,7 @@ impl fmt::Display for Report {
 /// How long a cluster may take to agree once all troubles have ended.
 ///
 /// The slowest way back: a node that doubts itself (waiting times up to five times as long) takes that long to suspect
-/// and convict; a node that was alone starts afresh after half a `dead_timeout`; and a member that was given up is tried
+/// a member and declare it dead; a node that was alone starts afresh after half a `dead_timeout`; and a member that was given up is tried
 /// once in several push-pulls.
 pub(crate) fn agreement_limit(config: &MembershipRuntimeConfig, nodes: usize) -> Duration {
     let doubt =
@@ -278,7 +278,9 @@ impl Stage {
             Action::Leave(node) => {
                 self.world.watch().truth().disturb(node);
                 // It may not have joined yet, or have left already; then there is nothing to leave.
-                let _ = self.world.leave(node);
+                if self.world.leave(node).is_ok() {
+                    self.world.watch().truth().leaves(node);
+                }
             }
             Action::Partition(ref groups) => {
                 self.world.watch().truth().upheaval();
@@ -315,6 +317,7 @@ impl Stage {
             }
             Action::Quarantine { by, target, ttl } => {
                 self.world.watch().truth().disturb(target);
+                self.world.watch().truth().quarantines(target);
                 // The operator's node may be down or no member; then nothing happens.
                 let _ = self.world.quarantine(by, target, ttl);
             }

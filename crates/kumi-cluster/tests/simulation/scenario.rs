@@ -275,7 +275,7 @@ impl Plan {
         last_us
     }
 
-    /// A thousand nodes: crashes, restarts and pauses of a few, and either a deaf or a mute one.
+    /// A thousand nodes: crashes, restarts and pauses of a few, and one that receives or sends nothing.
     fn large(&mut self) -> u64 {
         self.rough = false;
         let begin_us = 8 * SECOND_US;

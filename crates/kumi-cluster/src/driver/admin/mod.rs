@@ -17,7 +17,7 @@ mod server;
 mod types;
 
 pub use client::{AdminClient, AdminError, AdminWatch};
-pub(super) use server::{Admin, Door, register};
+pub(super) use server::{Admin, AdminSlot, register};
 pub use types::{AdminEvent, AdminEvents, ClusterView, MemberRow, QuarantineRow};
 
 /// The channel's name.

@@ -27,7 +27,7 @@ const MAX_WATCHERS: u32 = 32;
 const LAST_EVENTS: Duration = Duration::from_millis(300);
 
 /// Where the channel's handler finds the node, which is made after the server listens.
-pub(in crate::driver) type Door = Arc<OnceLock<Admin>>;
+pub(in crate::driver) type AdminSlot = Arc<OnceLock<Admin>>;
 
 /// Answers operators on behalf of a node. It does not keep the node alive.
 #[derive(Clone, Debug)]
@@ -38,12 +38,12 @@ pub(in crate::driver) struct Admin {
 }
 
 /// Offers the channel.
-pub(in crate::driver) fn register(registry: &ChannelRegistry, door: &Door) {
-    let door = door.clone();
+pub(in crate::driver) fn register(registry: &ChannelRegistry, slot: &AdminSlot) {
+    let slot = slot.clone();
     registry.register_channel(
         ADMIN_CHANNEL,
         move |context: Arc<ConnectionContext>, channel: UnisonChannel| {
-            let admin = door.get().cloned();
+            let admin = slot.get().cloned();
             async move {
                 let Some(admin) = admin else {
                     return Err(NetworkError::Busy);

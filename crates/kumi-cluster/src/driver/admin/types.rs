@@ -45,7 +45,7 @@ pub struct MemberRow {
     pub uid: String,
     /// What it is, in lower case.
     pub status: String,
-    /// How often it had to speak up against a suspicion.
+    /// Its incarnation: increased each time it refutes a suspicion.
     pub incarnation: u64,
     /// How suspicious its silence is; only where the asked node watches it.
     pub phi: Option<f64>,
@@ -198,7 +198,7 @@ pub enum AdminEvent {
         /// How many.
         events: u64,
     },
-    /// Something that this version has no words for.
+    /// An event of a kind that this version does not know.
     #[serde(other)]
     Other,
 }

@@ -1,14 +1,19 @@
 //! Nodes that show certificates of one authority: which of them get in, and what each may announce.
 
-use super::network::{PATIENCE, behind_one_name, event, joining, members, start, trouble, until};
+use super::network::{
+    PATIENCE, behind_one_name, event, joining, key, members, start, trouble, until,
+};
 use crate::driver::link::GOSSIP_CHANNEL;
 use crate::{
-    AdminClient, AdminError, Authority, ClusterEvent, DownReason, Envelope, MAX_VERSION,
-    MIN_VERSION, MemberMetadata, MemberRecord, MembershipDelta, MembershipRuntimeConfig, Message,
-    NodeIdentity, NodeOptions, NodeStatus, NodeUid, Security, Seen, Transport,
+    AdminClient, AdminError, Authority, ClusterEvent, ClusterNode, ClusterWatch, DownReason,
+    Envelope, EnvelopeError, MAX_VERSION, MIN_VERSION, MemberMetadata, MemberRecord,
+    MembershipDelta, MembershipRuntimeConfig, MemoryNetwork, Message, NodeIdentity, NodeOptions,
+    NodeStatus, NodeUid, Security, Seen, Transport,
 };
 use bytes::Bytes;
-use kumi_unison::{ClientOptions, ClientTls, ClusterKey, Credentials, ProtocolClient};
+use kumi_unison::{
+    ClientOptions, ClientTls, ClusterKey, Credentials, ProtocolClient, UnisonChannel,
+};
 use std::format;
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -65,26 +70,66 @@ async fn a_node_is_refused_under_the_name_of_another() {
     }
 }
 
-/// Gossip in which its sender announces a later life of another node.
-fn announcement(sender: &NodeIdentity, of: &NodeIdentity) -> Bytes {
-    let later = NodeIdentity {
-        authority: of.authority.clone(),
-        uid: NodeUid::from_raw(of.uid.raw() + (1 << 40)),
-    };
-    let record = MemberRecord::new(later, NodeStatus::Up, MemberMetadata::EMPTY);
+fn envelope(sender: &NodeIdentity, message: Message) -> Bytes {
     let envelope = Envelope {
         cluster: "kumi".into(),
         versions: (MIN_VERSION, MAX_VERSION),
         sender: sender.clone(),
-        message: Message::Push {
-            seen: Seen::default(),
-            delta: MembershipDelta {
-                records: Vec::from([record]),
-                ..MembershipDelta::default()
-            },
-        },
+        message,
     };
     envelope.encode().into()
+}
+
+/// Gossip in which its sender tells that a life of another node has this status.
+fn rumour(sender: &NodeIdentity, of: NodeIdentity, status: NodeStatus) -> Bytes {
+    let record = MemberRecord::new(of, status, MemberMetadata::EMPTY);
+    let delta = MembershipDelta {
+        records: Vec::from([record]),
+        ..MembershipDelta::default()
+    };
+    let seen = Seen::default();
+    envelope(sender, Message::Push { seen, delta })
+}
+
+/// A holder of a certificate of the authority, for a name of its own.
+fn sender() -> NodeIdentity {
+    NodeIdentity {
+        authority: Authority::new("127.0.0.1:1").expect("a name"),
+        uid: NodeUid::from_raw(5),
+    }
+}
+
+/// Connects to a node and introduces itself by this identity, with a certificate for 127.0.0.1.
+async fn introduced(
+    ours: &Certificates,
+    node: &ClusterNode,
+    by: &NodeIdentity,
+) -> (ProtocolClient, UnisonChannel) {
+    let tls = ours.client_tls(&["127.0.0.1"], &["kumi://127.0.0.1"]);
+    let at = node.authority().as_str();
+    let client = ProtocolClient::connect_with(at, tls, ClientOptions::default()).await;
+    let client = client.expect("its certificate is good");
+    let channel = client.open_channel(GOSSIP_CHANNEL).await.expect("it opens");
+    let hello = serde_json::json!({
+        "authority": by.authority.as_str(), "uid": by.uid.raw(), "cluster": "kumi",
+    });
+    channel
+        .send_event("hello", hello)
+        .await
+        .expect("it is sent");
+    channel.recv().await.expect("the node introduces itself");
+    (client, channel)
+}
+
+/// Why a node has begun another life.
+async fn self_downed(watch: &mut ClusterWatch) -> (DownReason, bool) {
+    event(watch, |event| match event {
+        ClusterEvent::SelfDowned {
+            reason, successor, ..
+        } => Some((*reason, successor.is_some())),
+        _ => None,
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,37 +143,20 @@ async fn a_later_life_that_is_only_announced_by_gossip_stops_no_node() {
     let before = victim.identity();
 
     // A member of the authority, under a name of its own, tells every node of a later life of the victim.
-    let tls = ours.client_tls(&["127.0.0.1"], &["kumi://127.0.0.1"]);
-    let sender = NodeIdentity {
-        authority: Authority::new("127.0.0.1:1").expect("a name"),
-        uid: NodeUid::from_raw(5),
+    let later = NodeIdentity {
+        authority: before.authority.clone(),
+        uid: NodeUid::from_raw(before.uid.raw() + (1 << 40)),
     };
     let mut open = Vec::new();
     for node in [&first, &victim] {
-        let at = node.authority().as_str();
-        let client = ProtocolClient::connect_with(at, tls.clone(), ClientOptions::default()).await;
-        let client = client.expect("its certificate is good");
-        let channel = client.open_channel(GOSSIP_CHANNEL).await.expect("it opens");
-        let hello = serde_json::json!({
-            "authority": sender.authority.as_str(), "uid": sender.uid.raw(), "cluster": "kumi",
-        });
-        channel
-            .send_event("hello", hello)
-            .await
-            .expect("it is sent");
-        channel.recv().await.expect("the node introduces itself");
-        let forged = channel.send_event_bytes("m", announcement(&sender, &before));
-        forged.await.expect("it is sent");
+        let (client, channel) = introduced(&ours, node, &sender()).await;
+        let forged = rumour(&sender(), later.clone(), NodeStatus::Up);
+        let sent = channel.send_event_bytes("m", forged);
+        sent.await.expect("it is sent");
         open.push((client, channel));
     }
-    let (reason, goes_on) = event(&mut downs, |event| match event {
-        ClusterEvent::SelfDowned {
-            reason, successor, ..
-        } => Some((*reason, successor.is_some())),
-        _ => None,
-    })
-    .await;
-    assert_eq!((reason, goes_on), (DownReason::Claimed, true));
+    let downed = self_downed(&mut downs).await;
+    assert_eq!(downed, (DownReason::Claimed, true));
     assert!(victim.identity().uid > before.uid);
     until(|| victim.status() == Some(NodeStatus::Up)).await;
     until(|| first.members().hash == victim.members().hash).await;
@@ -140,6 +168,83 @@ async fn a_later_life_that_is_only_announced_by_gossip_stops_no_node() {
             .collect::<Vec<_>>()
     };
     until(|| known().contains(&victim.identity())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gossip_makes_no_node_leave_and_an_operator_does() {
+    let ours = Certificates::new();
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    let victim = joining(&ours.issue(), first.authority()).await;
+    members(&mut watch, 2).await;
+    let mut downs = victim.subscribe();
+    let before = victim.identity();
+
+    let (_client, channel) = introduced(&ours, &victim, &sender()).await;
+    let forged = rumour(&sender(), before.clone(), NodeStatus::Leaving);
+    let sent = channel.send_event_bytes("m", forged);
+    sent.await.expect("it is sent");
+    let downed = self_downed(&mut downs).await;
+    assert_eq!(downed, (DownReason::Claimed, true));
+    assert!(victim.identity().uid > before.uid);
+    until(|| victim.status() == Some(NodeStatus::Up)).await;
+
+    let at = victim.authority().as_str();
+    let operator = AdminClient::connect(at, &ours.issue()).await;
+    let operator = operator.expect("connected");
+    operator.leave().await.expect("an operator");
+    tokio::time::timeout(PATIENCE, victim.ended())
+        .await
+        .expect("it leaves");
+    members(&mut watch, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_in_the_name_of_another_node_is_refused() {
+    let ours = Certificates::new();
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut watch = first.subscribe();
+    let second = joining(&ours.issue(), first.authority()).await;
+    members(&mut watch, 2).await;
+    assert_eq!(first.metrics().refused, 0, "honest nodes name themselves");
+
+    let (_client, channel) = introduced(&ours, &first, &sender()).await;
+    let heartbeat = Message::Heartbeat {
+        sequence: 1,
+        incarnation: 1,
+    };
+    let joiner = NodeIdentity {
+        authority: Authority::new("127.0.0.1:2").expect("a name"),
+        uid: NodeUid::from_raw(5),
+    };
+    let record = MemberRecord::new(joiner.clone(), NodeStatus::Joining, MemberMetadata::EMPTY);
+    for forged in [
+        envelope(&second.identity(), heartbeat),
+        envelope(&joiner, Message::Join { record }),
+    ] {
+        let sent = channel.send_event_bytes("m", forged);
+        sent.await.expect("it is sent");
+    }
+    let refused = event(&mut watch, |event| match event {
+        ClusterEvent::PeerRefused {
+            authority, reason, ..
+        } => Some((authority.clone(), *reason)),
+        _ => None,
+    });
+    let expected = (sender().authority, EnvelopeError::SenderMismatch);
+    assert_eq!(refused.await, expected);
+    until(|| first.metrics().refused == 2).await;
+    let is_joiner = |member: &crate::Member| member.authority == joiner.authority;
+    assert!(!first.members().members.iter().any(is_joiner));
+}
+
+#[test]
+fn a_connection_that_has_ended_proves_no_identity() {
+    let authority = sender().authority;
+    let mutual = Transport::quic(Certificates::new().issue());
+    assert!(!mutual.proves(None, &authority));
+    assert!(Transport::quic(key()).proves(None, &authority));
+    assert!(Transport::memory(&MemoryNetwork::new()).proves(None, &authority));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

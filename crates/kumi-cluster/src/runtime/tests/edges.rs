@@ -76,7 +76,7 @@ fn a_record_that_fits_no_datagram_is_told_on_the_reliable_way() {
 }
 
 #[test]
-fn every_other_door_that_is_knocked_at_is_a_seeds() {
+fn every_other_former_address_that_is_tried_is_a_seeds() {
     let mut net = Net::new(MembershipRuntimeConfig::local());
     net.start(&[9]);
     let node = &mut net.nodes[0];

@@ -1,4 +1,5 @@
-//! Claims that a later life of a node exists, true and false ones.
+//! Claims about a node by its peers, true and false ones: that a later life of it exists, that it leaves, and who sent a
+//! message.
 
 use super::*;
 use crate::runtime::meeting::MEETING_TIMEOUT;
@@ -106,4 +107,95 @@ fn a_node_that_leaves_goes_on_leaving() {
         net.count(2, |event| matches!(event, ClusterEvent::SelfDowned { .. })),
         0
     );
+}
+
+/// A message of this sender.
+fn message(sender: NodeIdentity, message: Message) -> Vec<u8> {
+    let envelope = Envelope {
+        cluster: "kumi".into(),
+        versions: (MIN_VERSION, MAX_VERSION),
+        sender,
+        message,
+    };
+    envelope.encode()
+}
+
+/// The second of three nodes tells the third that the third is leaving.
+fn told_to_leave(requires_meeting: bool, change: impl FnOnce(&mut Net)) -> (Net, NodeUid) {
+    let mut net = Net::settled(3);
+    change(&mut net);
+    net.nodes[2].require_meeting(requires_meeting);
+    let uid = net.uid(2);
+    let record = net.nodes[1].table().record(&authority(2)).expect("known");
+    let record = MemberRecord {
+        status: Leaving,
+        ..record.clone()
+    };
+    let delta = MembershipDelta {
+        records: vec![record],
+        ..MembershipDelta::default()
+    };
+    let seen = Seen::default();
+    let bytes = message(net.nodes[1].identity(), Message::Push { seen, delta });
+    let taken = net.nodes[2].handle_message(&authority(1), &bytes, net.now);
+    assert_eq!(taken, Ok(()));
+    (net, uid)
+}
+
+#[test]
+fn a_record_of_a_peer_makes_no_node_leave() {
+    for rejoins in [true, false] {
+        let (mut net, before) = told_to_leave(true, |net| {
+            net.nodes[2].config.rejoin_when_downed = rejoins;
+        });
+        net.run(seconds(10));
+        assert_eq!(net.nodes[2].status(), Some(Up));
+        assert!(net.uid(2) > before);
+        net.assert_agreed(3);
+        let downs = |reason| net.count(2, |event| is_self_downed(event, reason));
+        assert_eq!(downs(DownReason::Claimed), 1);
+    }
+}
+
+#[test]
+fn without_checks_of_identity_a_record_of_a_peer_makes_a_node_leave() {
+    let (mut net, _) = told_to_leave(false, |_| {});
+    net.run(seconds(10));
+    assert_eq!(net.nodes[2].state(), MembershipRuntimeState::Stopped);
+}
+
+#[test]
+fn a_message_in_the_name_of_another_node_is_refused() {
+    for requires_meeting in [true, false] {
+        let mut net = Net::settled(2);
+        net.nodes[0].require_meeting(requires_meeting);
+        let (member, joiner) = (net.nodes[1].identity(), 7);
+        let joiner = NodeIdentity {
+            authority: authority(joiner),
+            uid: NodeUid::new(UNIX_MS, 1),
+        };
+        let record = MemberRecord::new(joiner.clone(), Joining, MemberMetadata::EMPTY);
+        let heartbeat = Message::Heartbeat {
+            sequence: 1000,
+            incarnation: 1,
+        };
+        for forged in [
+            message(member, heartbeat),
+            message(joiner.clone(), Message::Join { record }),
+        ] {
+            let taken = net.nodes[0].handle_message(&authority(5), &forged, net.now);
+            let expected = match requires_meeting {
+                true => Err(EnvelopeError::SenderMismatch),
+                false => Ok(()),
+            };
+            assert_eq!(taken, expected);
+        }
+        net.poll(0);
+        let is_known = net.nodes[0].table().record(&joiner.authority).is_some();
+        assert_eq!(is_known, !requires_meeting);
+        let reports = net.count(0, |event| {
+            matches!(event, ClusterEvent::PeerRefused { authority: from, .. } if *from == authority(5))
+        });
+        assert_eq!(reports, usize::from(requires_meeting), "once per peer");
+    }
 }

@@ -1,6 +1,6 @@
 //! A few runtimes on a network that delivers after a fixed time, unless a test cuts it.
 
-use crate::event::{ClusterEvent, MembershipEvent};
+use crate::event::{ClusterEvent, Departure, MembershipEvent};
 use crate::identity::{Authority, NodeUid};
 use crate::metadata::MemberMetadata;
 use crate::runtime::{LocalNode, MembershipRuntime, MembershipRuntimeOutcome};
@@ -32,6 +32,7 @@ pub(super) struct Net {
     next: u64,
     pub(super) events: Vec<Vec<ClusterEvent>>,
     pub(super) notes: Vec<Vec<MembershipEvent>>,
+    pub(super) departures: Vec<Vec<Departure>>,
     pub(super) packets: BTreeMap<(usize, MessageKind), u64>,
     /// Everything that was sent, when, and by whom, once a test asks for it.
     pub(super) log: Option<Vec<(TimerInstant, usize, GossipOutbound)>>,
@@ -62,6 +63,7 @@ impl Net {
             next: 0,
             events: Vec::new(),
             notes: Vec::new(),
+            departures: Vec::new(),
             packets: BTreeMap::new(),
             log: None,
         }
@@ -76,6 +78,7 @@ impl Net {
         net.run(Duration::from_secs(5));
         net.assert_agreed(count);
         net.events.iter_mut().for_each(Vec::clear);
+        net.departures.iter_mut().for_each(Vec::clear);
         net
     }
 
@@ -92,6 +95,7 @@ impl Net {
             .push(runtime.expect("the configuration is valid"));
         self.events.push(Vec::new());
         self.notes.push(Vec::new());
+        self.departures.push(Vec::new());
         index
     }
 
@@ -181,6 +185,7 @@ impl Net {
             }
         }
         self.notes[index].extend(outcome.membership_events.iter().cloned());
+        self.departures[index].extend(outcome.departures.iter().cloned());
         self.events[index].extend(outcome.into_events());
     }
 

@@ -397,6 +397,10 @@ fn turn(came: Option<NodeUid>, gone: Option<NodeUid>) -> impl Fn(&mut Checker) {
             observed_at,
         });
         outcome.member_events.extend(came);
+        if gone.is_some() {
+            // So that it may have died.
+            ended(checker);
+        }
         outcome.departures.extend(gone.map(|uid| Departure::Gone {
             identity: NodeIdentity {
                 authority: authority(SUBJECT),
@@ -435,4 +439,105 @@ fn a_life_that_goes_without_a_departure_is_caught() {
         Promise::DeparturesAreTold,
         &[&turn(Some(OLD), None), &turn(None, Some(OLD)), &undead],
     );
+}
+
+/// A turn in which the node at this place reports how the life of the subject that it knew went, and why it has itself
+/// another identity, if it has.
+fn departs(
+    place: usize,
+    cause: Option<GoneCause>,
+    downed: Option<DownReason>,
+) -> impl Fn(&mut Checker) {
+    move |checker| {
+        let observed_at = TimerInstant::from_millis(2);
+        let identity = identity(OLD);
+        let departure = match cause {
+            Some(cause) => Departure::Gone {
+                identity,
+                cause,
+                observed_at,
+            },
+            None => Departure::Forgotten {
+                identity,
+                observed_at,
+            },
+        };
+        let mut outcome = MembershipRuntimeOutcome::default();
+        outcome.departures.push(departure);
+        let downed = downed.map(|reason| ClusterEvent::SelfDowned {
+            identity: NodeIdentity {
+                authority: authority(place),
+                uid: OLD,
+            },
+            successor: None,
+            reason,
+            observed_at,
+        });
+        outcome.member_events.extend(downed);
+        if let Some(view) = checker.views[place].as_mut() {
+            view.alive[SUBJECT] = Some(OLD);
+        }
+        checker.departures(10, place, &outcome);
+    }
+}
+
+#[test]
+fn a_departure_that_follows_from_nothing_is_caught() {
+    use GoneCause::{Died, Left, Quarantined, Replaced};
+    let leaves: &dyn Fn(&mut Checker) = &|checker: &mut Checker| checker.truth().leaves(SUBJECT);
+    let quarantines: &dyn Fn(&mut Checker) =
+        &|checker: &mut Checker| checker.truth().quarantines(SUBJECT);
+    let replaces = reached(NEW, 1);
+    let dies: &dyn Fn(&mut Checker) = &ended;
+    let cases: [(GoneCause, &dyn Fn(&mut Checker)); 4] = [
+        (Died, dies),
+        (Left, leaves),
+        (Quarantined, quarantines),
+        (Replaced, &replaces),
+    ];
+    for (cause, _) in cases {
+        check(
+            Promise::DeparturesAreTold,
+            &[&departs(PLACE, Some(cause), None)],
+        );
+    }
+    for (cause, happens) in cases {
+        let mut checker = checker();
+        happens(&mut checker);
+        departs(PLACE, Some(cause), None)(&mut checker);
+        assert_eq!(checker.violations(), [], "{cause:?}");
+    }
+}
+
+#[test]
+fn what_another_node_has_seen_end_may_have_died_or_left() {
+    for cause in [GoneCause::Died, GoneCause::Left] {
+        // The node itself learns of its death from others only.
+        for place in [PLACE, SUBJECT] {
+            let report = departs(place, Some(cause), None);
+            check(Promise::DeparturesAreTold, &[&report]);
+            let mut checker = checker();
+            checker.record(10, 2, SUBJECT, OLD, Removed, 1);
+            report(&mut checker);
+            assert_eq!(checker.violations(), [], "{cause:?} on n{place}");
+        }
+    }
+}
+
+#[test]
+fn only_an_isolated_node_or_an_observer_may_forget() {
+    check(
+        Promise::DeparturesAreTold,
+        &[&departs(PLACE, None, Some(DownReason::Dead))],
+    );
+    check(Promise::DeparturesAreTold, &[&departs(PLACE, None, None)]);
+    let mut isolated = checker();
+    departs(PLACE, None, Some(DownReason::Isolated))(&mut isolated);
+    assert_eq!(isolated.violations(), []);
+    let mut observer = checker();
+    if let Some(view) = observer.views[PLACE].as_mut() {
+        view.is_client = true;
+    }
+    departs(PLACE, None, None)(&mut observer);
+    assert_eq!(observer.violations(), []);
 }

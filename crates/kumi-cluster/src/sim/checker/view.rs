@@ -14,6 +14,8 @@ pub(super) struct View {
     pub(super) subject: usize,
     /// Which of all processes that were ever started this is.
     pub(super) process: u64,
+    /// Whether it only watches the cluster.
+    pub(super) is_client: bool,
     pub(super) cells: Vec<Cell>,
     /// The lives in the topology as its events tell it.
     pub(super) replay: Vec<Option<NodeUid>>,
@@ -63,6 +65,7 @@ impl View {
         Self {
             subject,
             process,
+            is_client: false,
             cells: vec![Cell::default(); subjects],
             replay: vec![None; subjects],
             replayed: 0,

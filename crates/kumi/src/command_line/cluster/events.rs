@@ -90,11 +90,11 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
                 .chain(roles.iter().cloned())
                 .chain(services)
                 .collect();
-            let says = match words.is_empty() {
-                true => "nothing".into(),
+            let metadata = match words.is_empty() {
+                true => "none".into(),
                 false => quoted(&words.join(" ")),
             };
-            format!("{} says {says}", quoted(authority))
+            format!("metadata of {}: {metadata}", quoted(authority))
         }
         AdminEvent::SelfDowned { was, now, reason } => {
             let next = match now {
@@ -114,7 +114,7 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
             other,
         } => {
             let lives = format!("{} and {}", quoted(current), quoted(other));
-            let line = format!("two nodes call themselves {}: {lives}", quoted(authority));
+            let line = format!("two nodes advertise {}: {lives}", quoted(authority));
             terminal.paint(Colour::Red, &line)
         }
         AdminEvent::PeerRefused { authority, reason } => {
@@ -128,7 +128,7 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
         AdminEvent::Missed { events } => {
             terminal.paint(Colour::Yellow, &format!("{events} events were missed"))
         }
-        _ => terminal.paint(Colour::Dim, "something that this version has no words for"),
+        _ => terminal.paint(Colour::Dim, "an event of an unknown kind"),
     }
 }
 
@@ -165,7 +165,16 @@ mod tests {
         );
         check(
             r#"{"kind":"metadata","authority":"a:1","uid":"7","version":"1.0","roles":["web"],"services":[["http","b:80"]]}"#,
-            "a:1 says v1.0 web http=b:80",
+            "metadata of a:1: v1.0 web http=b:80",
         );
+        check(
+            r#"{"kind":"metadata","authority":"a:1","uid":"7","version":"","roles":[],"services":[]}"#,
+            "metadata of a:1: none",
+        );
+        check(
+            r#"{"kind":"conflict","authority":"a:1","current":"8","other":"7"}"#,
+            "two nodes advertise a:1: 8 and 7",
+        );
+        check(r#"{"kind":"later"}"#, "an event of an unknown kind");
     }
 }

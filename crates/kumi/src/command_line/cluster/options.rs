@@ -39,15 +39,15 @@ pub(super) enum ClusterTask {
     /// List the members as a node sees them
     ///
     /// PHI is how suspicious the member's silence is to the node that was asked, and SEEN how long ago that node heard
-    /// from it; a node watches only some of the others, so both may be missing. INC counts how often the member had to
-    /// speak up against a suspicion.
+    /// from it; a node watches only some of the others, so both may be missing. INC is the member's incarnation: it is
+    /// increased each time the member refutes a suspicion.
     #[command(after_long_help = format!("{MEMBERS_EXAMPLES}\n\n{EXIT_CODES}"))]
     Members(MembersOptions),
     /// Show what happens in the cluster, as a node sees it
     ///
     /// On a terminal, lines for people; otherwise JSON lines with a "kind": view (once, everything that is true at the
-    /// beginning), topology, status, quarantined, released, self_downed, conflict, peer_refused,
-    /// topology_apply_failed, missed. A node has room for 32 who watch.
+    /// beginning), topology, status, metadata, quarantined, released, self_downed, conflict, peer_refused,
+    /// topology_apply_failed, missed. A node accepts at most 32 watchers.
     #[command(after_long_help = format!("{WATCH_EXAMPLES}\n\n{EXIT_CODES}"))]
     Watch(WatchOptions),
     /// Make a node leave the cluster and end
@@ -70,8 +70,9 @@ pub(super) enum ClusterTask {
     Metadata(MetadataTask),
     /// Make a key file for a cluster
     ///
-    /// 32 random bytes as hexadecimal digits, readable by its owner alone (mode 600). Every node and operator of the
-    /// cluster needs a copy; who has it is in. An existing file is never overwritten.
+    /// 32 random bytes as hexadecimal digits, readable by its owner alone (mode 600). Every node and operator needs a
+    /// copy. A process with the key can join the cluster and give operator commands. An existing file is never
+    /// overwritten.
     #[command(after_long_help = format!("{KEYGEN_EXAMPLES}\n\n{EXIT_CODES}"))]
     Keygen(KeygenOptions),
 }
@@ -110,7 +111,7 @@ Examples:
 const METADATA_EXAMPLES: &str = "\
 Examples:
   kumi cluster metadata --role web --meta http=10.0.0.2:80 --node 10.0.0.2:7400
-  kumi cluster metadata --node 10.0.0.2:7400    # says nothing but its version any more";
+  kumi cluster metadata --node 10.0.0.2:7400    # removes all roles and keys";
 
 const KEYGEN_EXAMPLES: &str = "\
 Examples:

@@ -8,7 +8,7 @@ use crate::command_line::terminal;
 use kumi_cluster::Authority;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a node that agreed to leave may take before the command gives up.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(30);
@@ -32,16 +32,26 @@ pub(super) async fn leave(options: &LeaveOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits until the node's port is free, if the node was on this machine: whatever follows may want to listen there.
+/// Waits until the node's port is free on all addresses of the node that are of this machine: the next command may want
+/// to listen there.
 async fn port_freed(node: &str) {
-    let Ok(address) = node.parse::<SocketAddr>() else {
-        return;
+    let freed = async {
+        let Ok(addresses) = tokio::net::lookup_host(node).await else {
+            return;
+        };
+        for address in addresses {
+            while is_taken(address) {
+                tokio::time::sleep(PORT_LOOK).await;
+            }
+        }
     };
-    let until = Instant::now() + PORT_PATIENCE;
-    let is_taken = |error: &std::io::Error| error.kind() == ErrorKind::AddrInUse;
-    while UdpSocket::bind(address).is_err_and(|error| is_taken(&error)) && Instant::now() < until {
-        tokio::time::sleep(PORT_LOOK).await;
-    }
+    // The node has left, whether its process has ended or not.
+    let _ = tokio::time::timeout(PORT_PATIENCE, freed).await;
+}
+
+/// Whether a socket of this machine has that address. Addresses of other machines cannot be bound, for another reason.
+fn is_taken(address: SocketAddr) -> bool {
+    UdpSocket::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }
 
 pub(super) async fn metadata(options: &MetadataTask) -> Result<(), Failure> {
@@ -55,9 +65,9 @@ pub(super) async fn metadata(options: &MetadataTask) -> Result<(), Failure> {
     client.close().await;
     let view = view?;
     let own = view.members.iter().find(|member| member.is_self);
-    let says = own.map_or_else(|| "nothing".into(), members::metadata);
+    let metadata = own.map_or_else(|| "none".into(), members::metadata);
     let node = words::shown(&view.node);
-    Ok(terminal::say(&format!("{node} says {says}"))?)
+    Ok(terminal::say(&format!("metadata of {node}: {metadata}"))?)
 }
 
 pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failure> {
@@ -87,17 +97,71 @@ pub(super) async fn quarantine(options: &QuarantineOptions) -> Result<(), Failur
     done?;
     let mut members = view?.members.into_iter();
     let is_member = members.any(|member| member.authority == *name && member.is_active());
-    let line = match (options.lift, is_member) {
-        (true, true) => format!("the quarantine of {name} is lifted; it is a member"),
-        (true, false) => format!("the quarantine of {name} is lifted; it may join again"),
-        (false, _) => {
-            let ms = u64::try_from(options.time.as_millis()).unwrap_or(u64::MAX);
-            let unknown = match is_member {
-                true => "",
-                false => "; no member has that name now, one that comes is kept out",
-            };
-            format!("{name} is quarantined for {}{unknown}", words::age(ms))
-        }
+    let line = match options.lift {
+        true => lifted(name, is_member),
+        false => quarantined(name, is_member, options.time),
     };
     Ok(terminal::say(&line)?)
+}
+
+fn lifted(name: &str, is_member: bool) -> String {
+    let state = match is_member {
+        true => "it is a member",
+        false => "it may join again",
+    };
+    format!("the quarantine of {name} is lifted; {state}")
+}
+
+fn quarantined(name: &str, is_member: bool, time: Duration) -> String {
+    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let unknown = match is_member {
+        true => "",
+        false => "; no member has that name now, one that comes is kept out",
+    };
+    format!("{name} is quarantined for {}{unknown}", words::age(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_reported_with_what_the_node_is_now() {
+        let lifted_while = |is_member| lifted("a:1", is_member);
+        assert_eq!(
+            lifted_while(true),
+            "the quarantine of a:1 is lifted; it is a member"
+        );
+        assert_eq!(
+            lifted_while(false),
+            "the quarantine of a:1 is lifted; it may join again"
+        );
+        let quarantined_while = |is_member| quarantined("a:1", is_member, Duration::from_secs(300));
+        assert_eq!(quarantined_while(true), "a:1 is quarantined for 5m");
+        assert_eq!(
+            quarantined_while(false),
+            "a:1 is quarantined for 5m; no member has that name now, one that comes is kept out"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_port_of_a_node_that_advertises_a_name_is_waited_for() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let node = format!("localhost:{}", address.port());
+        let freed = port_freed(&node);
+        tokio::pin!(freed);
+        let early = tokio::time::timeout(PORT_LOOK * 20, &mut freed).await;
+        assert!(early.is_err(), "the port is taken");
+        drop(socket);
+        freed.await;
+        assert!(!is_taken(address));
+    }
+
+    #[tokio::test]
+    async fn an_address_of_another_machine_is_not_waited_for() {
+        port_freed("no address").await;
+        // Reserved for documentation: no machine has it.
+        port_freed("192.0.2.1:1").await;
+    }
 }
