@@ -28,7 +28,7 @@ mod traffic;
 
 pub use crate::core::{Gathered, KeepEvent, NameError, Outcome};
 pub use builder::Builder;
-pub use connection::Connection;
+pub use connection::{Connection, ConnectionChanges};
 pub use discovery::Info;
 pub use driver::Stats;
 pub use error::Error;
