@@ -30,7 +30,7 @@ pub use crate::core::{Gathered, KeepEvent, NameError, Outcome};
 pub use builder::Builder;
 #[doc(hidden)]
 pub use builder::without_password;
-pub use connection::Connection;
+pub use connection::{Connection, ConnectionChanges};
 pub use discovery::Info;
 pub use driver::Stats;
 pub use error::Error;

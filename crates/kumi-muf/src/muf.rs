@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::core::{
@@ -24,7 +24,7 @@ use crate::keep::{Keep, KeepWatch, user_keep_name};
 use crate::request::{Call, Gather};
 use crate::serve::Serve;
 use crate::tap::{TAP_LIMIT, Tap};
-use crate::{Answer, Builder, Connection, Error, IntoPayload, Json};
+use crate::{Answer, Builder, Connection, ConnectionChanges, Error, IntoPayload, Json};
 
 /// Events that a watcher may be behind before it gets a gap.
 const WATCH_LIMIT: usize = 1_024;
@@ -105,9 +105,18 @@ impl Muf {
         self.inner.wires.connection.borrow().clone()
     }
 
-    /// Follows the state of the connection: `changed().await` waits for the next change.
-    pub fn connection_changes(&self) -> watch::Receiver<Connection> {
-        self.inner.wires.connection.clone()
+    /// Follows the state of the connection: the state now is the first that it returns.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) {
+    /// let mut changes = muf.connection_changes();
+    /// while let Some(state) = changes.next().await {
+    ///     println!("ready: {}", state.is_connected());
+    /// }
+    /// # }
+    /// ```
+    pub fn connection_changes(&self) -> ConnectionChanges {
+        ConnectionChanges::new(self.inner.wires.connection.clone())
     }
 
     /// Waits until this unit is closed, by any of its handles. Nothing is lost if the future is dropped.

@@ -97,20 +97,26 @@ impl Protocol {
     }
 
     pub(crate) fn add_message(&mut self, message: Message) {
-        let place = self.messages.len();
-        self.index.messages.insert(message.name.clone(), place);
+        if !message.name.is_empty() {
+            let place = self.messages.len();
+            self.index.messages.insert(message.name.clone(), place);
+        }
         self.messages.push(message);
     }
 
     pub(crate) fn add_enum(&mut self, declared: Enum) {
-        let place = self.enums.len();
-        self.index.enums.insert(declared.name.clone(), place);
+        if !declared.name.is_empty() {
+            let place = self.enums.len();
+            self.index.enums.insert(declared.name.clone(), place);
+        }
         self.enums.push(declared);
     }
 
     pub(crate) fn add_typedef(&mut self, typedef: Typedef) {
-        let place = self.typedefs.len();
-        self.index.typedefs.insert(typedef.name.clone(), place);
+        if !typedef.name.is_empty() {
+            let place = self.typedefs.len();
+            self.index.typedefs.insert(typedef.name.clone(), place);
+        }
         self.typedefs.push(typedef);
     }
 

@@ -122,7 +122,14 @@ channel "c1" { request "Join" { returns "Usr" } }
 channel "c1" { request "R" { returns "Usr" }; event "E1"; event "E1" }
 channel "1" { event "E2" { field "x" type="strng" } }
 message "N" { field "x" type="int"; field "x" type="int" min=3 max=1 }
-message "O" { field "1" type="strng"; field "2" type="strng" }"#,
+message "O" { field "1" type="strng"; field "2" type="strng" }
+message "1" { field "x" type="strng" min=3 max=1 }
+service "s" { method "1" { request { field "a" tpe="int" } } }
+channel "c2" { request "2" { field "b" type="1"; returns "3" { field "y" type="strng" } }; event "4"; event "5" }
+enum "6" "a" "a"
+typedef "7" type="string" pattern="["
+message "M" { field "z" type="strng" }
+message "S" { field "w" min=3 max=1 }"#,
         &[
             "1:30 there is no type \"strng\" | did you mean \"string\"?",
             "1:38 'field' has no property \"requird\" | did you mean required?",
@@ -145,6 +152,27 @@ message "O" { field "1" type="strng"; field "2" type="strng" }"#,
             "12:30 there is no type \"strng\" | did you mean \"string\"?",
             "12:45 a name begins with a letter from a to z, small or capital",
             "12:54 there is no type \"strng\" | did you mean \"string\"?",
+            "13:9 a name begins with a letter from a to z, small or capital",
+            "13:30 there is no type \"strng\" | did you mean \"string\"?",
+            "13:48 no number is at least 3 and at most 1 | make min the smaller one",
+            "14:22 a name begins with a letter from a to z, small or capital",
+            "14:38 this field has no type | for instance: type=\"string\"",
+            "14:48 'field' has no property \"tpe\" | did you mean type?",
+            "15:24 a name begins with a letter from a to z, small or capital",
+            "15:58 a name begins with a letter from a to z, small or capital",
+            "15:79 there is no type \"strng\" | did you mean \"string\"?",
+            "15:98 a name begins with a letter from a to z, small or capital",
+            "15:109 a name begins with a letter from a to z, small or capital",
+            "16:6 a name begins with a letter from a to z, small or capital",
+            "16:14 value \"a\" is declared twice | take one of them out",
+            "17:9 a name begins with a letter from a to z, small or capital",
+            "17:35 this is no regular expression: found unclosed character class | a raw text needs no doubled \
+             backslashes: #\"^\\d+$\"#",
+            "18:9 type \"M\" is declared twice | give one of them another name; a message that several channels use is \
+             declared once with 'message' and then only named",
+            "18:30 there is no type \"strng\" | did you mean \"string\"?",
+            "19:15 this field has no type | for instance: type=\"string\"",
+            "19:35 no number is at least 3 and at most 1 | make min the smaller one",
         ],
     );
     // A line that cannot be read, and a file without a protocol.
@@ -381,12 +409,12 @@ fn messages_do_not_hold_themselves_without_end() {
 fn channels_carry_something_they_can() {
     check(
         "channel \"c\"",
-        &["1:9 nothing travels on channel \"c\" | add a request or an event"],
+        &["1:9 channel \"c\" has no requests and no events | add a request or an event"],
     );
     check(
         "channel \"c\" delivery=\"unreliable\" { request \"R\" }",
         &[
-            "1:45 an unreliable channel carries events only | an answer that may get lost is none; put the request on a reliable channel",
+            "1:45 an unreliable channel carries events only | a response could be lost; put the request on a reliable channel",
         ],
     );
     check(

@@ -2,33 +2,13 @@
 
 use std::io;
 
-use redis::{ConnectionAddr, RedisError};
+use redis::ConnectionAddr;
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 
-use super::stream::{Stream, unusable};
+use super::stream::{Failed, Stream, unusable};
 use super::tls::Trust;
-
-/// Why there is no connection.
-pub(super) enum Failed {
-    /// The server's certificate is not trusted, for this reason.
-    #[cfg(feature = "tls")]
-    Certificate(String),
-    Other(RedisError),
-}
-
-impl From<RedisError> for Failed {
-    fn from(error: RedisError) -> Self {
-        Self::Other(error)
-    }
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self::Other(error.into())
-    }
-}
 
 /// Connects. Dropping the future closes what was opened.
 pub(super) async fn dial(addr: &ConnectionAddr, trust: &Trust) -> Result<Stream, Failed> {

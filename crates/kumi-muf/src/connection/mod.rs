@@ -34,5 +34,5 @@ pub(crate) use connections::{Clock, Connections, Event};
 pub(crate) use keeping::{Checks, EventsChecked, Subscribed};
 pub(crate) use node::Route;
 pub(crate) use scan::{scan, trouble};
-pub use state::Connection;
+pub use state::{Connection, ConnectionChanges};
 pub(crate) use tls::{Certificates, Trust};

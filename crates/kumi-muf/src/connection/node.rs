@@ -12,10 +12,11 @@ use redis::{
 };
 use tokio::time::{Instant, timeout};
 
-use super::dial::{Failed, dial};
+use super::dial::dial;
 use super::events::{Events, ensure_events, set_probe};
 use super::pipe::Line;
 use super::scan::refusal;
+use super::stream::Failed;
 use super::tls::Trust;
 use crate::error::Error;
 

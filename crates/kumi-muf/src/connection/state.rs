@@ -1,7 +1,13 @@
 //! The state of a unit's connections.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
+
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::sync::watch;
 
 /// The state of a unit's connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,5 +41,107 @@ impl Connection {
             Connection::Away { reason, .. } => reason.as_deref(),
             Connection::Connected | Connection::Closed => None,
         }
+    }
+}
+
+/// The states of a unit's connections: the one now, then each that follows, until the unit is closed. A reader that is
+/// slow misses states that did not last; the last one it always gets.
+pub struct ConnectionChanges {
+    states: Pin<Box<dyn Stream<Item = Connection> + Send>>,
+}
+
+impl ConnectionChanges {
+    pub(crate) fn new(state: watch::Receiver<Connection>) -> Self {
+        let states = unfold((state, true), |(mut state, is_first)| async move {
+            if !is_first {
+                state.changed().await.ok()?;
+            }
+            let now = state.borrow_and_update().clone();
+            Some((now, (state, false)))
+        });
+        Self {
+            states: Box::pin(states),
+        }
+    }
+
+    /// The next state; none after [`Connection::Closed`]. Nothing is lost if the future is dropped.
+    pub async fn next(&mut self) -> Option<Connection> {
+        std::future::poll_fn(|cx| self.states.as_mut().poll_next(cx)).await
+    }
+
+    /// The next state that `is_wanted`; none if the unit was closed before there was one.
+    pub async fn wait_for(
+        &mut self,
+        is_wanted: impl Fn(&Connection) -> bool,
+    ) -> Option<Connection> {
+        loop {
+            let state = self.next().await?;
+            if is_wanted(&state) {
+                return Some(state);
+            }
+        }
+    }
+}
+
+impl Stream for ConnectionChanges {
+    type Item = Connection;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Connection>> {
+        self.states.as_mut().poll_next(cx)
+    }
+}
+
+impl std::fmt::Debug for ConnectionChanges {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectionChanges").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn changes_begin_with_the_state_now_and_end_after_closed() {
+        let (sender, receiver) = watch::channel(Connection::Connected);
+        let mut changes = ConnectionChanges::new(receiver);
+        assert_eq!(changes.next().await, Some(Connection::Connected));
+        let away = Connection::Away {
+            since: Instant::now(),
+            reason: None,
+        };
+        sender.send_replace(away.clone());
+        assert_eq!(changes.next().await, Some(away));
+        sender.send_replace(Connection::Connected);
+        sender.send_replace(Connection::Closed);
+        drop(sender);
+        // As a stream, too; the one that did not last is not shown.
+        let rest: Vec<Connection> = futures_util::StreamExt::collect(changes).await;
+        assert_eq!(rest, [Connection::Closed]);
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_is_dropped_loses_no_change() {
+        let (sender, receiver) = watch::channel(Connection::Connected);
+        let mut changes = ConnectionChanges::new(receiver);
+        assert_eq!(
+            changes.wait_for(Connection::is_connected).await,
+            Some(Connection::Connected)
+        );
+        let waiting = poll_once(&mut changes);
+        assert!(waiting.is_pending());
+        sender.send_replace(Connection::Closed);
+        assert_eq!(
+            changes.wait_for(|now| !now.is_connected()).await,
+            Some(Connection::Closed)
+        );
+        drop(sender);
+        assert_eq!(changes.wait_for(Connection::is_connected).await, None);
+    }
+
+    fn poll_once(changes: &mut ConnectionChanges) -> Poll<Option<Connection>> {
+        let mut next = Box::pin(changes.next());
+        let waker = std::task::Waker::noop();
+        next.as_mut().poll(&mut Context::from_waker(waker))
     }
 }

@@ -1,4 +1,4 @@
-//! A connected socket of any kind: TCP, Unix, and TLS where it is built in.
+//! A connected socket of any kind: TCP, Unix, and TLS where it is built in; and why there is none.
 
 use std::io;
 use std::pin::Pin;
@@ -17,6 +17,26 @@ pub(super) enum Stream {
     Unix(UnixStream),
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+}
+
+/// Why there is no connection.
+pub(super) enum Failed {
+    /// The server's certificate is not trusted, for this reason.
+    #[cfg(feature = "tls")]
+    Certificate(String),
+    Other(RedisError),
+}
+
+impl From<RedisError> for Failed {
+    fn from(error: RedisError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Other(error.into())
+    }
 }
 
 /// An address, or what was given with it, is of no use.

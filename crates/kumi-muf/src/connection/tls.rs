@@ -6,8 +6,7 @@
 use redis::{ConnectionAddr, RedisError};
 use tokio::net::TcpStream;
 
-use super::dial::Failed;
-use super::stream::{Stream, unusable};
+use super::stream::{Failed, Stream, unusable};
 
 /// Certificates as a builder collected them, in PEM.
 #[derive(Clone, Default)]

@@ -32,29 +32,29 @@ pub const PRESENT_LIMIT: usize = 4;
 pub enum Command {
     /// `SET key value [NX] [PX ttl_ms]`, answered [`Reply::Ok`] or, when NX refused, [`Reply::Nil`].
     Set {
-        /// Where.
+        /// The key to write.
         key: String,
-        /// What.
+        /// Its new value.
         value: Bytes,
-        /// How long; none is for ever.
+        /// Its TTL in milliseconds; none is for ever.
         ttl_ms: Option<u64>,
-        /// Only if there is nothing yet.
+        /// With NX: only if the key is not there.
         only_new: bool,
     },
     /// `SET key value XX KEEPTTL`, answered [`Reply::Ok`], or [`Reply::Nil`] when the key is not there. Subscribers get
     /// a new event for a value that stays the same.
     SetAgain {
-        /// Where.
+        /// The key to write.
         key: String,
-        /// What.
+        /// Its new value.
         value: Bytes,
     },
     /// `GETRANGE key 0 limit`: at most one byte more than the limit, so that a value over it is recognised. Answered
     /// [`Reply::Value`], empty for a key that is not there: [`Command::Present`] distinguishes the two.
     Read {
-        /// Which.
+        /// The key to read.
         key: String,
-        /// How much of it, but for the byte that shows that there is more.
+        /// Bytes of the value to read, without the one that shows that there are more.
         limit_bytes: usize,
     },
     /// `EXISTS` with the n-th key named 2^n times, answered [`Reply::Number`]: its bit n says whether key n is there. At
@@ -64,9 +64,9 @@ pub enum Command {
     Exists(Vec<String>),
     /// `PEXPIRE`, answered [`Reply::Number`] 1, or 0 when the key is not there.
     Expire {
-        /// Which.
+        /// The key that expires.
         key: String,
-        /// From now.
+        /// Its new TTL in milliseconds.
         ttl_ms: u64,
     },
     /// `PTTL`, answered [`Reply::Number`]: -2 absent, -1 for ever.

@@ -106,7 +106,7 @@ pub enum KeepEvent {
         id: String,
         /// What it holds.
         value: Bytes,
-        /// How long it will stay without being refreshed.
+        /// Milliseconds until it expires unless it is refreshed; none is for ever.
         ttl_ms: Option<u64>,
     },
     /// A value that is there, and larger than this unit reads.
@@ -146,59 +146,59 @@ pub enum Output {
     Run(Op),
     /// Find all keys that match `pattern` (SCAN, on every primary); hand them to `Core::handle_found`.
     Search {
-        /// Comes back with the keys.
+        /// Goes back with the keys to `Core::handle_found`.
         token: SearchToken,
-        /// A server-side glob.
+        /// A glob over keys, as SCAN's MATCH takes it.
         pattern: String,
-        /// Not urgent: leave the server time for others.
+        /// Whether the search pauses between its steps, because nothing waits for it.
         paced: bool,
     },
     /// A call ended. Comes once per call that is not cancelled.
     Deliver {
-        /// Which.
+        /// The call that ended.
         call: CallId,
-        /// The answer, or how it ended.
+        /// The answer, or why there is none.
         result: Result<Bytes, CallError>,
     },
     /// Start a handler; hand what comes of it to `Core::handle_finished`.
     Start {
-        /// Which handler.
+        /// The service whose handler is started.
         service: ServiceId,
-        /// Comes back with the outcome.
+        /// Goes back with the outcome to `Core::handle_finished`.
         job: JobId,
-        /// What it gets.
+        /// The request that the handler gets.
         request: Incoming,
     },
     /// Subscribe to answers as well: another backend won, and seeing its answer saves looking for it.
     WatchAnswers,
     /// An answer of a gather.
     Gathered {
-        /// Which.
+        /// The gather that gets it.
         gather: GatherId,
-        /// The answer.
+        /// One backend's answer.
         answer: Gathered,
     },
     /// A gather ended; no more answers come. `Err` if its request could not be written.
     GatherDone {
-        /// Which.
+        /// The gather that ended.
         gather: GatherId,
-        /// How.
+        /// `Ok` when no more answers come, with those delivered so far.
         result: Result<(), CallError>,
     },
     /// The server has a value that this unit owns, or refused it.
     OwnedWritten {
-        /// Which.
+        /// The value that was written or refused.
         owned: OwnedId,
         /// The first value is 1; `Core::change_owned` says which the others are. Earlier ones are done with, too.
         version: u64,
-        /// Whether it is there. One that was refused is tried again.
+        /// Whether the server has the value. One that was refused is tried again.
         result: Result<(), CallError>,
     },
     /// Something for a watcher.
     Watched {
-        /// Which.
+        /// The watch that gets it.
         watch: WatchId,
-        /// What it sees.
+        /// What the watcher sees.
         event: KeepEvent,
     },
 }

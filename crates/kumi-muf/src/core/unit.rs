@@ -35,9 +35,9 @@ pub struct Core {
 
 impl Core {
     /// A unit that knows nothing yet. `instance` distinguishes it from other processes of the same name.
-    pub fn new(unit: UnitName, instance: &str, settings: Settings, rng: fastrand::Rng) -> Self {
+    pub fn new(unit: UnitName, instance: &str, settings: Settings, mut rng: fastrand::Rng) -> Self {
         let retry_ms = settings.retry_ms;
-        let watches = Watches::new(settings.payload_limit_bytes, settings.cluster);
+        let watches = Watches::new(&settings, rng.fork());
         Self {
             requester: Requester::new(unit.clone(), settings.clone()),
             backend: Backend::new(unit.clone(), instance, settings.clone(), rng),
@@ -114,9 +114,25 @@ impl Core {
         self.watches.ready(watch, &mut self.out);
     }
 
-    /// The watcher missed something in the driver: it gets a gap, and then all current values.
-    pub fn watch_gap(&mut self, watch: WatchId) {
-        self.watches.gap(watch, &mut self.out);
+    /// A caller waits until the watch is live: a snapshot that is not urgent becomes urgent.
+    pub fn watch_hurry(&mut self, watch: WatchId) {
+        self.watches.hurry(watch, &mut self.out);
+    }
+
+    /// Bounds the values that a snapshot reads to the events that the watcher has room for now. Each value that is
+    /// shown takes one away. Without this there is no bound.
+    pub fn watch_room(&mut self, watch: WatchId, room: usize, now: Time) {
+        self.watches.room(watch, room, now, &mut self.out);
+    }
+
+    /// The watches whose snapshots wait for [`Core::watch_room`], or for reads under way.
+    pub fn unread_watches(&self) -> impl Iterator<Item = WatchId> {
+        self.watches.unread()
+    }
+
+    /// The watcher was too slow, and the driver dropped events: it gets a gap, and then all current values.
+    pub fn watch_gap(&mut self, watch: WatchId, now: Time) {
+        self.watches.gap(watch, now, &mut self.out);
     }
 
     /// Looks at all watched values again, where a server sends no events.
@@ -175,7 +191,7 @@ impl Core {
         self.requester.subscribed(now, &mut self.out);
         self.gatherer.subscribed(now, &mut self.out);
         self.backend.subscribed(now);
-        self.watches.subscribed(&mut self.out);
+        self.watches.subscribed(now, &mut self.out);
         self.owner.subscribed(now, &mut self.out);
     }
 

@@ -161,6 +161,10 @@ impl Engine {
         let glob = ask.pattern.key_glob();
         let watch = self.core.watch(ask.pattern.clone());
         self.watches.add(watch, ask.pattern, ask.events);
+        let now = self.now();
+        if let Some(room) = self.watches.room(watch) {
+            self.core.watch_room(watch, room, now);
+        }
         if self.notifications.generic != Generic::Polled {
             self.connections.need_events(WATCH_FLAGS);
         }
@@ -169,12 +173,13 @@ impl Engine {
 
     fn list_units(&mut self, reply: Reply) {
         self.directory.list(reply);
-        if self.directory.watch.is_none() {
-            let pattern = KeepPattern::of_infos();
-            let glob = pattern.key_glob();
-            self.directory.watch = Some(self.core.watch(pattern));
-            self.subscribe(vec![glob], After::Directory);
+        if let Some(watch) = self.directory.watch {
+            return self.core.watch_hurry(watch);
         }
+        let pattern = KeepPattern::of_infos();
+        let glob = pattern.key_glob();
+        self.directory.watch = Some(self.core.watch(pattern));
+        self.subscribe(vec![glob], After::Directory);
     }
 
     /// Pings every node, first where pushes come and then where replies come: what was sent before is taken in then.

@@ -160,7 +160,13 @@ impl Engine {
             }
             match self.connections.poll_event() {
                 Some(event) => self.happened(event),
-                None => break,
+                None => {
+                    self.make_room();
+                    match self.core.poll_output() {
+                        Some(output) => self.carry_out(output),
+                        None => break,
+                    }
+                }
             }
         }
         let core = &self.core;

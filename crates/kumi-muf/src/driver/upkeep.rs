@@ -6,13 +6,13 @@
 use super::ask::Report;
 use super::engine::Engine;
 use super::schedule::{OVERFLOW_CHECK_MS, RECHECK_BEATS};
-use crate::core::Time;
+use crate::core::{Time, WatchId};
 
 impl Engine {
     /// When something is due, here or in the core.
     pub(super) fn next_alarm(&self) -> Time {
         let schedule = &self.schedule;
-        let watchers_at = self.watches.has_slow().then_some(schedule.watchers_at);
+        let watchers_at = self.has_slow_watchers().then_some(schedule.watchers_at);
         let poll_at = schedule.poll_ms.map(|_| schedule.poll_at);
         let times = [watchers_at, poll_at, self.core.poll_timeout()];
         let others = schedule
@@ -40,7 +40,7 @@ impl Engine {
             self.schedule.poll_at = now.plus(poll_ms);
             self.core.poll_watches();
         }
-        if self.watches.has_slow() && self.schedule.watchers_at <= now {
+        if self.has_slow_watchers() && self.schedule.watchers_at <= now {
             self.schedule.watchers_at = now.plus(OVERFLOW_CHECK_MS);
             self.check_watchers();
         }
@@ -67,10 +67,28 @@ impl Engine {
             .spawn(async move { Report::Rechecked(checking.await) });
     }
 
-    /// Tells watches that were too slow, and have room again, that they missed something.
+    /// Whether a watcher is owed a gap, or the rest of a snapshot.
+    fn has_slow_watchers(&self) -> bool {
+        self.watches.has_slow() || self.core.unread_watches().next().is_some()
+    }
+
+    /// Tells watches that were too slow, and have room again, that they missed something. How much room they have for
+    /// the rest of a snapshot is looked at after each turn.
     fn check_watchers(&mut self) {
+        let now = self.now();
         for watch in self.watches.recovered() {
-            self.core.watch_gap(watch);
+            self.core.watch_gap(watch, now);
+        }
+    }
+
+    /// Goes on with snapshots that are larger than their watchers had room for.
+    pub(super) fn make_room(&mut self) {
+        let unread: Vec<WatchId> = self.core.unread_watches().collect();
+        for watch in unread {
+            if let Some(room) = self.watches.room(watch) {
+                let now = self.now();
+                self.core.watch_room(watch, room, now);
+            }
         }
     }
 

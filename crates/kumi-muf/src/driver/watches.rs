@@ -54,6 +54,16 @@ impl Watches {
         self.has_slow
     }
 
+    /// Values that a snapshot may show this watch now. A quarter of its events is left to changes.
+    pub(super) fn room(&self, watch: WatchId) -> Option<usize> {
+        let watcher = self.watchers.get(&watch)?;
+        let (free, limit) = (watcher.events.capacity(), watcher.events.max_capacity());
+        Some(match watcher.overflowed {
+            true => 0,
+            false => free.saturating_sub(limit / 4),
+        })
+    }
+
     /// Hands an event to its watch. What does not fit is made up for by a gap, once there is room.
     pub(super) fn show(&mut self, watch: WatchId, event: KeepEvent) {
         let Some(watcher) = self.watchers.get_mut(&watch) else {

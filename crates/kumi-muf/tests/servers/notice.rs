@@ -328,7 +328,7 @@ async fn a_user_who_may_not_subscribe_any_more_is_away_for_that_reason_until_it_
         let refused =
             changes.wait_for(|now| now.reason().is_some_and(|why| why.contains("refused")));
         let refused = tokio::time::timeout(Duration::from_secs(30), refused).await;
-        let state = refused.expect("a reason").expect("open").clone();
+        let state = refused.expect("a reason").expect("open");
         let reason = state.reason().expect("a reason").to_owned();
         for part in ["NOPERM", "PSUBSCRIBE __keyspace@0__:MUF/*/REQ/a.b~*"] {
             assert!(reason.contains(part), "{reason}");

@@ -1,5 +1,6 @@
 //! A subscriber that does not read until the server has had enough of it: real output buffers, really overflowing.
 
+use std::collections::BTreeMap;
 use std::future::IntoFuture;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -126,4 +127,72 @@ fn sleep_on(
         }
         Seen { events, answers }
     })
+}
+
+/// Kept values of a watch whose reader is slow: several times what a watch holds.
+const MANY: usize = 3_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_watcher_of_many_values_gets_all_of_them_and_the_keyspace_is_searched_once() {
+    for server in Server::each() {
+        let sensor = server.unit("sensor").await;
+        keep_many(&sensor, "first").await;
+        let web = server.unit("web").await;
+        // The first question searches; later ones are answered when all pushes so far have been taken in.
+        web.units().await.expect("units");
+        let before = scans(&server);
+        let mut watch = web.watch_keep("sensor/*").await.expect("a watch");
+        let shown = read_slowly(&mut watch).await;
+        assert_eq!(shown.len(), MANY);
+        // A probe of the permission, and one search of three thousand keys in steps.
+        let searched = scans(&server) - before;
+        assert!(searched <= 10, "{searched} commands");
+
+        // It is not read while all values change: events are dropped, and a gap makes up for them.
+        keep_many(&sensor, "second").await;
+        web.units().await.expect("units");
+        // The reads that the pushes caused are answered before this one.
+        web.read_keep("sensor", "0").await.expect("an answer");
+        let shown = read_slowly(&mut watch).await;
+        assert_eq!(shown.len(), MANY);
+        assert!(shown.values().all(|value| value == "second"));
+        assert_eq!(scans(&server) - before, searched, "no other search");
+    }
+}
+
+async fn keep_many(sensor: &Muf, value: &str) {
+    let keeps = (0..MANY).map(|n| sensor.keep(&n.to_string(), value).into_future());
+    let kept = futures_util::future::try_join_all(keeps).await;
+    kept.expect("kept");
+}
+
+/// SCAN commands that the server has run.
+fn scans(server: &Server) -> u64 {
+    let stats = server.cli(&["INFO", "commandstats"]);
+    let mut lines = stats.lines();
+    let calls = lines.find_map(|line| line.strip_prefix("cmdstat_scan:calls="));
+    calls.map_or(0, |calls| {
+        let calls = calls.split(',').next();
+        calls.and_then(|calls| calls.parse().ok()).expect("a count")
+    })
+}
+
+/// What a slow reader knows when the watch is live: it pauses after every fourth event.
+async fn read_slowly(watch: &mut kumi_muf::KeepWatch) -> BTreeMap<String, String> {
+    let mut known = BTreeMap::new();
+    for count in 1.. {
+        let next = tokio::time::timeout(Duration::from_secs(30), watch.next());
+        match next.await.expect("no hang").expect("open") {
+            KeepEvent::Value { id, value, .. } => {
+                known.insert(id, String::from_utf8_lossy(&value).into_owned());
+            }
+            KeepEvent::Gap => known.clear(),
+            KeepEvent::Live => return known,
+            other => panic!("{other:?}"),
+        }
+        if count % 4 == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    unreachable!("it returns when the watch is live")
 }

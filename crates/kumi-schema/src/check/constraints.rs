@@ -37,11 +37,12 @@ impl Checker<'_> {
     ) {
         let (base, inherited) = protocol.resolve(ty);
         self.pattern(constraints, at);
-        // What an undeclared type allows is not known, and its name is reported already.
+        // What an undeclared type allows is not known, and its name is reported already. Bounds are bounds all the same.
         if let Type::Named(name) = base
             && protocol.message(name).is_none()
             && protocol.enumeration(name).is_none()
         {
+            self.room(constraints, &inherited, at);
             return;
         }
         let is_number = matches!(base, Type::Int | Type::Float | Type::Timestamp);

@@ -1,5 +1,4 @@
-//! Names that differ in a schema but would meet in the code written from it. Fields and channels without a name are left
-//! out: their names were refused.
+//! Names that differ in a schema but would meet in the code written from it. What has no name is left out: it was refused.
 
 use super::Checker;
 use crate::model::{At, Channel, Protocol, Side};
@@ -35,6 +34,9 @@ impl Checker<'_> {
         let channels = named_channels(protocol).map(|channel| (&*channel.name, channel.at));
         self.apart(channels, rust_identifier);
         for channel in &protocol.channels {
+            let mut channel = channel.clone();
+            channel.requests.retain(|request| !request.name.is_empty());
+            channel.events.retain(|event| !event.name.is_empty());
             let requests = channel
                 .requests
                 .iter()
@@ -42,7 +44,7 @@ impl Checker<'_> {
             let events = channel.events.iter().map(|event| (&*event.name, event.at));
             // As variants of an enum, where `get_1` and `get1` are one name.
             if self.apart(requests.chain(events), type_identifier) && !channel.name.is_empty() {
-                self.methods(channel);
+                self.methods(&channel);
             }
         }
         self.first_letters(protocol);
@@ -162,7 +164,7 @@ impl Checker<'_> {
                     .iter()
                     .map(|typedef| (&typedef.name, typedef.at.name)),
             );
-        for (name, at) in types {
+        for (name, at) in types.filter(|(name, _)| !name.is_empty()) {
             if let Some(why) = generated.get(&type_identifier(name)) {
                 self.error_help(
                     at,

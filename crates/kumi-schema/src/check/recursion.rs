@@ -4,7 +4,7 @@
 //! empty. A circle of required fields has no smallest value.
 
 use super::Checker;
-use crate::model::{Field, Protocol, Type};
+use crate::model::{Field, Message, Protocol, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Checker<'_> {
@@ -14,7 +14,7 @@ impl Checker<'_> {
         let required = edges(protocol, |field| !field.is_optional());
         let circles = Circles::of(&required);
         let mut reported = BTreeSet::new();
-        for message in &protocol.messages {
+        for message in named(protocol) {
             // One report for a circle, whichever of its members comes first. Looking for the way around takes time,
             // so it is done for no other message.
             if !circles.holds_itself(&message.name) || reported.contains(&message.name) {
@@ -74,7 +74,7 @@ fn holding_nothing(protocol: &Protocol) -> BTreeSet<&str> {
     let mut unsure: BTreeMap<&str, usize> = BTreeMap::new();
     let mut waiting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut open: Vec<&str> = Vec::new();
-    for message in &protocol.messages {
+    for message in named(protocol) {
         unsure.insert(&message.name, message.fields.len());
         if message.fields.is_empty() {
             open.push(&message.name);
@@ -106,13 +106,9 @@ pub(crate) fn edges(
     protocol: &Protocol,
     counts: impl Fn(&Field) -> bool,
 ) -> BTreeMap<String, BTreeSet<String>> {
-    let messages: BTreeSet<&str> = protocol
-        .messages
-        .iter()
-        .map(|message| &*message.name)
-        .collect();
+    let messages: BTreeSet<&str> = named(protocol).map(|message| &*message.name).collect();
     let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for message in &protocol.messages {
+    for message in named(protocol) {
         let held = message
             .fields
             .iter()
@@ -124,6 +120,12 @@ pub(crate) fn edges(
         edges.insert(message.name.clone(), held.collect());
     }
     edges
+}
+
+/// Messages without a name were refused, so that no field can hold one.
+fn named(protocol: &Protocol) -> impl Iterator<Item = &Message> {
+    let messages = protocol.messages.iter();
+    messages.filter(|message| !message.name.is_empty())
 }
 
 /// The way from a message back to itself, if there is one. Walks with a list of its own, not with the stack.

@@ -75,7 +75,7 @@ impl Checker<'_> {
             _ => return,
         };
         // After an error in a declaration the name may well have been declared there.
-        if known.contains(&**name) || self.unusable.contains(name) || broken {
+        if known.contains(&**name) || self.unusable.contains(name) || name.is_empty() || broken {
             return;
         }
         self.error(at, format!("there is no type {name:?}"), |diagnostic| {
@@ -97,7 +97,9 @@ impl Checker<'_> {
     }
 
     fn known_message(&mut self, protocol: &Protocol, name: &str, at: At, broken: bool) {
-        if protocol.message(name).is_some() || self.unusable.contains(name) || broken {
+        // One without a name was refused.
+        let is_known = protocol.message(name).is_some() || name.is_empty();
+        if is_known || self.unusable.contains(name) || broken {
             return;
         }
         let is_other_type =
@@ -111,6 +113,7 @@ impl Checker<'_> {
         }
         self.error(at, format!("there is no message {name:?}"), |diagnostic| {
             let messages = protocol.messages.iter().map(|message| &*message.name);
+            let messages = messages.filter(|name| !name.is_empty());
             diagnostic.help(match did_you_mean(name, messages) {
                 Some(meant) => format!("did you mean {meant:?}?"),
                 None => format!("declare it: message {name:?} {{ field ... }}"),
@@ -146,8 +149,7 @@ impl Checker<'_> {
                     break;
                 }
                 if seen.len() > MAX_TYPEDEF_DEPTH {
-                    let message =
-                        format!("typedefs stand on each other more than {MAX_TYPEDEF_DEPTH} times");
+                    let message = format!("typedefs nest more than {MAX_TYPEDEF_DEPTH} deep");
                     self.error(typedef.at.name, message, |diagnostic| diagnostic);
                     break;
                 }
@@ -163,7 +165,7 @@ impl Checker<'_> {
             if channel.requests.is_empty() && channel.events.is_empty() && is_named && !broken {
                 self.error_help(
                     channel.at,
-                    format!("nothing travels on channel {:?}", channel.name),
+                    format!("channel {:?} has no requests and no events", channel.name),
                     "add a request or an event",
                 );
             }
@@ -185,7 +187,7 @@ impl Checker<'_> {
             self.error_help(
                 request.at,
                 "an unreliable channel carries events only",
-                "an answer that may get lost is none; put the request on a reliable channel",
+                "a response could be lost; put the request on a reliable channel",
             );
         }
     }
@@ -195,5 +197,6 @@ fn declared(protocol: &Protocol) -> impl Iterator<Item = &str> {
     let messages = protocol.messages.iter().map(|message| &*message.name);
     let enums = protocol.enums.iter().map(|declared| &*declared.name);
     let typedefs = protocol.typedefs.iter().map(|typedef| &*typedef.name);
-    messages.chain(enums).chain(typedefs)
+    let all = messages.chain(enums).chain(typedefs);
+    all.filter(|name| !name.is_empty())
 }

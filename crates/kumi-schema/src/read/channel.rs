@@ -73,10 +73,10 @@ impl Reader {
         let mut body = Body::default();
         for child in node.children.iter().flat_map(|children| &children.nodes) {
             match &*child.name.value {
-                "request" => body.requests.extend(self.request(child, protocol, types)),
-                "event" => body.events.extend(self.event(child, protocol, types)),
-                "send" => body.sends.extend(self.plain(child, protocol, types)),
-                "recv" => body.receives.extend(self.plain(child, protocol, types)),
+                "request" => body.requests.push(self.request(child, protocol, types)),
+                "event" => body.events.push(self.event(child, protocol, types)),
+                "send" => body.sends.push(self.plain(child, protocol, types)),
+                "recv" => body.receives.push(self.plain(child, protocol, types)),
                 "description" => {
                     let text = self.text_node(child);
                     self.set_once(child, &mut channel.description, text);
@@ -125,7 +125,7 @@ impl Reader {
         };
         for child in node.children.iter().flat_map(|children| &children.nodes) {
             match &*child.name.value {
-                "method" => channel.requests.extend(self.method(child, protocol, types)),
+                "method" => channel.requests.push(self.method(child, protocol, types)),
                 "description" => {
                     let text = self.text_node(child);
                     self.set_once(child, &mut channel.description, text);
@@ -162,12 +162,7 @@ impl Reader {
         protocol.channels.push(channel);
     }
 
-    fn request(
-        &mut self,
-        node: &Node,
-        protocol: &mut Protocol,
-        types: &mut Types,
-    ) -> Option<Request> {
+    fn request(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) -> Request {
         let properties = self.properties(node, &["idempotent", "description"]);
         let idempotent = self.truth(&properties, "idempotent");
         let description = self.text(&properties, "description").map(|text| text.value);
@@ -181,10 +176,9 @@ impl Reader {
             if returns.is_some() {
                 self.error(child.name.span, "a request returns one message");
             }
-            returns = returns.or(answer);
+            returns = returns.or(Some(answer));
         }
-        let carried = carried?;
-        Some(Request {
+        Request {
             name: carried.name.clone(),
             message: carried.name,
             returns_at: At(returns.as_ref().map_or(carried.span, |answer| answer.span)),
@@ -192,7 +186,7 @@ impl Reader {
             idempotent,
             description: carried.description,
             at: At(carried.span),
-        })
+        }
     }
 
     fn event(
@@ -200,27 +194,23 @@ impl Reader {
         node: &Node,
         protocol: &mut Protocol,
         types: &mut Types,
-    ) -> Option<(Event, Option<Side>)> {
+    ) -> (Event, Option<Side>) {
         let properties = self.properties(node, &["from", "description"]);
         let from = self.choice(&properties, "from", SIDES);
         let description = self.text(&properties, "description").map(|text| text.value);
-        let carried = self.carried(node, description, &[], protocol, types)?;
-        Some((carried.event(), from))
+        let carried = self.carried(node, description, &[], protocol, types);
+        (carried.event(), from)
     }
 
     /// A message of which nothing is said but what it is for.
-    fn plain(
-        &mut self,
-        node: &Node,
-        protocol: &mut Protocol,
-        types: &mut Types,
-    ) -> Option<Carried> {
+    fn plain(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) -> Carried {
         let properties = self.properties(node, &["description"]);
         let description = self.text(&properties, "description").map(|text| text.value);
         self.carried(node, description, &[], protocol, types)
     }
 
-    /// A message that is declared where it is used, or, without a block of its own, named.
+    /// A message that is declared where it is used, or, without a block of its own, named. Its name is empty if it was
+    /// refused.
     fn carried(
         &mut self,
         node: &Node,
@@ -228,44 +218,46 @@ impl Reader {
         others: &[&str],
         protocol: &mut Protocol,
         types: &mut Types,
-    ) -> Option<Carried> {
+    ) -> Carried {
         let kind = &*node.name.value;
         let name = self.name_argument(node, kind, "\"Joined\"");
         let fields = self.fields(node, &mut description, others, &format!("'{kind}'"));
-        let name = name?;
         let carried = Carried {
-            name: name.value.clone(),
-            span: name.span,
+            name: name
+                .as_ref()
+                .map_or_else(String::new, |name| name.value.clone()),
+            span: Self::name_place(node),
             description: description.clone(),
         };
         let declared =
-            protocol.message(&name.value).is_some() || self.unusable.contains(&name.value);
+            protocol.message(&carried.name).is_some() || self.unusable.contains(&carried.name);
         // `returns "Pong" { }` declares an empty message; `returns "Pong"` has to find one.
         let only_named = fields.is_empty()
             && (declared
                 || (matches!(kind, "returns" | "send" | "recv") && node.children.is_none()));
-        if !only_named && self.declare(types, &name) {
+        if !only_named {
             protocol.add_message(Message {
-                name: name.value,
+                name: self.declared_name(types, name),
                 description,
                 fields,
-                at: At(name.span),
+                at: At(carried.span),
             });
         }
-        Some(carried)
+        carried
     }
 
     /// `method "m" { request { field ... } response { field ... } }`
-    fn method(
-        &mut self,
-        node: &Node,
-        protocol: &mut Protocol,
-        types: &mut Types,
-    ) -> Option<Request> {
+    fn method(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) -> Request {
         let properties = self.properties(node, &["idempotent", "description"]);
         let mut description = self.text(&properties, "description").map(|text| text.value);
         let idempotent = self.truth(&properties, "idempotent");
         let name = self.name_argument(node, "method", "\"join\"");
+        let span = Self::name_place(node);
+        // Of a name that was refused, nothing is made.
+        let type_name = |suffix: &str| match &name {
+            Some(name) => names::pascal_case(&name.value) + suffix,
+            None => String::new(),
+        };
         let mut takes: Option<Carried> = None;
         let mut gives: Option<Carried> = None;
         for child in node.children.iter().flat_map(|children| &children.nodes) {
@@ -288,33 +280,24 @@ impl Reader {
                     format!("'{}' is given twice", child.name.value),
                 );
             }
-            let part = match (&name, child.arguments.is_empty()) {
-                (_, false) => self.plain(child, protocol, types),
-                (Some(name), true) => {
-                    let type_name = names::pascal_case(&name.value) + suffix;
-                    self.unnamed(child, type_name, name.span, protocol, types)
-                }
-                (None, true) => None,
-            };
-            *place = part.or(place.take());
+            *place = Some(match child.arguments.is_empty() {
+                false => self.plain(child, protocol, types),
+                true => self.unnamed(child, type_name(suffix), span, protocol, types),
+            });
         }
-        let name = name?;
         let takes = match takes {
             Some(takes) => takes,
-            None => {
-                let type_name = names::pascal_case(&name.value);
-                self.declared(type_name, name.span, None, Vec::new(), protocol, types)
-            }
+            None => self.declared(type_name(""), span, None, Vec::new(), protocol, types),
         };
-        Some(Request {
+        Request {
             message: takes.name,
-            returns_at: At(gives.as_ref().map_or(name.span, |answer| answer.span)),
+            returns_at: At(gives.as_ref().map_or(span, |answer| answer.span)),
             returns: gives.map(|answer| answer.name),
             idempotent,
             description,
-            at: At(name.span),
-            name: name.value,
-        })
+            at: At(span),
+            name: name.map(|name| name.value).unwrap_or_default(),
+        }
     }
 
     /// The `request` or `response` of a method, whose name follows from the method's.
@@ -325,7 +308,7 @@ impl Reader {
         span: Span,
         protocol: &mut Protocol,
         types: &mut Types,
-    ) -> Option<Carried> {
+    ) -> Carried {
         let properties = self.properties(node, &["description"]);
         let mut description = self.text(&properties, "description").map(|text| text.value);
         let fields = self.fields(
@@ -334,7 +317,7 @@ impl Reader {
             &[],
             &format!("'{}'", node.name.value),
         );
-        Some(self.declared(type_name, span, description, fields, protocol, types))
+        self.declared(type_name, span, description, fields, protocol, types)
     }
 
     fn declared(
@@ -346,14 +329,13 @@ impl Reader {
         protocol: &mut Protocol,
         types: &mut Types,
     ) -> Carried {
-        if self.declare(types, &Spanned::new(name.clone(), span)) {
-            protocol.add_message(Message {
-                name: name.clone(),
-                description: description.clone(),
-                fields,
-                at: At(span),
-            });
-        }
+        let usable = Some(Spanned::new(name.clone(), span)).filter(|_| !name.is_empty());
+        protocol.add_message(Message {
+            name: self.declared_name(types, usable),
+            description: description.clone(),
+            fields,
+            at: At(span),
+        });
         Carried {
             name,
             span,

@@ -140,16 +140,12 @@ impl Reader {
         let mut description = self.text(&properties, "description").map(|text| text.value);
         let name = self.name_argument(node, "message", "\"Room\"");
         let fields = self.fields(node, &mut description, &[], "a message");
-        if let Some(name) = name
-            && self.declare(types, &name)
-        {
-            protocol.add_message(Message {
-                name: name.value,
-                description,
-                fields,
-                at: At(name.span),
-            });
-        }
+        protocol.add_message(Message {
+            name: self.declared_name(types, name),
+            description,
+            fields,
+            at: At(Self::name_place(node)),
+        });
     }
 
     fn enumeration(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) {
@@ -192,19 +188,16 @@ impl Reader {
                 _ => self.unknown_node(child, "an enum", &["value", "values", "description"]),
             }
         }
-        let Some(name) = name else { return };
-        if declared.values.is_empty() {
+        if let Some(name) = name.as_ref().filter(|_| declared.values.is_empty()) {
             self.error_help(
                 name.span,
                 format!("enum {:?} has no values", name.value),
                 "for instance: value \"text\"",
             );
         }
-        if self.declare(types, &name) {
-            declared.at = At(name.span);
-            declared.name = name.value;
-            protocol.add_enum(declared);
-        }
+        declared.at = At(Self::name_place(node));
+        declared.name = self.declared_name(types, name);
+        protocol.add_enum(declared);
     }
 
     fn enum_value(
@@ -240,29 +233,29 @@ impl Reader {
     fn typedef(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) {
         let name = self.name_argument(node, "typedef", "\"RoomName\" type=\"string\"");
         self.no_children(node);
-        let Some(declared) = self.typed(node, false) else {
-            // Names that refer to it should not be reported too.
-            if let Some(name) = name {
-                self.declare(types, &name);
-                self.unusable.insert(name.value);
-            }
-            return;
-        };
-        if let Some(name) = name
-            && self.declare(types, &name)
-        {
-            protocol.add_typedef(Typedef {
-                name: name.value,
-                ty: declared.ty,
-                constraints: declared.constraints,
-                description: declared.description,
-                at: declared.at,
-            });
-        }
+        let declared = self.typed(node, false);
+        protocol.add_typedef(Typedef {
+            name: self.declared_name(types, name),
+            ty: declared.ty,
+            constraints: declared.constraints,
+            description: declared.description,
+            at: declared.at,
+        });
+    }
+
+    /// The name that a declaration takes. It is empty if that was refused: what is in the declaration is checked all the
+    /// same.
+    pub(super) fn declared_name(
+        &mut self,
+        types: &mut Types,
+        name: Option<Spanned<String>>,
+    ) -> String {
+        let name = name.filter(|name| self.declare(types, name));
+        name.map(|name| name.value).unwrap_or_default()
     }
 
     /// Takes a name for a type. Messages, enums and typedefs share one set of names.
-    pub(super) fn declare(&mut self, types: &mut Types, name: &Spanned<String>) -> bool {
+    fn declare(&mut self, types: &mut Types, name: &Spanned<String>) -> bool {
         let declared = self.take_name(types, name);
         if !declared {
             self.unusable.insert(name.value.clone());

@@ -52,9 +52,7 @@ impl Reader {
         for child in node.children.iter().flat_map(|children| &children.nodes) {
             match &*child.name.value {
                 "field" => {
-                    let Some(mut field) = self.field(child) else {
-                        continue;
-                    };
+                    let mut field = self.field(child);
                     let mut named = fields.iter().filter(|known| !known.name.is_empty());
                     if let Some(first) = named.find(|known| known.name == field.name) {
                         let (first, here) = (first.at.name.0, field.at.name.0);
@@ -93,16 +91,16 @@ impl Reader {
         fields
     }
 
-    fn field(&mut self, node: &Node) -> Option<Field> {
+    fn field(&mut self, node: &Node) -> Field {
         let name = self.name_argument(node, "field", "\"text\" type=\"string\"");
         self.no_children(node);
-        let typed = self.typed(node, true)?;
+        let typed = self.typed(node, true);
         // Without a usable name, its type and constraints are checked all the same.
         let (name, place) = match name {
             Some(name) => (name.value, At(name.span)),
             None => (String::new(), typed.at.name),
         };
-        Some(Field {
+        Field {
             name,
             ty: typed.ty,
             required: typed.required,
@@ -113,11 +111,11 @@ impl Reader {
                 name: place,
                 ..typed.at
             },
-        })
+        }
     }
 
-    /// Type and constraints of a field or a typedef.
-    pub(super) fn typed(&mut self, node: &Node, is_field: bool) -> Option<Typed> {
+    /// Type and constraints of a field or a typedef. A type that was refused has an empty name.
+    pub(super) fn typed(&mut self, node: &Node, is_field: bool) -> Typed {
         let known = if is_field { OF_FIELD } else { OF_TYPEDEF };
         let properties = self.properties(node, known);
         let place = |name: &str| {
@@ -140,7 +138,7 @@ impl Reader {
             pattern: place("pattern"),
         };
         let ty = self.type_of(node, &properties);
-        let typed = Typed {
+        Typed {
             required: self.truth(&properties, "required"),
             default: self.literal(&properties, "default"),
             constraints: Constraints {
@@ -152,9 +150,8 @@ impl Reader {
             },
             description: self.text(&properties, "description").map(|text| text.value),
             at,
-            ty: ty?,
-        };
-        Some(typed)
+            ty: ty.unwrap_or(Type::Named(String::new())),
+        }
     }
 
     fn type_of(&mut self, node: &Node, properties: &Properties<'_>) -> Option<Type> {
@@ -168,6 +165,11 @@ impl Reader {
             return None;
         }
         let text = self.text(properties, "type")?;
+        for empty in [Some(&text), item.as_ref()].into_iter().flatten() {
+            if empty.value.is_empty() {
+                self.error(empty.span, "there is no type \"\"");
+            }
+        }
         let ty = match &*text.value {
             "array" | "map" => {
                 let item = match item {

@@ -53,7 +53,7 @@ impl Reader {
         }
     }
 
-    /// The one argument of a node, which is a name that can be used.
+    /// The one argument of a node, which is a name that can be used. What is refused as the name of a type is unusable.
     pub(super) fn name_argument(
         &mut self,
         node: &Node,
@@ -65,11 +65,19 @@ impl Reader {
             && let Some(problem) = names::problem(&name.value)
         {
             self.error(name.span, problem);
-            self.incomplete |= declares_type(kind);
+            if declares_type(kind) {
+                self.unusable.insert(name.value.clone());
+            }
             return None;
         }
         self.incomplete |= name.is_none() && declares_type(kind);
         name
+    }
+
+    /// Where the name of a node stands, whether it can be used or not; its kind if there is none.
+    pub(super) fn name_place(node: &Node) -> Span {
+        let name = node.arguments.first();
+        name.map_or(node.name.span, |name| name.span)
     }
 
     /// The one argument of a node, which is a text.

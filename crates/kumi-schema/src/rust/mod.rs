@@ -58,7 +58,9 @@ pub enum RustError {
     #[error("{0:?} is not the path of a crate or module")]
     Runtime(String),
     /// Ours: what was put together is not Rust. The schema is worth a bug report.
-    #[error("the generated code is not Rust: {0}")]
+    #[error(
+        "A bug in kumi-schema: the generated text is not Rust. Please report it with the schema. ({0})"
+    )]
     Internal(String),
 }
 

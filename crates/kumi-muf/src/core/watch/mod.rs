@@ -4,6 +4,11 @@
 //! from the last one reported: events and reads use two connections, so two events close together (a refresh and a
 //! change, say) may both find the later value. A value's end is timed here, from its PTTL, and read once more before it
 //! is reported: servers expire keys when they get round to it. Values that the protocol keeps for itself are not shown.
+//!
+//! A snapshot reads no more values than the watcher has room for; the others wait in `unread`. A watcher that was too
+//! slow is shown the keys that are known here, without a search: the subscription told of all others. Only after an
+//! interrupted subscription is the keyspace searched again, after a random pause, because all units of a server lose
+//! their subscriptions at once.
 
 mod pattern;
 #[cfg(test)]
@@ -17,6 +22,7 @@ use bytes::Bytes;
 use super::command::{Command, Purpose, Replies, Reply, Search, SearchToken, Time};
 use super::key::{Key, Status};
 use super::output::{KeepEvent, Output, WatchId};
+use super::settings::Settings;
 
 pub use pattern::KeepPattern;
 
@@ -51,6 +57,14 @@ struct Watch {
     snapshot: u64,
     /// Keys found so far by the snapshot under way; none once it is complete.
     found: Option<HashSet<String>>,
+    /// Keys of the snapshot whose reads have not been sent.
+    unread: VecDeque<String>,
+    /// Events that the watcher has room for; none is no bound. Zero until the driver has looked, for each snapshot.
+    room: Option<usize>,
+    /// When the search of the snapshot begins, if it has not yet.
+    search_at: Option<Time>,
+    /// The search under way leaves the server time for others.
+    paced: bool,
     /// The search is over, reads are on their way.
     searched: bool,
     reading: usize,
@@ -83,6 +97,15 @@ impl Watch {
         Output::run(purpose, commands)
     }
 
+    /// Reads what the snapshot has found, as far as there is room for the values.
+    fn read_on(&mut self, watch: u64, now: Time, out: &mut VecDeque<Output>) {
+        while self.room.is_none_or(|room| self.reading < room)
+            && let Some(key) = self.unread.pop_front()
+        {
+            out.push_back(self.read(watch, &key, now));
+        }
+    }
+
     /// Whether something newer is known than what this read says.
     fn is_outdated(&self, key: &str, number: u64) -> bool {
         let known = self.known.get(key);
@@ -100,14 +123,19 @@ pub(crate) struct Watches {
     watches: HashMap<u64, Watch>,
     expiries: std::collections::BTreeSet<(Time, u64, String)>,
     next: u64,
+    /// Longest pause before the search that follows an interrupted subscription.
+    pause_ms: u64,
+    rng: fastrand::Rng,
 }
 
 impl Watches {
-    /// No watches yet. `limit_bytes` is how much of a value they read.
-    pub(crate) fn new(limit_bytes: usize, cluster: bool) -> Self {
+    /// No watches yet.
+    pub(crate) fn new(settings: &Settings, rng: fastrand::Rng) -> Self {
         Self {
-            limit_bytes,
-            check_limit: if cluster { 1 } else { CHECK_LIMIT },
+            limit_bytes: settings.payload_limit_bytes,
+            check_limit: if settings.cluster { 1 } else { CHECK_LIMIT },
+            pause_ms: settings.lease_ms() / 8,
+            rng,
             watches: HashMap::new(),
             expiries: std::collections::BTreeSet::new(),
             next: 0,
@@ -122,6 +150,10 @@ impl Watches {
             known: HashMap::new(),
             snapshot: 0,
             found: None,
+            unread: VecDeque::new(),
+            room: None,
+            search_at: None,
+            paced: false,
             searched: false,
             reading: 0,
             reads: 0,
@@ -132,9 +164,37 @@ impl Watches {
         WatchId(self.next)
     }
 
-    /// Subscribed to this watch's pattern (for the first time or again): takes a snapshot.
+    /// Subscribed to this watch's pattern for the first time: takes a snapshot at once, because a caller waits for it.
     pub(crate) fn ready(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
-        self.snapshot(watch.0, out);
+        self.snapshot(watch.0, false, out);
+    }
+
+    /// A caller waits for a snapshot: one that is not urgent begins anew, at once.
+    pub(crate) fn hurry(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
+        let slow = |watch: &Watch| watch.search_at.is_some() || (watch.paced && !watch.searched);
+        if self.watches.get(&watch.0).is_some_and(slow) {
+            self.snapshot(watch.0, false, out);
+        }
+    }
+
+    /// How many events the watcher has room for now.
+    pub(crate) fn room(
+        &mut self,
+        watch: WatchId,
+        room: usize,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        if let Some(entry) = self.watches.get_mut(&watch.0) {
+            entry.room = Some(room);
+            entry.read_on(watch.0, now, out);
+        }
+    }
+
+    /// The watches whose snapshots wait for room.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = WatchId> {
+        let waiting = self.watches.iter().filter(|(_, it)| !it.unread.is_empty());
+        waiting.map(|(id, _)| WatchId(*id))
     }
 
     pub(crate) fn cancel(&mut self, watch: WatchId) {
@@ -142,34 +202,64 @@ impl Watches {
         self.expiries.retain(|(_, owner, _)| *owner != watch.0);
     }
 
-    /// All subscriptions stand again after they were broken.
-    pub(crate) fn subscribed(&mut self, out: &mut VecDeque<Output>) {
-        let mut watches: Vec<u64> = self.watches.keys().copied().collect();
-        watches.sort_unstable();
-        for watch in watches {
-            self.gap(WatchId(watch), out);
+    /// All subscriptions stand again after they were broken. A watch that is not ready yet takes its snapshot then.
+    pub(crate) fn subscribed(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        let begun = self.watches.iter().filter(|(_, watch)| watch.snapshot > 0);
+        let mut begun: Vec<u64> = begun.map(|(id, _)| *id).collect();
+        begun.sort_unstable();
+        for watch_id in begun {
+            if self.watches.get(&watch_id).is_some_and(|watch| watch.live) {
+                self.forget(watch_id, out);
+            }
+            let pause_ms = self.rng.u64(..=self.pause_ms);
+            if let Some(watch) = self.watches.get_mut(&watch_id) {
+                // What a search under way finds from now on is ignored.
+                watch.snapshot += 1;
+                watch.found = Some(HashSet::new());
+                watch.unread.clear();
+                watch.searched = false;
+                watch.search_at.get_or_insert(now.plus(pause_ms));
+            }
         }
     }
 
-    /// The watcher missed something; shows it what is there now.
-    pub(crate) fn gap(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
-        if let Some(entry) = self.watches.get_mut(&watch.0).filter(|entry| entry.live) {
-            entry.live = false;
-            // The watcher is to forget what it knows, so there is nothing to compare with.
-            entry.known.clear();
-            self.expiries.retain(|(_, owner, _)| *owner != watch.0);
-            out.push_back(Output::Watched {
-                watch,
-                event: KeepEvent::Gap,
-            });
+    /// The watcher was too slow and lost events; shows it what is there now. The subscription was not interrupted, so
+    /// the keys are known, or a search for them is under way or due.
+    pub(crate) fn gap(&mut self, watch: WatchId, now: Time, out: &mut VecDeque<Output>) {
+        let Some(entry) = self.watches.get_mut(&watch.0) else {
+            return;
+        };
+        let mut found = entry.found.take().unwrap_or_default();
+        found.extend(entry.known.keys().cloned());
+        let mut unread: Vec<String> = found.iter().cloned().collect();
+        unread.sort_unstable();
+        entry.unread = unread.into();
+        entry.found = Some(found);
+        entry.room = entry.room.map(|_| 0);
+        self.forget(watch.0, out);
+        if let Some(entry) = self.watches.get_mut(&watch.0) {
+            entry.read_on(watch.0, now, out);
         }
-        self.snapshot(watch.0, out);
+        self.complete_if_done(watch.0, now, out);
+    }
+
+    /// Tells the watcher to forget what it knows, so that there is nothing to compare with.
+    fn forget(&mut self, watch_id: u64, out: &mut VecDeque<Output>) {
+        if let Some(watch) = self.watches.get_mut(&watch_id) {
+            watch.live = false;
+            watch.known.clear();
+        }
+        self.expiries.retain(|(_, owner, _)| *owner != watch_id);
+        out.push_back(Output::Watched {
+            watch: WatchId(watch_id),
+            event: KeepEvent::Gap,
+        });
     }
 
     /// Takes a new snapshot of each watch that has one: what differs from it is reported as a change.
     pub(crate) fn look_again(&mut self, out: &mut VecDeque<Output>) {
         for watch in self.idle() {
-            self.snapshot(watch, out);
+            self.snapshot(watch, false, out);
         }
     }
 
@@ -226,19 +316,22 @@ impl Watches {
         ids
     }
 
-    fn snapshot(&mut self, watch_id: u64, out: &mut VecDeque<Output>) {
+    fn snapshot(&mut self, watch_id: u64, paced: bool, out: &mut VecDeque<Output>) {
         let Some(watch) = self.watches.get_mut(&watch_id) else {
             return;
         };
         watch.snapshot += 1;
         watch.found = Some(HashSet::new());
+        watch.unread.clear();
+        watch.room = watch.room.map(|_| 0);
+        watch.search_at = None;
+        watch.paced = paced;
         watch.searched = false;
         let token = SearchToken(Search::Watch(watch_id, watch.snapshot));
         out.push_back(Output::Search {
             token,
             pattern: watch.pattern.key_glob(),
-            // A caller waits for it.
-            paced: false,
+            paced,
         });
     }
 
@@ -266,9 +359,10 @@ impl Watches {
                     .as_mut()
                     .is_some_and(|found| found.insert(text.clone()))
             {
-                out.push_back(watch.read(watch_id, text, now));
+                watch.unread.push_back(text.clone());
             }
         }
+        watch.read_on(watch_id, now, out);
         if done {
             watch.searched = true;
             self.complete_if_done(watch_id, now, out);
@@ -332,6 +426,7 @@ impl Watches {
         watch.reading = watch.reading.saturating_sub(1);
         if let Some((value, ttl)) = replies.ok().and_then(value_and_ttl) {
             if watch.is_outdated(text, number) {
+                watch.read_on(watch_id, now, out);
                 return self.complete_if_done(watch_id, now, out);
             }
             let before = watch.known.remove(text);
@@ -382,20 +477,36 @@ impl Watches {
                     before.map(|known| gone(&key, known.expires.is_none_or(early)))
                 }
             };
-            out.extend(event.map(|event| Output::Watched {
-                watch: WatchId(watch_id),
-                event,
-            }));
+            if let Some(event) = event {
+                watch.room = watch.room.map(|room| room.saturating_sub(1));
+                out.push_back(Output::Watched {
+                    watch: WatchId(watch_id),
+                    event,
+                });
+            }
         }
+        watch.read_on(watch_id, now, out);
         self.complete_if_done(watch_id, now, out);
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let searches = self.watches.values().filter_map(|watch| watch.search_at);
+        searches.chain(self.next_expiry()).min()
+    }
+
+    fn next_expiry(&self) -> Option<Time> {
         self.expiries.first().map(|(at, ..)| *at)
     }
 
     pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
-        while self.next_timeout().is_some_and(|at| at <= now) {
+        let is_due = |watch: &Watch| watch.search_at.is_some_and(|at| at <= now);
+        let due = self.watches.iter().filter(|(_, watch)| is_due(watch));
+        let mut due: Vec<u64> = due.map(|(id, _)| *id).collect();
+        due.sort_unstable();
+        for watch in due {
+            self.snapshot(watch, true, out);
+        }
+        while self.next_expiry().is_some_and(|at| at <= now) {
             let Some((_, watch_id, text)) = self.expiries.pop_first() else {
                 return;
             };
@@ -414,7 +525,7 @@ impl Watches {
             return;
         }
         watch.ended.clear();
-        if !watch.searched {
+        if !watch.searched || !watch.unread.is_empty() {
             return;
         }
         let Some(found) = watch.found.take() else {

@@ -8,7 +8,12 @@ const KEY: &str = "MUF/unit/KEEP/status";
 /// A core with one watch whose snapshot is done, and what it reads and reports.
 struct Watching {
     core: Core,
+    watch: WatchId,
     reads: VecDeque<Token>,
+    /// Keys that a search finds.
+    keys: Vec<String>,
+    /// For each search, whether it was paced.
+    searches: Vec<bool>,
     told: Vec<String>,
     now: Time,
 }
@@ -19,15 +24,19 @@ impl Watching {
         let settings = Settings::default();
         let mut watching = Self {
             core: Core::new(unit, "1", settings, fastrand::Rng::with_seed(1)),
+            watch: WatchId(0),
             reads: VecDeque::new(),
+            keys: Vec::new(),
+            searches: Vec::new(),
             told: Vec::new(),
             now: Time(1_000),
         };
         watching.core.handle_subscribed(watching.now);
-        let watch = watching.core.watch("unit/*".parse().expect("a pattern"));
-        watching.core.watch_ready(watch);
+        watching.watch = watching.core.watch("unit/*".parse().expect("a pattern"));
+        watching.core.watch_ready(watching.watch);
         watching.settle();
         assert_eq!(watching.reported(), ["live"]);
+        assert_eq!(std::mem::take(&mut watching.searches), [false]);
         watching
     }
 
@@ -49,9 +58,10 @@ impl Watching {
         while let Some(output) = self.core.poll_output() {
             match output {
                 Output::Run(op) => self.reads.push_back(op.token),
-                Output::Search { token, .. } => {
+                Output::Search { token, paced, .. } => {
+                    self.searches.push(paced);
                     self.core
-                        .handle_found(token, &[], SearchStep::Done, self.now);
+                        .handle_found(token, &self.keys, SearchStep::Done, self.now);
                 }
                 Output::Watched { event, .. } => self.told.push(match event {
                     KeepEvent::Value { value, .. } => String::from_utf8_lossy(&value).into_owned(),
@@ -64,6 +74,18 @@ impl Watching {
                 _ => {}
             }
         }
+    }
+
+    /// The watcher has this much room. Answers the reads that follow, and returns how many there were.
+    fn room(&mut self, room: usize) -> usize {
+        self.core.watch_room(self.watch, room, self.now);
+        self.settle();
+        let mut count = 0;
+        while !self.reads.is_empty() {
+            self.read(Some("up"), -1);
+            count += 1;
+        }
+        count
     }
 
     fn reported(&mut self) -> Vec<String> {
@@ -132,4 +154,95 @@ fn an_expiry_is_told_when_a_read_confirms_it() {
     watching.settle();
     watching.read(None, -2);
     assert_eq!(watching.reported(), ["up", "expired"]);
+}
+
+#[test]
+fn the_search_after_an_interruption_is_paced_and_follows_a_random_pause() {
+    let mut pauses = HashSet::new();
+    let mut watching = Watching::new();
+    let limit_ms = Settings::default().lease_ms() / 8;
+    for _ in 0..20 {
+        let before = watching.now;
+        watching.core.handle_subscribed(before);
+        watching.settle();
+        assert_eq!(watching.reported(), ["gap"]);
+        assert!(watching.searches.is_empty());
+        // A second interruption does not put it off.
+        let at = watching.core.poll_timeout().expect("a search is due");
+        watching.core.handle_subscribed(before);
+        assert_eq!(watching.core.poll_timeout(), Some(at));
+        assert!(at.since(before) <= limit_ms, "{at:?}");
+        pauses.insert(at.since(before));
+        watching.now = at;
+        watching.core.handle_timeout(at);
+        watching.settle();
+        assert_eq!(std::mem::take(&mut watching.searches), [true]);
+        assert_eq!(watching.reported(), ["live"]);
+    }
+    assert!(pauses.len() > 10, "{pauses:?}");
+}
+
+#[test]
+fn a_caller_that_waits_does_not_wait_for_the_pause() {
+    let mut watching = Watching::new();
+    watching.core.watch_hurry(watching.watch);
+    watching.settle();
+    assert!(watching.searches.is_empty(), "it is live");
+    watching.core.handle_subscribed(watching.now);
+    watching.core.watch_hurry(watching.watch);
+    watching.core.watch_hurry(watching.watch);
+    watching.settle();
+    assert_eq!(watching.searches, [false]);
+    assert_eq!(watching.reported(), ["gap", "live"]);
+    assert_eq!(watching.core.poll_timeout(), None);
+}
+
+#[test]
+fn a_snapshot_reads_as_much_as_there_is_room_for() {
+    let mut watching = Watching::new();
+    watching.core.watch_room(watching.watch, 5, watching.now);
+    watching.keys = (0..10).map(|n| format!("MUF/unit/KEEP/{n}")).collect();
+    watching.core.poll_watches();
+    watching.settle();
+    assert!(watching.reads.is_empty(), "the room is not known yet");
+    assert_eq!(watching.room(4), 4);
+    assert_eq!(watching.room(0), 0);
+    assert_eq!(watching.room(100), 6);
+    assert_eq!(watching.reported(), ["up"; 10]);
+    assert_eq!(watching.core.unread_watches().next(), None);
+}
+
+#[test]
+fn a_watcher_that_was_too_slow_is_shown_all_in_portions_without_a_search() {
+    let mut watching = Watching::new();
+    watching.core.watch_room(watching.watch, 5, watching.now);
+    for n in 0..10 {
+        let key = format!("MUF/unit/KEEP/{n}");
+        watching.core.handle_push(&key, "set", watching.now);
+    }
+    watching.settle();
+    watching.room(5);
+    assert_eq!(watching.reported(), ["up"; 10]);
+    // The second time, it is too slow again while it is shown the values.
+    for first in [10, 4] {
+        watching.core.watch_gap(watching.watch, watching.now);
+        watching.settle();
+        assert!(watching.reads.is_empty(), "the room is not known yet");
+        assert_eq!(watching.room(first), first);
+        let mut expected = vec!["gap"];
+        expected.extend(vec!["up"; first]);
+        expected.extend((first == 10).then_some("live"));
+        assert_eq!(watching.reported(), expected);
+    }
+    watching.core.watch_gap(watching.watch, watching.now);
+    watching.settle();
+    assert_eq!(watching.room(3), 3);
+    assert_eq!(watching.reported(), ["gap", "up", "up", "up"]);
+    watching.push("set");
+    // The seven that were left, the pushed one, and that one again: no search has found it.
+    assert_eq!(watching.room(100), 9);
+    let mut expected = vec!["up"; 8];
+    expected.push("live");
+    assert_eq!(watching.reported(), expected);
+    assert!(watching.searches.is_empty());
 }

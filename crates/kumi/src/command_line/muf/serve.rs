@@ -50,8 +50,7 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
 async fn tell_connection(muf: &Muf, url: &str) {
     let mut changes = muf.connection_changes();
     let mut away = None;
-    while changes.changed().await.is_ok() {
-        let now = changes.borrow_and_update().clone();
+    while let Some(now) = changes.next().await {
         match (&now, away.take()) {
             (Connection::Away { since, .. }, before) => {
                 away = Some(*since);
