@@ -317,10 +317,10 @@ impl ChannelRegistry {
     }
 
     /// The identity and every change after it.
-    pub fn subscribe(&self) -> (ServerIdentity, broadcast::Receiver<ChannelUpdate>) {
+    pub fn subscribe(&self) -> (ServerIdentity, Subscription<ChannelUpdate>) {
         // Changes are published under the same lock, so none falls between the two.
         let state = self.state();
-        (self.identity_of(&state), self.inner.updates.subscribe())
+        (self.identity_of(&state), self.updates())
     }
 
     /// How a channel is registered, for transports beyond streams.
