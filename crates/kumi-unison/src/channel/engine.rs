@@ -287,6 +287,7 @@ impl Engine {
         } = effects;
         if ended {
             self.forget_service();
+            self.unlist();
         }
         if counts != Default::default() {
             self.count(&counts);
@@ -575,6 +576,7 @@ impl Engine {
     /// The writer ended the stream in order.
     pub(super) fn finished(&self) {
         self.forget_service();
+        self.unlist();
         self.state.notify_waiters();
     }
 }
