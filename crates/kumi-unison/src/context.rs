@@ -357,6 +357,11 @@ impl ConnectionContext {
         self.closing.cancel();
     }
 
+    /// Fires when [`close`](Self::close) is called.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.closing
+    }
+
     /// Resolves when [`close`](Self::close) was called. A transport waits for this.
     pub async fn close_requested(&self) {
         self.closing.cancelled().await;

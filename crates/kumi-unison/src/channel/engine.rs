@@ -541,6 +541,11 @@ impl Engine {
         self.step_here(|core, effects| core.end(error, flush, effects));
     }
 
+    /// The connection is gone, and there will be no other.
+    pub(crate) fn lose_for_good(&self) {
+        self.end(NetworkError::lost(true, self.context.peer()), false);
+    }
+
     pub(crate) fn drain_there(&self) {
         self.step_here(|core, effects| core.drain_there(effects));
     }
