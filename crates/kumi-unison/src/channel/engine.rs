@@ -414,6 +414,15 @@ impl Engine {
         NetworkError::lost(false, self.carrier().context.peer())
     }
 
+    /// The error of a call whose deadline passed before it left.
+    pub(super) fn not_sent_in_time(&self) -> NetworkError {
+        if self.is_lost() {
+            self.not_sent()
+        } else {
+            NetworkError::deadline()
+        }
+    }
+
     /// The error with the address of the peer that carried the channel last.
     pub(super) fn at_peer(&self, error: NetworkError) -> NetworkError {
         error.at(self.carrier().context.peer())

@@ -210,8 +210,12 @@ impl UnisonChannel {
         let until = tokio::time::Instant::from_std(deadline);
         let _room = if payload.bytes.len() >= SHORT_MESSAGE {
             let room = engine.context.room_for_call(payload.bytes.len());
-            let room = tokio::time::timeout_at(until, room).await;
-            room.map_err(|_| NetworkError::deadline())?
+            let room = tokio::select! {
+                biased;
+                () = engine.lost(), if options.fail_fast => return Err(engine.not_sent()),
+                room = tokio::time::timeout_at(until, room) => room,
+            };
+            room.map_err(|_| engine.not_sent_in_time())?
         } else {
             None
         };
@@ -281,10 +285,7 @@ impl UnisonChannel {
                 opened = tokio::time::timeout_at(until, opened) => opened,
             };
             let Ok(opened) = opened else {
-                return Err(match self.engine().is_lost() {
-                    true => self.engine().not_sent(),
-                    false => NetworkError::deadline(),
-                });
+                return Err(self.engine().not_sent_in_time());
             };
             opened?.call_apart(method, payload, terms).await
         };
