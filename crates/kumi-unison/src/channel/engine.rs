@@ -22,7 +22,7 @@ use super::transport::DatagramLink;
 use super::{Handle, UnisonChannel};
 use crate::context::{ChannelHandle, ConnectionContext};
 use crate::core::{
-    Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, event_message,
+    Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, after, event_message,
 };
 use crate::error::NetworkError;
 use crate::payload::Payload;
@@ -434,6 +434,13 @@ impl Engine {
             .await;
     }
 
+    /// Resolves when there is a connection, or will be none any more.
+    async fn connected(&self) {
+        let is_waiting = |phase: &Phase| matches!(phase, Phase::Lost | Phase::Opening { .. });
+        self.wait_state(|phase| (!is_waiting(phase)).then_some(()))
+            .await;
+    }
+
     /// Whether there is no connection at the moment.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.lock().phase(), Phase::Lost)
@@ -465,20 +472,34 @@ impl Engine {
         self.context.metrics().events_waited.increment();
         let waiting = self.credits.wait(send);
         tokio::pin!(waiting);
+        let patience = self.options.event_patience;
+        let began = now();
+        let mut until = after(began, patience);
         loop {
-            match tokio::time::timeout(self.options.event_patience, &mut waiting).await {
-                Ok(sent) => return sent,
-                // Without a connection the peer cannot read.
-                Err(_) if self.is_lost() => {}
-                Err(_) => {
-                    tracing::info!(
-                        connection_id = %self.context.connection_id,
-                        method,
-                        "a peer does not read its events, and is closed"
-                    );
-                    self.end(NetworkError::EventOverflow, false);
-                    return Err(NetworkError::EventOverflow);
+            let deadline = tokio::time::Instant::from_std(until);
+            if let Ok(sent) = tokio::time::timeout_at(deadline, &mut waiting).await {
+                return sent;
+            }
+            let held_since = self.lock().events_held_since();
+            let Some(held_since) = held_since else {
+                // Without a connection the peer can return no credit.
+                tokio::select! {
+                    biased;
+                    sent = &mut waiting => return sent,
+                    () = self.connected() => until = after(now(), patience),
                 }
+                continue;
+            };
+            // The senders before this one in the line may have taken all the credit that came.
+            until = after(held_since.max(began), patience);
+            if until <= now() {
+                tracing::info!(
+                    connection_id = %self.context.connection_id,
+                    method,
+                    "a peer does not read its events, and is closed"
+                );
+                self.end(NetworkError::EventOverflow, false);
+                return Err(NetworkError::EventOverflow);
             }
         }
     }
