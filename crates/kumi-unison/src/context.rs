@@ -80,6 +80,11 @@ impl ConnectionLimits {
         self.max_held_bytes.saturating_mul(2)
     }
 
+    /// As much as of long answers.
+    fn max_unwritten_bytes(&self) -> usize {
+        self.max_answer_bytes()
+    }
+
     /// Half of what may be unfinished; as much again may be on its way.
     fn write_room(&self) -> usize {
         (self.max_partial_bytes / 2).clamp(1, Semaphore::MAX_PERMITS)
@@ -121,6 +126,8 @@ pub(crate) struct Usage {
     budget: Arc<Budget>,
     /// Long answers of ours that the peer does not have.
     answers: Arc<Budget>,
+    /// Other messages of ours that are not written.
+    unwritten: Arc<Budget>,
     /// Bytes of requests of ours that may still be under way.
     call_room: Semaphore,
     /// Bytes that may still be written before others are.
@@ -136,6 +143,7 @@ impl Usage {
             partial_bytes: AtomicUsize::new(0),
             budget: budget(limits.max_held_bytes),
             answers: budget(limits.max_answer_bytes()),
+            unwritten: budget(limits.max_unwritten_bytes()),
             call_room: Semaphore::new(limits.call_room()),
             write_room: Semaphore::new(limits.write_room()),
             share,
@@ -325,6 +333,12 @@ impl ConnectionContext {
         self.usage.answers.used_bytes()
     }
 
+    /// Bytes of other messages than long answers that are queued and not written, over all channels. Each channel's are
+    /// rounded up to KiB.
+    pub fn unwritten_bytes(&self) -> usize {
+        self.usage.unwritten.used_bytes()
+    }
+
     /// Bytes of the peer's messages that wait here or are being answered.
     pub fn held_bytes(&self) -> usize {
         self.usage.budget.used_bytes()
@@ -355,6 +369,11 @@ impl ConnectionContext {
     /// Ends the connection, whichever side this is. Calls under way end as lost.
     pub fn close(&self) {
         self.closing.cancel();
+    }
+
+    /// Fires when [`close`](Self::close) is called.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.closing
     }
 
     /// Resolves when [`close`](Self::close) was called. A transport waits for this.
@@ -438,6 +457,11 @@ impl ConnectionContext {
     /// What long answers are charged to until the peer has them.
     pub(crate) fn answers(&self) -> &Arc<Budget> {
         &self.usage.answers
+    }
+
+    /// What other messages are charged to until they are written.
+    pub(crate) fn unwritten(&self) -> &Arc<Budget> {
+        &self.usage.unwritten
     }
 
     /// Whether [`refuse_requests`](Self::refuse_requests) was called.

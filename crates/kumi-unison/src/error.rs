@@ -60,7 +60,7 @@ pub enum NetworkError {
     #[error("a frame was not completed in time")]
     FrameTimeout,
     /// The server has no channel of this name. Nothing was executed.
-    #[error("no channel named {name:?} (there is {})", list(available))]
+    #[error("no channel named \"{}\" (there is {})", Shown(name), list(available))]
     ChannelNotFound {
         /// The name asked for.
         name: String,
@@ -74,7 +74,7 @@ pub enum NetworkError {
     #[error("busy, the request was not executed")]
     Busy,
     /// The channel exists and is switched off. Nothing was executed.
-    #[error("channel {name:?} is unavailable")]
+    #[error("channel \"{}\" is unavailable", Shown(name))]
     Unavailable {
         /// The channel.
         name: String,
@@ -110,7 +110,7 @@ pub enum NetworkError {
         peer: Option<SocketAddr>,
     },
     /// The two sides' schemas differ in their major version. Nothing was executed.
-    #[error("schema version {} does not fit ours, {ours}", Shown(theirs))]
+    #[error("schema version {} does not fit ours, {}", Shown(theirs), Shown(ours))]
     SchemaMismatch {
         /// Our version.
         ours: String,
@@ -121,7 +121,7 @@ pub enum NetworkError {
     #[error("the schemas differ, so typed binary is refused; use JSON")]
     TypedRefused,
     /// The two sides do not say the same of whether the channel's events may be lost. Nothing was executed.
-    #[error("the channel is {} there and {ours} here", Shown(theirs))]
+    #[error("the channel is {} there and {} here", Shown(theirs), Shown(ours))]
     DeliveryMismatch {
         /// What we say.
         ours: String,
@@ -471,4 +471,40 @@ pub enum TransportError {
     /// Something else, as the transport says it.
     #[error("{}", Shown(.0))]
     Io(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_of_an_error_is_shown_escaped_and_cut() {
+        let text = format!("\x1b[2J\u{202e}{}", "x".repeat(5_000));
+        let payload = serde_json::json!({
+            "name": text, "available": [text, text], "ours": text, "theirs": text,
+        });
+        let codes = [
+            codes::CHANNEL_NOT_FOUND,
+            codes::CHANNEL_REQUIRED,
+            codes::BUSY,
+            codes::UNAVAILABLE,
+            codes::DRAINING,
+            codes::DEADLINE,
+            codes::CANCELLED,
+            codes::SCHEMA_MISMATCH,
+            codes::DELIVERY_MISMATCH,
+            codes::TYPED_REFUSED,
+            codes::UNRELIABLE,
+            text.as_str(),
+        ];
+        for code in codes {
+            let remote = RemoteError::new(code, &text).with_payload(payload.clone());
+            let closed = NetworkError::ClosedByPeer(remote.clone());
+            for error in [NetworkError::from_runtime(remote), closed] {
+                let shown = error.to_string();
+                assert!(shown.chars().count() < 1_200, "{shown}");
+                assert!(!shown.contains(['\x1b', '\u{202e}']), "{shown}");
+            }
+        }
+    }
 }

@@ -33,8 +33,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The wire format and the guarantees are in `docs/unison.md`. The rules of a channel (`core`) and the bytes (`wire`) know
-//! no task, no clock and no socket.
+//! `docs/unison.md` is the guide and has the guarantees, `docs/unison-protocol.md` the wire format. The rules of a channel
+//! (`core`) and the bytes (`wire`) know no task, no clock and no socket.
 
 mod channel;
 mod context;

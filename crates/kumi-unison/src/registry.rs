@@ -317,10 +317,10 @@ impl ChannelRegistry {
     }
 
     /// The identity and every change after it.
-    pub fn subscribe(&self) -> (ServerIdentity, broadcast::Receiver<ChannelUpdate>) {
+    pub fn subscribe(&self) -> (ServerIdentity, Subscription<ChannelUpdate>) {
         // Changes are published under the same lock, so none falls between the two.
         let state = self.state();
-        (self.identity_of(&state), self.inner.updates.subscribe())
+        (self.identity_of(&state), self.updates())
     }
 
     /// How a channel is registered, for transports beyond streams.
@@ -388,11 +388,11 @@ impl ChannelRegistry {
                 send.reset(CLOSED_CODE);
             }
             Ok(First::Legacy(message)) => {
-                let answer = self.answer_legacy(&context, message).await;
+                let (answer, _charge) = self.answer_legacy(&context, message).await;
                 answer_unframed(&mut send, &answer, context.codec()).await;
             }
             Ok(First::Other(message)) => {
-                let answer = self.answer_legacy(&context, message).await;
+                let (answer, _charge) = self.answer_legacy(&context, message).await;
                 recv.stop(RESET_CODE);
                 answer_framed(&mut send, &answer, context.codec()).await;
             }
@@ -544,11 +544,12 @@ impl ChannelRegistry {
         Ok((spec.options.clone(), Runner::Handler(Arc::clone(handler))))
     }
 
+    /// The answer, and what it takes of the connection's budget until it is written.
     async fn answer_legacy(
         &self,
         context: &Arc<ConnectionContext>,
         message: ProtocolMessage,
-    ) -> ProtocolMessage {
+    ) -> (ProtocolMessage, Option<Charge>) {
         let id = message.id;
         let handler = self.state().legacy.clone();
         let reserved = message.method.starts_with(methods::RESERVED);
@@ -568,18 +569,24 @@ impl ChannelRegistry {
             }
             _ => Err((methods::ERROR, NetworkError::ChannelRequired.to_remote())),
         };
-        match result {
-            Ok(Payload {
-                content_type,
-                bytes,
-            }) => ProtocolMessage::response(id, content_type, bytes),
+        let charged = result.and_then(|payload| {
+            let charge = Charge::of(context.answers(), payload.bytes.len());
+            let charge = charge.ok_or_else(|| ("", RemoteError::answers_waiting()))?;
+            Ok((payload, charge))
+        });
+        match charged {
+            Ok((payload, charge)) => {
+                let answer = ProtocolMessage::response(id, payload.content_type, payload.bytes);
+                (answer, Some(charge))
+            }
             Err((method, error)) => {
                 let payload = Payload::json(&error).unwrap_or(Payload::bytes(&b"{}"[..]));
-                ProtocolMessage {
+                let answer = ProtocolMessage {
                     msg_type: MessageType::Error,
                     method: method.to_owned(),
                     ..ProtocolMessage::response(id, payload.content_type, payload.bytes)
-                }
+                };
+                (answer, None)
             }
         }
     }

@@ -106,6 +106,7 @@ async fn write_once<S: TransportSend>(engine: &Engine, stream: u64, mut send: Re
     }
     count_write(engine, &chunks);
     if send.stream.write(&mut chunks).await.is_ok() {
+        engine.core().output_written(stream);
         send.stream.finish();
         send.armed = false;
         send.stream.finished().await;
@@ -217,12 +218,16 @@ fn poll_output(
     cx: &mut Context<'_>,
 ) -> Poll<Step> {
     loop {
-        let (step, deadline, is_alone) = {
+        let (step, deadline, is_alone, made_room) = {
             let mut core = engine.core();
             let step = core.take_output(stream, now(), chunks, cx.waker());
             let is_alone = *core.phase() == Phase::PeerDone;
-            (step, core.next_deadline(), is_alone)
+            let made_room = core.take_made_room();
+            (step, core.next_deadline(), is_alone, made_room)
         };
+        if made_room {
+            engine.output_taken();
+        }
         if step != Step::Wait {
             return Poll::Ready(step);
         }
@@ -271,6 +276,7 @@ async fn end_stream<S: TransportSend>(engine: &Engine, send: &mut S, is_broken_o
             _ => RESET_CODE,
         };
         let has_words = !is_broken_off && core.take_last_words(now(), &mut chunks);
+        core.drop_output();
         (code, has_words)
     };
     if has_words {

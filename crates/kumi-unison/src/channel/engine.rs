@@ -22,7 +22,7 @@ use super::transport::DatagramLink;
 use super::{Handle, UnisonChannel};
 use crate::context::{ChannelHandle, ConnectionContext};
 use crate::core::{
-    Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, event_message,
+    Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, after, event_message,
 };
 use crate::error::NetworkError;
 use crate::payload::Payload;
@@ -287,6 +287,7 @@ impl Engine {
         } = effects;
         if ended {
             self.forget_service();
+            self.unlist();
         }
         if counts != Default::default() {
             self.count(&counts);
@@ -413,6 +414,15 @@ impl Engine {
         NetworkError::lost(false, self.carrier().context.peer())
     }
 
+    /// The error of a call whose deadline passed before it left.
+    pub(super) fn not_sent_in_time(&self) -> NetworkError {
+        if self.is_lost() {
+            self.not_sent()
+        } else {
+            NetworkError::deadline()
+        }
+    }
+
     /// The error with the address of the peer that carried the channel last.
     pub(super) fn at_peer(&self, error: NetworkError) -> NetworkError {
         error.at(self.carrier().context.peer())
@@ -421,6 +431,13 @@ impl Engine {
     /// Resolves when there is no connection.
     pub(super) async fn lost(&self) {
         self.wait_state(|phase| matches!(phase, Phase::Lost).then_some(()))
+            .await;
+    }
+
+    /// Resolves when there is a connection, or will be none any more.
+    async fn connected(&self) {
+        let is_waiting = |phase: &Phase| matches!(phase, Phase::Lost | Phase::Opening { .. });
+        self.wait_state(|phase| (!is_waiting(phase)).then_some(()))
             .await;
     }
 
@@ -455,20 +472,34 @@ impl Engine {
         self.context.metrics().events_waited.increment();
         let waiting = self.credits.wait(send);
         tokio::pin!(waiting);
+        let patience = self.options.event_patience;
+        let began = now();
+        let mut until = after(began, patience);
         loop {
-            match tokio::time::timeout(self.options.event_patience, &mut waiting).await {
-                Ok(sent) => return sent,
-                // Without a connection the peer cannot read.
-                Err(_) if self.is_lost() => {}
-                Err(_) => {
-                    tracing::info!(
-                        connection_id = %self.context.connection_id,
-                        method,
-                        "a peer does not read its events, and is closed"
-                    );
-                    self.end(NetworkError::EventOverflow, false);
-                    return Err(NetworkError::EventOverflow);
+            let deadline = tokio::time::Instant::from_std(until);
+            if let Ok(sent) = tokio::time::timeout_at(deadline, &mut waiting).await {
+                return sent;
+            }
+            let held_since = self.lock().events_held_since();
+            let Some(held_since) = held_since else {
+                // Without a connection the peer can return no credit.
+                tokio::select! {
+                    biased;
+                    sent = &mut waiting => return sent,
+                    () = self.connected() => until = after(now(), patience),
                 }
+                continue;
+            };
+            // The senders before this one in the line may have taken all the credit that came.
+            until = after(held_since.max(began), patience);
+            if until <= now() {
+                tracing::info!(
+                    connection_id = %self.context.connection_id,
+                    method,
+                    "a peer does not read its events, and is closed"
+                );
+                self.end(NetworkError::EventOverflow, false);
+                return Err(NetworkError::EventOverflow);
             }
         }
     }
@@ -540,6 +571,11 @@ impl Engine {
         self.step_here(|core, effects| core.end(error, flush, effects));
     }
 
+    /// The connection is gone, and there will be no other.
+    pub(crate) fn lose_for_good(&self) {
+        self.end(NetworkError::lost(true, self.context.peer()), false);
+    }
+
     pub(crate) fn drain_there(&self) {
         self.step_here(|core, effects| core.drain_there(effects));
     }
@@ -575,6 +611,7 @@ impl Engine {
     /// The writer ended the stream in order.
     pub(super) fn finished(&self) {
         self.forget_service();
+        self.unlist();
         self.state.notify_waiters();
     }
 }

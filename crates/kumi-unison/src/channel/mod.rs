@@ -126,7 +126,7 @@ impl UnisonChannel {
             .map_err(|error| self.engine().at_peer(error))
     }
 
-    /// Asks, in JSON.
+    /// Sends a request with a JSON payload and waits for the response.
     ///
     /// # Errors
     /// Whatever keeps the answer from coming; see [`NetworkError`] for what each says about execution.
@@ -134,7 +134,7 @@ impl UnisonChannel {
         self.request_json(method, &payload).await
     }
 
-    /// Asks, in JSON, with types of one's own.
+    /// As [`request`](Self::request), with types that serde converts to and from JSON.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -149,7 +149,7 @@ impl UnisonChannel {
             .to_json()
     }
 
-    /// Asks with bytes, and takes the answer's bytes, whatever their content type.
+    /// Sends a request with a payload of bytes and returns the response's bytes, whatever their content type.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -162,7 +162,7 @@ impl UnisonChannel {
         Ok(self.call(method, payload, CallOptions::new()).await?.bytes)
     }
 
-    /// Asks in typed binary, without a detour over JSON.
+    /// Sends a request with a payload in typed binary and waits for the response.
     ///
     /// # Errors
     /// As [`request`](Self::request), and when the two sides' schemas are not the same.
@@ -177,7 +177,7 @@ impl UnisonChannel {
             .to_typed()
     }
 
-    /// Asks: the general form.
+    /// Sends a request with any payload and these options, and waits for the response.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -191,7 +191,7 @@ impl UnisonChannel {
         called.map_err(|error| self.engine().at_peer(error))
     }
 
-    /// Asks, on this stream or on one of its own, and again on the next connection if the options allow that.
+    /// Calls on this stream or on one of its own, and again on the next connection if the options allow that.
     async fn call_somewhere(
         &self,
         method: &str,
@@ -210,8 +210,12 @@ impl UnisonChannel {
         let until = tokio::time::Instant::from_std(deadline);
         let _room = if payload.bytes.len() >= SHORT_MESSAGE {
             let room = engine.context.room_for_call(payload.bytes.len());
-            let room = tokio::time::timeout_at(until, room).await;
-            room.map_err(|_| NetworkError::deadline())?
+            let room = tokio::select! {
+                biased;
+                () = engine.lost(), if options.fail_fast => return Err(engine.not_sent()),
+                room = tokio::time::timeout_at(until, room) => room,
+            };
+            room.map_err(|_| engine.not_sent_in_time())?
         } else {
             None
         };
@@ -281,10 +285,7 @@ impl UnisonChannel {
                 opened = tokio::time::timeout_at(until, opened) => opened,
             };
             let Ok(opened) = opened else {
-                return Err(match self.engine().is_lost() {
-                    true => self.engine().not_sent(),
-                    false => NetworkError::deadline(),
-                });
+                return Err(self.engine().not_sent_in_time());
             };
             opened?.call_apart(method, payload, terms).await
         };
@@ -325,7 +326,7 @@ impl UnisonChannel {
         .await
     }
 
-    /// Tells, in JSON. Waits for credit if that is the channel's policy.
+    /// Sends an event with a JSON payload. Waits for credit if that is the channel's policy.
     ///
     /// # Errors
     /// When the channel is closed, or its policy closes it now.
@@ -333,7 +334,7 @@ impl UnisonChannel {
         self.send_payload(method, Payload::json(&payload)?).await
     }
 
-    /// Tells, in JSON, with a type of one's own.
+    /// Sends an event with a payload that serde converts to JSON.
     ///
     /// # Errors
     /// As [`send_event`](Self::send_event).
@@ -345,7 +346,7 @@ impl UnisonChannel {
         self.send_payload(method, Payload::json(event)?).await
     }
 
-    /// Tells with bytes.
+    /// Sends an event with a payload of bytes.
     ///
     /// # Errors
     /// As [`send_event`](Self::send_event).
@@ -357,7 +358,7 @@ impl UnisonChannel {
         self.send_payload(method, Payload::bytes(payload)).await
     }
 
-    /// Tells in typed binary.
+    /// Sends an event with a payload in typed binary.
     ///
     /// # Errors
     /// As [`send_event`](Self::send_event), and when the two sides' schemas are not the same.
@@ -369,7 +370,7 @@ impl UnisonChannel {
         self.send_payload(method, Payload::typed(event)?).await
     }
 
-    /// Tells: the general form.
+    /// Sends an event with any payload.
     ///
     /// # Errors
     /// As [`send_event`](Self::send_event).

@@ -42,7 +42,7 @@ pub trait StreamOpener: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<UnisonChannel, NetworkError>>;
 }
 
-/// How long an event waits for a peer that does not read.
+/// How long a peer may return no credit while events wait for it.
 const DEFAULT_EVENT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is set on a channel. The default serves most.
@@ -152,8 +152,8 @@ impl ChannelOptions {
         self
     }
 
-    /// How long an event waits for a peer that does not read, where the policy is to wait. After that the peer gets the reason, and
-    /// the channel closes. Time without a connection does not count. Default: 30 s.
+    /// How long a peer may return no credit while events wait for it, where the policy is to wait. After that the peer gets
+    /// the reason, and the channel closes. Time without a connection does not count. Default: 30 s.
     pub fn event_patience(mut self, patience: Duration) -> Self {
         self.event_patience = patience;
         self
@@ -261,6 +261,7 @@ impl ChannelOptions {
             unreliable: self.delivery == Delivery::Unreliable,
             part_of: self.part_of.as_ref().map(|carrier| carrier.stream_id),
             budget: Arc::clone(context.budget()),
+            unwritten: Arc::clone(context.unwritten()),
             peer: context.peer(),
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::{Charge, Core, Effects, Phase, REFUSAL_ALLOWANCE, methods};
+use super::{Charge, Core, Effects, Phase, REFUSAL_ALLOWANCE, REFUSALS_OVER_BUDGET, methods};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
 use crate::trace::TraceContext;
@@ -184,12 +184,16 @@ impl Core {
         error: &NetworkError,
         effects: &mut Effects,
     ) -> Result<(), NetworkError> {
-        if self.output.queued_bytes() > self.settings.output_limit_bytes + REFUSAL_ALLOWANCE {
+        let before = self.output.queued_bytes();
+        let is_full = before > self.settings.output_limit_bytes + REFUSAL_ALLOWANCE;
+        let is_over = self.refusal_bytes > REFUSALS_OVER_BUDGET && self.unwritten.is_over();
+        if is_full || is_over {
             return Err(NetworkError::Violation(
                 "the peer asks and does not read".to_owned(),
             ));
         }
         self.push_error(now, id, methods::ERROR, &error.to_remote())?;
+        self.refusal_bytes += self.output.queued_bytes() - before;
         self.kick(effects);
         Ok(())
     }
@@ -230,8 +234,9 @@ impl Core {
         }
         let pushed = match (result, prepared) {
             (_, Some(prepared)) => {
-                let timestamp = self.timestamp_ns(now);
-                self.output.push_prepared(prepared, timestamp);
+                // Its bulk is charged to the connection's answers until the peer has it.
+                let charged = prepared.bulk_bytes();
+                self.push_prepared(now, prepared, charged);
                 Ok(())
             }
             (Ok(payload), None) => self.push(now, &answer_message(id, payload)),

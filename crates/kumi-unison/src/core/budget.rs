@@ -1,8 +1,8 @@
-//! What a connection may hold: whole messages of its peer that wait or whose handlers run, and apart from them answers
-//! that are not with the peer.
+//! What a connection may hold: whole messages of its peer that wait or whose handlers run, and apart from them long
+//! answers that are not with the peer, and other messages that are not written.
 //!
 //! All channels of a connection share its budgets. They only count; the caller that is refused decides what that means: a
-//! request is answered as busy, an event ends its stream, a long answer becomes a short error.
+//! request is answered as busy, an event ends its stream, a long answer becomes a short error, other messages wait.
 //!
 //! All connections of a server's endpoint share one [`EndpointBudget`]. A connection's [`Share`] of it counts what its
 //! budgets hold together. Up to a floor this is not charged to the endpoint, so that a connection with little to hold is
@@ -55,17 +55,28 @@ impl Share {
 
     /// Counts more; false, and nothing changed, when the endpoint has no more.
     pub(crate) fn take(&self, bytes: usize) -> bool {
+        let fits = self.add(bytes);
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    /// Counts more, whether or not the endpoint has it; false when it has not.
+    fn add(&self, bytes: usize) -> bool {
         let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         let above = self.above_floor(before, before + bytes);
         if above == 0 {
             return true;
         }
         let used = self.endpoint.used_bytes.fetch_add(above, Ordering::Relaxed);
-        let fits = used + above <= self.endpoint.limit_bytes;
-        if !fits {
-            self.give_back(bytes);
-        }
-        fits
+        used + above <= self.endpoint.limit_bytes
+    }
+
+    /// Whether this connection is above its floor and the endpoint has no more.
+    fn is_over(&self) -> bool {
+        self.used_bytes.load(Ordering::Relaxed) > self.floor_bytes
+            && self.endpoint.used_bytes.load(Ordering::Relaxed) > self.endpoint.limit_bytes
     }
 
     pub(crate) fn give_back(&self, bytes: usize) {
@@ -138,7 +149,21 @@ impl Budget {
         fits
     }
 
-    fn give_back(&self, bytes: usize) {
+    /// Counts what is held in any case; [`Self::is_over`] tells whether more should be.
+    pub(super) fn add(&self, bytes: usize) {
+        if let Some(share) = &self.share {
+            share.add(bytes);
+        }
+        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether more is held than the connection or its endpoint may hold.
+    pub(super) fn is_over(&self) -> bool {
+        self.used_bytes() > self.limit_bytes
+            || self.share.as_ref().is_some_and(|share| share.is_over())
+    }
+
+    pub(super) fn give_back(&self, bytes: usize) {
         if let Some(share) = &self.share {
             share.give_back(bytes);
         }
@@ -263,6 +288,25 @@ mod tests {
         assert!(Charge::of(&answers, 5).is_none());
         drop(first);
         assert!(Charge::of(&answers, 5).is_some());
+    }
+
+    #[test]
+    fn what_is_held_in_any_case_makes_a_connection_above_its_floor_wait() {
+        let endpoint = Arc::new(EndpointBudget::new(100));
+        let connection = || Budget::shared(1_000, Some(Share::new(&endpoint, 10)));
+        let (greedy, modest) = (connection(), connection());
+        greedy.add(110);
+        modest.add(10);
+        assert!(!greedy.is_over() && !modest.is_over());
+        greedy.add(1);
+        assert!(greedy.is_over(), "the endpoint has no more");
+        assert!(!modest.is_over(), "its floor is its own");
+        greedy.give_back(111);
+        greedy.add(1);
+        assert!(!greedy.is_over());
+        let alone = Budget::new(100);
+        alone.add(101);
+        assert!(alone.is_over());
     }
 
     #[test]

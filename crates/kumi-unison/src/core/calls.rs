@@ -95,10 +95,7 @@ impl Core {
     ) -> Result<(), Refused> {
         self.check_start(call.payload.content_type)?;
         match prepared.take() {
-            Some(prepared) => {
-                let timestamp = self.timestamp_ns(now);
-                self.output.push_prepared(prepared, timestamp);
-            }
+            Some(prepared) => self.push_prepared(now, prepared, 0),
             None => self.push(now, &call.outgoing(now))?,
         }
         let entry = Call {

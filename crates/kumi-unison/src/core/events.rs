@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{Core, Effects, Phase, Refused, Window};
+use super::{Core, Effects, Phase, Refused, Unwritten, Window};
 use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType, Prepared};
@@ -17,7 +17,7 @@ use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType, P
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum EventPolicy {
-    /// The sender waits, but not for ever: a peer that does not read for 30 s
+    /// The sender waits. A peer that returns no credit for 30 s
     /// ([`ChannelOptions::event_patience`](crate::ChannelOptions::event_patience)) gets the reason, and the channel closes.
     #[default]
     Wait,
@@ -28,12 +28,13 @@ pub enum EventPolicy {
 }
 
 /// What the peer lets us send.
-#[derive(Default)]
 pub(super) struct Credits {
     /// The peer's window; none before the peer granted one.
     window: Option<Window>,
     events: u32,
     bytes: u32,
+    /// When the peer last granted or returned credit.
+    last_credit: Instant,
     /// Events kept for want of credit, where the policy is to drop the oldest.
     backlog: VecDeque<Kept>,
     backlog_bytes: usize,
@@ -43,6 +44,8 @@ pub(super) struct Credits {
 struct Kept {
     /// Of its payload, which is what it costs.
     len: usize,
+    /// What it takes of the connection's budget.
+    charged: usize,
     event: KeptEvent,
 }
 
@@ -57,7 +60,19 @@ pub(super) fn cost(window: Window, len: usize) -> u32 {
 }
 
 impl Credits {
-    pub(super) fn grant(&mut self, window: Window, held: Window) {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            window: None,
+            events: 0,
+            bytes: 0,
+            last_credit: now,
+            backlog: VecDeque::new(),
+            backlog_bytes: 0,
+        }
+    }
+
+    pub(super) fn grant(&mut self, now: Instant, window: Window, held: Window) {
+        self.last_credit = now;
         self.window = Some(window);
         self.events = window.events.saturating_sub(held.events);
         self.bytes = window.bytes.saturating_sub(held.bytes);
@@ -85,25 +100,34 @@ impl Credits {
     }
 
     /// Keeps an event, and drops the oldest as far as the window demands, the peer's or ours, whichever is smaller: a
-    /// peer may grant what it likes, but the memory is ours. Returns how many were dropped.
-    fn keep(&mut self, kept: Kept, ours: Window) -> u64 {
+    /// peer may grant what it likes, but the memory is ours. While the connection's output is above its limit, only the
+    /// newest is kept. Returns how many were dropped.
+    fn keep(&mut self, kept: Kept, ours: Window, unwritten: &mut Unwritten) -> u64 {
         let theirs = self.window.unwrap_or(ours);
         let window = Window {
             events: theirs.events.min(ours.events),
             bytes: theirs.bytes.min(ours.bytes),
         };
+        unwritten.keep(kept.charged);
         self.backlog_bytes += kept.len;
         self.backlog.push_back(kept);
         let mut dropped = 0;
         while self.backlog.len() > window.events.max(1) as usize
-            || (self.backlog_bytes > window.bytes as usize && self.backlog.len() > 1)
+            || (self.backlog.len() > 1
+                && (self.backlog_bytes > window.bytes as usize || unwritten.is_over()))
         {
-            if let Some(oldest) = self.backlog.pop_front() {
-                self.backlog_bytes -= oldest.len;
+            if self.pop_kept(unwritten).is_some() {
                 dropped += 1;
             }
         }
         dropped
+    }
+
+    fn pop_kept(&mut self, unwritten: &mut Unwritten) -> Option<Kept> {
+        let kept = self.backlog.pop_front()?;
+        self.backlog_bytes -= kept.len;
+        unwritten.release_kept(kept.charged);
+        Some(kept)
     }
 }
 
@@ -139,10 +163,7 @@ impl Core {
         let ready = !lost && self.credits.backlog.is_empty() && self.has_room();
         if ready && self.credits.take(payload.bytes.len()) {
             match prepared.take() {
-                Some(prepared) => {
-                    let timestamp = self.timestamp_ns(now);
-                    self.output.push_prepared(prepared, timestamp);
-                }
+                Some(prepared) => self.push_prepared(now, prepared, 0),
                 None => self.push(now, &message)?,
             }
             effects.counts.events_sent += 1;
@@ -152,14 +173,21 @@ impl Core {
         match self.settings.policy {
             EventPolicy::Wait => Err(Refused::Full),
             EventPolicy::DropOldest => {
+                let (charged, event) = match prepared.take() {
+                    Some(prepared) => (prepared.bulk_bytes(), KeptEvent::Long(prepared)),
+                    None => (
+                        method.len() + payload.bytes.len(),
+                        KeptEvent::Short(method.to_owned(), payload.clone()),
+                    ),
+                };
                 let kept = Kept {
                     len: payload.bytes.len(),
-                    event: match prepared.take() {
-                        Some(prepared) => KeptEvent::Long(prepared),
-                        None => KeptEvent::Short(method.to_owned(), payload.clone()),
-                    },
+                    charged,
+                    event,
                 };
-                effects.counts.events_dropped += self.credits.keep(kept, self.settings.window);
+                let window = self.settings.window;
+                let dropped = self.credits.keep(kept, window, &mut self.unwritten);
+                effects.counts.events_dropped += dropped;
                 Ok(())
             }
             // Before the peer granted anything, and while output is merely full, there is nothing to close for.
@@ -188,6 +216,7 @@ impl Core {
         let events = u32::from_le_bytes([a, b, c, d]);
         let bytes = u32::from_le_bytes([e, f, g, h]);
         let credits = &mut self.credits;
+        credits.last_credit = now;
         let window = credits.window.unwrap_or(Window {
             events: 0,
             bytes: 0,
@@ -213,15 +242,11 @@ impl Core {
             if !self.credits.take(len) {
                 return;
             }
-            let Some(kept) = self.credits.backlog.pop_front() else {
+            let Some(kept) = self.credits.pop_kept(&mut self.unwritten) else {
                 return;
             };
-            self.credits.backlog_bytes -= len;
             match kept.event {
-                KeptEvent::Long(prepared) => {
-                    let timestamp = self.timestamp_ns(now);
-                    self.output.push_prepared(prepared, timestamp);
-                }
+                KeptEvent::Long(prepared) => self.push_prepared(now, prepared, 0),
                 KeptEvent::Short(method, payload) => {
                     // It was checked before it was kept, so it fits.
                     let pushed = self.push(now, &event_message(&method, &payload));
@@ -235,9 +260,24 @@ impl Core {
 
     /// Kept events that will never find credit are losses like the others.
     pub(super) fn drop_backlog(&mut self, effects: &mut Effects) {
-        effects.counts.events_dropped += self.credits.backlog.len() as u64;
-        self.credits.backlog.clear();
-        self.credits.backlog_bytes = 0;
+        while self.credits.pop_kept(&mut self.unwritten).is_some() {
+            effects.counts.events_dropped += 1;
+        }
+    }
+
+    /// Since when the peer has let no event pass: since it last returned credit, or, where it is room in the output that
+    /// events wait for, since the writer last took some. `None` while the channel is not open, because then the peer can
+    /// do neither.
+    pub(crate) fn events_held_since(&self) -> Option<Instant> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        let last_credit = self.credits.last_credit;
+        Some(if self.has_room() {
+            last_credit
+        } else {
+            last_credit.max(self.last_taken)
+        })
     }
 
     /// Whether kept events wait for room only, so that the writer should call [`Self::send_backlog`].

@@ -22,6 +22,7 @@ mod inbox;
 mod opening;
 #[cfg(test)]
 mod tests;
+mod unwritten;
 
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
@@ -36,7 +37,7 @@ use crate::identity::SchemaId;
 use crate::payload::Payload;
 use crate::wire::{
     Codec, ContentType, MAX_MESSAGE_SIZE, MessageType, Metadata, Outgoing, Output, PacketFlags,
-    PacketHeader, PacketType, ProtocolMessage, WireError,
+    PacketHeader, PacketType, Prepared, ProtocolMessage, WireError,
 };
 
 use answers::Running;
@@ -52,6 +53,7 @@ use inbox::Inbox;
 pub(crate) use inbox::Lane;
 pub use opening::Window;
 pub(crate) use opening::{Opening, SchemaFit, fit};
+use unwritten::Unwritten;
 
 /// Reserved method names. Applications' names do not begin with two underscores.
 pub(crate) mod methods {
@@ -69,6 +71,9 @@ pub(crate) const INITIAL_IN_FLIGHT: u32 = 64;
 
 /// Refusals may queue up this far beyond a full output before the peer counts as not reading.
 const REFUSAL_ALLOWANCE: usize = MAX_MESSAGE_SIZE + 1024 * 1024;
+
+/// Refusals that the writer has not taken may be this long while the connection's output is above its limit.
+const REFUSALS_OVER_BUDGET: usize = 64 * 1024;
 
 /// Ids in one CANCEL: how many calls are under way is the peer's to say, the length of a packet is not.
 const CANCELS_PER_MESSAGE: usize = 4_096;
@@ -95,6 +100,8 @@ pub(crate) struct Settings {
     pub(crate) part_of: Option<u64>,
     /// What the connection may hold of the peer's messages.
     pub(crate) budget: Arc<Budget>,
+    /// What the connection may hold of messages that are not written.
+    pub(crate) unwritten: Arc<Budget>,
     /// The peer's address, for errors.
     pub(crate) peer: Option<SocketAddr>,
 }
@@ -183,6 +190,12 @@ pub(crate) struct Core {
     /// Counts streams: what belongs to an earlier one is ignored.
     generation: u64,
     output: Output,
+    /// What the output takes of the connection's budget.
+    unwritten: Unwritten,
+    /// Bytes of refusals in the output.
+    refusal_bytes: usize,
+    /// When the writer last took output.
+    last_taken: Instant,
     /// The number that the next packet of the peer must have.
     expected_sequence: u64,
     typed_allowed: Option<bool>,
@@ -261,7 +274,10 @@ impl Core {
     ) -> Self {
         Self {
             inbox: Inbox::new(settings.window, settings.unreliable, &settings.budget),
-            credits: Credits::default(),
+            credits: Credits::new(wall.0),
+            unwritten: Unwritten::new(&settings.unwritten),
+            refusal_bytes: 0,
+            last_taken: wall.0,
             next_waiter: 0,
             settings,
             name: name.to_owned(),
@@ -385,6 +401,7 @@ impl Core {
         let lost = NetworkError::lost(true, self.settings.peer);
         self.fail_calls(&lost, false, effects);
         self.drop_work();
+        self.drop_output();
         self.wake_everyone(effects);
     }
 
@@ -403,6 +420,10 @@ impl Core {
         self.fail_calls(&error, flush, effects);
         self.drop_backlog(effects);
         effects.ended = true;
+        // Where the peer gets the reason, it follows what is queued.
+        if !flush && !error.is_for_good() {
+            self.drop_output();
+        }
         self.phase = Phase::Ended { error, flush };
         self.drop_work();
         if flush {
@@ -434,6 +455,7 @@ impl Core {
         }
         self.settings.peer = peer;
         self.generation += 1;
+        self.drop_output();
         self.output = Output::new(stream_id);
         self.expected_sequence = 0;
         self.peer_in_flight = INITIAL_IN_FLIGHT;
@@ -447,7 +469,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes what is queued, or says what else the writer has to do.
+    /// Takes what is queued, or says what else the writer has to do. What was taken before counts as written.
     pub(crate) fn take_output(
         &mut self,
         stream: u64,
@@ -461,9 +483,13 @@ impl Core {
         if let Phase::Ended { flush: false, .. } = self.phase {
             return Step::Reset;
         }
+        self.unwritten.written();
         self.queue_controls(now);
         if !self.output.is_empty() {
             self.output.take(chunks);
+            self.unwritten.take();
+            self.refusal_bytes = 0;
+            self.last_taken = now;
             return Step::Write;
         }
         if self.phase == Phase::PeerDone && self.running.is_empty() {
@@ -477,6 +503,13 @@ impl Core {
         }
         keep_waker(&mut self.writer, waker);
         Step::Wait
+    }
+
+    /// What was taken is written, and the writer will take no more.
+    pub(crate) fn output_written(&mut self, stream: u64) {
+        if self.is_current(stream) {
+            self.unwritten.written();
+        }
     }
 
     /// What is left to write when the channel ended for what the peer sent, or by its policy: what is queued, because
@@ -493,7 +526,20 @@ impl Core {
         };
         let pushed = self.push(now, &closed_message(&payload.bytes));
         self.output.take(chunks);
+        self.drop_output();
         pushed.is_ok()
+    }
+
+    /// Whether the last write made room for senders that found none because the connection's output was above its limit.
+    pub(crate) fn take_made_room(&mut self) -> bool {
+        self.unwritten.take_made_room()
+    }
+
+    /// What is queued will not be written.
+    pub(crate) fn drop_output(&mut self) {
+        self.output.clear();
+        self.unwritten.clear_output();
+        self.refusal_bytes = 0;
     }
 
     /// While the writer waits for the transport it is woken all the same when deadlines change or the channel ends.
@@ -595,7 +641,7 @@ impl Core {
 
     /// Whether output is short enough to add to.
     pub(crate) fn has_room(&self) -> bool {
-        self.output.queued_bytes() < self.settings.output_limit_bytes
+        self.output.queued_bytes() < self.settings.output_limit_bytes && self.unwritten.has_room()
     }
 
     fn drop_work(&mut self) {
@@ -627,8 +673,19 @@ impl Core {
 
     fn push(&mut self, now: Instant, message: &Outgoing<'_>) -> Result<(), NetworkError> {
         let timestamp = self.timestamp_ns(now);
+        let before = self.output.queued_bytes();
         self.output.push(message, timestamp, &self.codec)?;
+        self.unwritten.queue(self.output.queued_bytes() - before);
         Ok(())
+    }
+
+    /// Queues a message that was prepared, `charged` bytes of which are charged elsewhere.
+    fn push_prepared(&mut self, now: Instant, prepared: Prepared, charged: usize) {
+        let timestamp = self.timestamp_ns(now);
+        let before = self.output.queued_bytes();
+        self.output.push_prepared(prepared, timestamp);
+        let bytes = self.output.queued_bytes() - before;
+        self.unwritten.queue(bytes.saturating_sub(charged));
     }
 
     fn push_control(&mut self, now: Instant, method: &str, payload: &Bytes) {

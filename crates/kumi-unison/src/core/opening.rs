@@ -173,7 +173,7 @@ impl Core {
         let schema_fit = fit(self.settings.schema.as_ref(), opening.schema.as_ref());
         self.typed_allowed = Some(schema_fit == SchemaFit::Same);
         self.peer_in_flight = opening.in_flight;
-        self.credits.grant(opening.window, opening.held);
+        self.credits.grant(now, opening.window, opening.held);
         self.inbox.begin_stream();
         let ack = Ack {
             window: self.settings.window,
@@ -230,7 +230,7 @@ impl Core {
         let ack: Ack = payload.to_json()?;
         self.typed_allowed = Some(ack.typed);
         self.peer_in_flight = ack.in_flight.max(1);
-        self.credits.grant(ack.window, nothing());
+        self.credits.grant(now, ack.window, nothing());
         self.phase = Phase::Open;
         effects.state = true;
         effects.slots = true;

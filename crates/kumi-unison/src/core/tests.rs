@@ -15,6 +15,7 @@ use crate::wire::FrameReader;
 
 const LIMIT: u32 = 16;
 const BUDGET: usize = 100_000;
+const UNWRITTEN: usize = 1 << 24;
 const PEER: Option<SocketAddr> = Some(SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7400)));
 
 fn settings() -> Settings {
@@ -32,6 +33,7 @@ fn settings() -> Settings {
         unreliable: false,
         part_of: None,
         budget: Arc::new(Budget::new(BUDGET)),
+        unwritten: Arc::new(Budget::new(UNWRITTEN)),
         peer: PEER,
     }
 }

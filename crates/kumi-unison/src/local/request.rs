@@ -157,6 +157,7 @@ impl<Q, A> PeerChannel<Q, A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::StreamExt;
 
     #[tokio::test]
     async fn questions_get_their_answers() {
@@ -192,6 +193,24 @@ mod tests {
         drop(respond);
         let lost = NetworkError::connection_lost(false);
         assert_eq!(request.request(3).await, Err(lost));
+    }
+
+    #[tokio::test]
+    async fn questions_are_a_stream() {
+        let (request, mut respond) = RequestChannel::<u32, u32>::pair(4);
+        let calls = async {
+            let answers = (request.request(1).await, request.request(2).await);
+            drop(request);
+            answers
+        };
+        let answering = async {
+            while let Some(question) = respond.next().await {
+                let (question, answer) = question.split();
+                assert!(answer(question * 10));
+            }
+        };
+        let (answers, ()) = tokio::join!(calls, answering);
+        assert_eq!(answers, (Ok(10), Ok(20)));
     }
 
     #[tokio::test]

@@ -182,6 +182,7 @@ impl<Out, In> BidirectionalChannel<Out, In> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::StreamExt;
 
     #[tokio::test]
     async fn values_go_one_way_in_order_until_the_sender_is_gone() {
@@ -199,6 +200,22 @@ mod tests {
         let (receive, send) = ReceiveChannel::<u8>::pair(1);
         drop(receive);
         assert_eq!(send.send(1).await, Err(NetworkError::closed()));
+    }
+
+    #[tokio::test]
+    async fn receivers_are_streams() {
+        let (send, receive) = SendChannel::pair(4);
+        let (sender, receiver) = StreamSender::pair(4);
+        let (near, far) = BidirectionalChannel::<u8, u8>::pair(4);
+        for n in 1..=3_u8 {
+            send.send(n).await.unwrap();
+            sender.send(n).await.unwrap();
+            far.send(n).await.unwrap();
+        }
+        drop((send, sender, far));
+        assert_eq!(receive.collect::<Vec<u8>>().await, [1, 2, 3]);
+        assert_eq!(receiver.collect::<Vec<u8>>().await, [1, 2, 3]);
+        assert_eq!(near.collect::<Vec<u8>>().await, [1, 2, 3]);
     }
 
     #[tokio::test]

@@ -1,10 +1,12 @@
 //! A client of a registry in the same process.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
 use super::pipe::memory_stream;
 use crate::channel::{ChannelOptions, StreamOpener, UnisonChannel};
@@ -103,7 +105,7 @@ impl MemoryClient {
     /// A channel that is not acknowledged yet. Requests may be sent.
     ///
     /// # Errors
-    /// When the name is too long to be one.
+    /// When the name is too long to be one, or the connection was [closed](ConnectionContext::close).
     pub fn begin_channel(
         &self,
         name: &str,
@@ -115,6 +117,10 @@ impl MemoryClient {
             far,
             next_stream,
         } = &*self.inner;
+        let closings = [near.closing().clone(), far.closing().clone()];
+        if closings.iter().any(CancellationToken::is_cancelled) {
+            return Err(NetworkError::lost(false, near.peer()));
+        }
         let stream_id = next_stream.fetch_add(4, Ordering::Relaxed);
         let ((send, recv), (far_send, far_recv)) = memory_stream();
         let (send, far_send) = (send.with_datagrams(far), far_send.with_datagrams(near));
@@ -124,10 +130,20 @@ impl MemoryClient {
             _ => options,
         };
         let channel = UnisonChannel::open(send, recv, stream_id, name, options, near)?;
+        let engine = Arc::downgrade(channel.engine());
         tokio::spawn(async move {
-            registry
-                .serve_stream(far, far_send, far_recv, stream_id)
-                .await
+            let mut served = pin!(registry.serve_stream(far, far_send, far_recv, stream_id));
+            let [near_closing, far_closing] = &closings;
+            tokio::select! {
+                () = &mut served => return,
+                () = near_closing.cancelled() => {}
+                () = far_closing.cancelled() => {}
+            }
+            // The server's side learns of it by the stream, which this resets.
+            if let Some(engine) = engine.upgrade() {
+                engine.lose_for_good();
+            }
+            served.await;
         });
         Ok(channel)
     }

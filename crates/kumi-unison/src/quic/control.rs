@@ -13,7 +13,6 @@
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::broadcast;
 
 use super::CloseCode;
 use super::link::lost_to;
@@ -21,8 +20,8 @@ use super::server::Listener;
 use super::transport::{QuicRecv, QuicSend, Turns};
 use crate::text::Chain;
 use crate::{
-    ChannelUpdate, ContentType, MessageType, NetworkError, PacketFlags, PacketType, Payload,
-    ProtocolMessage, ServerIdentity, UnisonStream,
+    ChannelUpdate, ContentType, Lagged, MessageType, NetworkError, PacketFlags, PacketType,
+    Payload, ProtocolMessage, ServerIdentity, UnisonStream,
 };
 
 /// What the messages of the control stream are called.
@@ -59,14 +58,16 @@ async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), 
     loop {
         tokio::select! {
             update = updates.recv() => match update {
-                Ok(update) => send_event(&mut stream, PacketType::Control, UPDATE, &update).await?,
-                Err(broadcast::error::RecvError::Lagged(_)) => {
+                Some(Ok(update)) => {
+                    send_event(&mut stream, PacketType::Control, UPDATE, &update).await?;
+                }
+                Some(Err(Lagged(_))) => {
                     // Too many to send one by one: the client gets the whole identity again.
                     let (identity, fresh) = listener.registry.subscribe();
                     updates = fresh;
                     send_event(&mut stream, PacketType::Handshake, IDENTITY, &identity).await?;
                 }
-                Err(broadcast::error::RecvError::Closed) => return Ok(()),
+                None => return Ok(()),
             },
             () = listener.drain.cancelled(), if !told_to_go => {
                 told_to_go = true;

@@ -47,7 +47,7 @@ impl TypedChannel {
         &self.channel
     }
 
-    /// Asks. Dropping the future cancels the request at the other side.
+    /// Sends a request and waits for the response. Dropping the future cancels the request at the other side.
     ///
     /// # Errors
     /// [`NetworkError::Invalid`] before anything is sent, or when the answer breaks the schema; otherwise as
@@ -64,7 +64,7 @@ impl TypedChannel {
         decode(&self.channel.call(method, payload, options).await?)
     }
 
-    /// Tells. What happens without credit is the channel's policy.
+    /// Sends an event. What happens without credit is the channel's policy.
     ///
     /// # Errors
     /// [`NetworkError::Invalid`] before anything is sent; otherwise as [`UnisonChannel::send_payload`].

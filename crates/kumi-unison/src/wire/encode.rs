@@ -276,6 +276,13 @@ impl Output {
         self.queued_bytes = 0;
     }
 
+    /// Drops everything queued.
+    pub(crate) fn clear(&mut self) {
+        self.chunks = Vec::new();
+        self.batch = BytesMut::new();
+        self.queued_bytes = 0;
+    }
+
     /// The only message queued, without the length before it: what a datagram holds.
     pub(crate) fn take_packet(&mut self) -> Bytes {
         let mut chunks = Vec::new();

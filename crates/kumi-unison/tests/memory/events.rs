@@ -5,18 +5,25 @@ use std::time::Duration;
 
 use crate::support::{echo, registry_with};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use kumi_unison::{
-    ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, ConnectionContext, EventPolicy,
-    IncomingRequest, MemoryClient, NetworkError, Payload, UnisonChannel,
+    ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, ChannelUpdate, ConnectionContext,
+    EventPolicy, IncomingRequest, MemoryClient, NetworkError, Payload, UnisonChannel,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
+
+/// How long the server's side lets a peer return no credit.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server side that hands its channels to the test.
 fn handing_over(policy: EventPolicy) -> (ChannelRegistry, mpsc::UnboundedReceiver<UnisonChannel>) {
     let (give, take) = mpsc::unbounded_channel();
     let registry = ChannelRegistry::new("test", "0.1.0", "default");
-    let spec = ChannelSpec::new("feed").options(ChannelOptions::new().event_policy(policy));
+    let options = ChannelOptions::new()
+        .event_policy(policy)
+        .event_patience(PATIENCE);
+    let spec = ChannelSpec::new("feed").options(options);
     registry.register_channel_with(
         spec,
         move |_context: Arc<ConnectionContext>, channel: UnisonChannel| {
@@ -258,4 +265,65 @@ async fn handlers_may_send_events_while_they_answer() {
     for n in 0..3 {
         assert_eq!(channel.recv().await.unwrap().payload, n.to_string());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_is_waited_for_and_one_that_reads_nothing_is_closed() {
+    const SENDERS: usize = 40;
+    let (near, far, _client) = pair(EventPolicy::Wait, 4, 1 << 20).await;
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|n| {
+            let far = far.clone();
+            tokio::spawn(async move { far.send_event("n", json!(n)).await })
+        })
+        .collect();
+    // Far less than the patience between two events, far more for all of them.
+    for _ in 0..SENDERS {
+        tokio::time::sleep(PATIENCE / 3).await;
+        near.recv().await.unwrap();
+    }
+    for sender in senders {
+        assert_eq!(sender.await.unwrap(), Ok(()));
+    }
+
+    let begun = tokio::time::Instant::now();
+    let mut sent = 0;
+    let error = loop {
+        match far.send_event("n", json!(sent)).await {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((sent, error), (4, NetworkError::EventOverflow));
+    let waited = begun.elapsed();
+    assert!(waited >= PATIENCE && waited < PATIENCE * 2, "{waited:?}");
+    assert_eq!(far.closed().await, NetworkError::EventOverflow);
+}
+
+#[tokio::test]
+async fn a_channel_that_ended_is_listed_no_more_while_its_handles_live() {
+    let (near, far, client) = pair(EventPolicy::Wait, 4, 1 << 20).await;
+    let refused = client
+        .begin_channel("missing", ChannelOptions::new())
+        .unwrap();
+    assert_eq!(client.context().channels().len(), 2);
+    refused.opened().await.unwrap_err();
+    assert_eq!(client.context().channels(), [near.handle()]);
+    near.close().await.unwrap();
+    far.closed().await;
+    assert_eq!(client.context().channels(), []);
+    assert_eq!(client.server_context().channels(), []);
+    assert!(near.is_closed() && far.is_closed() && refused.is_closed());
+}
+
+#[tokio::test]
+async fn a_subscriber_gets_the_identity_and_each_change_after_it() {
+    let (registry, _take) = handing_over(EventPolicy::Wait);
+    let (identity, mut updates) = registry.subscribe();
+    assert_eq!(identity.channels.len(), 1);
+    registry.remove_channel("feed");
+    let removed = ChannelUpdate::Removed("feed".to_owned());
+    assert_eq!(updates.next().await, Some(Ok(removed)));
+    drop(registry);
+    assert_eq!(updates.recv().await, None);
 }

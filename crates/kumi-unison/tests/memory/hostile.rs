@@ -407,3 +407,38 @@ async fn a_datagram_is_not_unfolded_before_it_is_known_to_be_wanted() {
     context.deliver_datagram(Bytes::from(packet));
     assert_eq!(context.metrics().snapshot().datagrams_dropped, 10_001);
 }
+
+#[tokio::test]
+async fn legacy_answers_that_are_not_read_are_bounded() {
+    const ANSWER: usize = 1024 * 1024;
+    const STREAMS: usize = 4;
+    let mut noise = vec![0; ANSWER];
+    fastrand::Rng::with_seed(3).fill(&mut noise);
+    let noise = Bytes::from(noise);
+    let registry = registry_with("echo", ServiceHandler::new(echo));
+    registry.register_legacy(move |_: Arc<ConnectionContext>, _: ProtocolMessage| {
+        std::future::ready(Ok::<_, RemoteError>(Payload::bytes(noise.clone())))
+    });
+    // Of answers it may hold twice as much.
+    let limits = ConnectionLimits::default().max_held_bytes(ANSWER);
+    let context = ConnectionContext::with(limits, Arc::new(Codec::new()));
+    let request = ProtocolMessage::request(7, "old.call", ContentType::Json, &b"[1]"[..]);
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        let mut raw = Raw::open(&registry, &context);
+        raw.write(encode_unframed(&request, &Codec::new()).unwrap())
+            .await;
+        raw.send.finish();
+        streams.push(raw);
+    }
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(context.answer_bytes(), 2 * ANSWER);
+    let mut whole = 0;
+    for raw in streams {
+        whole += usize::from(raw.answer().await.len() > ANSWER);
+    }
+    assert_eq!(whole, 2, "the others got a short error");
+    assert_eq!(context.answer_bytes(), 0);
+}

@@ -1,12 +1,13 @@
 //! Persistent channels that lose their stream and get another.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{Hold, echo, registry_with};
 use kumi_unison::{
-    CallOptions, ChannelOptions, ChannelRegistry, ChannelSpec, ConnectionContext, EventPolicy,
-    Lifetime, MemoryRecv, MemorySend, NetworkError, Payload, ServiceHandler, TransportRecv,
-    TransportSend, UnisonChannel, memory_stream,
+    CallOptions, ChannelOptions, ChannelRegistry, ChannelSpec, Codec, ConnectionContext,
+    ConnectionLimits, EventPolicy, Lifetime, MemoryRecv, MemorySend, NetworkError, Payload,
+    ServiceHandler, TransportRecv, TransportSend, UnisonChannel, memory_stream,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -241,4 +242,76 @@ async fn a_queued_call_that_fails_fast_ends_when_the_connection_is_lost() {
             "{ended:?}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_call_that_waits_for_room_ends_as_lost_without_a_stream() {
+    const LARGE: usize = 40 * 1024;
+    let registry = registry_with("c", ServiceHandler::new(echo));
+    let (send, recv, wire) = Wire::to(&registry);
+    // Room for one large call at a time.
+    let limits = ConnectionLimits::default().max_held_bytes(64 * 1024);
+    let context = ConnectionContext::with(limits, Arc::new(Codec::new()));
+    let channel = UnisonChannel::open(send, recv, 0, "c", persistent(), &context).unwrap();
+    channel.opened().await.unwrap();
+    let call = |options: CallOptions| {
+        let channel = channel.clone();
+        let payload = Payload::bytes(vec![7; LARGE]);
+        tokio::spawn(async move { channel.call("m", payload, options).await })
+    };
+    wire.cut().await;
+    assert!(channel.lost().await);
+    let lost = NetworkError::connection_lost(false);
+    let holding = call(CallOptions::new().deadline(Duration::from_secs(3600)));
+    tokio::task::yield_now().await;
+
+    let begun = tokio::time::Instant::now();
+    let fast = call(CallOptions::new().fail_fast(true)).await.unwrap();
+    assert_eq!(fast, Err(lost.clone()));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let deadline = Duration::from_secs(1);
+    let patient = call(CallOptions::new().deadline(deadline)).await.unwrap();
+    assert_eq!(patient, Err(lost), "it never left");
+    assert!(begun.elapsed() >= deadline);
+
+    let waiting = call(CallOptions::new());
+    let _wire = reattach(&channel, &registry);
+    for call in [holding, waiting] {
+        assert_eq!(call.await.unwrap().unwrap().bytes.len(), LARGE);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_without_a_stream_counts_for_no_event_that_waits() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let registry = ChannelRegistry::new("test", "0.1.0", "default");
+    let spec = ChannelSpec::new("c").options(ChannelOptions::new().event_window(4, 1 << 20));
+    // Keeps the channel and reads nothing.
+    let unread = |_: Arc<ConnectionContext>, channel: UnisonChannel| async move {
+        channel.closed().await;
+        Ok(())
+    };
+    registry.register_channel_with(spec, unread);
+    let (channel, wire) = open(&registry, persistent().event_patience(5 * SECOND));
+    channel.opened().await.unwrap();
+    let senders: Vec<_> = (0..20)
+        .map(|n| {
+            let channel = channel.clone();
+            tokio::spawn(async move { channel.send_event("n", json!(n)).await })
+        })
+        .collect();
+    tokio::time::sleep(4 * SECOND).await;
+    wire.cut().await;
+    assert!(channel.lost().await);
+    tokio::time::sleep(99 * SECOND).await;
+    let _wire = reattach(&channel, &registry);
+    tokio::time::sleep(4 * SECOND).await;
+    assert!(!channel.is_closed());
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(channel.closed().await, NetworkError::EventOverflow);
+    let mut sent = 0;
+    for sender in senders {
+        sent += usize::from(sender.await.unwrap().is_ok());
+    }
+    assert_eq!(sent, 8, "a window on each stream");
 }

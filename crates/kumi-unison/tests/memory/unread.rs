@@ -25,13 +25,29 @@ struct Gated {
 
 impl TransportRecv for Gated {
     async fn read(&mut self, into: &mut Vec<Bytes>) -> Result<bool, TransportError> {
-        let _open = self.gate.acquire().await;
+        drop(self.gate.acquire().await);
         self.recv.read(into).await
     }
 
     fn stop(&mut self, code: u32) {
         self.recv.stop(code);
     }
+}
+
+/// Asks all at once; the results come when the gate is open.
+fn ask(
+    channel: &UnisonChannel,
+    requests: usize,
+    payload: &Bytes,
+) -> tokio::task::JoinHandle<Vec<Result<Payload, NetworkError>>> {
+    let calls = (0..requests).map(|_| {
+        let (channel, payload) = (channel.clone(), payload.clone());
+        async move {
+            let payload = Payload::bytes(payload);
+            channel.call("m", payload, CallOptions::new()).await
+        }
+    });
+    tokio::spawn(join_all(calls))
 }
 
 /// A channel to a service, whose answers are read once the gate is open.
@@ -68,20 +84,12 @@ impl Lab {
         }
     }
 
-    /// Asks all at once; the results come when the gate is open.
     fn ask(
         &self,
         requests: usize,
         payload: &Bytes,
     ) -> tokio::task::JoinHandle<Vec<Result<Payload, NetworkError>>> {
-        let calls = (0..requests).map(|_| {
-            let (channel, payload) = (self.channel.clone(), payload.clone());
-            async move {
-                let payload = Payload::bytes(payload);
-                channel.call("m", payload, CallOptions::new()).await
-            }
-        });
-        tokio::spawn(join_all(calls))
+        ask(&self.channel, requests, payload)
     }
 }
 
@@ -196,4 +204,73 @@ async fn answers_made_all_at_once_beyond_the_limit_become_errors() {
     assert_eq!(good + dropped, 40);
     settle().await;
     assert_eq!(lab.server.answer_bytes(), 0);
+}
+
+#[tokio::test]
+async fn short_answers_on_many_channels_count_together() {
+    const CHANNELS: usize = 64;
+    const REQUESTS: usize = 400;
+    const ANSWER: usize = 1_900;
+    // Enough for all requests that are held; as for long answers, twice as much may be unwritten.
+    const HELD: usize = 3 * MIB;
+    let ran = Arc::new(AtomicUsize::new(0));
+    let service = {
+        let ran = Arc::clone(&ran);
+        move |_: IncomingRequest| {
+            ran.fetch_add(1, Ordering::SeqCst);
+            std::future::ready(Ok::<_, RemoteError>(Payload::bytes(vec![7; ANSWER])))
+        }
+    };
+    let registry = registry_with("lab", ServiceHandler::new(service));
+    let limits = ConnectionLimits::default().max_held_bytes(HELD);
+    let server = ConnectionContext::with(limits, Arc::new(Codec::new()));
+    let client = ConnectionContext::new();
+    let gate = Arc::new(Semaphore::new(1));
+    let mut channels = Vec::new();
+    for number in 0..CHANNELS as u64 {
+        let ((send, recv), (server_send, server_recv)) = memory_stream();
+        let (registry, context) = (registry.clone(), Arc::clone(&server));
+        tokio::spawn(async move {
+            registry
+                .serve_stream(context, server_send, server_recv, 4 * number)
+                .await;
+        });
+        let gate = Arc::clone(&gate);
+        let options = ChannelOptions::new();
+        let recv = Gated { recv, gate };
+        let channel = UnisonChannel::open(send, recv, 4 * number, "lab", options, &client);
+        channels.push(channel.unwrap());
+    }
+    for channel in &channels {
+        channel.opened().await.unwrap();
+    }
+    gate.forget_permits(1);
+    let question = Bytes::from_static(b"?");
+    let asked = channels.iter();
+    let asked: Vec<_> = asked
+        .map(|channel| ask(channel, REQUESTS, &question))
+        .collect();
+    settle().await;
+    let unwritten = server.unwritten_bytes();
+    assert!(unwritten > HELD, "{unwritten}");
+    // Beyond the limit each channel may have one answer.
+    assert!(unwritten <= 2 * HELD + CHANNELS * 2 * ANSWER, "{unwritten}");
+    // Without the limit all of them run.
+    let so_far = ran.load(Ordering::SeqCst);
+    assert!(so_far < CHANNELS * REQUESTS * 5 / 6, "{so_far}");
+
+    gate.add_permits(1);
+    for answers in join_all(asked).await {
+        let answers = answers.unwrap();
+        let whole = |answer: &Payload| answer.bytes.len() == ANSWER;
+        assert!(
+            answers
+                .iter()
+                .all(|answer| answer.as_ref().is_ok_and(whole))
+        );
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), CHANNELS * REQUESTS);
+    settle().await;
+    assert_eq!((server.unwritten_bytes(), server.held_bytes()), (0, 0));
+    assert_eq!(client.unwritten_bytes(), 0);
 }

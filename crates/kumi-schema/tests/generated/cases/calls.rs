@@ -2,7 +2,10 @@
 
 use super::lab::{House, Lab, Listening, Over, Sum, over_both, within};
 use super::*;
-use kumi_unison::{Call, CallOptions, NetworkError, OWN_STREAM_BYTES, RemoteError};
+use kumi_unison::{
+    Call, CallOptions, ChannelOptions, IncomingRequest, NetworkError, OWN_STREAM_BYTES, Payload,
+    ProtocolServer, RemoteError, ServiceHandler,
+};
 // The schema has a message of this name.
 use std::result::Result;
 use std::sync::Mutex;
@@ -18,6 +21,7 @@ over_both!(
     the_server_may_ask_the_client,
     both_sides_may_ask_at_once,
     a_connection_needs_every_channel,
+    a_connection_that_is_closed_ends_its_calls_as_lost,
 );
 
 async fn a_typed_call_is_answered_in_both_formats(over: Over) {
@@ -189,5 +193,44 @@ async fn a_connection_needs_every_channel(over: Over) {
             assert!(available.contains(&"main".to_owned()), "{available:?}");
         }
         other => panic!("{other:?}"),
+    }
+}
+
+async fn a_connection_that_is_closed_ends_its_calls_as_lost(over: Over) {
+    let (asked, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let server = ProtocolServer::new("test", "1.0.0", "test");
+    let service = move |request: IncomingRequest| {
+        // The test reads them all.
+        let _ = asked.send(request.channel().clone());
+        let cancelled = request.cancelled();
+        async move {
+            cancelled.cancelled().await;
+            Ok::<_, RemoteError>(Payload::bytes(&b""[..]))
+        }
+    };
+    server.register_channel("hold", ServiceHandler::new(service));
+    let listening = Listening::start(over, server);
+    for closed_here in [true, false] {
+        let client = listening.client().await;
+        let opened = client.open_channel("hold", ChannelOptions::new()).await;
+        let channel = opened.expect("it opens");
+        let context = channel.context();
+        let calls = [OWN_STREAM_BYTES, 8].map(|bytes| {
+            let channel = channel.clone();
+            tokio::spawn(async move { channel.request_bytes("m", vec![7; bytes]).await })
+        });
+        let mut far = requests.recv().await.expect("a request");
+        far = requests.recv().await.unwrap_or(far);
+        match closed_here {
+            true => context.close(),
+            false => far.context().close(),
+        }
+        let lost = |error: &NetworkError| matches!(error, NetworkError::ConnectionLost { .. });
+        for call in calls {
+            let error = call.await.expect("no panic").expect_err("no answer");
+            assert!(lost(&error) && !error.is_not_executed(), "{error:?}");
+        }
+        let ended = [channel.closed().await, far.closed().await];
+        assert!(ended.iter().all(lost), "{ended:?}");
     }
 }

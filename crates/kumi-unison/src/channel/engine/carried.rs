@@ -35,6 +35,10 @@ impl Engine {
             direction: self.options.direction,
         };
         self.list_in(context, handle);
+        if matches!(self.lock().phase(), Phase::Ended { .. }) {
+            // It ended meanwhile, and was not in this list then.
+            self.unlist();
+        }
         let carrier = Carrier {
             context: Arc::clone(context),
             stream_id: self.stream_id(),

@@ -297,3 +297,77 @@ fn who_stops_waiting_for_events_leaves_nothing_behind() {
     inject(&mut lab.near, now, PacketType::Data, &event).unwrap();
     assert_eq!(lab.near.effects.wakers.len(), 0);
 }
+
+/// A side whose connection has as much unwritten output as it may.
+fn with_full_output(policy: EventPolicy) -> (Side, Arc<Budget>) {
+    let budget = Arc::new(Budget::new(0));
+    let settings = Settings {
+        policy,
+        unwritten: Arc::clone(&budget),
+        ..settings()
+    };
+    let opening = Opening {
+        in_flight: LIMIT,
+        ..Opening::default()
+    };
+    let now = Instant::now();
+    let codec = Arc::new(Codec::new());
+    let core = Core::acceptor(settings, "c", &opening, 1, 0, codec, (now, 0)).unwrap();
+    let mut side = Side::new(core);
+    side.core.set_has_service(&mut side.effects);
+    (side, budget)
+}
+
+#[test]
+fn above_the_connection_s_limit_a_channel_sends_one_message_at_a_time() {
+    let (mut side, budget) = with_full_output(EventPolicy::Wait);
+    let now = Instant::now();
+    for round in 0..3 {
+        // The acknowledgement, or the call before, is taken and not written until the writer asks again.
+        assert_eq!(side.call(now, 100 + round, 9), Err(Refused::Full));
+        assert_eq!(side.output(now).0, Step::Write);
+        assert_eq!(side.call(now, 100 + round, 9), Err(Refused::Full));
+        assert!(budget.used_bytes() > 0 && !side.core.take_made_room());
+        assert_eq!(side.output(now).0, Step::Wait);
+        assert!(side.core.take_made_room(), "who waited may try again");
+        assert_eq!(budget.used_bytes(), 0);
+        assert_eq!(side.call(now, 100 + round, 9), Ok(()));
+    }
+    side.core.handle_loss(&mut side.effects);
+    assert_eq!(budget.used_bytes(), 0, "what is not written is dropped");
+}
+
+#[test]
+fn above_the_connection_s_limit_only_the_newest_event_is_kept() {
+    let (mut side, budget) = with_full_output(EventPolicy::DropOldest);
+    let now = Instant::now();
+    side.output(now);
+    for number in 0..100_u8 {
+        let payload = Payload::bytes(vec![number; 100]);
+        side.core
+            .send_event(now, "e", &payload, &mut None, &mut side.effects)
+            .unwrap();
+    }
+    assert_eq!(side.effects.counts.events_dropped, 99);
+    assert!(budget.used_bytes() <= 2 * 1024, "{}", budget.used_bytes());
+    assert_eq!(side.output(now).0, Step::Wait);
+    side.core.output_taken(now, &mut side.effects);
+    let sent = answers(&mut side, now);
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].payload[0], 99);
+    side.output(now);
+    assert_eq!(budget.used_bytes(), 0);
+}
+
+#[test]
+fn above_the_connection_s_limit_few_refusals_are_queued() {
+    let (mut side, budget) = with_full_output(EventPolicy::Wait);
+    let now = Instant::now();
+    side.core.drain_here();
+    let asked = (1..100_000).take_while(|id| {
+        let asked = inject(&mut side, now, PacketType::Data, &request(*id, 0));
+        asked.is_ok()
+    });
+    assert!(asked.count() > 100, "some are queued");
+    assert!(budget.used_bytes() < 2 * REFUSALS_OVER_BUDGET);
+}
