@@ -276,7 +276,7 @@ impl Queue for RedisQueue {
             let done = for_owner(self.shared.admin("heartbeat", args).await, owner)?;
             Ok(match codec::integer(&done)? {
                 0 => Lease::Lost,
-                _ => Lease::Renewed,
+                held => Lease::Renewed(usize::try_from(held).unwrap_or(0)),
             })
         })
     }

@@ -78,10 +78,17 @@ impl Shared {
                 signals.extend(value.map(signal).transpose()?);
                 let mut more = cmd("LPOP");
                 more.arg(&control).arg(SIGNALS_LIMIT);
-                if let Value::Array(values) = link.call(&more, Repeat::No).await? {
-                    for value in values {
-                        signals.push(signal(value)?);
+                let more = blocking(link.call(&more, Repeat::No), Duration::ZERO, &link).await;
+                match more {
+                    Ok(Value::Array(values)) => {
+                        for value in values {
+                            signals.push(signal(value)?);
+                        }
                     }
+                    // Nothing more was taken. What was taken before is not lost.
+                    Ok(_) | Err(QueueError::Server(_)) => {}
+                    // More may have been taken. The worker asks what it holds, which says what is to be cancelled.
+                    Err(error) => return Err(error),
                 }
             } else {
                 signals.push(Signal::Ready);

@@ -75,8 +75,11 @@ pub(super) struct Run<S> {
     early_cancels: Vec<TaskId>,
     /// Whether there may be something to claim.
     hungry: bool,
-    /// When the first turn was sent that failed and after which this worker may hold tasks it does not know.
+    /// Set while this worker may hold tasks or cancels that it does not know of: a time at which it is known to have had
+    /// its lease, should there be such tasks.
     unsure: Option<Instant>,
+    /// When the queue was last asked what this worker holds.
+    looked: Option<Instant>,
     stopping: bool,
     failures: u32,
     /// Handlers are polled once where they are claimed. On a runtime of one thread nothing would run beside them anyway,
@@ -136,6 +139,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             early_cancels: Vec::new(),
             hungry: true,
             unsure: None,
+            looked: None,
             stopping: false,
             failures: 0,
             inline: Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
@@ -201,6 +205,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                             self.not_before = Instant::now() + self.pause();
                             tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a wait on the queue failed");
                             self.hungry = true;
+                            self.may_lack_a_cancel();
                         }
                     }
                 }
@@ -267,6 +272,7 @@ impl<S: Send + Sync + 'static> Run<S> {
     fn next_call(&mut self, now: Instant) -> Option<Call> {
         let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
         if self.unsure.is_some() {
+            self.looked = Some(now);
             return Some(Box::pin(async move {
                 Reply::Running(queue.running(&owner).await)
             }));
@@ -340,11 +346,16 @@ impl<S: Send + Sync + 'static> Run<S> {
         let failed = match reply {
             Reply::Turn(Ok(turn)) => {
                 self.renew(sent_at);
-                return Ok(Ok(self.take_turn(sent, turn)));
+                let held = turn.held;
+                let due = self.take_turn(sent, turn);
+                self.compare(held, sent_at);
+                return Ok(Ok(due));
             }
             Reply::Running(Ok(claims)) => {
                 let unsure = self.unsure.take();
                 self.hungry = true;
+                let to_cancel = claims.iter().filter(|claim| claim.cancel_requested);
+                let to_cancel: Vec<TaskId> = to_cancel.map(|claim| claim.id).collect();
                 let unknown = claims.into_iter().filter(|claim| !self.knows(claim));
                 let unknown: Vec<Claim> = unknown.collect();
                 if let (Some(sent_at), false) = (unsure, unknown.is_empty()) {
@@ -352,13 +363,15 @@ impl<S: Send + Sync + 'static> Run<S> {
                     self.renew(self.renewed.max(sent_at));
                 }
                 self.take_claims(unknown);
+                to_cancel.into_iter().for_each(|id| self.cancel(id));
                 self.cancel_early();
                 return Ok(Ok(None));
             }
             Reply::Beat(Ok(lease)) => {
                 self.renew(sent_at);
-                if lease == Lease::Lost {
-                    self.lose_lease();
+                match lease {
+                    Lease::Lost => self.lose_lease(),
+                    Lease::Renewed(held) => self.compare(held, sent_at),
                 }
                 self.cancel_early();
                 return Ok(Ok(None));
@@ -371,7 +384,10 @@ impl<S: Send + Sync + 'static> Run<S> {
                         self.cancel_early();
                         return Ok(Ok(None));
                     }
-                    Err(error) => error,
+                    Err(error) => {
+                        self.may_lack_a_cancel();
+                        error
+                    }
                 }
             }
             Reply::Turn(Err(error)) => {
@@ -389,6 +405,22 @@ impl<S: Send + Sync + 'static> Run<S> {
             return Err(failed.into());
         }
         Ok(Err(failed))
+    }
+
+    /// Compares how many tasks the queue says that this worker holds with those that it knows of. A turn that failed may
+    /// be executed after the queue was asked what this worker holds; its claims would stay Running as long as this worker
+    /// renews its lease. Not more often than leases are renewed, so that a count which is wrong costs little.
+    fn compare(&mut self, held: usize, sent_at: Instant) {
+        let known = self.running.len() + self.waiting.len() + self.reports.len();
+        let looked_lately = self.looked.is_some_and(|looked| sent_at < looked + RENEWAL);
+        if held > known && !looked_lately {
+            self.unsure.get_or_insert(sent_at);
+        }
+    }
+
+    /// A wait for signals failed. It may have taken a cancel with it.
+    fn may_lack_a_cancel(&mut self) {
+        self.unsure.get_or_insert(self.renewed);
     }
 
     fn take_turn(&mut self, sent: usize, turn: Turn) -> Option<Duration> {
@@ -548,12 +580,17 @@ impl<S: Send + Sync + 'static> Run<S> {
     }
 
     fn cancel(&mut self, id: TaskId) {
-        if let Some(running) = self.running.get(&id) {
+        // A task that waits may run here too, by an older claim whose lease ended.
+        let (running, waiting) = (self.running.get(&id), self.waiting.remove(id));
+        let is_here = running.is_some() || waiting.is_some();
+        if let Some(running) = running {
             running.stop(Stop::Cancelled);
-        } else if let Some(claim) = self.waiting.remove(id) {
+        }
+        if let Some(claim) = waiting {
             let report = Finish::new(&claim, Outcome::Cancelled);
             self.reports.push((report, claim.attempt));
-        } else if self.call.is_some() || self.unsure.is_some() {
+        }
+        if !is_here && (self.call.is_some() || self.unsure.is_some()) {
             self.early_cancels.push(id);
         }
     }

@@ -1,5 +1,6 @@
 //! The worker on a memory queue, in virtual time.
 
+use super::probe::{Late, Probe};
 use crate::{
     Cancel, Context, Jobs, Options, Owner, ResultError, Signal, Task, TaskError, TaskState, Worker,
     WorkerError,
@@ -81,6 +82,16 @@ impl Fixture {
             jobs: Jobs::memory(),
             app: Arc::default(),
         }
+    }
+
+    /// On a queue with faults.
+    fn on(probe: Probe) -> (Self, Arc<Probe>) {
+        let probe = Arc::new(probe);
+        let fixture = Self {
+            jobs: Jobs::with_queue(probe.clone()),
+            app: Arc::default(),
+        };
+        (fixture, probe)
     }
 
     fn worker(&self) -> Worker<Arc<App>> {
@@ -343,6 +354,49 @@ async fn a_shutdown_waits_and_then_gives_back() {
     assert_eq!(slow, Some((TaskState::Succeeded, 1, 1)));
     let hang = state(hang.status().await.unwrap());
     assert_eq!(hang, Some((TaskState::Queued, 0, 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_claims_of_a_turn_that_is_executed_late_are_run() {
+    let (fixture, _) = Fixture::on(Probe::new().executes_late(0, Late::AfterRunning));
+    let run = tokio::time::timeout(Duration::from_secs(30), fixture.run("hello"));
+    let (result, record) = run.await.expect("the task stays Running");
+    assert_eq!(result.unwrap(), "HELLO");
+    assert_eq!((record.attempts, record.runs), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_worker_gives_back_the_claims_of_a_turn_that_is_executed_late() {
+    let (fixture, _) = Fixture::on(Probe::new().executes_late(0, Late::BeforeHeartbeat));
+    let hang = fixture.jobs.enqueue(Sample("hang".into())).await.unwrap();
+    let waits = fixture.jobs.enqueue(Sample("hello".into())).await.unwrap();
+    let stop = async {
+        fixture.app.started.notified().await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let hang = hang.status().await.unwrap().unwrap();
+        assert_eq!(hang.state, TaskState::Running);
+        let waits = waits.status().await.unwrap().unwrap();
+        assert_eq!((waits.state, waits.runs), (TaskState::Queued, 1));
+    };
+    let worker = fixture.worker().concurrency(1);
+    let worker = worker.shutdown_within(Duration::ZERO);
+    worker.run_until(stop).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_a_failed_wait_took_is_carried_out() {
+    let (fixture, _) = Fixture::on(Probe::new().loses_cancel());
+    let handle = fixture.jobs.enqueue(Sample("hang".into())).await.unwrap();
+    let cancel = async {
+        fixture.app.started.notified().await;
+        let cancel = fixture.jobs.queue().cancel(handle.id()).await;
+        assert_eq!(cancel.unwrap(), Cancel::Requested);
+        // Before the time limit of the task.
+        let result = tokio::time::timeout(Duration::from_secs(30), handle.result());
+        let result = result.await.expect("the cancel is lost");
+        assert!(matches!(result, Err(ResultError::Cancelled(_))));
+    };
+    fixture.worker().run_until(cancel).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, TaskEnvelope,
-    TaskId, TaskState, Timestamp,
+    Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, Signal,
+    TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,7 @@ on_both_servers![
     a_server_that_forgets_its_scripts_gets_them_again,
     a_server_that_restarts_with_its_data_loses_no_task,
     a_server_that_restarts_without_its_data_accepts_no_stale_report,
+    a_signal_that_was_taken_is_not_lost_with_the_next_call,
     many_tasks_due_at_one_instant_all_run,
     a_producer_whose_clock_is_wrong_changes_nothing,
     a_server_that_evicts_is_refused,
@@ -199,6 +200,29 @@ async fn a_server_that_restarts_without_its_data_accepts_no_stale_report(kind: K
     assert_eq!(stale, Finished::Refused);
     let good = queue.mark_succeeded(&new, None).await.expect("a reply");
     assert_eq!(good, Finished::Applied(TaskState::Succeeded));
+}
+
+/// A wait takes one signal and then those behind it by another command, which fails here.
+async fn a_signal_that_was_taken_is_not_lost_with_the_next_call(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url().replace("//", "//u:pw@");
+    let (_, name) = url.rsplit_once('=').expect("a queue");
+    let rules = [
+        "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "+@all", "-lpop",
+    ];
+    assert_eq!(server.cli(&rules), "OK");
+    let jobs = connected(&url).await;
+    let (owner, ids) = (Owner::random(), [TaskId::random(), TaskId::random()]);
+    let control = format!("kumi:jobs:{{{name}}}:ctl:{owner}");
+    for id in ids {
+        server.cli(&["RPUSH", &control, &format!("c{id}")]);
+    }
+    for id in ids {
+        let signals = jobs
+            .queue()
+            .wait(&owner, Vec::new(), Duration::from_secs(5));
+        assert_eq!(signals.await.expect("signals"), [Signal::Cancel(id)]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
