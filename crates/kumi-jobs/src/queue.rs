@@ -33,7 +33,7 @@ pub struct Room {
 pub struct Ask {
     /// The worker.
     pub owner: Owner,
-    /// The worker's random number, which becomes part of its tokens.
+    /// A random number, drawn anew for each ask, which becomes part of the tokens of its claims.
     pub nonce: u64,
     /// How long its claims hold without a renewal.
     pub lease: Duration,

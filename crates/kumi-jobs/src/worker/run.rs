@@ -47,7 +47,6 @@ pub(super) struct Run<S> {
     registry: Registry<S>,
     settings: WorkerSettings,
     types: Vec<Arc<str>>,
-    nonce: u64,
     /// Where the next ask's list of types begins.
     rotation: usize,
     running: HashMap<TaskId, Running>,
@@ -120,7 +119,6 @@ impl<S: Send + Sync + 'static> Run<S> {
             registry,
             settings,
             types,
-            nonce: fastrand::u64(..),
             rotation: fastrand::usize(..1_000),
             running: HashMap::new(),
             running_of: HashMap::new(),
@@ -324,7 +322,8 @@ impl<S: Send + Sync + 'static> Run<S> {
         let types = self.types[first..].iter().chain(&self.types[..first]);
         Ask {
             owner: self.settings.owner.clone(),
-            nonce: self.nonce,
+            // Not the same for two asks: a server that lost its last writes counts its claims again from an earlier number.
+            nonce: fastrand::u64(..),
             lease: self.settings.lease,
             types: types
                 .map(|task_type| Room {

@@ -6,7 +6,7 @@ use crate::{
     WorkerError,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -397,6 +397,46 @@ async fn a_cancel_that_a_failed_wait_took_is_carried_out() {
         assert!(matches!(result, Err(ResultError::Cancelled(_))));
     };
     fixture.worker().run_until(cancel).await.unwrap();
+}
+
+/// A server that lost its last writes counts its claims again from an earlier number.
+#[tokio::test(start_paused = true)]
+async fn each_ask_has_a_nonce_of_its_own() {
+    let (fixture, probe) = Fixture::on(Probe::new());
+    for _ in 0..5 {
+        fixture.run("fail twice").await.0.unwrap();
+    }
+    let asks = probe.asks();
+    let nonces: HashSet<u64> = asks.iter().map(|ask| ask.nonce).collect();
+    assert!(asks.len() >= 10);
+    assert_eq!(nonces.len(), asks.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_ask_begins_with_another_type() {
+    #[derive(Serialize, Deserialize)]
+    struct Other;
+    impl Task for Other {
+        const TYPE: &'static str = "other";
+        type Output = ();
+    }
+    let (fixture, probe) = Fixture::on(Probe::new());
+    let stop = async {
+        for _ in 0..5 {
+            let handle = fixture.jobs.enqueue(Sample("hello".into())).await.unwrap();
+            handle.result().await.unwrap();
+        }
+    };
+    let other = |_: Other, _: Context<Arc<App>>| std::future::ready(Ok(()));
+    let worker = fixture.worker().handle(other);
+    worker.run_until(stop).await.unwrap();
+    let asks = probe.asks();
+    assert!(asks.len() >= 5);
+    for pair in asks.windows(2) {
+        let (first, second) = (&pair[0], &pair[1]);
+        assert_eq!(first.types.len(), 2);
+        assert_ne!(first.types[0].task_type, second.types[0].task_type);
+    }
 }
 
 #[tokio::test(start_paused = true)]
