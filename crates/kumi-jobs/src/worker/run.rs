@@ -149,6 +149,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         let mut wait: Option<(Wait, Vec<Arc<str>>, bool)> = None;
         let mut next_due: Option<Duration> = None;
         let mut give_up_at: Option<Instant> = None;
+        let mut in_grace = false;
         let mut batch = Vec::new();
         loop {
             // Before anything is started: what came in a reply that was too late is not run.
@@ -160,6 +161,9 @@ impl<S: Send + Sync + 'static> Run<S> {
             }
             self.send(now);
             if self.stopping && !self.holds_some() && self.call.is_none() && self.unsure.is_none() {
+                break;
+            }
+            if in_grace && self.running.is_empty() {
                 break;
             }
             if self.call.is_none() && wait.is_none() && !self.stopping && now >= self.not_before {
@@ -237,11 +241,16 @@ impl<S: Send + Sync + 'static> Run<S> {
                     self.give_back_waiting();
                 }
                 () = sleep_until(give_up_at.unwrap_or(now)), if give_up_at.is_some() => {
-                    self.give_up().await;
-                    break;
+                    if in_grace {
+                        break;
+                    }
+                    // Reports and renewals go on, so that no other worker gets a task before its handler has ended.
+                    in_grace = true;
+                    give_up_at = Some(self.give_up());
                 }
             }
         }
+        self.abandon();
         self.last_reports().await;
         Ok(())
     }
@@ -660,8 +669,8 @@ impl<S: Send + Sync + 'static> Run<S> {
         RETRY_FIRST.saturating_mul(factor).min(RETRY_LAST)
     }
 
-    /// The shutdown's deadline is over: cancels what runs, waits for the grace, and gives back what is still there.
-    async fn give_up(&mut self) {
+    /// The shutdown's deadline is over: cancels what runs. Answers until when it is waited for.
+    fn give_up(&self) -> Instant {
         self.running
             .values()
             .for_each(|running| running.stop(Stop::Shutdown));
@@ -669,16 +678,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         let registered = registered.filter_map(|task_type| self.registry.registered(task_type));
         let grace = execute::longest_grace(registered.map(|registered| &*registered.options));
         // A run that can be dropped reports by itself once the grace is over. One that blocks its thread cannot.
-        let deadline = Instant::now() + grace + Duration::from_millis(500);
-        while !self.running.is_empty() {
-            tokio::select! {
-                report = self.reports_receiver.recv() => {
-                    if let Some(report) = report { self.take_report(report); }
-                }
-                () = sleep_until(deadline) => break,
-            }
-        }
-        self.abandon();
+        Instant::now() + grace + Duration::from_millis(500)
     }
 
     /// Drops all runs and turns them into reports.

@@ -356,6 +356,50 @@ async fn a_shutdown_waits_and_then_gives_back() {
     assert_eq!(hang, Some((TaskState::Queued, 0, 1)));
 }
 
+/// Ends with success so many seconds after it was asked to stop.
+#[derive(Serialize, Deserialize)]
+struct Stubborn(u64);
+
+impl Task for Stubborn {
+    const TYPE: &'static str = "stubborn";
+    type Output = ();
+    fn options() -> Options {
+        Options::new().cancel_grace(Duration::from_secs(30))
+    }
+}
+
+async fn stubborn(task: Stubborn, cx: Context<()>) -> Result<(), TaskError> {
+    cx.cancelled().cancelled().await;
+    tokio::time::sleep(Duration::from_secs(task.0)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_renews_and_reports_while_handlers_use_their_grace() {
+    let jobs = Jobs::memory();
+    let soon = jobs.enqueue(Stubborn(2)).await.unwrap();
+    let late = jobs.enqueue(Stubborn(100)).await.unwrap();
+    let worker = Worker::new(&jobs, ())
+        .handle(stubborn)
+        .shutdown_within(Duration::ZERO);
+    let work = worker.run_until(tokio::time::sleep(Duration::from_secs(1)));
+    let look = async {
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        let soon = soon.status().await.unwrap().unwrap();
+        assert_eq!(soon.state, TaskState::Succeeded);
+        // Longer than the lease after the shutdown began.
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        jobs.queue().reap().await.unwrap();
+        let late = late.status().await.unwrap().unwrap();
+        assert_eq!(late.state, TaskState::Running);
+    };
+    let (worked, ()) = tokio::join!(work, look);
+    worked.unwrap();
+    let late = late.status().await.unwrap().unwrap();
+    let seen = (late.state, late.attempts, late.runs);
+    assert_eq!(seen, (TaskState::Queued, 0, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_claims_of_a_turn_that_is_executed_late_are_run() {
     let (fixture, _) = Fixture::on(Probe::new().executes_late(0, Late::AfterRunning));
