@@ -70,11 +70,19 @@ impl Link {
 
     /// A link of its own for commands that block, which start from what this one knows.
     pub(super) fn for_blocking(&self) -> Self {
+        Self {
+            is_blocking: true,
+            ..self.another()
+        }
+    }
+
+    /// A link of its own, which starts from what this one knows.
+    pub(super) fn another(&self) -> Self {
         let state = self.lock();
         Self {
             info: self.info.clone(),
             key: self.key.clone(),
-            is_blocking: true,
+            is_blocking: self.is_blocking,
             state: Mutex::new(State {
                 connection: None,
                 primary: state.primary.clone(),

@@ -6,13 +6,16 @@ use super::{Shared, codec, text};
 use crate::core::{Owner, TaskId, TaskState, Timestamp};
 use crate::error::QueueError;
 use crate::queue::{Events, Notice, Signal, TaskEvent};
-use ::redis::{Cmd, Value, cmd};
+use ::redis::{Cmd, Pipeline, Value, cmd};
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
+
+/// Enqueues that wait for replicas at once, each on a connection of its own.
+const PRODUCERS_LIMIT: usize = 32;
 
 /// Signals taken at once.
 const SIGNALS_LIMIT: usize = 100;
@@ -32,11 +35,25 @@ const LISTENING: Duration = Duration::from_secs(15);
 /// Moves that a subscriber may be behind before it slows the reading down.
 const EVENTS_BUFFER: usize = 4_096;
 
-#[derive(Default)]
 pub(super) struct Waits {
     /// Connections that no wait uses now.
     idle: Mutex<Vec<Link>>,
+    /// Connections on which no call waits for replicas now.
+    confirming: Mutex<Vec<Link>>,
+    /// Bounds the enqueues that wait for replicas. Turns are not counted: a worker has one in flight.
+    pub(super) producers: Semaphore,
     results: Mutex<Results>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            idle: Mutex::default(),
+            confirming: Mutex::default(),
+            producers: Semaphore::new(PRODUCERS_LIMIT),
+            results: Mutex::default(),
+        }
+    }
 }
 
 /// Producers of this process that wait for results.
@@ -52,6 +69,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
+    /// Sends commands whose last one waits for replicas. A connection executes nothing else meanwhile, so the call has one
+    /// of its own, apart from heartbeats and other workers' turns.
+    pub(super) async fn confirm(
+        &self,
+        commands: &Pipeline,
+        repeat: Repeat,
+    ) -> Result<Vec<Value>, QueueError> {
+        let link = lock(&self.waits.confirming).pop();
+        let link = link.unwrap_or_else(|| self.link.another());
+        let done = link.pipeline(commands, repeat).await;
+        lock(&self.waits.confirming).push(link);
+        done
+    }
+
     /// Waits on the markers of some types and the signals of an owner.
     pub(super) async fn wait(
         &self,

@@ -4,7 +4,7 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Finished, Jobs, NewTask, Owner, Queue, QueueError, RedisOptions, Room, Signal,
+    Ask, Finished, Jobs, Lease, NewTask, Owner, Queue, QueueError, RedisOptions, Room, Signal,
     TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
@@ -222,6 +222,38 @@ async fn a_signal_that_was_taken_is_not_lost_with_the_next_call(kind: Kind) {
             .queue()
             .wait(&owner, Vec::new(), Duration::from_secs(5));
         assert_eq!(signals.await.expect("signals"), [Signal::Cancel(id)]);
+    }
+}
+
+/// Enqueues that wait for a replica which is not there hold up no heartbeat.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_replicas_holds_up_no_other_call() {
+    let server = Server::start(Kind::Redis);
+    let jobs = connected(&format!("{}&replicas=1", server.url())).await;
+    // Each is given up after a second.
+    let enqueue = |_| {
+        let queue = jobs.queue().clone();
+        tokio::spawn(async move { queue.enqueue(work::plain_tasks(1)).await })
+    };
+    let enqueues: Vec<_> = (0..128).map(enqueue).collect();
+    tokio::task::block_in_place(|| {
+        crate::servers::wait_until("a wait for replicas", || {
+            !server
+                .cli(&["INFO", "clients"])
+                .contains("blocked_clients:0")
+        });
+    });
+    let owner = Owner::random();
+    let beat = jobs.queue().heartbeat(&owner, Duration::from_secs(15));
+    assert_eq!(beat.await.expect("a reply"), Lease::Lost);
+    let are_done = enqueues.iter().all(tokio::task::JoinHandle::is_finished);
+    assert!(!are_done, "the heartbeat waited for all enqueues");
+    for enqueue in enqueues {
+        let failed = enqueue.await.expect("no panic").expect_err("no replica");
+        assert!(
+            matches!(failed, QueueError::NotReplicated { .. }),
+            "{failed:?}"
+        );
     }
 }
 
