@@ -239,16 +239,21 @@ async fn listen(shared: Weak<Shared>, link: Link, control: String) {
 /// Subscribes to the moves of all tasks.
 pub(super) async fn subscribe(shared: &Arc<Shared>) -> Result<Events, QueueError> {
     announce(shared).await?;
-    let mut last = cmd("GET");
-    last.arg(shared.key("events:seq"));
-    let last = match shared.link.call(&last, Repeat::Yes).await? {
-        Value::Nil => 0,
-        value => codec::integer(&value)?,
-    };
+    let last = last_event(shared).await?;
     let (sender, receiver) = mpsc::channel(EVENTS_BUFFER);
     let link = shared.link.for_blocking();
     tokio::spawn(follow(Arc::downgrade(shared), link, last, sender));
     Ok(Events(receiver))
+}
+
+/// The number of the newest move that was reported, 0 if none was.
+async fn last_event(shared: &Shared) -> Result<i64, QueueError> {
+    let mut last = cmd("GET");
+    last.arg(shared.key("events:seq"));
+    match shared.link.call(&last, Repeat::Yes).await? {
+        Value::Nil => Ok(0),
+        value => codec::integer(&value),
+    }
 }
 
 /// Asks the scripts to report moves for a while.
@@ -266,6 +271,7 @@ async fn announce(shared: &Shared) -> Result<(), QueueError> {
 }
 
 async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::Sender<Notice>) {
+    let mut has_failed = false;
     loop {
         let read = {
             let Some(shared) = shared.upgrade() else {
@@ -274,8 +280,7 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
             if sender.is_closed() {
                 return;
             }
-            let announced = announce(&shared).await;
-            announced.map(|()| read_events(&shared, last))
+            begin_read(&shared, &mut last, has_failed).await
         };
         let read = match read {
             Ok(read) => blocking(link.call(&read, Repeat::No), READ, &link).await,
@@ -284,6 +289,7 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
         let notices = read.and_then(|value| notices(value, &mut last));
         match notices {
             Ok(notices) => {
+                has_failed = false;
                 for notice in notices {
                     if sender.send(notice).await.is_err() {
                         return;
@@ -291,6 +297,7 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
                 }
             }
             Err(_) => {
+                has_failed = true;
                 if sender.send(Notice::Gap).await.is_err() {
                     return;
                 }
@@ -298,6 +305,16 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
             }
         }
     }
+}
+
+/// The command that reads what comes after the last move that was read. A server that lost its data numbers moves from
+/// 1 again, so after an error its count is looked at.
+async fn begin_read(shared: &Shared, last: &mut i64, has_failed: bool) -> Result<Cmd, QueueError> {
+    announce(shared).await?;
+    if has_failed {
+        *last = last_event(shared).await?.min(*last);
+    }
+    Ok(read_events(shared, *last))
 }
 
 fn read_events(shared: &Shared, last: i64) -> Cmd {
@@ -335,8 +352,11 @@ fn notices(value: Value, last: &mut i64) -> Result<Vec<Notice>, QueueError> {
     Ok(found)
 }
 
-/// XREAD answers an array of pairs, which RESP2 does not flatten.
+/// XREAD answers an array of pairs, which RESP2 does not flatten; in RESP3 a map.
 fn flatten(value: Value) -> Result<Value, QueueError> {
+    if let Value::Map(_) = value {
+        return Ok(value);
+    }
     let mut flat = Vec::new();
     for stream in codec::array(value)? {
         flat.extend(codec::array(stream)?);

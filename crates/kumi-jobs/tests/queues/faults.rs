@@ -4,8 +4,8 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Finished, Jobs, Lease, NewTask, Owner, Queue, QueueError, RedisOptions, Room, Signal,
-    TaskEnvelope, TaskId, TaskState, Timestamp,
+    Ask, Events, Finished, Jobs, Lease, NewTask, Notice, Owner, Queue, QueueError, RedisOptions,
+    Room, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,8 @@ on_both_servers![
     a_server_that_forgets_its_scripts_gets_them_again,
     a_server_that_restarts_with_its_data_loses_no_task,
     a_server_that_restarts_without_its_data_accepts_no_stale_report,
+    a_subscription_goes_on_after_a_restart_without_data,
+    a_subscription_in_resp3_delivers_moves,
     a_signal_that_was_taken_is_not_lost_with_the_next_call,
     many_tasks_due_at_one_instant_all_run,
     a_producer_whose_clock_is_wrong_changes_nothing,
@@ -200,6 +202,59 @@ async fn a_server_that_restarts_without_its_data_accepts_no_stale_report(kind: K
     assert_eq!(stale, Finished::Refused);
     let good = queue.mark_succeeded(&new, None).await.expect("a reply");
     assert_eq!(good, Finished::Applied(TaskState::Succeeded));
+}
+
+/// Waits for the move of a task into the line.
+async fn queued(events: &mut Events, id: TaskId) {
+    let moved = async {
+        loop {
+            match events.recv().await.expect("the queue is there") {
+                Notice::Moved(event) if event.id == id => return event,
+                _ => {}
+            }
+        }
+    };
+    let moved = tokio::time::timeout(Duration::from_secs(60), moved).await;
+    assert_eq!(moved.expect("no move").to, TaskState::Queued);
+}
+
+async fn a_subscription_goes_on_after_a_restart_without_data(kind: Kind) {
+    let mut server = Server::start(kind);
+    let jobs = connected(&server.url()).await;
+    let queue = jobs.queue();
+    let mut events = queue.subscribe().await.expect("events");
+    let before = work::plain_tasks(500);
+    work::enqueue(&**queue, &before).await;
+    for task in &before {
+        queued(&mut events, task.id).await;
+    }
+    tokio::task::block_in_place(|| server.restart());
+    // Moves are numbered from 1 again. The first ones may come before the subscription has asked for moves.
+    let moved = async {
+        let mut after = Vec::new();
+        loop {
+            let task = work::plain_tasks(1).remove(0);
+            after.push(task.id);
+            queue.enqueue(vec![task]).await.expect("enqueued");
+            match tokio::time::timeout(Duration::from_secs(1), events.recv()).await {
+                Ok(Some(Notice::Moved(event))) if after.contains(&event.id) => return,
+                Ok(None) => panic!("the subscription ended"),
+                _ => {}
+            }
+        }
+    };
+    let moved = tokio::time::timeout(Duration::from_secs(60), moved).await;
+    moved.expect("no move");
+}
+
+async fn a_subscription_in_resp3_delivers_moves(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&format!("{}&protocol=resp3", server.url())).await;
+    let mut events = jobs.queue().subscribe().await.expect("events");
+    let task = work::plain_tasks(1).remove(0);
+    let id = task.id;
+    jobs.queue().enqueue(vec![task]).await.expect("enqueued");
+    queued(&mut events, id).await;
 }
 
 /// A wait takes one signal and then those behind it by another command, which fails here.
