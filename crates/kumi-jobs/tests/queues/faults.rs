@@ -20,6 +20,7 @@ on_both_servers![
     a_subscription_goes_on_after_a_restart_without_data,
     a_subscription_in_resp3_delivers_moves,
     a_signal_that_was_taken_is_not_lost_with_the_next_call,
+    large_payloads_end_a_claim_and_stay_in_order,
     many_tasks_due_at_one_instant_all_run,
     a_producer_whose_clock_is_wrong_changes_nothing,
     a_server_that_evicts_is_refused,
@@ -278,6 +279,45 @@ async fn a_signal_that_was_taken_is_not_lost_with_the_next_call(kind: Kind) {
             .wait(&owner, Vec::new(), Duration::from_secs(5));
         assert_eq!(signals.await.expect("signals"), [Signal::Cancel(id)]);
     }
+}
+
+async fn large_payloads_end_a_claim_and_stay_in_order(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server.url()).await;
+    let queue = jobs.queue();
+    let payload = format!("\"{}\"", "x".repeat(200 << 10));
+    let task = |_| NewTask::new(TaskEnvelope::json("step", payload.clone()));
+    let tasks: Vec<NewTask> = (0..20).map(task).collect();
+    queue.enqueue(tasks.clone()).await.expect("enqueued");
+    let ask = Ask {
+        owner: Owner::random(),
+        nonce: 1,
+        lease: Duration::from_secs(15),
+        types: vec![Room {
+            task_type: "step".into(),
+            room: 100,
+        }],
+        max: 100,
+    };
+    let mut claimed = Vec::new();
+    while claimed.len() < 20 {
+        let turn = queue.turn(Vec::new(), ask.clone()).await.expect("a turn");
+        let bytes: usize = turn
+            .claims
+            .iter()
+            .map(|claim| claim.envelope.payload.len())
+            .sum();
+        // Payloads are read in groups of eight.
+        assert!(bytes < (1 << 20) + 8 * payload.len(), "{bytes} bytes");
+        assert!(!turn.claims.is_empty());
+        claimed.extend(turn.claims.iter().map(|claim| claim.id));
+        assert_eq!(turn.more, claimed.len() < 20);
+        let counts = queue.counts_by_state().await.expect("counts");
+        let left = (20 - claimed.len()) as u64;
+        assert_eq!(counts.of(TaskState::Queued), left);
+        assert_eq!(counts.of(TaskState::Running), claimed.len() as u64);
+    }
+    assert_eq!(claimed, ids(&tasks));
 }
 
 /// Enqueues that wait for a replica which is not there hold up no heartbeat.
