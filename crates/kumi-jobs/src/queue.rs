@@ -33,7 +33,7 @@ pub struct Room {
 pub struct Ask {
     /// The worker.
     pub owner: Owner,
-    /// The worker's random number, which becomes part of its tokens.
+    /// A random number, drawn anew for each ask, which becomes part of the tokens of its claims.
     pub nonce: u64,
     /// How long its claims hold without a renewal.
     pub lease: Duration,
@@ -64,6 +64,8 @@ pub struct Claim {
     pub created_at: Timestamp,
     /// The producer's trace context.
     pub trace: Option<Arc<str>>,
+    /// Whether the run is to be cancelled; false in the reply to a turn.
+    pub cancel_requested: bool,
 }
 
 /// How a run ended.
@@ -142,6 +144,8 @@ pub struct Turn {
     pub more: bool,
     /// Whether the queue is paused.
     pub paused: bool,
+    /// How many tasks the worker holds after this turn. More than it knows of are claims whose reply it did not get.
+    pub held: usize,
 }
 
 /// What became of an enqueue.
@@ -218,8 +222,8 @@ pub enum Gone {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lease {
-    /// It was renewed.
-    Renewed,
+    /// It was renewed, over so many tasks.
+    Renewed(usize),
     /// The owner has no tasks in the queue: it finished them, or its lease ended and they were given back.
     Lost,
 }
@@ -453,7 +457,7 @@ pub trait Queue: Send + Sync + 'static {
     /// Extends the lease on all that an owner holds.
     fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease>;
 
-    /// What an owner holds: for a worker that sent an ask and got no reply.
+    /// What an owner holds: for a worker that sent an ask or waited for signals, and got no reply.
     fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>>;
 
     /// Gives back at once what a crashed worker holds, unless it has renewed its lease within `silent_for`. The owner

@@ -15,6 +15,8 @@ table_of!(
     older_lives_are_released_together,
     many_tasks_are_released_in_order,
     a_worker_can_ask_what_it_holds,
+    a_worker_is_told_how_much_it_holds,
+    what_a_worker_holds_says_what_is_to_be_cancelled,
     a_cancelled_task_of_a_crashed_worker_is_cancelled,
 );
 
@@ -67,7 +69,7 @@ async fn a_renewed_lease_holds(f: &Fixture<'_>) {
             .heartbeat(&f.owner, LEASE)
             .await
             .expect("the queue answers");
-        assert_eq!(lease, Lease::Renewed);
+        assert_eq!(lease, Lease::Renewed(1));
     }
     assert_eq!(f.queue.reap().await.expect("the queue answers"), 0);
     assert_eq!(f.state(id).await, TaskState::Running);
@@ -239,6 +241,36 @@ async fn a_worker_can_ask_what_it_holds(f: &Fixture<'_>) {
             .expect("the queue answers")
             .is_empty()
     );
+}
+
+async fn a_worker_is_told_how_much_it_holds(f: &Fixture<'_>) {
+    for _ in 0..30 {
+        f.simple().await;
+    }
+    assert_eq!(f.turn(&[], 0).await.held, 0);
+    let turn = f.turn(&[("a", 20)], 20).await;
+    assert_eq!(turn.held, 20);
+    assert_eq!(f.turn(&[("a", 5)], 5).await.held, 25);
+    f.succeed(&turn.claims[0]).await;
+    assert_eq!(f.turn(&[], 0).await.held, 24);
+    let lease = f.queue.heartbeat(&f.owner, LEASE).await;
+    assert_eq!(lease.expect("the queue answers"), Lease::Renewed(24));
+    let other = f.worker(Owner::random());
+    assert_eq!(other.turn(&[("a", 1)], 1).await.held, 1);
+    assert_eq!(f.turn(&[], 0).await.held, 24);
+}
+
+async fn what_a_worker_holds_says_what_is_to_be_cancelled(f: &Fixture<'_>) {
+    let ids = [f.simple().await, f.simple().await];
+    let claims = f.claims(2).await;
+    assert!(claims.iter().all(|claim| !claim.cancel_requested));
+    let cancel = f.queue.cancel(ids[1]).await;
+    assert_eq!(cancel.expect("the queue answers"), Cancel::Requested);
+    let held = f.queue.running(&f.owner).await.expect("the queue answers");
+    assert_eq!(held.len(), 2);
+    for claim in held {
+        assert_eq!(claim.cancel_requested, claim.id == ids[1]);
+    }
 }
 
 async fn a_cancelled_task_of_a_crashed_worker_is_cancelled(f: &Fixture<'_>) {

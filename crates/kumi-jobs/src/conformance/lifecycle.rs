@@ -15,6 +15,7 @@ table_of!(
     an_abort_is_dead_at_once,
     only_the_current_token_counts,
     snoozing_and_giving_back_cost_no_attempt,
+    giving_back_costs_an_attempt_after_a_hundred_times,
     what_is_too_large_is_an_error,
     large_results_are_not_kept,
     a_duration_over_a_hundred_years_is_an_error,
@@ -193,6 +194,25 @@ async fn snoozing_and_giving_back_cost_no_attempt(f: &Fixture<'_>) {
             .collect::<Vec<_>>(),
         [id, later]
     );
+}
+
+async fn giving_back_costs_an_attempt_after_a_hundred_times(f: &Fixture<'_>) {
+    let id = f.simple().await;
+    for number in 1..=105 {
+        let claim = f.claim().await;
+        let attempt = 1 + u32::saturating_sub(number, 101);
+        assert_eq!((claim.attempt, claim.runs), (attempt, number));
+        let state = match number {
+            105 => TaskState::Dead,
+            _ => TaskState::Queued,
+        };
+        let back = f.finish(&claim, Outcome::GivenBack).await;
+        assert_eq!(back, Finished::Applied(state), "time {number}");
+    }
+    let record = f.record(id).await;
+    assert_eq!((record.attempts, record.given_back), (5, 100));
+    let error = record.last_error.expect("the suite relies on it");
+    assert_eq!(error, "given back more than 100 times");
 }
 
 async fn what_is_too_large_is_an_error(f: &Fixture<'_>) {

@@ -250,10 +250,10 @@ pub(super) fn timestamp(value: &Value) -> Result<Timestamp, QueueError> {
 }
 
 pub(super) fn turn(value: Value, ask: &Ask) -> Result<Turn, QueueError> {
-    let parts: [Value; 6] = array(value)?
+    let parts: [Value; 7] = array(value)?
         .try_into()
-        .map_err(|_| QueueError::Protocol("a turn without six parts".into()))?;
-    let [now, due, more, paused, reports, claims] = parts;
+        .map_err(|_| QueueError::Protocol("a turn without seven parts".into()))?;
+    let [now, due, more, paused, reports, claims, held] = parts;
     Ok(Turn {
         finished: string(reports)?
             .split_ascii_whitespace()
@@ -267,6 +267,7 @@ pub(super) fn turn(value: Value, ask: &Ask) -> Result<Turn, QueueError> {
         },
         more: integer(&more)? == 1,
         paused: integer(&paused)? == 1,
+        held: usize::try_from(integer(&held)?).unwrap_or(0),
     })
 }
 
@@ -282,7 +283,7 @@ pub(super) fn claims(
         .collect()
 }
 
-/// The parts of a claim are listed at `claim_of` in lib.lua.
+/// The parts of a claim are listed at `claim_of` in lib.lua and at `claims` in admin.lua.
 fn claim(value: Value, owner: &Owner, asked: &[Room]) -> Result<Claim, QueueError> {
     let mut parts = array(value)?.into_iter();
     let mut part = || parts.next().unwrap_or(Value::BulkString(Vec::new()));
@@ -305,6 +306,7 @@ fn claim(value: Value, owner: &Owner, asked: &[Room]) -> Result<Claim, QueueErro
         max_attempts: read(word())?,
         created_at: Timestamp::from_ms(read(word())?),
         trace: (!trace.is_empty()).then(|| trace.into()),
+        cancel_requested: word() == "x",
     })
 }
 

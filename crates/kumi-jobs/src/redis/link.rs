@@ -70,11 +70,19 @@ impl Link {
 
     /// A link of its own for commands that block, which start from what this one knows.
     pub(super) fn for_blocking(&self) -> Self {
+        Self {
+            is_blocking: true,
+            ..self.another()
+        }
+    }
+
+    /// A link of its own, which starts from what this one knows.
+    pub(super) fn another(&self) -> Self {
         let state = self.lock();
         Self {
             info: self.info.clone(),
             key: self.key.clone(),
-            is_blocking: true,
+            is_blocking: self.is_blocking,
             state: Mutex::new(State {
                 connection: None,
                 primary: state.primary.clone(),
@@ -419,12 +427,25 @@ impl Verdict {
                 }
             }
             _ if error.code().is_some_and(|code| later.contains(&code)) => Self::Later,
+            _ if error.detail().is_some_and(is_read_only_in_script) => Self::Later,
+            _ if error.detail().is_some_and(is_elsewhere_in_script) => Self::Broken,
             _ if error.is_connection_refusal() => Self::Later,
             ErrorKind::Server(_) | ErrorKind::Extension => Self::Answer,
             ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => Self::Answer,
             _ => Self::Broken,
         }
     }
+}
+
+/// Whether this is the text of a script's write on a replica. Before Redis 7.0 the code of such an error is ERR, and the
+/// text begins with the place in the script. It is the script's first write that fails.
+fn is_read_only_in_script(text: &str) -> bool {
+    text.starts_with("Error running script") && text.contains("-READONLY ")
+}
+
+/// Whether this is the text of a script whose keys move to another node. What it did before stays done.
+fn is_elsewhere_in_script(text: &str) -> bool {
+    text.contains("attempted to access a non local key")
 }
 
 fn split_address((address, _slot): (&str, u16)) -> Option<Node> {
@@ -499,4 +520,37 @@ pub(super) fn without_password(url: &str) -> String {
     };
     let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
     format!("{scheme}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(reply: &[u8]) -> Verdict {
+        let value = ::redis::parse_redis_value(reply).expect("a reply");
+        let error = value.extract_error().expect_err("an error");
+        Verdict::of(&error)
+    }
+
+    /// Redis 6.2 wraps what a command in a script answers; 7.0 passes it on.
+    #[test]
+    fn errors_inside_a_script_are_told_apart() {
+        let wrapped = |text: &str| {
+            let place =
+                "ERR Error running script (call to f_0a1b): @user_script:9: @user_script: 9:";
+            verdict(format!("-{place} {text}\r\n").as_bytes())
+        };
+        let read_only = "-READONLY You can't write against a read only replica.";
+        assert!(matches!(wrapped(read_only), Verdict::Later));
+        let read_only = verdict(b"-READONLY You can't write against a read only replica. script: 0a1b, on @user_script:9.\r\n");
+        assert!(matches!(read_only, Verdict::Later));
+        let elsewhere = "Script attempted to access a non local key in a cluster node";
+        assert!(matches!(wrapped(elsewhere), Verdict::Broken));
+        let plain = format!("-ERR {elsewhere} script: 0a1b, on @user_script:9.\r\n");
+        assert!(matches!(verdict(plain.as_bytes()), Verdict::Broken));
+        let other = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+        assert!(matches!(wrapped(other), Verdict::Answer));
+        let full = "-OOM command not allowed when used memory > 'maxmemory'.";
+        assert!(matches!(wrapped(full), Verdict::Answer));
+    }
 }

@@ -127,10 +127,10 @@ impl Shared {
             }
             pipeline
         };
-        let done = self.link.pipeline(&build(false), repeat).await;
+        let done = self.send(&build(false), repeat, confirm).await;
         let done = match done {
             Err(QueueError::Server(error)) if error.code() == Some("NOSCRIPT") => {
-                self.link.pipeline(&build(true), repeat).await
+                self.send(&build(true), repeat, confirm).await
             }
             done => done,
         };
@@ -141,6 +141,18 @@ impl Shared {
             None => 0,
         };
         Ok((value, confirmed))
+    }
+
+    async fn send(
+        &self,
+        commands: &Pipeline,
+        repeat: Repeat,
+        confirm: Confirm,
+    ) -> Result<Vec<Value>, QueueError> {
+        match confirm.replicas {
+            0 => self.link.pipeline(commands, repeat).await,
+            _ => self.confirm(commands, repeat).await,
+        }
     }
 
     async fn admin(
@@ -186,6 +198,10 @@ impl RedisQueue {
             within: REPLICATION,
         };
         let shared = &self.shared;
+        let _permit = match confirm.replicas {
+            0 => None,
+            _ => shared.waits.producers.acquire().await.ok(),
+        };
         let done = shared.run_and_wait(&script::ENQUEUE, args, Repeat::Yes, confirm);
         let (reply, confirmed) = done.await?;
         if confirmed < confirm.replicas {
@@ -328,7 +344,7 @@ impl Queue for RedisQueue {
             let done = for_owner(self.shared.admin("heartbeat", args).await, owner)?;
             Ok(match codec::integer(&done)? {
                 0 => Lease::Lost,
-                _ => Lease::Renewed,
+                held => Lease::Renewed(usize::try_from(held).unwrap_or(0)),
             })
         })
     }

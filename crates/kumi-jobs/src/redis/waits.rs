@@ -6,13 +6,16 @@ use super::{Shared, codec, text};
 use crate::core::{Owner, TaskId, TaskState, Timestamp};
 use crate::error::QueueError;
 use crate::queue::{Events, Notice, Signal, TaskEvent};
-use ::redis::{Cmd, Value, cmd};
+use ::redis::{Cmd, Pipeline, Value, cmd};
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
+
+/// Enqueues that wait for replicas at once, each on a connection of its own.
+const PRODUCERS_LIMIT: usize = 32;
 
 /// Signals taken at once.
 const SIGNALS_LIMIT: usize = 100;
@@ -32,11 +35,25 @@ const LISTENING: Duration = Duration::from_secs(15);
 /// Moves that a subscriber may be behind before it slows the reading down.
 const EVENTS_BUFFER: usize = 4_096;
 
-#[derive(Default)]
 pub(super) struct Waits {
     /// Connections that no wait uses now.
     idle: Mutex<Vec<Link>>,
+    /// Connections on which no call waits for replicas now.
+    confirming: Mutex<Vec<Link>>,
+    /// Bounds the enqueues that wait for replicas. Turns are not counted: a worker has one in flight.
+    pub(super) producers: Semaphore,
     results: Mutex<Results>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            idle: Mutex::default(),
+            confirming: Mutex::default(),
+            producers: Semaphore::new(PRODUCERS_LIMIT),
+            results: Mutex::default(),
+        }
+    }
 }
 
 /// Producers of this process that wait for results.
@@ -52,6 +69,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
+    /// Sends commands whose last one waits for replicas. A connection executes nothing else meanwhile, so the call has one
+    /// of its own, apart from heartbeats and other workers' turns.
+    pub(super) async fn confirm(
+        &self,
+        commands: &Pipeline,
+        repeat: Repeat,
+    ) -> Result<Vec<Value>, QueueError> {
+        let link = lock(&self.waits.confirming).pop();
+        let link = link.unwrap_or_else(|| self.link.another());
+        let done = link.pipeline(commands, repeat).await;
+        lock(&self.waits.confirming).push(link);
+        done
+    }
+
     /// Waits on the markers of some types and the signals of an owner.
     pub(super) async fn wait(
         &self,
@@ -78,10 +109,17 @@ impl Shared {
                 signals.extend(value.map(signal).transpose()?);
                 let mut more = cmd("LPOP");
                 more.arg(&control).arg(SIGNALS_LIMIT);
-                if let Value::Array(values) = link.call(&more, Repeat::No).await? {
-                    for value in values {
-                        signals.push(signal(value)?);
+                let more = blocking(link.call(&more, Repeat::No), Duration::ZERO, &link).await;
+                match more {
+                    Ok(Value::Array(values)) => {
+                        for value in values {
+                            signals.push(signal(value)?);
+                        }
                     }
+                    // Nothing more was taken. What was taken before is not lost.
+                    Ok(_) | Err(QueueError::Server(_)) => {}
+                    // More may have been taken. The worker asks what it holds, which says what is to be cancelled.
+                    Err(error) => return Err(error),
                 }
             } else {
                 signals.push(Signal::Ready);
@@ -201,16 +239,21 @@ async fn listen(shared: Weak<Shared>, link: Link, control: String) {
 /// Subscribes to the moves of all tasks.
 pub(super) async fn subscribe(shared: &Arc<Shared>) -> Result<Events, QueueError> {
     announce(shared).await?;
-    let mut last = cmd("GET");
-    last.arg(shared.key("events:seq"));
-    let last = match shared.link.call(&last, Repeat::Yes).await? {
-        Value::Nil => 0,
-        value => codec::integer(&value)?,
-    };
+    let last = last_event(shared).await?;
     let (sender, receiver) = mpsc::channel(EVENTS_BUFFER);
     let link = shared.link.for_blocking();
     tokio::spawn(follow(Arc::downgrade(shared), link, last, sender));
     Ok(Events(receiver))
+}
+
+/// The number of the newest move that was reported, 0 if none was.
+async fn last_event(shared: &Shared) -> Result<i64, QueueError> {
+    let mut last = cmd("GET");
+    last.arg(shared.key("events:seq"));
+    match shared.link.call(&last, Repeat::Yes).await? {
+        Value::Nil => Ok(0),
+        value => codec::integer(&value),
+    }
 }
 
 /// Asks the scripts to report moves for a while.
@@ -228,6 +271,7 @@ async fn announce(shared: &Shared) -> Result<(), QueueError> {
 }
 
 async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::Sender<Notice>) {
+    let mut has_failed = false;
     loop {
         let read = {
             let Some(shared) = shared.upgrade() else {
@@ -236,8 +280,7 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
             if sender.is_closed() {
                 return;
             }
-            let announced = announce(&shared).await;
-            announced.map(|()| read_events(&shared, last))
+            begin_read(&shared, &mut last, has_failed).await
         };
         let read = match read {
             Ok(read) => blocking(link.call(&read, Repeat::No), READ, &link).await,
@@ -246,6 +289,7 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
         let notices = read.and_then(|value| notices(value, &mut last));
         match notices {
             Ok(notices) => {
+                has_failed = false;
                 for notice in notices {
                     if sender.send(notice).await.is_err() {
                         return;
@@ -253,6 +297,7 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
                 }
             }
             Err(_) => {
+                has_failed = true;
                 if sender.send(Notice::Gap).await.is_err() {
                     return;
                 }
@@ -260,6 +305,16 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
             }
         }
     }
+}
+
+/// The command that reads what comes after the last move that was read. A server that lost its data numbers moves from
+/// 1 again, so after an error its count is looked at.
+async fn begin_read(shared: &Shared, last: &mut i64, has_failed: bool) -> Result<Cmd, QueueError> {
+    announce(shared).await?;
+    if has_failed {
+        *last = last_event(shared).await?.min(*last);
+    }
+    Ok(read_events(shared, *last))
 }
 
 fn read_events(shared: &Shared, last: i64) -> Cmd {
@@ -297,8 +352,11 @@ fn notices(value: Value, last: &mut i64) -> Result<Vec<Notice>, QueueError> {
     Ok(found)
 }
 
-/// XREAD answers an array of pairs, which RESP2 does not flatten.
+/// XREAD answers an array of pairs, which RESP2 does not flatten; in RESP3 a map.
 fn flatten(value: Value) -> Result<Value, QueueError> {
+    if let Value::Map(_) = value {
+        return Ok(value);
+    }
     let mut flat = Vec::new();
     for stream in codec::array(value)? {
         flat.extend(codec::array(stream)?);

@@ -2,6 +2,8 @@
 
 mod ahead;
 mod execute;
+#[cfg(test)]
+mod probe;
 mod run;
 #[cfg(test)]
 mod tests;

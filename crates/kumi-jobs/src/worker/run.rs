@@ -47,7 +47,6 @@ pub(super) struct Run<S> {
     registry: Registry<S>,
     settings: WorkerSettings,
     types: Vec<Arc<str>>,
-    nonce: u64,
     /// Where the next ask's list of types begins.
     rotation: usize,
     running: HashMap<TaskId, Running>,
@@ -75,8 +74,11 @@ pub(super) struct Run<S> {
     early_cancels: Vec<TaskId>,
     /// Whether there may be something to claim.
     hungry: bool,
-    /// When the first turn was sent that failed and after which this worker may hold tasks it does not know.
+    /// Set while this worker may hold tasks or cancels that it does not know of: a time at which it is known to have had
+    /// its lease, should there be such tasks.
     unsure: Option<Instant>,
+    /// When the queue was last asked what this worker holds.
+    looked: Option<Instant>,
     stopping: bool,
     failures: u32,
     /// Handlers are polled once where they are claimed. On a runtime of one thread nothing would run beside them anyway,
@@ -117,7 +119,6 @@ impl<S: Send + Sync + 'static> Run<S> {
             registry,
             settings,
             types,
-            nonce: fastrand::u64(..),
             rotation: fastrand::usize(..1_000),
             running: HashMap::new(),
             running_of: HashMap::new(),
@@ -136,6 +137,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             early_cancels: Vec::new(),
             hungry: true,
             unsure: None,
+            looked: None,
             stopping: false,
             failures: 0,
             inline: Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
@@ -147,6 +149,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         let mut wait: Option<(Wait, Vec<Arc<str>>, bool)> = None;
         let mut next_due: Option<Duration> = None;
         let mut give_up_at: Option<Instant> = None;
+        let mut in_grace = false;
         let mut batch = Vec::new();
         loop {
             // Before anything is started: what came in a reply that was too late is not run.
@@ -158,6 +161,9 @@ impl<S: Send + Sync + 'static> Run<S> {
             }
             self.send(now);
             if self.stopping && !self.holds_some() && self.call.is_none() && self.unsure.is_none() {
+                break;
+            }
+            if in_grace && self.running.is_empty() {
                 break;
             }
             if self.call.is_none() && wait.is_none() && !self.stopping && now >= self.not_before {
@@ -201,6 +207,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                             self.not_before = Instant::now() + self.pause();
                             tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a wait on the queue failed");
                             self.hungry = true;
+                            self.may_lack_a_cancel();
                         }
                     }
                 }
@@ -234,11 +241,16 @@ impl<S: Send + Sync + 'static> Run<S> {
                     self.give_back_waiting();
                 }
                 () = sleep_until(give_up_at.unwrap_or(now)), if give_up_at.is_some() => {
-                    self.give_up().await;
-                    break;
+                    if in_grace {
+                        break;
+                    }
+                    // Reports and renewals go on, so that no other worker gets a task before its handler has ended.
+                    in_grace = true;
+                    give_up_at = Some(self.give_up());
                 }
             }
         }
+        self.abandon();
         self.last_reports().await;
         Ok(())
     }
@@ -267,6 +279,7 @@ impl<S: Send + Sync + 'static> Run<S> {
     fn next_call(&mut self, now: Instant) -> Option<Call> {
         let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
         if self.unsure.is_some() {
+            self.looked = Some(now);
             return Some(Box::pin(async move {
                 Reply::Running(queue.running(&owner).await)
             }));
@@ -318,7 +331,8 @@ impl<S: Send + Sync + 'static> Run<S> {
         let types = self.types[first..].iter().chain(&self.types[..first]);
         Ask {
             owner: self.settings.owner.clone(),
-            nonce: self.nonce,
+            // Not the same for two asks: a server that lost its last writes counts its claims again from an earlier number.
+            nonce: fastrand::u64(..),
             lease: self.settings.lease,
             types: types
                 .map(|task_type| Room {
@@ -340,11 +354,16 @@ impl<S: Send + Sync + 'static> Run<S> {
         let failed = match reply {
             Reply::Turn(Ok(turn)) => {
                 self.renew(sent_at);
-                return Ok(Ok(self.take_turn(sent, turn)));
+                let held = turn.held;
+                let due = self.take_turn(sent, turn);
+                self.compare(held, sent_at);
+                return Ok(Ok(due));
             }
             Reply::Running(Ok(claims)) => {
                 let unsure = self.unsure.take();
                 self.hungry = true;
+                let to_cancel = claims.iter().filter(|claim| claim.cancel_requested);
+                let to_cancel: Vec<TaskId> = to_cancel.map(|claim| claim.id).collect();
                 let unknown = claims.into_iter().filter(|claim| !self.knows(claim));
                 let unknown: Vec<Claim> = unknown.collect();
                 if let (Some(sent_at), false) = (unsure, unknown.is_empty()) {
@@ -352,13 +371,15 @@ impl<S: Send + Sync + 'static> Run<S> {
                     self.renew(self.renewed.max(sent_at));
                 }
                 self.take_claims(unknown);
+                to_cancel.into_iter().for_each(|id| self.cancel(id));
                 self.cancel_early();
                 return Ok(Ok(None));
             }
             Reply::Beat(Ok(lease)) => {
                 self.renew(sent_at);
-                if lease == Lease::Lost {
-                    self.lose_lease();
+                match lease {
+                    Lease::Lost => self.lose_lease(),
+                    Lease::Renewed(held) => self.compare(held, sent_at),
                 }
                 self.cancel_early();
                 return Ok(Ok(None));
@@ -371,7 +392,10 @@ impl<S: Send + Sync + 'static> Run<S> {
                         self.cancel_early();
                         return Ok(Ok(None));
                     }
-                    Err(error) => error,
+                    Err(error) => {
+                        self.may_lack_a_cancel();
+                        error
+                    }
                 }
             }
             Reply::Turn(Err(error)) => {
@@ -389,6 +413,22 @@ impl<S: Send + Sync + 'static> Run<S> {
             return Err(failed.into());
         }
         Ok(Err(failed))
+    }
+
+    /// Compares how many tasks the queue says that this worker holds with those that it knows of. A turn that failed may
+    /// be executed after the queue was asked what this worker holds; its claims would stay Running as long as this worker
+    /// renews its lease. Not more often than leases are renewed, so that a count which is wrong costs little.
+    fn compare(&mut self, held: usize, sent_at: Instant) {
+        let known = self.running.len() + self.waiting.len() + self.reports.len();
+        let looked_lately = self.looked.is_some_and(|looked| sent_at < looked + RENEWAL);
+        if held > known && !looked_lately {
+            self.unsure.get_or_insert(sent_at);
+        }
+    }
+
+    /// A wait for signals failed. It may have taken a cancel with it.
+    fn may_lack_a_cancel(&mut self) {
+        self.unsure.get_or_insert(self.renewed);
     }
 
     fn take_turn(&mut self, sent: usize, turn: Turn) -> Option<Duration> {
@@ -548,12 +588,17 @@ impl<S: Send + Sync + 'static> Run<S> {
     }
 
     fn cancel(&mut self, id: TaskId) {
-        if let Some(running) = self.running.get(&id) {
+        // A task that waits may run here too, by an older claim whose lease ended.
+        let (running, waiting) = (self.running.get(&id), self.waiting.remove(id));
+        let is_here = running.is_some() || waiting.is_some();
+        if let Some(running) = running {
             running.stop(Stop::Cancelled);
-        } else if let Some(claim) = self.waiting.remove(id) {
+        }
+        if let Some(claim) = waiting {
             let report = Finish::new(&claim, Outcome::Cancelled);
             self.reports.push((report, claim.attempt));
-        } else if self.call.is_some() || self.unsure.is_some() {
+        }
+        if !is_here && (self.call.is_some() || self.unsure.is_some()) {
             self.early_cancels.push(id);
         }
     }
@@ -624,8 +669,8 @@ impl<S: Send + Sync + 'static> Run<S> {
         RETRY_FIRST.saturating_mul(factor).min(RETRY_LAST)
     }
 
-    /// The shutdown's deadline is over: cancels what runs, waits for the grace, and gives back what is still there.
-    async fn give_up(&mut self) {
+    /// The shutdown's deadline is over: cancels what runs. Answers until when it is waited for.
+    fn give_up(&self) -> Instant {
         self.running
             .values()
             .for_each(|running| running.stop(Stop::Shutdown));
@@ -633,16 +678,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         let registered = registered.filter_map(|task_type| self.registry.registered(task_type));
         let grace = execute::longest_grace(registered.map(|registered| &*registered.options));
         // A run that can be dropped reports by itself once the grace is over. One that blocks its thread cannot.
-        let deadline = Instant::now() + grace + Duration::from_millis(500);
-        while !self.running.is_empty() {
-            tokio::select! {
-                report = self.reports_receiver.recv() => {
-                    if let Some(report) = report { self.take_report(report); }
-                }
-                () = sleep_until(deadline) => break,
-            }
-        }
-        self.abandon();
+        Instant::now() + grace + Duration::from_millis(500)
     }
 
     /// Drops all runs and turns them into reports.

@@ -1,11 +1,12 @@
 //! The worker on a memory queue, in virtual time.
 
+use super::probe::{Late, Probe};
 use crate::{
     Cancel, Context, Jobs, Options, Owner, Priority, ResultError, Signal, Task, TaskError,
     TaskState, Worker, WorkerError,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -83,6 +84,16 @@ impl Fixture {
             jobs: Jobs::memory(),
             app: Arc::default(),
         }
+    }
+
+    /// On a queue with faults.
+    fn on(probe: Probe) -> (Self, Arc<Probe>) {
+        let probe = Arc::new(probe);
+        let fixture = Self {
+            jobs: Jobs::with_queue(probe.clone()),
+            app: Arc::default(),
+        };
+        (fixture, probe)
     }
 
     fn worker(&self) -> Worker<Arc<App>> {
@@ -422,6 +433,133 @@ async fn a_shutdown_waits_and_then_gives_back() {
     assert_eq!(slow, Some((TaskState::Succeeded, 1, 1)));
     let hang = state(hang.status().await.unwrap());
     assert_eq!(hang, Some((TaskState::Queued, 0, 1)));
+}
+
+/// Ends with success so many seconds after it was asked to stop.
+#[derive(Serialize, Deserialize)]
+struct Stubborn(u64);
+
+impl Task for Stubborn {
+    const TYPE: &'static str = "stubborn";
+    type Output = ();
+    fn options() -> Options {
+        Options::new().cancel_grace(Duration::from_secs(30))
+    }
+}
+
+async fn stubborn(task: Stubborn, cx: Context<()>) -> Result<(), TaskError> {
+    cx.cancelled().cancelled().await;
+    tokio::time::sleep(Duration::from_secs(task.0)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_renews_and_reports_while_handlers_use_their_grace() {
+    let jobs = Jobs::memory();
+    let soon = jobs.enqueue(Stubborn(2)).await.unwrap();
+    let late = jobs.enqueue(Stubborn(100)).await.unwrap();
+    let worker = Worker::new(&jobs, ())
+        .handle(stubborn)
+        .shutdown_within(Duration::ZERO);
+    let work = worker.run_until(tokio::time::sleep(Duration::from_secs(1)));
+    let look = async {
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        let soon = soon.status().await.unwrap().unwrap();
+        assert_eq!(soon.state, TaskState::Succeeded);
+        // Longer than the lease after the shutdown began.
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        jobs.queue().reap().await.unwrap();
+        let late = late.status().await.unwrap().unwrap();
+        assert_eq!(late.state, TaskState::Running);
+    };
+    let (worked, ()) = tokio::join!(work, look);
+    worked.unwrap();
+    let late = late.status().await.unwrap().unwrap();
+    let seen = (late.state, late.attempts, late.runs);
+    assert_eq!(seen, (TaskState::Queued, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_claims_of_a_turn_that_is_executed_late_are_run() {
+    let (fixture, _) = Fixture::on(Probe::new().executes_late(0, Late::AfterRunning));
+    let run = tokio::time::timeout(Duration::from_secs(30), fixture.run("hello"));
+    let (result, record) = run.await.expect("the task stays Running");
+    assert_eq!(result.unwrap(), "HELLO");
+    assert_eq!((record.attempts, record.runs), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_worker_gives_back_the_claims_of_a_turn_that_is_executed_late() {
+    let (fixture, _) = Fixture::on(Probe::new().executes_late(0, Late::BeforeHeartbeat));
+    let hang = fixture.jobs.enqueue(Sample("hang".into())).await.unwrap();
+    let waits = fixture.jobs.enqueue(Sample("hello".into())).await.unwrap();
+    let stop = async {
+        fixture.app.started.notified().await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let hang = hang.status().await.unwrap().unwrap();
+        assert_eq!(hang.state, TaskState::Running);
+        let waits = waits.status().await.unwrap().unwrap();
+        assert_eq!((waits.state, waits.runs), (TaskState::Queued, 1));
+    };
+    let worker = fixture.worker().concurrency(1);
+    let worker = worker.shutdown_within(Duration::ZERO);
+    worker.run_until(stop).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_a_failed_wait_took_is_carried_out() {
+    let (fixture, _) = Fixture::on(Probe::new().loses_cancel());
+    let handle = fixture.jobs.enqueue(Sample("hang".into())).await.unwrap();
+    let cancel = async {
+        fixture.app.started.notified().await;
+        let cancel = fixture.jobs.queue().cancel(handle.id()).await;
+        assert_eq!(cancel.unwrap(), Cancel::Requested);
+        // Before the time limit of the task.
+        let result = tokio::time::timeout(Duration::from_secs(30), handle.result());
+        let result = result.await.expect("the cancel is lost");
+        assert!(matches!(result, Err(ResultError::Cancelled(_))));
+    };
+    fixture.worker().run_until(cancel).await.unwrap();
+}
+
+/// A server that lost its last writes counts its claims again from an earlier number.
+#[tokio::test(start_paused = true)]
+async fn each_ask_has_a_nonce_of_its_own() {
+    let (fixture, probe) = Fixture::on(Probe::new());
+    for _ in 0..5 {
+        fixture.run("fail twice").await.0.unwrap();
+    }
+    let asks = probe.asks();
+    let nonces: HashSet<u64> = asks.iter().map(|ask| ask.nonce).collect();
+    assert!(asks.len() >= 10);
+    assert_eq!(nonces.len(), asks.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_ask_begins_with_another_type() {
+    #[derive(Serialize, Deserialize)]
+    struct Other;
+    impl Task for Other {
+        const TYPE: &'static str = "other";
+        type Output = ();
+    }
+    let (fixture, probe) = Fixture::on(Probe::new());
+    let stop = async {
+        for _ in 0..5 {
+            let handle = fixture.jobs.enqueue(Sample("hello".into())).await.unwrap();
+            handle.result().await.unwrap();
+        }
+    };
+    let other = |_: Other, _: Context<Arc<App>>| std::future::ready(Ok(()));
+    let worker = fixture.worker().handle(other);
+    worker.run_until(stop).await.unwrap();
+    let asks = probe.asks();
+    assert!(asks.len() >= 5);
+    for pair in asks.windows(2) {
+        let (first, second) = (&pair[0], &pair[1]);
+        assert_eq!(first.types.len(), 2);
+        assert_ne!(first.types[0].task_type, second.types[0].task_type);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Finished, Jobs, NewTask, Owner, Priority, Queue, QueueError, RedisOptions, Room, Schedule,
-    TaskEnvelope, TaskId, TaskState, Timestamp,
+    Ask, Events, Finished, Jobs, Lease, NewTask, Notice, Owner, Priority, Queue, QueueError,
+    RedisOptions, Room, Schedule, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,10 @@ on_both_servers![
     a_server_that_forgets_its_scripts_gets_them_again,
     a_server_that_restarts_with_its_data_loses_no_task,
     a_server_that_restarts_without_its_data_accepts_no_stale_report,
+    a_subscription_goes_on_after_a_restart_without_data,
+    a_subscription_in_resp3_delivers_moves,
+    a_signal_that_was_taken_is_not_lost_with_the_next_call,
+    large_payloads_end_a_claim_and_stay_in_order,
     many_tasks_due_at_one_instant_all_run,
     a_producer_whose_clock_is_wrong_changes_nothing,
     a_server_that_evicts_is_refused,
@@ -200,6 +204,153 @@ async fn a_server_that_restarts_without_its_data_accepts_no_stale_report(kind: K
     assert_eq!(stale, Finished::Refused);
     let good = queue.mark_succeeded(&new, None).await.expect("a reply");
     assert_eq!(good, Finished::Applied(TaskState::Succeeded));
+}
+
+/// Waits for the move of a task into the line.
+async fn queued(events: &mut Events, id: TaskId) {
+    let moved = async {
+        loop {
+            match events.recv().await.expect("the queue is there") {
+                Notice::Moved(event) if event.id == id => return event,
+                _ => {}
+            }
+        }
+    };
+    let moved = tokio::time::timeout(Duration::from_secs(60), moved).await;
+    assert_eq!(moved.expect("no move").to, TaskState::Queued);
+}
+
+async fn a_subscription_goes_on_after_a_restart_without_data(kind: Kind) {
+    let mut server = Server::start(kind);
+    let jobs = connected(&server.url()).await;
+    let queue = jobs.queue();
+    let mut events = queue.subscribe().await.expect("events");
+    let before = work::plain_tasks(500);
+    work::enqueue(&**queue, &before).await;
+    for task in &before {
+        queued(&mut events, task.id).await;
+    }
+    tokio::task::block_in_place(|| server.restart());
+    // Moves are numbered from 1 again. The first ones may come before the subscription has asked for moves.
+    let moved = async {
+        let mut after = Vec::new();
+        loop {
+            let task = work::plain_tasks(1).remove(0);
+            after.push(task.id);
+            queue.enqueue(vec![task]).await.expect("enqueued");
+            match tokio::time::timeout(Duration::from_secs(1), events.recv()).await {
+                Ok(Some(Notice::Moved(event))) if after.contains(&event.id) => return,
+                Ok(None) => panic!("the subscription ended"),
+                _ => {}
+            }
+        }
+    };
+    let moved = tokio::time::timeout(Duration::from_secs(60), moved).await;
+    moved.expect("no move");
+}
+
+async fn a_subscription_in_resp3_delivers_moves(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&format!("{}&protocol=resp3", server.url())).await;
+    let mut events = jobs.queue().subscribe().await.expect("events");
+    let task = work::plain_tasks(1).remove(0);
+    let id = task.id;
+    jobs.queue().enqueue(vec![task]).await.expect("enqueued");
+    queued(&mut events, id).await;
+}
+
+/// A wait takes one signal and then those behind it by another command, which fails here.
+async fn a_signal_that_was_taken_is_not_lost_with_the_next_call(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url().replace("//", "//u:pw@");
+    let (_, name) = url.rsplit_once('=').expect("a queue");
+    let rules = [
+        "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "+@all", "-lpop",
+    ];
+    assert_eq!(server.cli(&rules), "OK");
+    let jobs = connected(&url).await;
+    let (owner, ids) = (Owner::random(), [TaskId::random(), TaskId::random()]);
+    let control = format!("kumi:jobs:{{{name}}}:ctl:{owner}");
+    for id in ids {
+        server.cli(&["RPUSH", &control, &format!("c{id}")]);
+    }
+    for id in ids {
+        let signals = jobs
+            .queue()
+            .wait(&owner, Vec::new(), Duration::from_secs(5));
+        assert_eq!(signals.await.expect("signals"), [Signal::Cancel(id)]);
+    }
+}
+
+async fn large_payloads_end_a_claim_and_stay_in_order(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server.url()).await;
+    let queue = jobs.queue();
+    let payload = format!("\"{}\"", "x".repeat(200 << 10));
+    let task = |_| NewTask::new(TaskEnvelope::json("step", payload.clone()));
+    let tasks: Vec<NewTask> = (0..20).map(task).collect();
+    queue.enqueue(tasks.clone()).await.expect("enqueued");
+    let ask = Ask {
+        owner: Owner::random(),
+        nonce: 1,
+        lease: Duration::from_secs(15),
+        types: vec![Room {
+            task_type: "step".into(),
+            room: 100,
+        }],
+        max: 100,
+    };
+    let mut claimed = Vec::new();
+    while claimed.len() < 20 {
+        let turn = queue.turn(Vec::new(), ask.clone()).await.expect("a turn");
+        let bytes: usize = turn
+            .claims
+            .iter()
+            .map(|claim| claim.envelope.payload.len())
+            .sum();
+        // Payloads are read in groups of eight.
+        assert!(bytes < (1 << 20) + 8 * payload.len(), "{bytes} bytes");
+        assert!(!turn.claims.is_empty());
+        claimed.extend(turn.claims.iter().map(|claim| claim.id));
+        assert_eq!(turn.more, claimed.len() < 20);
+        let counts = queue.counts_by_state().await.expect("counts");
+        let left = (20 - claimed.len()) as u64;
+        assert_eq!(counts.of(TaskState::Queued), left);
+        assert_eq!(counts.of(TaskState::Running), claimed.len() as u64);
+    }
+    assert_eq!(claimed, ids(&tasks));
+}
+
+/// Enqueues that wait for a replica which is not there hold up no heartbeat.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_replicas_holds_up_no_other_call() {
+    let server = Server::start(Kind::Redis);
+    let jobs = connected(&format!("{}&replicas=1", server.url())).await;
+    // Each is given up after a second.
+    let enqueue = |_| {
+        let queue = jobs.queue().clone();
+        tokio::spawn(async move { queue.enqueue(work::plain_tasks(1)).await })
+    };
+    let enqueues: Vec<_> = (0..128).map(enqueue).collect();
+    tokio::task::block_in_place(|| {
+        crate::servers::wait_until("a wait for replicas", || {
+            !server
+                .cli(&["INFO", "clients"])
+                .contains("blocked_clients:0")
+        });
+    });
+    let owner = Owner::random();
+    let beat = jobs.queue().heartbeat(&owner, Duration::from_secs(15));
+    assert_eq!(beat.await.expect("a reply"), Lease::Lost);
+    let are_done = enqueues.iter().all(tokio::task::JoinHandle::is_finished);
+    assert!(!are_done, "the heartbeat waited for all enqueues");
+    for enqueue in enqueues {
+        let failed = enqueue.await.expect("no panic").expect_err("no replica");
+        assert!(
+            matches!(failed, QueueError::NotReplicated { .. }),
+            "{failed:?}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,7 +38,7 @@ impl Machine {
             true => Vec::new(),
             false => self.claim(now, ask, budget),
         };
-        self.renew(now, &ask.owner, ask.lease);
+        let held = self.renew(now, &ask.owner, ask.lease);
         let left = !self.paused && self.leaves_some(ask, &claims);
         Ok(Turn {
             finished,
@@ -47,6 +47,7 @@ impl Machine {
             next_due: self.next_due(),
             more: left || more_due,
             paused: self.paused,
+            held,
         })
     }
 

@@ -426,6 +426,7 @@ impl Record {
             max_attempts: self.max_attempts,
             created_at: self.created_at,
             trace: self.rare.as_ref().and_then(|rare| rare.trace.clone()),
+            cancel_requested: self.cancel_requested,
         })
     }
 

@@ -30,18 +30,19 @@ impl Machine {
     ) -> Result<Lease, QueueError> {
         self.check_owner(owner)?;
         Ok(match self.renew(now, owner, lease) {
-            true => Lease::Renewed,
-            false => Lease::Lost,
+            0 => Lease::Lost,
+            held => Lease::Renewed(held),
         })
     }
 
-    pub(super) fn renew(&mut self, now: Timestamp, owner: &Owner, lease: Duration) -> bool {
+    /// Renews a lease. Answers how many tasks it covers.
+    pub(super) fn renew(&mut self, now: Timestamp, owner: &Owner, lease: Duration) -> usize {
         let Some(holder) = self.owners.get_mut(owner) else {
-            return false;
+            return 0;
         };
         holder.lease_end = now.after(lease);
         holder.renewed_at = now;
-        true
+        holder.running.len()
     }
 
     /// What an owner runs, by id.

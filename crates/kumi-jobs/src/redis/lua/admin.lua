@@ -21,13 +21,15 @@ local SCAN_STEP = 4
 
 local operations = {}
 
+-- owner lease: how many tasks the lease covers
 function operations.heartbeat()
   local owner = ARGV[3]
   if is_released(owner) then return released_error(owner) end
-  if call('EXISTS', P .. 'run:' .. owner) == 0 then return 0 end
+  local holds = call('HLEN', P .. 'run:' .. owner)
+  if holds == 0 then return 0 end
   call('ZADD', P .. 'owners', now + tonumber(ARGV[4]), owner)
   call('HSET', P .. 'seen', owner, NOW)
-  return 1
+  return holds
 end
 
 -- owner cursor: the next cursor, and ids in no order, perhaps some twice
@@ -38,13 +40,16 @@ function operations.running()
   return { page[1], ids }
 end
 
+-- owner id*: what claim_of in lib.lua makes; a claim that is to be cancelled has the word x at the end of its first text
 function operations.claims()
   local claims = {}
   for n = 4, #ARGV do
     local r = load(ARGV[n])
     if r and r.s == 'r' and r.o == ARGV[3] then
-      claims[#claims + 1] = claim_of(r.id, r.k, r.y, text(number(r.a, 0)), text(runs_of(r)), r.m or '5', r.c,
+      local claim = claim_of(r.id, r.k, r.y, text(number(r.a, 0)), text(runs_of(r)), r.m or '5', r.c,
         call('HGET', P .. 'payload', r.id), r.C, r.T)
+      if r.x then claim[1] = claim[1] .. ' x' end
+      claims[#claims + 1] = claim
     end
   end
   return claims

@@ -1,6 +1,7 @@
 -- turn: reports, ended leases, what is due, claims.
 -- ARGV: now owner nonce lease keep keep_ms keep_dead keep_dead_ms max types reports (type room)* (id token kind a b)*
--- Reply: now, next due or -1, more, paused, what became of each report (one text, by spaces), claims (claim_of in lib.lua).
+-- Reply: now, next due or -1, more, paused, what became of each report (one text, by spaces), claims (claim_of in lib.lua),
+-- how many tasks the owner holds.
 -- The first write is a DEL, which a full server allows; it lets the script finish what it began.
 call('DEL', P .. 'none')
 local owner, nonce, lease = ARGV[2], '-' .. ARGV[3], tonumber(ARGV[4])
@@ -295,7 +296,8 @@ if claimed_tasks > 0 then
   call('HSET', key, unpack(running))
   if is_many then call('HDEL', key, '') end
 end
-if claimed_tasks > 0 or call('EXISTS', P .. 'run:' .. owner) == 1 then
+local holds = call('HLEN', P .. 'run:' .. owner)
+if holds > 0 then
   call('ZADD', P .. 'owners', text(now + lease), owner)
   call('HSET', P .. 'seen', owner, NOW)
   heads.owners = nil
@@ -315,4 +317,4 @@ for _, kind in ipairs(asked) do
   if not paused and length > 0 and claimed_tasks < max and kind.room > 0 then more = true end
 end
 flush()
-return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, table.concat(finished, ' '), claims }
+return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, table.concat(finished, ' '), claims, holds }

@@ -1,13 +1,11 @@
 //! Claims beyond the free slots, on a memory queue that records its turns, in virtual time.
 
-mod probe;
-
 use super::*;
 use crate::queue::{Ask, Notice, Room};
+use crate::worker::probe::{Event, Probe};
 use crate::{
     Cancel, Context, Handle, Jobs, Owner, ResultError, Task, TaskError, TaskState, Worker,
 };
-use probe::{Event, Probe};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

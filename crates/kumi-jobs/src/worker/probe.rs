@@ -1,4 +1,4 @@
-//! A memory queue that records its turns, takes time for them and loses replies.
+//! A memory queue that records its turns, takes time for them, loses replies and executes turns late.
 
 use crate::core::{NewTask, Owner, Progress, Settings, TaskId, TaskRecord, TaskState, Timestamp};
 use crate::queue::{
@@ -8,6 +8,7 @@ use crate::queue::{
 use crate::{InMemoryQueue, QueueError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -30,12 +31,27 @@ pub(super) struct Probe {
     renewals: Option<usize>,
     /// How long the reply takes that lists what runs.
     running_takes: Duration,
+    /// The turn with this number fails, and is executed later.
+    late: Option<(usize, Late)>,
+    late_turn: Mutex<Option<(Vec<Finish>, Ask)>>,
+    /// Whether the first wait that brings a cancel fails.
+    loses_cancel: AtomicBool,
     seen: Mutex<Seen>,
+}
+
+/// When a turn that failed is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Late {
+    /// After the next list of what runs.
+    AfterRunning,
+    /// Before the next heartbeat.
+    BeforeHeartbeat,
 }
 
 #[derive(Default)]
 struct Seen {
     events: Vec<Event>,
+    asks: Vec<Ask>,
     /// The most tasks that were Running after a turn, of each type.
     most_held_of: HashMap<Arc<str>, usize>,
     /// Of all types together.
@@ -50,6 +66,9 @@ impl Probe {
             loses: |_| false,
             renewals: None,
             running_takes: Duration::ZERO,
+            late: None,
+            late_turn: Mutex::default(),
+            loses_cancel: AtomicBool::new(false),
             seen: Mutex::default(),
         }
     }
@@ -72,6 +91,29 @@ impl Probe {
     pub(super) fn running_takes(mut self, time: Duration) -> Self {
         self.running_takes = time;
         self
+    }
+
+    pub(super) fn executes_late(mut self, turn: usize, when: Late) -> Self {
+        self.late = Some((turn, when));
+        self
+    }
+
+    pub(super) fn loses_cancel(self) -> Self {
+        self.loses_cancel.store(true, Ordering::SeqCst);
+        self
+    }
+
+    pub(super) fn asks(&self) -> Vec<Ask> {
+        self.seen().asks.clone()
+    }
+
+    async fn execute_late(&self, when: Late) {
+        let is_now = self.late.is_some_and(|(_, late)| late == when);
+        let turn = self.late_turn.lock().unwrap().take_if(|_| is_now);
+        if let Some((reports, ask)) = turn {
+            // Its reply goes nowhere.
+            self.inner.turn(reports, ask).await.unwrap();
+        }
     }
 
     pub(super) fn note(&self, event: Event) {
@@ -130,6 +172,10 @@ impl Probe {
     }
 }
 
+fn lost() -> QueueError {
+    QueueError::Protocol("the reply is lost".into())
+}
+
 macro_rules! pass_on {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $reply:ty;)*) => {
         $(fn $name<'a>(&'a self, $($arg: $type),*) -> Reply<'a, $reply> {
@@ -154,7 +200,12 @@ impl Queue for Probe {
             if at_most.is_zero() && !self.each_takes.is_zero() {
                 tokio::time::sleep(self.each_takes).await;
             }
-            self.inner.wait(owner, types, at_most).await
+            let signals = self.inner.wait(owner, types, at_most).await?;
+            let is_cancel = |signal: &Signal| matches!(signal, Signal::Cancel(_));
+            if signals.iter().any(is_cancel) && self.loses_cancel.swap(false, Ordering::SeqCst) {
+                return Err(lost());
+            }
+            Ok(signals)
         })
     }
 
@@ -162,6 +213,12 @@ impl Queue for Probe {
         Box::pin(async move {
             let number = self.turns();
             self.note(Event::Sent(ask.max));
+            self.seen().asks.push(ask.clone());
+            if self.late.is_some_and(|(late, _)| late == number) {
+                *self.late_turn.lock().unwrap() = Some((reports, ask));
+                self.note(Event::Replied);
+                return Err(lost());
+            }
             if self.renewals.is_some_and(|renewals| number >= renewals) {
                 std::future::pending::<()>().await;
             }
@@ -172,23 +229,28 @@ impl Queue for Probe {
             }
             self.note(Event::Replied);
             match (self.loses)(number) {
-                true => Err(QueueError::Protocol("the reply is lost".into())),
+                true => Err(lost()),
                 false => turn,
             }
         })
     }
 
     fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease> {
-        match self.renewals {
-            None => self.inner.heartbeat(owner, lease),
-            Some(_) => Box::pin(std::future::pending()),
-        }
+        Box::pin(async move {
+            if self.renewals.is_some() {
+                std::future::pending::<()>().await;
+            }
+            self.execute_late(Late::BeforeHeartbeat).await;
+            self.inner.heartbeat(owner, lease).await
+        })
     }
 
     fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>> {
         Box::pin(async move {
             tokio::time::sleep(self.running_takes).await;
-            self.inner.running(owner).await
+            let running = self.inner.running(owner).await;
+            self.execute_late(Late::AfterRunning).await;
+            running
         })
     }
 
