@@ -24,7 +24,7 @@ fn a_life_whose_node_is_restarted_was_replaced() {
     for viewer in 0..2 {
         assert_eq!(net.departures[viewer].len(), 1, "n{viewer}");
         let replaced = reported(&net, viewer, Some(GoneCause::Replaced));
-        assert_eq!(replaced, [before.clone()], "n{viewer}");
+        assert_eq!(replaced, std::slice::from_ref(&before), "n{viewer}");
     }
 }
 

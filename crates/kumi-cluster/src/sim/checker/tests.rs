@@ -484,12 +484,12 @@ fn departs(
 #[test]
 fn a_departure_that_follows_from_nothing_is_caught() {
     use GoneCause::{Died, Left, Quarantined, Replaced};
-    let leaves: &dyn Fn(&mut Checker) = &|checker: &mut Checker| checker.truth().leaves(SUBJECT);
-    let quarantines: &dyn Fn(&mut Checker) =
-        &|checker: &mut Checker| checker.truth().quarantines(SUBJECT);
+    type Happens<'a> = &'a dyn Fn(&mut Checker);
+    let leaves: Happens<'_> = &|checker: &mut Checker| checker.truth().leaves(SUBJECT);
+    let quarantines: Happens<'_> = &|checker: &mut Checker| checker.truth().quarantines(SUBJECT);
     let replaces = reached(NEW, 1);
-    let dies: &dyn Fn(&mut Checker) = &ended;
-    let cases: [(GoneCause, &dyn Fn(&mut Checker)); 4] = [
+    let dies: Happens<'_> = &ended;
+    let cases: [(GoneCause, Happens<'_>); 4] = [
         (Died, dies),
         (Left, leaves),
         (Quarantined, quarantines),
