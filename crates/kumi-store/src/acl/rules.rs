@@ -47,7 +47,6 @@ const NOT_BUILT: &[(&str, &[&str])] = &[
     ),
     ("failover", &[]),
     ("migrate", &[]),
-    ("module", &["help", "list", "load", "loadex", "unload"]),
     ("psync", &[]),
     ("readonly", &[]),
     ("readwrite", &[]),

@@ -268,7 +268,7 @@ mod tests {
         }
         for (line, gone) in [
             ("kumi muf call --help", "--quiet"),
-            ("kumi jobs --help", "-q,"),
+            ("kumi jobs --help", " -q"),
         ] {
             let help = parse(line).unwrap_err().to_string();
             assert!(!help.contains(gone), "{gone} in {help}");
