@@ -201,8 +201,10 @@ fn a_base_of_requests_is_written_while_clients_are_served() {
     let server = Server::kumi(dir.path(), &args);
     let mut client = server.connect();
     write_all_types(&mut client, 1);
-    client.line(
-        "FUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() return 7 end)\"",
+    let library = "#!lua name=lib\nredis.register_function('f', function() return 7 end)";
+    assert_eq!(
+        common::text(&client.ask(&["FUNCTION", "LOAD", library])),
+        "lib"
     );
     // A second for each key: it does not end by itself.
     assert_eq!(client.line("CONFIG SET rdb-key-save-delay 1000000"), "OK");
