@@ -420,6 +420,9 @@ impl Queue for InMemoryQueue {
         slot: Timestamp,
         task: Option<NewTask>,
     ) -> Reply<'a, bool> {
-        self.call(|machine, now| machine.fire(now, name, last, slot, task))
+        self.call(|machine, now| {
+            check::tasks(task.as_slice(), machine.settings())?;
+            machine.fire(now, name, last, slot, task)
+        })
     }
 }
