@@ -454,28 +454,9 @@ impl Generator<'_> {
             return false;
         }
         // What is queued runs later, when a key may have expired meanwhile.
-        let late = self.queueing[self.client]
-            && matches!(
-                name.as_str(),
-                "randomkey"
-                    | "bitop"
-                    | "sinterstore"
-                    | "sunionstore"
-                    | "sdiffstore"
-                    | "zrangestore"
-                    | "zunionstore"
-                    | "zinterstore"
-                    | "zdiffstore"
-                    | "restore"
-                    | "restore-asking"
-                    | "debug"
-                    | "memory"
-                    | "sort"
-                    | "geosearchstore"
-                    | "georadius"
-                    | "georadiusbymember"
-            );
-        let odd = (self.expiring && known::is_odd_about_expired_keys(request)) || late;
+        let late = self.queueing[self.client];
+        let odd = (self.expiring || late) && known::is_odd_about_expired_keys(request)
+            || late && matches!(name.as_str(), "debug" | "memory");
         let broken = self.queueing[self.client] && known::breaks_the_frame_of_exec(request);
         let lossy = self.new_key_events && known::may_lose_new_key_events(request);
         !odd && !broken && !lossy
