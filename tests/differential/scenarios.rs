@@ -288,6 +288,10 @@ const SCRIPTS: &[(&str, &str)] = &[
         include_str!("scripts/strings_that_are_too_long.txt"),
     ),
     (
+        "numbers out of range",
+        include_str!("scripts/numbers_out_of_range.txt"),
+    ),
+    (
         "scripts and functions",
         include_str!("scripts/scripts_and_functions.txt"),
     ),
