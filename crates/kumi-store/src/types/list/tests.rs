@@ -2,7 +2,7 @@ mod model;
 mod redis;
 
 use super::*;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn limits(fill: i32) -> ListLimits {
     ListLimits {
@@ -185,23 +185,19 @@ fn many_nodes_are_removed_with_one_move_of_the_others() {
     const NODES: usize = 400_000;
     let limits = limits(1);
     let mut list = List::new();
-    let started = Instant::now();
     for index in 0..NODES {
         let element: &[u8] = if index % 2 == 0 { b"even" } else { b"odd" };
         rpush(&mut list, &[element], limits);
     }
-    let building = started.elapsed();
     assert_eq!(list.pieces(), NODES);
     let (mut middle, mut end) = (list.clone(), list.clone());
     let started = Instant::now();
     assert_eq!(list.remove_equal(b"even", Side::Back, 0), NODES / 2);
     assert_eq!(middle.remove_range(NODES / 4, NODES / 2), NODES / 2);
     assert_eq!(end.remove_range(NODES / 2 + 1, NODES), NODES / 2 - 1);
+    // One move of the others for each node would take a minute.
     let removing = started.elapsed();
-    assert!(
-        removing < building * 3,
-        "{removing:?} beside {building:?} for building"
-    );
+    assert!(removing < Duration::from_secs(10), "{removing:?}");
     assert!(list.view().iter().all(|elem| elem == Elem::Bytes(b"odd")));
     assert_eq!(
         [list.len(), middle.len(), end.len()],
