@@ -3,7 +3,9 @@
 //! Each promise has a function of its own that takes plain facts, so that a test can hand it a forged violation and see
 //! it caught. The checker never looks at how the core does anything: events, records and counters are all it knows.
 
+mod departed;
 mod view;
+mod watching;
 
 use std::collections::HashSet;
 use std::string::String;
@@ -14,13 +16,13 @@ use super::coverage::Coverage;
 use super::host::Host;
 use super::promise::{Promise, Violation};
 use super::truth::Truth;
-use super::watch::Watch;
 use super::world::{authority, subject_of};
 use crate::{
-    Authority, ClusterEvent, Departure, DownReason, EnvelopeError, Footprint, GoneCause, Member,
-    MembershipEvent, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeOutcome,
-    MembershipRuntimeState, NodeIdentity, NodeStatus, NodeUid, QuarantineEntry, TimerInstant,
+    Authority, ClusterEvent, Departure, DownReason, Footprint, Member, MembershipRuntime,
+    MembershipRuntimeConfig, MembershipRuntimeOutcome, MembershipRuntimeState, NodeIdentity,
+    NodeStatus, NodeUid, QuarantineEntry, TimerInstant,
 };
+use departed::Departed;
 use view::{Cell, View};
 
 pub use view::TopologyFacts;
@@ -685,176 +687,6 @@ impl Checker {
             Some(_) => {}
             None => self.truth.ended(subject),
         }
-    }
-}
-
-impl Watch for Checker {
-    fn started(&mut self, at_us: u64, place: usize, subject: usize, runtime: &MembershipRuntime) {
-        if self.views.len() <= place {
-            self.views.resize(place + 1, None);
-        }
-        self.processes += 1;
-        let mut view = View::new(subject, self.processes, self.subjects, at_us);
-        view.is_client = runtime.state() == MembershipRuntimeState::Client;
-        self.views[place] = Some(view);
-        if runtime.state() == MembershipRuntimeState::Member && !self.contested[subject] {
-            self.truth.began(subject, runtime.identity().uid);
-        }
-        if self.verbose {
-            std::eprintln!(
-                "{:10.3} n{place} starts as {}",
-                at_us as f64 / 1e6,
-                runtime.identity()
-            );
-        }
-    }
-
-    fn ended(&mut self, at_us: u64, place: usize, runtime: &MembershipRuntime) {
-        let Some(view) = self.views[place].take() else {
-            return;
-        };
-        self.note_own(view.subject, runtime);
-        self.add_metrics(runtime);
-        if view.subject < self.subjects {
-            self.truth.ended(view.subject);
-        }
-        if self.verbose {
-            std::eprintln!("{:10.3} n{place} ends", at_us as f64 / 1e6);
-        }
-    }
-
-    fn delivered(
-        &mut self,
-        at_us: u64,
-        place: usize,
-        runtime: &MembershipRuntime,
-        refused: Option<&EnvelopeError>,
-    ) {
-        match refused {
-            None => self.coverage.messages += 1,
-            Some(_) => self.coverage.refused_messages += 1,
-        }
-        if runtime.state() == MembershipRuntimeState::Client {
-            self.lost_sight(at_us, place, runtime);
-        }
-    }
-
-    fn polled(
-        &mut self,
-        at_us: u64,
-        place: usize,
-        _now: TimerInstant,
-        runtime: &MembershipRuntime,
-        outcome: &MembershipRuntimeOutcome,
-    ) {
-        for note in &outcome.membership_events {
-            if self.verbose {
-                std::eprintln!("{:10.3} n{place} {note:?}", at_us as f64 / 1e6);
-            }
-            match note {
-                MembershipEvent::Refuted { .. } => self.coverage.refutations += 1,
-                MembershipEvent::Late { .. } => {
-                    self.coverage.late += 1;
-                    self.restless(place, at_us);
-                }
-                MembershipEvent::Joined { .. } => self.coverage.welcomes += 1,
-                MembershipEvent::Reachable { .. } => self.coverage.reachable += 1,
-                MembershipEvent::Refused { .. } => self.coverage.refused_steps += 1,
-                _ => {}
-            }
-        }
-        if outcome.quarantine_events.is_empty()
-            && outcome.member_events.is_empty()
-            && outcome.topology_event.is_none()
-            && outcome.departures.is_empty()
-        {
-            return;
-        }
-        if let Some(subject) = self.views[place].as_ref().map(|view| view.subject) {
-            self.note_own(subject, runtime);
-        }
-        let events = outcome
-            .quarantine_events
-            .iter()
-            .chain(&outcome.member_events);
-        for event in events.chain(&outcome.topology_event) {
-            if self.verbose {
-                std::eprintln!("{:10.3} n{place} {}", at_us as f64 / 1e6, brief(event));
-            }
-            self.observe(at_us, place, runtime, event);
-        }
-        self.departures(at_us, place, outcome);
-    }
-
-    fn stuck(&mut self, at_us: u64, place: usize) {
-        self.broken(
-            at_us,
-            place,
-            Promise::Progress,
-            String::from("asks for turns without end"),
-        );
-    }
-}
-
-/// A life that a node reports as gone, and what the checker knows about it.
-struct Departed {
-    subject: usize,
-    uid: NodeUid,
-    /// It is a life of the reporting node itself.
-    is_own: bool,
-    /// The reporting node never saw it Up.
-    was_joining: bool,
-    ended_elsewhere: bool,
-}
-
-impl Departed {
-    /// Whether that life may have ended in this way, as far as it can be known.
-    fn may_be(&self, cause: GoneCause, truth: &mut Truth, at_us: u64) -> bool {
-        let (subject, uid) = (self.subject, self.uid);
-        match cause {
-            // A node learns of its own death from others. A joiner that is not heard is given up without a suspicion.
-            GoneCause::Died if self.is_own => {
-                self.ended_elsewhere
-                    || truth.was_asked_to_leave(subject, uid)
-                    || truth.was_quarantined(subject)
-            }
-            GoneCause::Died => {
-                self.was_joining
-                    || self.ended_elsewhere
-                    || truth.deserves_death(subject, uid, at_us)
-            }
-            // A tombstone of a member that was Up does not tell how it came about.
-            GoneCause::Left => self.ended_elsewhere || truth.was_asked_to_leave(subject, uid),
-            GoneCause::Replaced => truth.has_later_life(subject, uid),
-            GoneCause::Quarantined => truth.was_quarantined(subject),
-        }
-    }
-}
-
-/// An event in one line.
-fn brief(event: &ClusterEvent) -> String {
-    match event {
-        ClusterEvent::TopologyUpdated {
-            topology, members, ..
-        } => {
-            format!(
-                "topology of {}: +{:?} -{:?} x{:?}",
-                members.len(),
-                topology.joined,
-                topology.left,
-                topology.dead
-            )
-        }
-        ClusterEvent::MemberStatusChanged {
-            node_id,
-            authority,
-            from,
-            to,
-            ..
-        } => {
-            format!("{authority}#{node_id} {from:?} -> {to}")
-        }
-        other => format!("{other:?}"),
     }
 }
 

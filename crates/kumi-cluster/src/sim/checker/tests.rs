@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sim::authority;
+use crate::sim::watch::Watch;
 use crate::{Departure, GoneCause, LocalNode, MemberMetadata, QuarantineReason};
 use core::time::Duration;
 
