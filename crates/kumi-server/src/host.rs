@@ -10,7 +10,7 @@ use crate::{rdb_file, snapshot, tls};
 use kumi_store::config::Settings;
 use kumi_store::{
     ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, RewriteStart, SnapshotEncoder,
-    SnapshotPurpose, SnapshotSink, Store,
+    SnapshotPurpose, SnapshotSink, Store, WriteKeys,
 };
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -99,13 +99,13 @@ impl Host for Front {
     fn save_rdb(
         &mut self,
         config: &Config,
-        write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
+        write: &mut WriteKeys<'_>,
     ) -> io::Result<()> {
         if !self.config.keeps_files {
             let reason = "this server keeps its data in memory only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
-        rdb_file::save(config.settings(), write)
+        rdb_file::save(config.settings(), &self.shutdown, write)
     }
 
     fn keeps_files(&self) -> bool {

@@ -41,6 +41,7 @@ fn watch(signals: &mut Signals, shutdown: &Shutdown) {
         };
         if shutdown.is_requested() {
             tracing::warn!("You insist... exiting now.");
+            shutdown.remove_unfinished_file();
             std::process::exit(1);
         }
         tracing::warn!("Received {name} scheduling shutdown...");

@@ -141,7 +141,9 @@ impl Store {
     /// The file cannot be written. The old one is as it was.
     pub fn save_now(&mut self, host: &mut dyn Host) -> io::Result<()> {
         let store = &*self;
-        host.save_rdb(&store.config, &mut |sink| persistence::save(store, sink))?;
+        host.save_rdb(&store.config, &mut |sink, each_key| {
+            persistence::save(store, sink, each_key)
+        })?;
         let changes = self.keyspace.dirty;
         self.saves.note_saved(changes, self.now);
         Ok(())
