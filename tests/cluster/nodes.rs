@@ -295,7 +295,8 @@ impl Cluster {
             .args([
                 "cluster",
                 "members",
-                "--json",
+                "--output",
+                "json",
                 "--node",
                 &node.listening,
                 "--key-file",
