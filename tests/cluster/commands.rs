@@ -90,7 +90,9 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
     let mut cluster = two();
     let [first, second] = [0, 1].map(|place| cluster.nodes[place].authority.clone());
 
-    let table = cluster.keys.printed(&["members", "--output", "text", "--node", &first]);
+    let table = cluster
+        .keys
+        .printed(&["members", "--output", "text", "--node", &first]);
     let lines: Vec<&str> = table.lines().collect();
     assert!(
         lines[0].starts_with("MEMBER") && lines[0].ends_with("METADATA"),
@@ -171,7 +173,9 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
         event["kind"] == "status" && event["authority"] == second.as_str() && event["to"] == "dead"
     });
     cluster.agree(&[0]);
-    let table = cluster.keys.printed(&["members", "--output", "text", "--node", &first]);
+    let table = cluster
+        .keys
+        .printed(&["members", "--output", "text", "--node", &first]);
     assert!(
         table.contains(&format!("{second} is quarantined for another 4m")),
         "{table}"
@@ -396,7 +400,9 @@ fn a_node_whose_reader_is_gone_says_so_and_runs_on() {
     let mut said = BufReader::new(unread.0.stderr.take().expect("it is piped")).lines();
     let line = said.next().expect("a line").expect("text");
     assert!(line.contains("the node goes on without it"), "{line}");
-    let table = cluster.keys.printed(&["members", "--output", "text", "--node", &first]);
+    let table = cluster
+        .keys
+        .printed(&["members", "--output", "text", "--node", &first]);
     assert!(table.contains("2 members of kumi"), "{table}");
 
     process::signal(&unread.0, Signal::TERM);
@@ -421,7 +427,9 @@ fn a_node_whose_reader_does_not_read_lives_on() {
     // Longer than it takes to be given up, of which the first node would tell.
     let watched = std::time::Instant::now();
     while watched.elapsed() < LONGER_THAN_A_VERDICT {
-        let table = cluster.keys.printed(&["members", "--output", "text", "--node", &first]);
+        let table = cluster
+            .keys
+            .printed(&["members", "--output", "text", "--node", &first]);
         let up = table.lines().filter(|line| line.contains(" up ")).count();
         assert_eq!(up, 2, "{table}");
     }

@@ -96,11 +96,7 @@ impl Host for Front {
         }
     }
 
-    fn save_rdb(
-        &mut self,
-        config: &Config,
-        write: &mut WriteKeys<'_>,
-    ) -> io::Result<()> {
+    fn save_rdb(&mut self, config: &Config, write: &mut WriteKeys<'_>) -> io::Result<()> {
         if !self.config.keeps_files {
             let reason = "this server keeps its data in memory only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
@@ -160,6 +156,10 @@ impl Host for Front {
 
     fn writes_first_base(&self) -> bool {
         self.first_base_is_missing()
+    }
+
+    fn begins_rewrite(&self) -> bool {
+        self.rewrite_begins()
     }
 
     fn reload_log(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {

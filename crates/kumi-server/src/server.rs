@@ -261,11 +261,13 @@ fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
         && let Err(error) = engine.store.save_now(front)
     {
         tracing::error!(%error, "the last writes before the stop could not be saved");
+        front.unsaved = Some(error);
     }
     while front.has_output(engine) && within(front, LAST_REPLIES) {
         front.turn(engine, Duration::from_millis(10))?;
     }
     front.close_all(engine);
+    front.rescue_log(engine);
     if let Err(error) = front.close_log(engine) {
         tracing::error!(%error, "the append-only file could not be ended");
         front.log.fatal = Some(error);

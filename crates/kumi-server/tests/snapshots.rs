@@ -188,6 +188,11 @@ fn a_delay_that_ends_lets_a_running_save_end() {
     assert_eq!(client.line("MSET a 1 b 2 c 3"), "OK");
     assert_eq!(client.line("BGSAVE"), "Background saving started");
     assert_eq!(field(&mut client, "rdb_bgsave_in_progress"), "1");
+    eventually(
+        || field(&mut client, "current_save_keys_processed"),
+        |keys| keys == "1",
+    );
+    assert_eq!(field(&mut client, "current_fork_perc"), "33.33");
     assert_eq!(client.line("CONFIG SET rdb-key-save-delay 0"), "OK");
     wait_for_save(&mut client);
     assert_eq!(field(&mut client, "rdb_changes_since_last_save"), "0");

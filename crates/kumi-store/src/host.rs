@@ -174,11 +174,7 @@ pub trait Host {
     ///
     /// # Errors
     /// The old file is as it was. A host without files refuses.
-    fn save_rdb(
-        &mut self,
-        _config: &Config,
-        _write: &mut WriteKeys<'_>,
-    ) -> io::Result<()> {
+    fn save_rdb(&mut self, _config: &Config, _write: &mut WriteKeys<'_>) -> io::Result<()> {
         let reason = "this server keeps its data in memory only";
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
@@ -223,6 +219,11 @@ pub trait Host {
 
     /// Whether the first base of the append-only file is being written: until it is complete, no file has the data.
     fn writes_first_base(&self) -> bool {
+        false
+    }
+
+    /// Whether a rewrite of the append-only file has been announced, and its snapshot is yet to begin.
+    fn begins_rewrite(&self) -> bool {
         false
     }
 

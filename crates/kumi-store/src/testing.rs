@@ -133,11 +133,7 @@ impl Host for LabHost {
         Err("The server is running without a config file".into())
     }
 
-    fn save_rdb(
-        &mut self,
-        _: &Config,
-        write: &mut WriteKeys<'_>,
-    ) -> io::Result<()> {
+    fn save_rdb(&mut self, _: &Config, write: &mut WriteKeys<'_>) -> io::Result<()> {
         if self.disk_is_full {
             return Err(io::ErrorKind::StorageFull.into());
         }

@@ -152,9 +152,8 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let name = |name: &str| vec![name.to_owned()];
         let made = files(parent.path(), &name("localhost")).unwrap();
-        let texts = || {
-            [&made.authority, &made.certificate].map(|path| fs::read_to_string(path).unwrap())
-        };
+        let texts =
+            || [&made.authority, &made.certificate].map(|path| fs::read_to_string(path).unwrap());
         let [authority, certificate] = texts();
         files(parent.path(), &name("192.0.2.7")).unwrap();
         let [same, other] = texts();
