@@ -37,7 +37,8 @@ pub struct ServerConfig {
     pub allocator: String,
     /// Whether a supervisor was notified that the server is ready, as INFO shows.
     pub supervised: bool,
-    /// Whether the process ends with the server, so that nothing has to be freed.
+    /// Whether the process is the server's and ends with it: nothing has to be freed, and CONFIG SET dir changes the
+    /// working directory.
     pub ends_process: bool,
     /// Whether data is loaded from files at startup and kept in them: the RDB file, the append-only file.
     pub keeps_files: bool,
