@@ -257,7 +257,7 @@ pub(crate) struct Keyspace {
     pub(crate) debug: DebugSwitches,
     /// The file that DEBUG RELOAD wrote last, on a server without files.
     pub(crate) saved: Option<Vec<u8>>,
-    /// Some session is subscribed to a channel or a pattern, so that events may be heard.
+    /// Some session is subscribed to a channel or a pattern that an event may match.
     pub(crate) has_listeners: bool,
     events: Vec<Happening>,
     pub(crate) watchers: Watchers,
