@@ -37,11 +37,12 @@ impl Front {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_about_one_client(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "Accepting client connection failed");
                     // Most likely no file descriptor is left. The system reports a waiting
                     // connection once, so the listener is tried again later.
                     let retry_ns = self.clock.last().mono_ns + RETRY_NS;
-                    self.starved.push((retry_ns, index));
+                    if starve(&mut self.starved, retry_ns, index) {
+                        tracing::warn!(%error, "Accepting client connection failed");
+                    }
                     return;
                 }
             }
@@ -52,8 +53,7 @@ impl Front {
     /// Tries the listeners again whose wait for a file descriptor has ended.
     pub(crate) fn accept_starved(&mut self) {
         let now_ns = self.clock.last().mono_ns;
-        let due = self.starved.extract_if(.., |(at_ns, _)| *at_ns <= now_ns);
-        self.unaccepted.extend(due.map(|(_, index)| index));
+        self.unaccepted.extend(take_due(&mut self.starved, now_ns));
     }
 
     /// Returns false when the listener no longer exists.
@@ -138,6 +138,21 @@ impl Front {
     }
 }
 
+/// Lists a listener to be tried again at `retry_ns`. Returns false if it waits already; then that wait goes on.
+fn starve(starved: &mut Vec<(u64, usize)>, retry_ns: u64, index: usize) -> bool {
+    let waits = starved.iter().any(|&(_, other)| other == index);
+    if !waits {
+        starved.push((retry_ns, index));
+    }
+    !waits
+}
+
+/// Takes the listeners whose wait ends by `now_ns`.
+fn take_due(starved: &mut Vec<(u64, usize)>, now_ns: u64) -> impl Iterator<Item = usize> {
+    let due = starved.extract_if(.., move |(at_ns, _)| *at_ns <= now_ns);
+    due.map(|(_, index)| index)
+}
+
 /// Errors of a connection that its client closed before it was accepted; the next one may succeed.
 fn is_about_one_client(error: &io::Error) -> bool {
     matches!(
@@ -168,5 +183,26 @@ fn prepare(stream: &Stream, settings: &Settings) {
         .with_retries(3);
     if let Err(error) = SockRef::from(stream).set_tcp_keepalive(&keepalive) {
         tracing::debug!(%error, "TCP keepalive could not be set");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_without_descriptors_waits_once() {
+        let mut starved = Vec::new();
+        assert!(starve(&mut starved, 100, 0));
+        assert!(starve(&mut starved, 110, 1));
+        // Clients that connect meanwhile neither add a wait nor make it longer.
+        for at_ns in 120..150 {
+            assert!(!starve(&mut starved, at_ns, 0));
+        }
+        assert_eq!(starved, [(100, 0), (110, 1)]);
+        assert_eq!(take_due(&mut starved, 99).count(), 0);
+        assert_eq!(take_due(&mut starved, 105).collect::<Vec<_>>(), [0]);
+        assert!(starve(&mut starved, 205, 0));
+        assert_eq!(take_due(&mut starved, 300).collect::<Vec<_>>(), [1, 0]);
     }
 }

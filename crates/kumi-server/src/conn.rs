@@ -176,11 +176,24 @@ impl Input {
         }
     }
 
-    /// What CLIENT LIST shows.
+    /// What CLIENT LIST shows, and the memory of decoded arguments.
     pub(crate) fn usage(&self) -> InputUse {
+        let large = self.decoder.large_bytes();
         InputUse {
-            used: self.bytes.len() + self.decoder.large_bytes(),
+            used: self.bytes.len() + large,
             free: self.free(),
+            args: self.decoder.heap_bytes() - large,
+        }
+    }
+
+    /// What `client-query-buffer-limit` bounds: the bytes that are left, and the list of arguments of an incomplete
+    /// request. The list of an executed request is freed when the next one is decoded.
+    pub(crate) fn query_bytes(&self) -> usize {
+        let InputUse { used, args, .. } = self.usage();
+        if self.decoder.is_between_requests() {
+            used
+        } else {
+            used + args
         }
     }
 
@@ -277,6 +290,7 @@ impl Conn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kumi_resp::{Limits, Step};
 
     fn partial(have: usize, need: usize) -> Input {
         Input {
@@ -307,6 +321,25 @@ mod tests {
                 .resize(input.bytes.len() + OWN_BUFFER_BYTES, b'x');
         }
         assert!(moves < 20, "{moves} moves");
+    }
+
+    #[test]
+    fn the_list_of_arguments_counts_until_its_request_is_complete() {
+        let mut input = Input::default();
+        input.bytes.extend_from_slice(b"*10001\r\n");
+        input.bytes.extend(b"$1\r\na\r\n".repeat(10_000));
+        let step = input.decoder.decode(&input.bytes, &Limits::default());
+        assert!(matches!(step, Ok(Step::Incomplete { .. })), "{step:?}");
+        let InputUse { used, args, .. } = input.usage();
+        assert_eq!(used, input.bytes.len());
+        assert!(args >= 10_000 * size_of::<usize>(), "{args} bytes");
+        assert_eq!(input.query_bytes(), used + args);
+        input.bytes.extend_from_slice(b"$1\r\na\r\n");
+        let step = input.decoder.decode(&input.bytes, &Limits::default());
+        assert!(matches!(step, Ok(Step::Request { .. })));
+        assert_eq!(input.query_bytes(), input.bytes.len());
+        input.clear();
+        assert!(input.usage().args < args / 2);
     }
 
     #[test]

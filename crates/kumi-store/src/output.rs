@@ -52,6 +52,26 @@ struct Output {
     listed: bool,
 }
 
+impl Output {
+    /// Bytes that wait, in both buffers. Pushes that passed the limit count although they are dropped, so that the
+    /// session is closed.
+    #[inline]
+    fn pending(&self) -> usize {
+        let late = self.late.as_deref().map_or(0, Buffer::demand);
+        self.buffer.pending().saturating_sub(self.early) + late
+    }
+
+    /// Where a push goes. Pushes behind a running command may use what its reply has left of the limit.
+    fn push_target(&mut self) -> &mut Buffer {
+        if !self.running {
+            return &mut self.buffer;
+        }
+        let late = self.late.get_or_insert_default();
+        late.set_limit(self.buffer.limit_left());
+        late
+    }
+}
+
 /// The output buffers of all sessions.
 #[derive(Debug, Default)]
 pub struct Outputs {
@@ -90,11 +110,13 @@ impl Outputs {
         }
     }
 
-    /// Bytes that wait for a session.
+    /// Bytes that wait for a session. None do while its running command is over the limit: they will not be written.
     #[must_use]
     pub fn pending(&self, key: SessionKey) -> usize {
-        self.get(key)
-            .map_or(0, |output| output.buffer.pending() - output.early)
+        match self.get(key) {
+            Some(output) if !output.buffer.is_over_limit() => output.pending(),
+            _ => 0,
+        }
     }
 
     /// The first bytes to write for a session, and whether more chunks follow. While a command of
@@ -102,6 +124,8 @@ impl Outputs {
     #[must_use]
     pub fn first_chunk(&self, key: SessionKey) -> (&[u8], bool) {
         match self.get(key) {
+            // What the buffer holds now is the end of a reply that was dropped.
+            Some(output) if output.buffer.is_over_limit() => (&[], false),
             Some(output) if !output.running => output.buffer.first_chunk(),
             Some(output) => output.buffer.first_until(output.early, output.complete),
             None => (&[], false),
@@ -112,6 +136,7 @@ impl Outputs {
     /// many were filled.
     pub fn slices<'a>(&'a self, key: SessionKey, slices: &mut [IoSlice<'a>]) -> usize {
         match self.get(key) {
+            Some(output) if output.buffer.is_over_limit() => 0,
             Some(output) if !output.running => output.buffer.slices(0, usize::MAX, slices),
             Some(output) => output.buffer.slices(output.early, output.complete, slices),
             None => 0,
@@ -137,10 +162,19 @@ impl Outputs {
         }
     }
 
-    /// Drops what waits for a session that is closed without being written to.
+    /// Drops what waits for a session that is closed without being written to. Nothing that its running command writes
+    /// is kept either.
     pub(crate) fn clear(&mut self, key: SessionKey) {
         if let Some(output) = matching(&mut self.slots, key) {
-            std::mem::take(&mut output.buffer).discard(&mut self.pool);
+            if output.running {
+                let pending = output.pending();
+                output.buffer.give_up(pending, &mut self.pool);
+            } else {
+                std::mem::take(&mut output.buffer).discard(&mut self.pool);
+            }
+            if let Some(late) = output.late.take() {
+                late.discard(&mut self.pool);
+            }
             (output.complete, output.early) = (0, 0);
         }
     }
@@ -268,28 +302,19 @@ impl Outputs {
     /// Appends encoded bytes to a session's output, behind the reply of its running command.
     pub(crate) fn push(&mut self, key: SessionKey, bytes: &[u8]) {
         let slot = self.slot(key);
-        let output = &mut self.slots[slot];
-        let buffer = if output.running {
-            output.late.get_or_insert_default()
-        } else {
-            &mut output.buffer
-        };
+        let buffer = self.slots[slot].push_target();
         buffer.append(bytes, &mut self.pool);
     }
 
     /// Appends a long value to a session's output by reference, as [`Outputs::push`] does.
     pub(crate) fn push_shared(&mut self, key: SessionKey, bytes: &SharedBytes) {
         let slot = self.slot(key);
-        let output = &mut self.slots[slot];
-        let buffer = if output.running {
-            output.late.get_or_insert_default()
-        } else {
-            &mut output.buffer
-        };
+        let buffer = self.slots[slot].push_target();
         buffer.append_shared(bytes, &mut self.pool);
     }
 
-    /// Puts a session on the list of those with output; returns how many bytes wait.
+    /// Puts a session on the list of those with output; returns how many bytes wait, those behind its running command's
+    /// reply included.
     #[inline]
     pub(crate) fn list(&mut self, key: SessionKey) -> usize {
         if self.pool.shared_bytes > self.count_above {
@@ -298,12 +323,11 @@ impl Outputs {
         let Some(output) = matching(&mut self.slots, key) else {
             return 0;
         };
-        let pending = output.buffer.pending();
-        if pending > 0 && !output.listed {
+        if output.buffer.pending() > 0 && !output.listed {
             output.listed = true;
             self.ready.push(key);
         }
-        pending
+        output.pending()
     }
 
     fn get(&self, key: SessionKey) -> Option<&Output> {

@@ -25,11 +25,28 @@ pub(crate) enum Kind {
     ShardChannel,
 }
 
+/// The beginning of all channels of keyspace notifications: `__keyspace@<db>__:` and `__keyevent@<db>__:`.
+const EVENT_PREFIX: &[u8] = b"__key";
+
+/// Whether a notification may reach the subscribers of a name.
+fn may_hear_events(kind: Kind, name: &[u8]) -> bool {
+    match kind {
+        Kind::Channel => name.starts_with(EVENT_PREFIX),
+        Kind::Pattern => {
+            let (prefix, _) = name.split_at(glob::literal_prefix(name));
+            EVENT_PREFIX.starts_with(prefix) || prefix.starts_with(EVENT_PREFIX)
+        }
+        Kind::ShardChannel => false,
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Pubsub {
     channels: Subscribers,
     patterns: Subscribers,
     shard_channels: Subscribers,
+    /// How many channels and patterns a notification may match.
+    event_names: usize,
 }
 
 impl Pubsub {
@@ -51,12 +68,17 @@ impl Pubsub {
 
     /// The caller has checked that the session is not subscribed yet.
     pub(crate) fn add(&mut self, kind: Kind, name: &[u8], session: SessionKey) {
-        let listeners = self.book_mut(kind).entry(name.into());
-        let new = || Listeners {
+        let book = self.book_mut(kind);
+        if let Some(listeners) = book.get_mut(name) {
+            listeners.sessions.push(session);
+            return;
+        }
+        let listeners = Listeners {
             literal: glob::literal_prefix(name),
-            sessions: Vec::new(),
+            sessions: vec![session],
         };
-        listeners.or_insert_with(new).sessions.push(session);
+        book.insert(name.into(), listeners);
+        self.event_names += usize::from(may_hear_events(kind, name));
     }
 
     pub(crate) fn remove(&mut self, kind: Kind, name: &[u8], session: SessionKey) {
@@ -65,13 +87,14 @@ impl Pubsub {
             listeners.sessions.retain(|&other| other != session);
             if listeners.sessions.is_empty() {
                 book.remove(name);
+                self.event_names -= usize::from(may_hear_events(kind, name));
             }
         }
     }
 
-    /// There is no subscription that a notification could match.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.channels.is_empty() && self.patterns.is_empty()
+    /// Whether there is a subscription that a notification may match.
+    pub(crate) fn hears_events(&self) -> bool {
+        self.event_names > 0
     }
 
     pub(crate) fn subscribers(&self, kind: Kind, name: &[u8]) -> &[SessionKey] {

@@ -144,13 +144,15 @@ impl CacheTracking {
     }
 }
 
-/// The query buffer of a session, reported by the front for CLIENT LIST.
+/// The memory of a session's input, reported by the front.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InputUse {
     /// Bytes read and not yet executed.
     pub used: usize,
     /// Room left in the buffer.
     pub free: usize,
+    /// Bytes of the list of decoded arguments, and of inline words without their quotes.
+    pub args: usize,
 }
 
 #[derive(Debug)]
@@ -279,7 +281,7 @@ impl Session {
             _ => 0,
         };
         let texts = self.name.capacity() + self.lib_name.capacity() + self.lib_version.capacity();
-        let input = self.input.used + self.input.free;
+        let input = self.input.used + self.input.free + self.input.args;
         size_of::<Self>() + input + queued + held + texts + self.name_bytes
     }
 

@@ -9,6 +9,7 @@ use crate::output::Outputs;
 use crate::session::{Peer, SessionKey};
 use crate::store::{Effect, Flow, SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
 use kumi_resp::{Batch, Decoder, Limits, OwnedArgs, Step};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub(crate) struct LabHost {
     pub(crate) now: Now,
     /// How far the steady clock moves whenever it is read.
     pub(crate) tick_ns: u64,
+    /// How far it moves during the next commands that may share a reading of it. Those behind them are timed one by one.
+    pub(crate) passing_ns: VecDeque<u64>,
     pub(crate) slept: Duration,
     /// CONFIG SET of this directive fails to apply.
     pub(crate) refuses: Option<&'static str>,
@@ -117,6 +120,14 @@ impl Host for LabHost {
     fn now(&mut self) -> Now {
         self.now.mono_ns += self.tick_ns;
         self.now
+    }
+
+    fn ticked(&mut self) -> bool {
+        let Some(passed_ns) = self.passing_ns.pop_front() else {
+            return true;
+        };
+        self.now.mono_ns += passed_ns;
+        passed_ns > 0
     }
 
     fn apply_config(&mut self, _: &Config, changed: &[&'static str]) -> Result<(), ApplyError> {

@@ -227,7 +227,7 @@ fn touch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn rename(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    if give_name(ctx, &args[1], &args[2], true)? {
+    if rename_key(ctx, &args[1], &args[2], true)? {
         ctx.dirty(1);
     }
     ctx.reply.ok();
@@ -235,7 +235,7 @@ fn rename(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn renamenx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let renamed = give_name(ctx, &args[1], &args[2], false)?;
+    let renamed = rename_key(ctx, &args[1], &args[2], false)?;
     ctx.dirty(usize::from(renamed));
     ctx.reply.integer(i64::from(renamed));
     Ok(())
@@ -361,7 +361,7 @@ fn count_present(ctx: &mut Ctx<'_>, args: Args<'_>, look: Look) -> CommandResult
 }
 
 /// Renames a key; false if nothing had to be or was done.
-fn give_name(
+fn rename_key(
     ctx: &mut Ctx<'_>,
     old: &[u8],
     new: &[u8],

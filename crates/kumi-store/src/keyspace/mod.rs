@@ -257,7 +257,7 @@ pub(crate) struct Keyspace {
     pub(crate) debug: DebugSwitches,
     /// The file that DEBUG RELOAD wrote last, on a server without files.
     pub(crate) saved: Option<Vec<u8>>,
-    /// Some session is subscribed to a channel or a pattern, so that events may be heard.
+    /// Some session is subscribed to a channel or a pattern that an event may match.
     pub(crate) has_listeners: bool,
     events: Vec<Happening>,
     pub(crate) watchers: Watchers,
@@ -288,8 +288,8 @@ pub(crate) struct Keyspace {
     seed: (u64, u64),
     /// The snapshot that is being taken.
     freeze: Option<snapshot::Freeze>,
-    /// Tables hold marks of a cancelled snapshot.
-    sweeping: bool,
+    /// Databases whose tables may hold marks of a cancelled snapshot.
+    sweeping: BTreeSet<usize>,
 }
 
 impl Keyspace {
@@ -326,7 +326,7 @@ impl Keyspace {
             due: Vec::new(),
             seed,
             freeze: None,
-            sweeping: false,
+            sweeping: BTreeSet::new(),
         }
     }
 
@@ -437,11 +437,9 @@ impl Keyspace {
 
     /// Keys whose deadline has passed and that still take room, and keys with a deadline at all.
     pub(crate) fn overdue(&self, now_ms: u64) -> (usize, usize) {
-        self.dbs.iter().fold((0, 0), |(due, all), db| {
-            (
-                due + db.deadlines.count_due(now_ms),
-                all + db.deadlines.len(),
-            )
+        let occupied = self.occupied.iter().map(|&db| &self.dbs[db].deadlines);
+        occupied.fold((0, 0), |(due, all), deadlines| {
+            (due + deadlines.count_due(now_ms), all + deadlines.len())
         })
     }
 
@@ -515,7 +513,7 @@ impl Keyspace {
         self.touch_waiters(db);
         let removed = old.table.len();
         if removed > 0 || old.table.is_frozen() {
-            let old = self.keep_flushed(old);
+            let old = self.keep_flushed(db, old);
             let garbage = old.map(|old| Garbage(Discarded::Database(Box::new(old))));
             self.garbage.extend(garbage);
         }
@@ -530,7 +528,7 @@ impl Keyspace {
         self.break_watches(first, Some(second), now_ms);
         self.break_watches(second, Some(first), now_ms);
         self.dbs.swap(first, second);
-        self.rewalk();
+        self.renumber(first, second);
         // The totals of keys and bytes stay; the deadlines are listed under the other number now.
         let (was_second, was_first) = (self.dbs[first].counted, self.dbs[second].counted);
         (self.dbs[first].counted, self.dbs[second].counted) = (was_first, was_second);

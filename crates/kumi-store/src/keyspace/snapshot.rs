@@ -14,17 +14,15 @@ pub use piece::Piece;
 pub(crate) use piece::PieceBuilder;
 
 use super::{Db, Discarded, Garbage, Keyspace};
-
-/// Databases whose tables are looked at between two questions whether to go on.
-const DATABASES_STEP: usize = 64;
+use std::collections::BTreeSet;
 
 /// A running snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Freeze {
     /// Databases that were flushed before they were copied.
     flushed: Vec<Db>,
-    /// Databases before this one are copied.
-    next_db: usize,
+    /// Databases with entries left to copy, by their numbers now.
+    left: BTreeSet<usize>,
     /// Pieces of tables that are copied or gone.
     pieces: Vec<Piece>,
 }
@@ -53,8 +51,11 @@ impl Keyspace {
                 });
             }
         }
-        self.sweeping = false;
-        self.freeze = Some(Freeze::default());
+        self.sweeping.clear();
+        self.freeze = Some(Freeze {
+            left: databases.iter().map(|frozen| frozen.db).collect(),
+            ..Freeze::default()
+        });
         databases
     }
 
@@ -68,9 +69,12 @@ impl Keyspace {
         let Some(freeze) = self.freeze.take() else {
             return;
         };
-        for db in &mut self.dbs {
-            db.table.thaw();
-            self.sweeping |= db.table.is_sweeping();
+        for db in freeze.left {
+            let table = &mut self.dbs[db].table;
+            table.thaw();
+            if table.is_sweeping() {
+                self.sweeping.insert(db);
+            }
         }
         for db in freeze.flushed {
             self.garbage
@@ -80,17 +84,19 @@ impl Keyspace {
 
     /// Whether marks of a cancelled snapshot are left, for [`Keyspace::sweep_slice`].
     pub(crate) fn is_sweeping(&self) -> bool {
-        self.sweeping
+        !self.sweeping.is_empty()
     }
 
     /// Clears marks of a cancelled snapshot as long as `go_on` says so.
     pub(crate) fn sweep_slice(&mut self, go_on: &mut dyn FnMut() -> bool) {
-        let mut tables = self.dbs.iter_mut().map(|db| &mut db.table);
-        let swept = tables.all(|table| {
-            // Without a snapshot there is nothing to hand over.
-            !table.is_sweeping() || table.copy_slice(&mut Vec::new(), go_on)
-        });
-        self.sweeping = !swept;
+        while let Some(&db) = self.sweeping.first() {
+            let table = &mut self.dbs[db].table;
+            // Without a snapshot there is nothing to hand over. A database that was flushed has no marks.
+            if table.is_sweeping() && !table.copy_slice(&mut Vec::new(), go_on) {
+                return;
+            }
+            self.sweeping.remove(&db);
+        }
     }
 
     /// Copies entries as long as `go_on` says so. Returns whether the snapshot is complete: its last
@@ -114,14 +120,12 @@ impl Keyspace {
                     .push(Garbage(Discarded::Database(Box::new(db))));
             }
         }
-        while let Some(db) = self.dbs.get_mut(freeze.next_db) {
-            if db.table.is_frozen() && !db.table.copy_slice(&mut freeze.pieces, go_on) {
+        while let Some(&db) = freeze.left.first() {
+            let table = &mut self.dbs[db].table;
+            if !table.copy_slice(&mut freeze.pieces, go_on) {
                 return false;
             }
-            freeze.next_db += 1;
-            if freeze.next_db.is_multiple_of(DATABASES_STEP) && !go_on() {
-                return false;
-            }
+            freeze.left.remove(&db);
         }
         true
     }
@@ -135,28 +139,108 @@ impl Keyspace {
         for db in &mut freeze.flushed {
             db.table.take_pieces(&mut pieces);
         }
-        // Only tables from here on can have copied anything since they were walked through.
-        for db in self.dbs.iter_mut().skip(freeze.next_db) {
-            db.table.take_pieces(&mut pieces);
+        for &db in &freeze.left {
+            self.dbs[db].table.take_pieces(&mut pieces);
         }
         pieces
     }
 
     /// Takes over a database that was flushed, if a snapshot needs it; gives it back otherwise.
-    pub(super) fn keep_flushed(&mut self, db: Db) -> Option<Db> {
+    pub(super) fn keep_flushed(&mut self, db: usize, data: Db) -> Option<Db> {
         match &mut self.freeze {
-            Some(freeze) if db.table.is_frozen() => {
-                freeze.flushed.push(db);
+            Some(freeze) if data.table.is_frozen() => {
+                freeze.left.remove(&db);
+                freeze.flushed.push(data);
                 None
             }
-            _ => Some(db),
+            _ => Some(data),
         }
     }
 
-    /// Two databases changed places: the walk looks at all of them again.
-    pub(super) fn rewalk(&mut self) {
+    /// Two databases changed places.
+    pub(super) fn renumber(&mut self, first: usize, second: usize) {
         if let Some(freeze) = &mut self.freeze {
-            freeze.next_db = 0;
+            exchange(&mut freeze.left, first, second);
         }
+        exchange(&mut self.sweeping, first, second);
+    }
+}
+
+/// Puts each of two numbers in the other's place.
+fn exchange(numbers: &mut BTreeSet<usize>, first: usize, second: usize) {
+    let (had_first, had_second) = (numbers.remove(&first), numbers.remove(&second));
+    if had_first {
+        numbers.insert(second);
+    }
+    if had_second {
+        numbers.insert(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Lab;
+
+    fn left(lab: &Lab) -> Vec<usize> {
+        let freeze = lab.store.keyspace.freeze.as_ref();
+        freeze.map_or_else(Vec::new, |freeze| freeze.left.iter().copied().collect())
+    }
+
+    /// A store with 100 keys in each of the databases 0, 3 and 7.
+    fn lab() -> Lab {
+        let mut lab = Lab::new();
+        for db in [0, 3, 7] {
+            lab.run(&format!("SELECT {db}"));
+            for key in 0..100 {
+                lab.run(&format!("SET key:{key} {db}"));
+            }
+        }
+        lab
+    }
+
+    #[test]
+    fn only_databases_with_keys_are_walked() {
+        let mut lab = lab();
+        lab.store.keyspace.freeze(false);
+        assert_eq!(left(&lab), [0, 3, 7]);
+        lab.run("SET key:1 changed");
+        lab.run("SWAPDB 3 9");
+        assert_eq!(left(&lab), [0, 7, 9]);
+        lab.run("SWAPDB 7 9");
+        assert_eq!(left(&lab), [0, 7, 9]);
+        lab.run("SELECT 0");
+        lab.run("FLUSHDB");
+        assert_eq!(left(&lab), [7, 9]);
+        let keyspace = &mut lab.store.keyspace;
+        let mut pieces = keyspace.take_pieces();
+        // One question a call: the walk stops and goes on anywhere.
+        while !keyspace.copy_slice(&mut || false) {
+            pieces.extend(keyspace.take_pieces());
+        }
+        pieces.extend(keyspace.take_pieces());
+        assert!(left(&lab).is_empty());
+        for db in 0..16 {
+            let own = pieces.iter().filter(|piece| piece.db == db);
+            let keys: usize = own.map(Piece::keys).sum();
+            let expected = if [0, 3, 7].contains(&db) { 100 } else { 0 };
+            assert_eq!(keys, expected, "database {db}");
+        }
+    }
+
+    #[test]
+    fn marks_of_a_cancelled_snapshot_are_found_under_a_new_number() {
+        let mut lab = lab();
+        lab.store.keyspace.freeze(false);
+        lab.run("SET key:1 changed");
+        lab.store.keyspace.thaw();
+        assert!(lab.store.keyspace.is_sweeping());
+        lab.run("SWAPDB 7 9");
+        let keyspace = &mut lab.store.keyspace;
+        assert_eq!(keyspace.sweeping, BTreeSet::from([9]));
+        while keyspace.is_sweeping() {
+            keyspace.sweep_slice(&mut || false);
+        }
+        assert!(keyspace.dbs.iter().all(|db| !db.table.is_sweeping()));
     }
 }

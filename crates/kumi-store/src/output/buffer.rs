@@ -173,6 +173,19 @@ impl Buffer {
         self.limit = limit;
     }
 
+    /// Bytes not yet written, or those that waited when the limit was passed.
+    pub(super) fn demand(&self) -> usize {
+        self.overflow.unwrap_or_else(|| self.pending())
+    }
+
+    /// How many more bytes may wait; none once the budget is used up.
+    pub(super) fn limit_left(&self) -> usize {
+        match self.overflow {
+            Some(_) => 0,
+            None => self.limit.saturating_sub(self.pending()),
+        }
+    }
+
     /// Whether the budget is used up, so that nothing more is kept.
     pub(crate) fn is_over_limit(&self) -> bool {
         self.overflow.is_some()
@@ -239,8 +252,11 @@ impl Buffer {
         self.check_limit(pool);
     }
 
-    /// Moves everything `other` holds behind this.
+    /// Moves everything `other` holds behind this. If `other` is over its limit, this is over it too.
     pub(super) fn append_buffer(&mut self, mut other: Buffer, pool: &mut Pool) {
+        if let Some(bytes) = other.overflow {
+            self.give_up(self.pending() + bytes, pool);
+        }
         while let Some(chunk) = other.chunks.pop_front() {
             match &chunk {
                 Chunk::Bytes(bytes) => {
@@ -469,10 +485,14 @@ impl Buffer {
     /// Drops everything when the budget is used up.
     fn check_limit(&mut self, pool: &mut Pool) {
         let pending = self.pending();
-        if pending <= self.limit {
-            return;
+        if pending > self.limit {
+            self.give_up(pending, pool);
         }
-        self.overflow = Some(pending);
+    }
+
+    /// Drops everything, and keeps nothing from here on. `pending` is the number of bytes that waited.
+    pub(super) fn give_up(&mut self, pending: usize, pool: &mut Pool) {
+        self.overflow.get_or_insert(pending);
         for chunk in self.chunks.drain(..) {
             pool.put_chunk(chunk);
         }

@@ -187,6 +187,78 @@ fn nothing_is_kept_past_the_budget() {
 }
 
 #[test]
+fn pushes_to_the_running_session_use_its_budget() {
+    let mut desk = Desk::with_limit(100_000);
+    let key = desk.key;
+    desk.reply().bulk(vec![b'x'; 60_000]);
+    desk.outputs.push(key, &[b'p'; 20_000]);
+    assert!((80_000..81_000).contains(&desk.outputs.list(key)));
+    let mut most = 0;
+    for _ in 0..1000 {
+        desk.outputs.push(key, &[b'p'; 5000]);
+        most = most.max(desk.outputs.heap_bytes());
+    }
+    assert!(most < 140_000, "{most} bytes");
+    assert!(desk.outputs.list(key) > 100_000);
+    let overflow = desk.outputs.end(desk.slot);
+    assert!(overflow.is_some_and(|bytes| bytes > 100_000));
+}
+
+#[test]
+fn references_pushed_to_the_running_session_use_its_budget() {
+    let mut desk = Desk::with_limit(1_000_000);
+    let value = SharedBytes::new(vec![b'v'; 300_000]);
+    for _ in 0..3 {
+        desk.outputs.push_shared(desk.key, &value);
+    }
+    assert_eq!(value.owners(), 4);
+    desk.outputs.push_shared(desk.key, &value);
+    assert!(value.is_unique());
+    assert_eq!(desk.outputs.end(desk.slot), Some(1_200_000));
+}
+
+#[test]
+fn a_reply_over_the_limit_is_not_shown() {
+    let mut desk = Desk::new();
+    desk.reply().ok();
+    assert_eq!(desk.outputs.end(desk.slot), None);
+    desk.slot = desk.outputs.begin(desk.key, 100_000);
+    desk.outputs.written(desk.key, 3);
+    assert_eq!(desk.outputs.first_chunk(desk.key), (&b"\r\n"[..], false));
+    let mut reply = desk.reply();
+    while !reply.is_over_limit() {
+        reply.bulk(vec![b'x'; 5000]);
+    }
+    // The reply goes on, and what it writes is in the buffer for a while.
+    for count in [0, 1, 10] {
+        desk.reply().encoded(&vec![b'x'; count]);
+        assert_eq!(desk.outputs.first_chunk(desk.key), (&b""[..], false));
+        let mut slices = [IoSlice::new(&[]); 8];
+        assert_eq!(desk.outputs.slices(desk.key, &mut slices), 0);
+        assert_eq!(desk.outputs.pending(desk.key), 0);
+    }
+    assert!(desk.outputs.end(desk.slot).is_some());
+}
+
+#[test]
+fn a_running_session_that_is_cleared_keeps_nothing_more() {
+    let mut desk = Desk::new();
+    let deferred = desk.reply().defer();
+    desk.reply().bulk(vec![b'x'; 50_000]);
+    desk.outputs.push(desk.key, &[b'p'; 50_000]);
+    desk.outputs.clear(desk.key);
+    for _ in 0..1000 {
+        desk.reply().bulk(vec![b'x'; 5000]);
+        desk.outputs.push(desk.key, &[b'p'; 5000]);
+    }
+    desk.reply().finish_array(deferred, 1001);
+    let held = desk.outputs.heap_bytes();
+    assert!(held < 60_000, "{held} bytes");
+    assert_eq!(desk.outputs.pending(desk.key), 0);
+    assert!(desk.outputs.end(desk.slot).is_some());
+}
+
+#[test]
 fn references_use_the_budget() {
     let mut desk = Desk::with_limit(1_000_000);
     let value = SharedBytes::new(vec![b'v'; 300_000]);
@@ -334,6 +406,23 @@ mod budget {
             .collect();
         assert_eq!(lab.send(lab.client, &words), "");
         lab.check(&[("PING", "+PONG\r\n")]);
+    }
+
+    #[test]
+    fn a_script_that_floods_its_own_client_closes_it_at_once() {
+        let mut lab = lab();
+        lab.configure("client-output-buffer-limit", "pubsub 10mb 0 0");
+        let client = lab.connect();
+        lab.run_as(client, "HELLO 3");
+        lab.run_as(client, "SUBSCRIBE c");
+        let script = b"local message = redis.call('GET', 'big') \
+            for i = 1, 20 do redis.call('PUBLISH', 'c', message) end \
+            redis.call('SET', 'stats', redis.call('INFO', 'stats'))";
+        assert_eq!(lab.send(client, &[b"EVAL", script, b"0"]), "");
+        check_closed(&mut lab, client);
+        let stats = lab.run("GET stats");
+        let expected = "client_output_buffer_limit_disconnections:1\r\n";
+        assert!(stats.contains(expected), "{stats}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::config::Settings;
 use crate::session::{Blocked, BlockedOn, Peer, ResizePolicy, Session, SessionKey, Sessions};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::sync::Arc;
 
 /// What a client may have waiting before it has authenticated.
@@ -20,6 +20,38 @@ pub(crate) struct Pause {
     pub(crate) writes_only: bool,
 }
 
+/// Sessions with a command held back by a pause, in the order they came.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    order: BTreeMap<u64, SessionKey>,
+    places: BTreeMap<SessionKey, u64>,
+}
+
+impl Held {
+    fn push(&mut self, key: SessionKey) {
+        self.remove(key);
+        let last = self.order.last_key_value();
+        let place = last.map_or(0, |(&place, _)| place + 1);
+        self.order.insert(place, key);
+        self.places.insert(key, place);
+    }
+
+    fn remove(&mut self, key: SessionKey) {
+        if let Some(place) = self.places.remove(&key) {
+            self.order.remove(&place);
+        }
+    }
+}
+
+impl IntoIterator for Held {
+    type Item = SessionKey;
+    type IntoIter = btree_map::IntoValues<u64, SessionKey>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.order.into_values()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     pub(crate) sessions: Sessions,
@@ -28,8 +60,7 @@ pub(crate) struct Clients {
     pub(crate) pause: Option<Pause>,
     /// Commands that write are held: a snapshot has too much to write.
     pub(super) hold_writes: bool,
-    /// Sessions with a command held back by a pause, in the order they came.
-    pub(super) held: VecDeque<SessionKey>,
+    pub(super) held: Held,
     /// Sessions that wait for the append-only file.
     pub(super) log_waiters: BTreeSet<SessionKey>,
     /// The default user needs no password.
@@ -99,7 +130,7 @@ impl Clients {
     /// Leaves a session waiting.
     pub(super) fn block(&mut self, key: SessionKey, blocked: Blocked) {
         if matches!(blocked.on, BlockedOn::Pause(_)) {
-            self.held.push_back(key);
+            self.held.push(key);
         }
         if matches!(blocked.on, BlockedOn::Log(_)) {
             self.log_waiters.insert(key);
@@ -117,6 +148,9 @@ impl Clients {
     /// A wait has ended, or its session has.
     pub(super) fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
         self.blocked -= 1;
+        if matches!(blocked.on, BlockedOn::Pause(_)) {
+            self.held.remove(key);
+        }
         if matches!(blocked.on, BlockedOn::Log(_)) {
             self.log_waiters.remove(&key);
         }
@@ -198,5 +232,57 @@ impl Clients {
             session.soft_limit_since_ms = None;
         }
         pending > budget || over_soft
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::InputUse;
+    use crate::testing::Lab;
+
+    #[test]
+    fn a_held_session_that_leaves_is_forgotten() {
+        let mut lab = Lab::new();
+        lab.run("CLIENT PAUSE 100000 WRITE");
+        for _ in 0..10 {
+            let client = lab.connect();
+            lab.run_as(client, "SET a 1");
+            assert_eq!(lab.store.clients.held.order.len(), 1);
+            lab.store.disconnect(client);
+            let held = &lab.store.clients.held;
+            assert!(held.order.is_empty() && held.places.is_empty());
+        }
+    }
+
+    #[test]
+    fn held_commands_run_in_the_order_they_came() {
+        let mut lab = Lab::new();
+        let [first, second, third, fourth] = [(); 4].map(|()| lab.connect());
+        lab.run("CLIENT PAUSE 100000 WRITE");
+        lab.run_as(third, "RPUSH l third");
+        lab.run_as(fourth, "RPUSH l fourth");
+        lab.run_as(first, "RPUSH l first");
+        lab.store.disconnect(fourth);
+        lab.run_as(second, "RPUSH l second");
+        lab.run("CLIENT UNPAUSE");
+        lab.advance_ms(1);
+        let expected = "*3\r\n$5\r\nthird\r\n$5\r\nfirst\r\n$6\r\nsecond\r\n";
+        lab.check(&[("LRANGE l 0 -1", expected)]);
+        assert!(lab.store.clients.held.order.is_empty());
+    }
+
+    #[test]
+    fn decoded_arguments_count_as_memory_of_their_session() {
+        let mut lab = Lab::new();
+        let before = lab.store.clients.bytes();
+        let input = InputUse {
+            used: 1000,
+            free: 0,
+            args: 1_000_000,
+        };
+        lab.store.note_leftover(lab.client, input);
+        assert!(lab.store.clients.bytes() >= before + 1_001_000);
+        lab.store.note_leftover(lab.client, InputUse::default());
+        assert_eq!(lab.store.clients.bytes(), before);
     }
 }

@@ -130,7 +130,7 @@ impl Store {
 
     /// Tells the keyspace whether notifications have any listener: without one none is made.
     pub(crate) fn note_listeners(&mut self) {
-        self.keyspace.has_listeners = !self.pubsub.is_silent();
+        self.keyspace.has_listeners = self.pubsub.hears_events();
     }
 
     /// Shows a command that ran to every MONITOR client; without a source a script called it.
@@ -216,12 +216,33 @@ mod tests {
             lab.store.keyspace.take_events().len()
         };
         assert_eq!(put(&mut lab), 0);
-        let listener = lab.connect();
-        lab.run_as(listener, "SUBSCRIBE c");
-        assert_eq!(put(&mut lab), 1);
-        lab.run_as(listener, "UNSUBSCRIBE c");
-        assert_eq!(put(&mut lab), 0);
-        lab.run_as(listener, "PSUBSCRIBE c*");
+        let (listener, other) = (lab.connect(), lab.connect());
+        let subscriptions = [
+            ("SUBSCRIBE", "c", 0),
+            ("SUBSCRIBE", "__keyevent@0__:set", 1),
+            ("SUBSCRIBE", "__keyspace@0__:a", 1),
+            ("SSUBSCRIBE", "__keyevent@0__:set", 0),
+            ("PSUBSCRIBE", "c*", 0),
+            ("PSUBSCRIBE", "__kit*", 0),
+            ("PSUBSCRIBE", "*", 1),
+            ("PSUBSCRIBE", "?_key*", 1),
+            ("PSUBSCRIBE", "_[_]key*", 1),
+            ("PSUBSCRIBE", "\\__key*", 1),
+            ("PSUBSCRIBE", "__k*", 1),
+            ("PSUBSCRIBE", "__keyevent@*", 1),
+        ];
+        for (command, name, events) in subscriptions {
+            let undo = command.replacen("SUB", "UNSUB", 1);
+            for client in [listener, other] {
+                lab.run_as(client, &format!("{command} {name}"));
+                assert_eq!(put(&mut lab), events, "{command} {name}");
+            }
+            lab.run_as(listener, &format!("{undo} {name}"));
+            assert_eq!(put(&mut lab), events, "{command} {name} of another client");
+            lab.run_as(other, &format!("{undo} {name}"));
+            assert_eq!(put(&mut lab), 0, "{undo} {name}");
+        }
+        lab.run_as(listener, "PSUBSCRIBE *");
         assert_eq!(put(&mut lab), 1);
         lab.store.disconnect(listener);
         assert_eq!(put(&mut lab), 0);

@@ -173,6 +173,24 @@ fn a_pause_holds_writes_until_it_ends() {
 }
 
 #[test]
+fn a_pause_ends_in_time_when_the_wall_clock_is_set_back() {
+    let mut lab = Lab::new();
+    let other = lab.connect();
+    lab.check(&[("CLIENT PAUSE 100 WRITE", "+OK\r\n")]);
+    assert_eq!(lab.run_as(other, "SET a 2"), "");
+    lab.host.now.unix_us -= 3_600_000_000;
+    lab.advance_ms(60);
+    assert_eq!(lab.received(other), "");
+    let deadline_ms = lab.store.next_deadline();
+    let wait_ms = deadline_ms.saturating_sub(lab.host.now.unix_ms());
+    assert!(wait_ms <= 40, "{wait_ms} ms");
+    lab.advance_ms(39);
+    assert_eq!(lab.received(other), "");
+    lab.advance_ms(1);
+    assert_eq!(lab.received(other), "+OK\r\n");
+}
+
+#[test]
 fn unpause_lets_everything_go_on() {
     let mut lab = Lab::new();
     let other = lab.connect();

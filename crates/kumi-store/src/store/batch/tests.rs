@@ -118,3 +118,85 @@ fn a_command_that_changes_decoding_ends_the_plan() {
         assert!(!plan(&mut lab, line), "{line}");
     }
 }
+
+/// Sends lines in one packet to a store with a few keys; the replies are those of the same lines sent one at a time.
+#[track_caller]
+fn check_run(lines: &[&str]) {
+    let [mut lab, mut single] = [(); 2].map(|()| {
+        let mut lab = Lab::new();
+        for line in [
+            "MSET a 1 b 2",
+            "HSET h f 1",
+            "SADD s m",
+            "ZADD z 1 m",
+            "XADD x 1-1 f v",
+            "RPUSH l 1 2",
+        ] {
+            lab.run(line);
+        }
+        lab
+    });
+    let expected: String = lines.iter().map(|line| single.run(line)).collect();
+    assert_eq!(send(&mut lab, lines), expected, "{lines:?}");
+}
+
+/// Reads of all keys, which are planned before the first command of their run is executed.
+const READS: [&str; 8] = [
+    "GET a",
+    "GET b",
+    "HGET h f",
+    "SISMEMBER s m",
+    "ZSCORE z m",
+    "XLEN x",
+    "LLEN l",
+    "EXISTS a b h s z x l",
+];
+
+#[test]
+fn keys_that_a_run_deletes_or_moves_are_not_found_by_their_hints() {
+    for changes in [
+        &["FLUSHALL"][..],
+        &["FLUSHDB"],
+        &["SWAPDB 0 1"],
+        &["SWAPDB 0 1", "SELECT 1"],
+        &["RENAME a b"],
+        &["RENAME h a", "RENAME s h", "RENAME z s", "RENAME x z"],
+        &["MOVE a 1", "MOVE h 1", "MOVE x 1"],
+        &["EXPIRE a 0", "EXPIRE h 0", "EXPIRE z 0", "EXPIRE x 0"],
+        &["DEL a h s z x l"],
+        &["DEL h z", "ZADD h 2 f", "HSET z m 3"],
+        &["FLUSHALL", "MSET a 5 b 6", "HSET h f 7", "XADD x 2-1 f v"],
+    ] {
+        check_run(&[changes, &READS[..]].concat());
+        check_run(&[&READS[..], changes, &READS[..]].concat());
+    }
+}
+
+#[test]
+fn a_blocking_command_takes_what_its_run_has_pushed() {
+    check_run(&["LPUSH new 1", "BLPOP new 0", "LLEN new", "PING"]);
+    check_run(&["BLPOP l 0", "BRPOP l 0", "EXISTS l"]);
+    check_run(&["ZADD new 1 m", "BZPOPMIN new 0", "EXISTS new"]);
+}
+
+#[test]
+fn a_slow_command_of_a_run_is_the_one_in_the_slow_log() {
+    let lines = ["GET a", "GET b", "GET c", "GET d", "GET e", "GET f"];
+    for (slow, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+        let mut lab = Lab::new();
+        lab.host.passing_ns = (0..lines.len())
+            .map(|index| if index == slow { 20_000_000 } else { 0 })
+            .collect();
+        send(&mut lab, &lines);
+        assert!(
+            lab.host.passing_ns.is_empty(),
+            "{name}: all share a reading"
+        );
+        let log = lab.run("SLOWLOG GET");
+        let entry = format!(":20000\r\n*2\r\n$3\r\nGET\r\n$1\r\n{name}\r\n");
+        assert!(log.starts_with("*1\r\n") && log.contains(&entry), "{log}");
+        let stats = lab.run("INFO commandstats");
+        let expected = "cmdstat_get:calls=6,usec=20000,";
+        assert!(stats.contains(expected), "{name}: {stats}");
+    }
+}
