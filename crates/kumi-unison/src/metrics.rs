@@ -62,7 +62,8 @@ counters! {
     handler_panics,
     /// Events we sent.
     events_sent,
-    /// Events we dropped for want of credit, on channels that drop.
+    /// Events we dropped: for want of credit, on channels that drop, and of those that came the oldest that no receiver
+    /// asked for, or more datagrams than a window.
     events_dropped,
     /// Events that had to wait for credit.
     events_waited,

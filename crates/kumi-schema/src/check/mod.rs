@@ -17,7 +17,7 @@ use crate::model::{At, Protocol};
 use crate::source::Sources;
 use std::collections::BTreeSet;
 
-/// Checks everything. `broken`: reading found errors, so that something may be missing that was in fact written.
+/// Checks everything. `broken`: something was not read, so that a declaration may be missing that was in fact written.
 /// `unusable`: names of types that were declared, but in a way that was refused.
 pub(crate) fn check(
     protocol: &mut Protocol,

@@ -22,6 +22,9 @@ pub(crate) struct Document {
     pub(crate) nodes: Vec<Node>,
     /// What stands after the last node.
     pub(crate) trailing: Vec<Trivia>,
+    /// A node of it could not be read and is missing. Of a file also: braces do not match, or its end was not read, so
+    /// that any node may be missing or in the wrong block.
+    pub(crate) is_incomplete: bool,
 }
 
 /// `(type)name argument property=value { children }`

@@ -24,10 +24,13 @@ pub(crate) fn parse(sources: &Sources, file: FileId, errors: &mut Diagnostics) -
         sources,
         errors,
         stopped: false,
+        uneven: false,
     };
     parser.cursor.eat("\u{feff}");
     parser.refuse_disallowed();
-    parser.nodes(0, None)
+    let mut document = parser.nodes(0, None);
+    document.is_incomplete |= parser.stopped || parser.uneven;
+    document
 }
 
 struct Parser<'a, 't> {
@@ -36,6 +39,8 @@ struct Parser<'a, 't> {
     errors: &'a mut Diagnostics,
     /// Set when reading on makes no sense: the nesting is absurd, or there are too many errors.
     stopped: bool,
+    /// Braces do not match, so that nodes may be in another block than they were meant for.
+    uneven: bool,
 }
 
 /// Why a node could not be read; the error has been noted.
@@ -92,6 +97,7 @@ impl<'t> Parser<'_, 't> {
             match self.cursor.peek() {
                 None => {
                     if let (Some(span), false) = (opened, self.stopped) {
+                        self.uneven = true;
                         self.error(span, "this block is never closed", Some("a '}' is missing"));
                     }
                     break;
@@ -103,6 +109,7 @@ impl<'t> Parser<'_, 't> {
                 Some('}') => {
                     let span = self.cursor.span_here();
                     self.cursor.bump();
+                    self.uneven = true;
                     self.error(
                         span,
                         "this '}' closes nothing",
@@ -115,7 +122,10 @@ impl<'t> Parser<'_, 't> {
                         node.leading = std::mem::take(&mut trivia);
                         document.nodes.push(node);
                     }
-                    Err(Failed) => self.recover(depth),
+                    Err(Failed) => {
+                        document.is_incomplete = true;
+                        self.recover(depth);
+                    }
                 },
             }
         }

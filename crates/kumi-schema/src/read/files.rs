@@ -32,7 +32,6 @@ pub(super) fn load_all(reader: &mut Reader, loader: &dyn Loader, root: &str) -> 
             reader.errors.push_with(|| diagnostic);
         }
     }
-    reader.incomplete = !reader.errors.is_empty();
     loading.files
 }
 
@@ -47,6 +46,7 @@ impl Loading<'_> {
     fn add(&mut self, reader: &mut Reader, name: String, text: String) {
         let id = reader.sources.add(name.clone(), text.into());
         let document = document::parse(&reader.sources, id, &mut reader.errors);
+        reader.incomplete |= misses_declarations(&document);
         let imports = imports(reader, &document);
         let index = self.files.len();
         self.files.push(File { id, document });
@@ -54,6 +54,7 @@ impl Loading<'_> {
         self.chain.push(name.clone());
         for (import, span) in imports {
             if reader.errors.is_full() {
+                reader.incomplete = true;
                 break;
             }
             self.follow(reader, &name, &import, span);
@@ -64,7 +65,10 @@ impl Loading<'_> {
     fn follow(&mut self, reader: &mut Reader, from: &str, import: &str, span: Span) {
         let name = match self.loader.resolve(from, import) {
             Ok(name) => name,
-            Err(error) => return reader.error(span, format!("this cannot be imported: {error}")),
+            Err(error) => {
+                let message = format!("this cannot be imported: {error}");
+                return reader.not_imported(span, message, None);
+            }
         };
         if self.chain.contains(&name) {
             let start = self
@@ -74,37 +78,30 @@ impl Loading<'_> {
                 .unwrap_or(0);
             let mut circle = self.chain[start..].to_vec();
             circle.push(name);
-            return reader.error_help(
-                span,
-                format!("these files import each other: {}", circle.join(" -> ")),
-                "put what they share into a file that imports neither",
-            );
+            let message = format!("these files import each other: {}", circle.join(" -> "));
+            let help = "put what they share into a file that imports neither";
+            return reader.not_imported(span, message, Some(help.to_owned()));
         }
         if reader.sources.files().iter().any(|file| file.name == name) {
             return;
         }
         if self.chain.len() >= MAX_IMPORT_DEPTH {
             let message = format!("a chain of imports is longer than {MAX_IMPORT_DEPTH} files");
-            return reader.error(span, message);
+            return reader.not_imported(span, message, None);
         }
         if self.files.len() >= MAX_FILES {
             let message = format!("a schema consists of at most {MAX_FILES} files");
-            return reader.error(span, message);
+            return reader.not_imported(span, message, None);
         }
         match bounded(self.loader.load(&name)) {
             Ok(text) => self.add(reader, name, text),
             Err(error) => {
                 let message = format!("{name:?} cannot be read: {error}");
-                match self.meant(&name, import) {
-                    Some(meant) => {
-                        reader.error_help(span, message, format!("did you mean {meant:?}?"));
-                    }
-                    None => reader.error_help(
-                        span,
-                        message,
-                        "a path is relative to the file that imports it",
-                    ),
-                }
+                let help = match self.meant(&name, import) {
+                    Some(meant) => format!("did you mean {meant:?}?"),
+                    None => "a path is relative to the file that imports it".to_owned(),
+                };
+                reader.not_imported(span, message, Some(help));
             }
         }
     }
@@ -121,6 +118,26 @@ impl Loading<'_> {
         let meant = did_you_mean(file, others.filter(|&other| other != file))?;
         Some(folder + meant)
     }
+}
+
+impl Reader {
+    /// Notes why a file was not read; what it declares is missing.
+    fn not_imported(&mut self, span: Span, message: String, help: Option<String>) {
+        self.incomplete = true;
+        self.error_with(span, message, |diagnostic| diagnostic.maybe_help(help));
+    }
+}
+
+/// Whether a node could not be read that may have declared a type. What stands in the block of one declares none.
+fn misses_declarations(document: &Document) -> bool {
+    let holds_types = |node: &&Node| !matches!(&*node.name.value, "message" | "enum" | "typedef");
+    document.is_incomplete
+        || document
+            .nodes
+            .iter()
+            .filter(holds_types)
+            .filter_map(|node| node.children.as_ref())
+            .any(misses_declarations)
 }
 
 fn bounded(text: Result<String, LoadError>) -> Result<String, LoadError> {
@@ -147,7 +164,10 @@ fn imports(reader: &mut Reader, document: &Document) -> Vec<(String, Span)> {
     for node in nodes {
         reader.properties(node, &[]);
         reader.no_children(node);
-        if let Some(path) = reader.text_argument(node, "import", "\"common.kdl\"") {
+        let path = reader.text_argument(node, "import", "\"common.kdl\"");
+        // A path that was refused names a file that is not read.
+        reader.incomplete |= node.arguments.len() != 1 || path.is_none();
+        if let Some(path) = path {
             imports.push((path.value, path.span));
         }
     }

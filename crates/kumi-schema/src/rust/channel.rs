@@ -199,7 +199,8 @@ impl Code<'_> {
         self.doc(&[
             event.description.as_deref().unwrap_or(&plain),
             "While the stream lives, these events come to it alone. Events of other names wait until they are \
-             taken; `event_streams` takes all of them at once.",
+             asked for, up to half of the window while this stream is waited on; then the oldest are dropped and \
+             counted. `event_streams` takes all of them at once.",
         ]);
         self.line(format_args!(
             "pub fn {}_events(&self) -> {rt}::EventStream<{}> {{ self.channel.events({}) }}",

@@ -2144,14 +2144,14 @@ impl MainClient {
 
     /// Somebody said something.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn posted_events(&self) -> ::kumi_unison::EventStream<Posted> {
         self.channel.events("Posted")
     }
 
     /// Every `Optionals`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn optionals_events(&self) -> ::kumi_unison::EventStream<Optionals> {
         self.channel.events("Optionals")
     }
@@ -2874,7 +2874,7 @@ impl PeersClient {
 
     /// Every `Wave`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn wave_events(&self) -> ::kumi_unison::EventStream<Wave> {
         self.channel.events("Wave")
     }
@@ -3229,7 +3229,7 @@ impl TicksClient {
 
     /// Every `Tick`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn tick_events(&self) -> ::kumi_unison::EventStream<Tick> {
         self.channel.events("Tick")
     }
@@ -4019,7 +4019,7 @@ impl OldTalkClient {
 
     /// Every `Heard`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn heard_events(&self) -> ::kumi_unison::EventStream<Heard> {
         self.channel.events("Heard")
     }
@@ -4320,14 +4320,14 @@ impl OldBothClient {
 
     /// Every `Left`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn left_events(&self) -> ::kumi_unison::EventStream<Left> {
         self.channel.events("Left")
     }
 
     /// Every `Right`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn right_events(&self) -> ::kumi_unison::EventStream<Right> {
         self.channel.events("Right")
     }

@@ -1777,14 +1777,14 @@ impl DeleteClient {
 
     /// Every `S`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn s_events(&self) -> ::kumi_unison::EventStream<S> {
         self.channel.events("S")
     }
 
     /// Every `Drop`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn drop_events(&self) -> ::kumi_unison::EventStream<Drop> {
         self.channel.events("Drop")
     }
@@ -2232,7 +2232,7 @@ impl NewClient {
 
     /// Every `Yield`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn yield_events(&self) -> ::kumi_unison::EventStream<Yield> {
         self.channel.events("Yield")
     }
@@ -2552,7 +2552,7 @@ impl OpenedClient {
 
     /// Every `Fn`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn fn_events(&self) -> ::kumi_unison::EventStream<Fn> {
         self.channel.events("Fn")
     }
@@ -3575,7 +3575,7 @@ impl Channel0Client {
 
     /// Every `Json`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn json_events(&self) -> ::kumi_unison::EventStream<Json> {
         self.channel.events("Json")
     }

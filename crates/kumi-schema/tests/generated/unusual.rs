@@ -2772,21 +2772,21 @@ impl ABCClient {
 
     /// Every `Mutually`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn mutually_events(&self) -> ::kumi_unison::EventStream<Mutually> {
         self.channel.events("Mutually")
     }
 
     /// Every `Demanding`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn demanding_events(&self) -> ::kumi_unison::EventStream<Demanding> {
         self.channel.events("Demanding")
     }
 
     /// Every `Initial`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn initial_events(&self) -> ::kumi_unison::EventStream<Initial> {
         self.channel.events("Initial")
     }
@@ -3216,7 +3216,7 @@ impl QuietClient {
 
     /// Every `Nothing`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn nothing_events(&self) -> ::kumi_unison::EventStream<Nothing> {
         self.channel.events("Nothing")
     }
@@ -3493,14 +3493,14 @@ impl LoudClient {
 
     /// Every `int`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn int_events(&self) -> ::kumi_unison::EventStream<Int> {
         self.channel.events("int")
     }
 
     /// Every `map`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn map_events(&self) -> ::kumi_unison::EventStream<Map> {
         self.channel.events("map")
     }
@@ -3824,21 +3824,21 @@ impl MixedClient {
 
     /// Every `Delta`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn delta_events(&self) -> ::kumi_unison::EventStream<Delta> {
         self.channel.events("Delta")
     }
 
     /// Every `Alpha`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn alpha_events(&self) -> ::kumi_unison::EventStream<Alpha> {
         self.channel.events("Alpha")
     }
 
     /// Every `Beta`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn beta_events(&self) -> ::kumi_unison::EventStream<Beta> {
         self.channel.events("Beta")
     }
@@ -4216,7 +4216,7 @@ impl OneWayClient {
 
     /// Every `Alpha`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn alpha_events(&self) -> ::kumi_unison::EventStream<Alpha> {
         self.channel.events("Alpha")
     }

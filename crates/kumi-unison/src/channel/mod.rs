@@ -380,8 +380,11 @@ impl UnisonChannel {
     }
 
     /// The next event that no [`events`](Self::events) stream takes. After a reconnection the first is a note of the
-    /// runtime, see [`ProtocolMessage::is_resumed`]. Events that are not taken hold the window; see
-    /// [`discard_events`](Self::discard_events).
+    /// runtime, see [`ProtocolMessage::is_resumed`].
+    ///
+    /// Once this was called, events that are not taken hold the window; see [`discard_events`](Self::discard_events). As
+    /// long as it was not, and while an [`events`](Self::events) stream is waited on, the newest are kept up to half of the
+    /// window; older ones are dropped and counted.
     ///
     /// # Errors
     /// When the channel ended, after all events that came before.
@@ -393,7 +396,8 @@ impl UnisonChannel {
         poll_fn(|cx| recv.engine.poll_event(Lane::Rest, &mut recv.waiting, cx)).await
     }
 
-    /// The events of one name. While it lives, they go there instead of to [`recv`](Self::recv).
+    /// The events of one name. While it lives, they go there instead of to [`recv`](Self::recv), those included that came
+    /// before and were not taken. Its events hold the window until they are taken.
     pub fn events(&self, method: &str) -> EventReceiver {
         EventReceiver::new(Arc::clone(&self.handle), method)
     }
@@ -490,8 +494,8 @@ impl UnisonChannel {
         }
     }
 
-    /// The connection that carries it now; between two, the last. What the channel counts stays with the connection it was
-    /// opened on.
+    /// The connection that carries it now; between two, the last. All connections of a client share what they count and
+    /// hold.
     pub fn context(&self) -> Arc<ConnectionContext> {
         self.engine().carrier().context
     }
@@ -555,8 +559,8 @@ impl Keeper {
             .await
     }
 
-    /// As [`UnisonChannel::reattach`], to a stream of a connection that has a context of its own. What the channel
-    /// counts stays with the connection it was opened on.
+    /// As [`UnisonChannel::reattach`], to a stream of a connection that has a context of its own. All connections of a
+    /// client share what they count and hold.
     pub(crate) fn reattach<S: TransportSend, R: TransportRecv>(
         &self,
         send: S,

@@ -1,12 +1,17 @@
 //! The events that came and were not taken yet, and the credit owed for those that were.
 //!
 //! Credit goes back when a quarter of the window was consumed, not event by event: what is held back can then never
-//! keep the largest event waiting, which costs half a window. Events wait in lanes: one for each name that a receiver
-//! asked for, and one for all others.
+//! keep the largest event waiting, which costs half a window. A peer that may be out of credit gets what is owed sooner,
+//! at most once a second: a receiver that takes one event now and then still shows that it reads.
+//!
+//! Events wait in lanes: one for each name that a receiver asked for, and one for all others, the rest. While a receiver
+//! waits for a name and `recv` was never called, the rest may hold half of the window, and its oldest events are dropped:
+//! events that no task takes cannot use up the credit of those that one waits for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -18,6 +23,9 @@ use crate::wire::{ContentType, ProtocolMessage};
 
 /// What an event that waits takes beside its payload and its name.
 const EVENT_OVERHEAD: usize = 128;
+
+/// How long credit below a quarter of the window is held back from a peer that may need it.
+const CREDIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Which events a receiver takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +61,23 @@ impl Queue {
         Some(event)
     }
 
+    /// The oldest event, notes left in place.
+    fn pop_oldest_event(&mut self) -> Option<ProtocolMessage> {
+        let at = self.events.iter().position(|event| !event.is_resumed())?;
+        // One note before it says as much as several.
+        self.events.drain(..at.saturating_sub(1));
+        let event = self.events.remove(at.min(1))?;
+        self.bytes -= event.payload.len();
+        Some(event)
+    }
+
+    /// Whether it holds more than half of this window. One event never costs more than half.
+    fn is_over_half(&self, window: Window) -> bool {
+        let events = self.events.len();
+        events > window.events as usize / 2
+            || (events > 1 && self.bytes > window.bytes as usize / 2)
+    }
+
     fn take_events(&mut self) -> VecDeque<ProtocolMessage> {
         self.bytes = 0;
         std::mem::take(&mut self.events)
@@ -77,11 +102,17 @@ pub(super) struct Inbox {
     left: Window,
     /// Consumed and not returned.
     owed: Window,
+    /// When credit was last returned on this stream.
+    last_returned: Option<Instant>,
+    /// When the writer has to return what is owed although it is less than a quarter of the window.
+    credit_due: Option<Instant>,
     rest: Queue,
     named: Vec<Named>,
     next_lane: u64,
     /// Events for which there is no named lane are thrown away.
     discard_rest: bool,
+    /// The rest was asked for, so none of it is dropped.
+    rest_is_read: bool,
 }
 
 impl Inbox {
@@ -95,10 +126,13 @@ impl Inbox {
                 events: 0,
                 bytes: 0,
             },
+            last_returned: None,
+            credit_due: None,
             rest: Queue::default(),
             named: Vec::new(),
             next_lane: 0,
             discard_rest: false,
+            rest_is_read: false,
         }
     }
 
@@ -128,6 +162,8 @@ impl Inbox {
             events: 0,
             bytes: 0,
         };
+        self.last_returned = None;
+        self.credit_due = None;
         held
     }
 
@@ -151,23 +187,37 @@ impl Inbox {
         }
     }
 
-    /// Credit that is worth a message, as that message's payload.
-    pub(super) fn credit_to_return(&mut self) -> Option<Bytes> {
-        let Window { events, bytes } = self.owed;
-        let enough = |owed: u32, window: u32| owed > 0 && owed >= window / 4;
-        if !enough(events, self.window.events) && !enough(bytes, self.window.bytes) {
-            return None;
+    /// Credit that is worth a message, as that message's payload. Where a message has to wait, notes until when.
+    pub(super) fn credit_to_return(&mut self, now: Instant) -> Option<Bytes> {
+        if !self.owes_enough() {
+            if !self.owes_soon() {
+                return None;
+            }
+            let due = self.last_returned.map(|last| last + CREDIT_INTERVAL);
+            if let Some(due) = due.filter(|due| *due > now) {
+                self.credit_due = Some(due);
+                return None;
+            }
         }
+        let Window { events, bytes } = self.owed;
         self.left.events += events;
         self.left.bytes += bytes;
         self.owed = Window {
             events: 0,
             bytes: 0,
         };
+        self.last_returned = Some(now);
+        self.credit_due = None;
         let mut payload = BytesMut::with_capacity(8);
         payload.put_u32_le(events);
         payload.put_u32_le(bytes);
         Some(payload.freeze())
+    }
+
+    /// When [`Self::credit_to_return`] has more to say, unless that was before `now`.
+    pub(super) fn next_credit_due(&mut self, now: Instant) -> Option<Instant> {
+        self.credit_due = self.credit_due.filter(|due| *due > now);
+        self.credit_due
     }
 
     /// An event is no longer held: what it cost goes back, to the budget and to the peer.
@@ -189,6 +239,28 @@ impl Inbox {
     fn owes_enough(&self) -> bool {
         let enough = |owed: u32, window: u32| owed > 0 && owed >= window / 4;
         enough(self.owed.events, self.window.events) || enough(self.owed.bytes, self.window.bytes)
+    }
+
+    /// Whether the peer may be waiting for what is owed: it cannot send an event, or not the largest.
+    fn owes_soon(&self) -> bool {
+        self.owed.events > 0 && (self.left.events == 0 || self.left.bytes < self.window.bytes / 2)
+    }
+
+    /// Drops the oldest of the rest beyond half of the window, where they hold up what a receiver waits for. Returns how
+    /// many.
+    fn trim_rest(&mut self) -> u64 {
+        let is_wanted = |named: &Named| !named.queue.wakers.is_empty();
+        if self.unreliable || self.rest_is_read || !self.named.iter().any(is_wanted) {
+            return 0;
+        }
+        let mut dropped = 0;
+        while self.rest.is_over_half(self.window)
+            && let Some(event) = self.rest.pop_oldest_event()
+        {
+            self.released(&event);
+            dropped += 1;
+        }
+        dropped
     }
 
     fn queue(&mut self, lane: Lane) -> Option<&mut Queue> {
@@ -254,6 +326,8 @@ impl Core {
         }
         queue.push(event);
         queue.wake(&mut effects.wakers);
+        effects.counts.events_dropped += inbox.trim_rest();
+        self.return_credit(effects);
         Ok(())
     }
 
@@ -306,6 +380,7 @@ impl Core {
         cx: &mut Context<'_>,
         effects: &mut Effects,
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
+        self.inbox.rest_is_read |= lane == Lane::Rest;
         let next_waiter = &mut self.next_waiter;
         let Some(queue) = self.inbox.queue(lane) else {
             return Poll::Ready(Err(NetworkError::closed()));
@@ -326,6 +401,11 @@ impl Core {
                 match queue.wakers.iter_mut().find(|(known, _)| *known == number) {
                     Some((_, waker)) => waker.clone_from(cx.waker()),
                     None => queue.wakers.push((number, cx.waker().clone())),
+                }
+                let dropped = self.inbox.trim_rest();
+                if dropped > 0 {
+                    effects.counts.events_dropped += dropped;
+                    self.return_credit(effects);
                 }
                 Poll::Pending
             }
@@ -396,9 +476,10 @@ impl Core {
         self.return_credit(effects);
     }
 
-    /// Wakes the writer if it has credit to return.
+    /// Wakes the writer if it has credit to return. Where it has a time to return some at, it is not woken before.
     pub(super) fn return_credit(&mut self, effects: &mut Effects) {
-        if self.inbox.owes_enough() {
+        let inbox = &self.inbox;
+        if inbox.owes_enough() || (inbox.credit_due.is_none() && inbox.owes_soon()) {
             self.kick(effects);
         }
     }

@@ -602,7 +602,9 @@ impl Core {
         };
         let calls = self.calls.values().filter_map(Call::deadline);
         let running = self.running.values().filter_map(Running::due);
-        self.next_deadline = calls.chain(running).chain(opening).min();
+        // The writer is the one that runs this, and returns credit that is due next.
+        let credit = self.inbox.next_credit_due(now);
+        self.next_deadline = calls.chain(running).chain(opening).chain(credit).min();
     }
 
     /// From now on requests of the peer are refused as draining.
@@ -711,10 +713,13 @@ impl Core {
             self.push_control(now, methods::CANCEL, &ids.into());
         }
         // Before the acknowledgement the peer could not use credits, and the opening has granted them already.
-        if matches!(self.phase, Phase::Open)
-            && let Some(credit) = self.inbox.credit_to_return()
-        {
-            self.push_control(now, methods::CREDIT, &credit);
+        if matches!(self.phase, Phase::Open) {
+            if let Some(credit) = self.inbox.credit_to_return(now) {
+                self.push_control(now, methods::CREDIT, &credit);
+            }
+            if let Some(due) = self.inbox.next_credit_due(now) {
+                self.note_deadline(due);
+            }
         }
     }
 

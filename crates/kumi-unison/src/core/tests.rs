@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+mod credit;
 mod limits;
 
 use super::*;

@@ -7,7 +7,6 @@
 //! waits no longer than that moment for them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -29,8 +28,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// Serves a connection until it ends.
 pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection) {
     let limits = &listener.limits;
-    connection
-        .set_receive_window(limits.receive_window(listener.connections.load(Ordering::Relaxed)));
+    let _windows = listener.windows.join(&connection);
     let connection_limits = ConnectionLimits::default()
         .max_in_flight(limits.max_in_flight)
         .max_partial_bytes(limits.tuning.max_buffered_bytes)

@@ -30,6 +30,10 @@ const UNACKNOWLEDGED_PACKETS: u32 = 10;
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(5);
 /// QUIC counts idle time in milliseconds, and 0 as none.
 const SHORTEST_IDLE: Duration = Duration::from_millis(1);
+/// What a connection may have written that its peer has not acknowledged.
+const SEND_WINDOW: u64 = 16 * 1024 * 1024;
+/// No connection's share is smaller, or it would hardly move.
+const MIN_SHARE: usize = 16 * 1024;
 /// What the kernel is asked to keep for a socket; it may give less.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
@@ -151,14 +155,16 @@ impl ServerLimits {
 
     /// Bytes that all connections of an endpoint may hold together, of everything that `max_buffered_bytes` limits for
     /// each, and of answers that clients have not taken yet. What goes beyond it is refused as what goes beyond a
-    /// connection's limit: a request is answered as busy, an event or an unfinished message ends its stream. Default: 1 GiB.
+    /// connection's limit: a request is answered as busy, an event or an unfinished message ends its stream. QUIC's buffers
+    /// are not counted; those of all connections together are a quarter of this for each direction. Default: 1 GiB.
     #[must_use]
     pub fn max_total_bytes(mut self, bytes: usize) -> Self {
         self.max_total_bytes = bytes;
         self
     }
 
-    /// Bytes that a connection may hold however much the others do; they do not count against `max_total_bytes`. Default: 64 KiB.
+    /// Bytes that a connection may hold however much the others do; they do not count against `max_total_bytes`. QUIC's
+    /// buffers for it are not smaller, in either direction. Default: 64 KiB.
     #[must_use]
     pub fn min_connection_bytes(mut self, bytes: usize) -> Self {
         self.min_connection_bytes = bytes;
@@ -174,13 +180,21 @@ impl ServerLimits {
 
     tuning_setters!();
 
-    /// What a client may send ahead when there are this many: a quarter of what all may hold is divided between them.
+    /// What a client may send ahead when there are this many.
     pub(super) fn receive_window(&self, connections: usize) -> VarInt {
-        let part = self.max_total_bytes / 4 / connections.max(1);
-        let window = part
-            .max(self.min_connection_bytes)
-            .min(self.tuning.max_buffered_bytes);
+        let window = self.share(connections).min(self.tuning.max_buffered_bytes);
         VarInt::from_u32(u32::try_from(window).unwrap_or(u32::MAX))
+    }
+
+    /// What may be written and not acknowledged by a client when there are this many.
+    pub(super) fn send_window(&self, connections: usize) -> u64 {
+        SEND_WINDOW.min(self.share(connections) as u64)
+    }
+
+    /// A quarter of what all connections may hold, divided between them.
+    fn share(&self, connections: usize) -> usize {
+        let part = self.max_total_bytes / 4 / connections.max(1);
+        part.max(self.min_connection_bytes).max(MIN_SHARE)
     }
 }
 
@@ -247,7 +261,6 @@ pub fn transport_config(
     keep_alive: Option<Duration>,
 ) -> TransportConfig {
     const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
-    const SEND_WINDOW: u64 = 16 * 1024 * 1024;
     const DATAGRAM_BUFFER: usize = 1024 * 1024;
     let connection_window = u32::try_from(buffered_bytes).unwrap_or(u32::MAX);
     let mut congestion = CubicConfig::default();
@@ -320,6 +333,20 @@ mod tests {
         assert_eq!(window(1), 32 * 1024 * 1024);
         assert_eq!(window(1_024), 256 * 1024);
         assert_eq!(window(1_000_000), 64 * 1024);
+    }
+
+    #[test]
+    fn less_may_be_written_to_each_client_the_more_of_them_there_are() {
+        let limits = ServerLimits::default();
+        assert_eq!(limits.send_window(1), 16 * 1024 * 1024);
+        assert_eq!(limits.send_window(16), 16 * 1024 * 1024);
+        assert_eq!(limits.send_window(1_024), 256 * 1024);
+        assert_eq!(limits.send_window(10_000), 64 * 1024);
+        let none = ServerLimits::new()
+            .max_total_bytes(0)
+            .min_connection_bytes(0);
+        assert_eq!(none.send_window(1), 16 * 1024);
+        assert_eq!(none.receive_window(1).into_inner(), 16 * 1024);
     }
 
     #[test]

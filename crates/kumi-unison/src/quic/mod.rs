@@ -22,6 +22,7 @@ mod server;
 mod supervisor;
 mod traffic;
 mod transport;
+mod windows;
 
 pub use self::backoff::ReconnectPolicy;
 pub use self::client::{ClientOptions, ProtocolClient};

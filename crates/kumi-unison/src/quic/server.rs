@@ -13,6 +13,7 @@ use super::address::{Target, any_local};
 use super::limits::{ServerLimits, bind_socket};
 use super::reset::server_endpoint_config;
 use super::traffic::{Counted, CountingSocket, Traffic};
+use super::windows::Windows;
 use super::{ClientOptions, CloseCode, ProtocolClient, accept};
 use crate::core::EndpointBudget;
 use crate::{
@@ -167,6 +168,7 @@ impl ProtocolServer {
             limits: self.limits.clone(),
             codec: Arc::new(Codec::new()),
             budget: Arc::new(EndpointBudget::new(self.limits.max_total_bytes)),
+            windows: Windows::new(&self.limits),
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
             connections: AtomicUsize::new(0),
@@ -183,11 +185,17 @@ impl ProtocolServer {
 }
 
 /// QUIC as a server with these limits and this certificate runs it.
-fn server_config(limits: &ServerLimits, tls: &ServerTls) -> Result<ServerConfig, NetworkError> {
+pub(super) fn server_config(
+    limits: &ServerLimits,
+    tls: &ServerTls,
+) -> Result<ServerConfig, NetworkError> {
     let mut config = ServerConfig::with_crypto(tls.quic_config()?);
     limits.tuning.check()?;
+    let mut transport = limits.tuning.config(limits.max_streams);
+    // A window that was granted in the handshake cannot be taken back. A client gets its share when it is connected.
+    transport.receive_window(limits.receive_window(limits.max_connections));
     config
-        .transport_config(Arc::new(limits.tuning.config(limits.max_streams)))
+        .transport_config(Arc::new(transport))
         .migration(true)
         .max_incoming(MAX_INCOMING)
         .incoming_buffer_size(INCOMING_BYTES_EACH)
@@ -207,6 +215,8 @@ pub(super) struct Listener {
     pub(super) codec: Arc<Codec>,
     /// What all connections may hold together.
     pub(super) budget: Arc<EndpointBudget>,
+    /// What QUIC may buffer for each.
+    pub(super) windows: Windows,
     /// Fires when what has begun is to be finished and nothing else begun.
     pub(super) drain: CancellationToken,
     /// Fires when everything is to end now.

@@ -47,7 +47,8 @@ impl TypedChannel {
         &self.channel
     }
 
-    /// Sends a request and waits for the response. Dropping the future cancels the request at the other side.
+    /// Sends a request and waits for the response. Dropping the future cancels the request at the other side. It is
+    /// idempotent if `idempotent` or the options say so.
     ///
     /// # Errors
     /// [`NetworkError::Invalid`] before anything is sent, or when the answer breaks the schema; otherwise as
@@ -60,7 +61,8 @@ impl TypedChannel {
     ) -> Result<A, NetworkError> {
         request.validate().map_err(NetworkError::Invalid)?;
         let payload = encode(request, self.content_type)?;
-        let options = self.options.idempotent(idempotent);
+        let options = self.options;
+        let options = options.idempotent(idempotent || options.idempotent);
         decode(&self.channel.call(method, payload, options).await?)
     }
 

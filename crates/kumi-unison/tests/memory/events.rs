@@ -212,6 +212,25 @@ async fn discarded_events_hold_no_credit_and_are_counted() {
 }
 
 #[tokio::test]
+async fn events_that_nobody_takes_leave_credit_to_those_that_are_waited_for() {
+    let (near, far, client) = pair(EventPolicy::Wait, 8, 1 << 20).await;
+    let mut wanted = near.events("wanted");
+    let sender = tokio::spawn(async move {
+        for n in 0..100 {
+            far.send_event("noise", json!(n)).await?;
+        }
+        far.send_event("wanted", json!(1)).await
+    });
+    assert_eq!(wanted.recv().await.unwrap().method, "wanted");
+    assert_eq!(sender.await.unwrap(), Ok(()));
+    // The newest are kept for a receiver that asks for them later.
+    for n in 96..100 {
+        assert_eq!(near.recv().await.unwrap().payload, n.to_string());
+    }
+    assert_eq!(client.context().metrics().snapshot().events_dropped, 96);
+}
+
+#[tokio::test]
 async fn events_that_came_before_the_end_are_still_received() {
     let (near, far, _client) = pair(EventPolicy::Wait, 256, 1 << 20).await;
     for n in 0..5 {
@@ -269,15 +288,16 @@ async fn handlers_may_send_events_while_they_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_is_waited_for_and_one_that_reads_nothing_is_closed() {
-    const SENDERS: usize = 40;
-    let (near, far, _client) = pair(EventPolicy::Wait, 4, 1 << 20).await;
+    const WINDOW: u32 = 256;
+    const SENDERS: usize = 300;
+    let (near, far, _client) = pair(EventPolicy::Wait, WINDOW, 1 << 20).await;
     let senders: Vec<_> = (0..SENDERS)
         .map(|n| {
             let far = far.clone();
             tokio::spawn(async move { far.send_event("n", json!(n)).await })
         })
         .collect();
-    // Far less than the patience between two events, far more for all of them.
+    // Far less than the patience between two events, far more for a quarter of the window.
     for _ in 0..SENDERS {
         tokio::time::sleep(PATIENCE / 3).await;
         near.recv().await.unwrap();
@@ -294,7 +314,7 @@ async fn a_slow_reader_is_waited_for_and_one_that_reads_nothing_is_closed() {
             Err(error) => break error,
         }
     };
-    assert_eq!((sent, error), (4, NetworkError::EventOverflow));
+    assert_eq!((sent, error), (WINDOW, NetworkError::EventOverflow));
     let waited = begun.elapsed();
     assert!(waited >= PATIENCE && waited < PATIENCE * 2, "{waited:?}");
     assert_eq!(far.closed().await, NetworkError::EventOverflow);

@@ -7,6 +7,7 @@ use kumi_unison::{ChannelDirection, Delivery, Lifetime, NetworkError, StreamItem
 over_both!(
     events_come_on_streams_of_their_own,
     a_stream_of_one_event_leaves_the_others_to_other_readers,
+    a_stream_of_one_event_is_not_held_up_by_the_others,
     events_of_a_client_reach_its_server,
     unreliable_events_come_and_nothing_can_be_asked,
     older_forms_work_like_any_other,
@@ -63,6 +64,24 @@ async fn a_stream_of_one_event_leaves_the_others_to_other_readers(over: Over) {
     assert_eq!(posted.next().await, Some(Ok(Posted::new("server"))));
     let other = lab.connection.main.recv().await.expect("an event");
     assert_eq!(other.method, "Optionals");
+}
+
+/// Every ping makes an event that no task takes, more of them than both windows hold.
+async fn a_stream_of_one_event_is_not_held_up_by_the_others(over: Over) {
+    let lab = Lab::start(over).await;
+    let client = lab.connection.main();
+    let mut optionals = client.optionals_events();
+    for _ in 0..700 {
+        client.ping(&Ping {}).await.expect("an empty answer");
+    }
+    client.send_typing(&Typing::new(true)).await.expect("sent");
+    let event = optionals.next().await.expect("open").expect("sound");
+    assert_eq!(event.truth, Some(true));
+    // Who asks for them late gets the newest.
+    let mut posted = client.posted_events();
+    for _ in 0..100 {
+        assert_eq!(posted.next().await, Some(Ok(Posted::new("server"))));
+    }
 }
 
 async fn events_of_a_client_reach_its_server(over: Over) {

@@ -126,6 +126,22 @@ async fn only_what_the_schema_calls_idempotent_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_caller_may_call_idempotent_what_the_schema_does_not() {
+    let mut lab = Breakable::start().await;
+    lab.house.gate.forget_permits(usize::MAX);
+    let options = CallOptions::new().idempotent(true);
+    let main = lab.connection.main().with_options(options);
+    let call = tokio::spawn(async move { main.add(&Add::new(vec![1])).await });
+    assert_eq!(lab.note().await, "add");
+    lose_connection(&lab.client);
+    // The main channel of the old connection closes at a time of its own.
+    while lab.note().await != "add" {}
+    lab.house.gate.add_permits(100);
+    assert_eq!(within(call).await.expect("no panic"), Ok(Sum::new(1)));
+    assert_eq!(lab.house.sums.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
 async fn a_transient_channel_ends_and_the_others_stay() {
     let lab = Breakable::start().await;
     let mut waves = lab.connection.peers().wave_events();

@@ -228,7 +228,7 @@ impl PricesClient {
 
     /// Every `Changed`, from now on.
     ///
-    /// While the stream lives, these events come to it alone. Events of other names wait until they are taken; `event_streams` takes all of them at once.
+    /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn changed_events(&self) -> ::kumi_unison::EventStream<Changed> {
         self.channel.events("Changed")
     }
