@@ -143,16 +143,19 @@ async fn a_later_life_that_is_only_announced_by_gossip_stops_no_node() {
     let before = victim.identity();
 
     // A member of the authority, under a name of its own, tells every node of a later life of the victim.
-    let later = NodeIdentity {
+    // The first of the two is of a time that has not come, and counts for nothing.
+    let later = [u64::MAX, before.uid.raw() + (1 << 40)].map(|raw| NodeIdentity {
         authority: before.authority.clone(),
-        uid: NodeUid::from_raw(before.uid.raw() + (1 << 40)),
-    };
+        uid: NodeUid::from_raw(raw),
+    });
     let mut open = Vec::new();
     for node in [&first, &victim] {
         let (client, channel) = introduced(&ours, node, &sender()).await;
-        let forged = rumour(&sender(), later.clone(), NodeStatus::Up);
-        let sent = channel.send_event_bytes("m", forged);
-        sent.await.expect("it is sent");
+        for life in &later {
+            let forged = rumour(&sender(), life.clone(), NodeStatus::Up);
+            let sent = channel.send_event_bytes("m", forged);
+            sent.await.expect("it is sent");
+        }
         open.push((client, channel));
     }
     let downed = self_downed(&mut downs).await;
