@@ -32,8 +32,9 @@ pub(super) enum ClusterTask {
     /// The node joins the first of its seeds that answers; without seeds it is the first of a new cluster. It prints what
     /// happens: on a terminal as lines for people, otherwise as JSON lines like those of 'watch', and beside them
     /// "started" (the first), "waiting" (a seed does not let it in, and why), "reloaded" and "reload_failed". Ctrl-c,
-    /// SIGTERM and SIGHUP make it leave, so that the others know at once; a second one stops it on the spot. SIGUSR1
-    /// makes it read its key file or certificates again: new connections use them, open ones stay.
+    /// SIGTERM and SIGHUP (unless it is ignored, as with nohup) make it leave, so that the others know at once; a second
+    /// one stops it on the spot. SIGUSR1 makes it read its key file or certificates again: new connections use them, open
+    /// ones stay.
     #[command(after_long_help = format!("{UP_EXAMPLES}\n\n{EXIT_CODES}"))]
     Up(UpOptions),
     /// List the members as a node sees them
