@@ -81,10 +81,10 @@ pub(super) enum ClusterTask {
 /// The shortest way to see a cluster.
 pub(crate) const FIRST_STEPS: &str = "\
 Examples, each 'up' in a terminal of its own:
-  kumi cluster keygen cluster.key && export KUMI_CLUSTER_KEY_FILE=$PWD/cluster.key
-  kumi cluster up
-  kumi cluster up --bind 127.0.0.1:7401 --seed 127.0.0.1:7400
-  kumi cluster members";
+  kumi cluster keygen cluster.key
+  kumi cluster up --key-file cluster.key
+  kumi cluster up --key-file cluster.key --bind 127.0.0.1:7401 --seed 127.0.0.1:7400
+  kumi cluster members --key-file cluster.key";
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -334,6 +334,24 @@ mod tests {
 
     fn parse(line: &str) -> Result<ClusterTask, clap::Error> {
         Line::try_parse_from(line.split(' ')).map(|line| line.options.task)
+    }
+
+    #[test]
+    fn the_first_steps_name_the_key_for_each_terminal() {
+        let lines = FIRST_STEPS.lines();
+        let lines: Vec<&str> = lines
+            .filter_map(|line| line.strip_prefix("  kumi "))
+            .collect();
+        assert_eq!(lines.len(), 4);
+        for line in lines {
+            let trust = match parse(line) {
+                Ok(ClusterTask::Up(options)) => options.trust,
+                Ok(ClusterTask::Members(options)) => options.ask.trust,
+                Ok(ClusterTask::Keygen(_)) => continue,
+                other => panic!("{line}: {other:?}"),
+            };
+            assert!(trust.key_file.is_some(), "{line}");
+        }
     }
 
     #[test]
