@@ -54,7 +54,8 @@ pub(super) enum ClusterTask {
     /// Make a node leave the cluster and end
     ///
     /// The node that is asked tells the others that it goes, waits for its grace, and ends with exit code 0. This
-    /// command returns when it is gone.
+    /// command returns when it is gone. A port that is still in use 10 seconds later is mentioned, and no failure: the
+    /// node may have been started again.
     #[command(after_long_help = format!("{LEAVE_EXAMPLES}\n\n{EXIT_CODES}"))]
     Leave(LeaveOptions),
     /// Keep a member out for a while, or let it in again
