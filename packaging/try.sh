@@ -23,6 +23,51 @@ for file in usr/bin/kumi-server etc/kumi/redis.conf usr/lib/systemd/system/kumi.
     [[ -s $scratch/root/$file ]] || { echo "try.sh: $file is missing" >&2; exit 1; }
 done
 grep -qx /etc/kumi/redis.conf "$scratch/root/DEBIAN/conffiles"
+
+python3 -c '
+import pathlib, re, sys
+root = pathlib.Path(sys.argv[1])
+missing = []
+for page in sorted(root.rglob("*.md")):
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        target = link.partition("#")[0]
+        if "://" not in link and not (page.parent / target).exists():
+            missing.append(f"{page.relative_to(root)}: {link}")
+if missing:
+    sys.exit("try.sh: links that lead nowhere:\n" + "\n".join(missing))' "$scratch/root/usr/share/doc/kumi"
+
+# What the scripts of the package ask of systemd: a systemctl that writes its arguments down.
+mkdir "$scratch/bin" "$scratch/wants"
+printf '#!/bin/sh\necho "$@" >>%s\n' "$scratch/asked" >"$scratch/bin/systemctl"
+chmod 755 "$scratch/bin/systemctl"
+asks() {
+    local expected=$1 script=$2
+    shift 2
+    : >"$scratch/asked"
+    [[ -x $scratch/root/DEBIAN/$script ]]
+    sed "s#/run/systemd/system#$scratch/systemd#; s#/etc/systemd/system/multi-user.target.wants#$scratch/wants#" \
+        "$scratch/root/DEBIAN/$script" >"$scratch/script"
+    PATH=$scratch/bin:$PATH sh "$scratch/script" "$@"
+    local asked
+    asked=$(paste -sd, "$scratch/asked")
+    [[ $asked == "$expected" ]] || { echo "try.sh: $script $* asks for '$asked', not '$expected'" >&2; exit 1; }
+}
+# Without systemd, as in a container.
+asks '' postinst configure 0.0.1
+asks '' prerm remove
+asks '' postrm remove
+mkdir "$scratch/systemd"
+asks 'daemon-reload' postinst configure ''
+asks 'daemon-reload,try-restart kumi.service' postinst configure 0.0.1
+asks '' prerm upgrade 0.0.2
+asks '' postrm upgrade 0.0.2
+asks 'stop kumi.service' prerm remove
+touch "$scratch/wants/kumi.service"
+asks 'daemon-reload' postrm remove
+[[ -e $scratch/wants/kumi.service ]]
+asks 'daemon-reload' postrm purge
+[[ ! -e $scratch/wants/kumi.service ]]
+
 if command -v systemd-analyze >/dev/null; then
     sed "s#/usr/bin/kumi#$scratch/root/usr/bin/kumi#" "$scratch/root/usr/lib/systemd/system/kumi.service" \
         >"$scratch/kumi.service"

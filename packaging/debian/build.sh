@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a Debian package of a built binary: packaging/debian/build.sh [BINARY] [OUTPUT_DIRECTORY]
 #
-# Needs dpkg-deb and, for the list of libraries, dpkg-shlibdeps or ldd; no network and no root. Prints the package's path.
+# Needs dpkg and dpkg-deb; no network and no root. Prints the package's path.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -30,14 +30,21 @@ chmod 755 "$tree/usr/bin/kumi-server"
 install -D -m 644 "$here/kumi.service" "$tree/usr/lib/systemd/system/kumi.service"
 # It may hold a password later.
 install -D -m 600 "$here/redis.conf" "$tree/etc/kumi/redis.conf"
-install -D -m 644 -t "$tree/usr/share/doc/kumi" "$root/README.md"
-# The pages that README.md and redis.conf name.
-install -D -m 644 -t "$tree/usr/share/doc/kumi/docs" "$root"/docs/*.md
+# The pages that README.md and redis.conf name, and those that they name. The workshop and the examples need a checkout:
+# links to them become text.
+doc=$tree/usr/share/doc/kumi
+(
+    cd "$root"
+    for page in README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE-* packaging/README.md docs/*.md docs/*/*.md; do
+        install -D -m 644 "$page" "$doc/$page"
+        sed -Ei 's#\[([^]]*)\]\((workshop|examples)/[^)]*\)#\1#g' "$doc/$page"
+    done
+)
 {
     echo 'kumi is licensed under MIT or Apache-2.0, at your choice.'
     echo
     cat "$root/LICENSE-MIT"
-} >"$tree/usr/share/doc/kumi/copyright"
+} >"$doc/copyright"
 
 completion() {
     mkdir -p "$(dirname "$tree/$2")"
@@ -51,6 +58,7 @@ completion fish usr/share/fish/vendor_completions.d/kumi.fish
 libc=$(dpkg-query -W -f '${Version}' libc6)
 mkdir "$tree/DEBIAN"
 echo /etc/kumi/redis.conf >"$tree/DEBIAN/conffiles"
+install -m 755 -t "$tree/DEBIAN" "$here/postinst" "$here/prerm" "$here/postrm"
 cat >"$tree/DEBIAN/control" <<EOF
 Package: kumi
 Version: $version

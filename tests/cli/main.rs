@@ -433,6 +433,9 @@ fn a_node_keeps_its_data_unless_it_is_ephemeral() {
         banner.contains(other.to_str().expect("a plain path")),
         "{banner}"
     );
+    let other = other.to_str().expect("a plain path");
+    let (banner, _) = run(&["--dir", other, "--set", "appendonly=no"], "ping");
+    assert!(banner.contains("not saved by itself"), "{banner}");
 
     let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
     let checked = kumi(&["check-aof", &text(&store.join("appendonlydir"))]);

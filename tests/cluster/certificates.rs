@@ -106,7 +106,7 @@ fn nodes_with_certificates_are_a_cluster_and_only_operators_give_orders() {
     let second = cluster.nodes[1].authority.clone();
 
     let operator = ours.options("operator", OPERATOR);
-    let members = ["members", "--node", &first];
+    let members = ["members", "--output", "text", "--node", &first];
     let table = printed(&cluster, &members, &operator);
     assert!(table.contains("2 members of kumi"), "{table}");
     // A certificate of a node is not one of an operator, and a key is no certificate.

@@ -90,7 +90,9 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
     let mut cluster = two();
     let [first, second] = [0, 1].map(|place| cluster.nodes[place].authority.clone());
 
-    let table = cluster.keys.printed(&["members", "--node", &first]);
+    let table = cluster
+        .keys
+        .printed(&["members", "--output", "text", "--node", &first]);
     let lines: Vec<&str> = table.lines().collect();
     assert!(
         lines[0].starts_with("MEMBER") && lines[0].ends_with("METADATA"),
@@ -107,7 +109,7 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
 
     let json = cluster
         .keys
-        .printed(&["members", "--json", "--node", &second]);
+        .printed(&["members", "--output", "json", "--node", &second]);
     let view: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(view["node"], second.as_str());
     let links = view["connections"].as_u64().expect("a number");
@@ -124,7 +126,7 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
     ];
     let said = cluster.keys.printed(&told);
     assert!(said.ends_with(" web http=10.0.0.1:80\n"), "{said}");
-    let asked = ["members", "--node", &first];
+    let asked = ["members", "--output", "text", "--node", &first];
     let started = std::time::Instant::now();
     while !cluster
         .keys
@@ -171,7 +173,9 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
         event["kind"] == "status" && event["authority"] == second.as_str() && event["to"] == "dead"
     });
     cluster.agree(&[0]);
-    let table = cluster.keys.printed(&["members", "--node", &first]);
+    let table = cluster
+        .keys
+        .printed(&["members", "--output", "text", "--node", &first]);
     assert!(
         table.contains(&format!("{second} is quarantined for another 4m")),
         "{table}"
@@ -221,7 +225,7 @@ fn what_cannot_be_done_is_told_by_an_exit_code() {
     );
     fails(
         &others,
-        &["members", "--node", &node],
+        &["members", "--output", "text", "--node", &node],
         7,
         "cannot reach a node at",
     );
@@ -328,7 +332,7 @@ fn a_node_reads_its_key_file_again_at_a_signal() {
     let (old, new) = (Keys::new(), Keys::new());
     let file = cluster.keys.file();
     std::fs::copy(&file, old.file()).expect("both are ours");
-    let asked = ["members", "--node", &node];
+    let asked = ["members", "--output", "text", "--node", &node];
 
     // A file that is no key changes nothing.
     std::fs::write(&file, "no key\n").expect("it is ours");
@@ -368,7 +372,9 @@ fn a_node_that_was_started_with_nohup_stays_when_the_terminal_closes() {
     cluster.until("it reads its key again", |views| {
         views[0].told("reloaded").is_some()
     });
-    let table = cluster.keys.printed(&["members", "--node", &node]);
+    let table = cluster
+        .keys
+        .printed(&["members", "--output", "text", "--node", &node]);
     assert!(table.contains(" up "), "{table}");
     assert!(!cluster.views[0].has_seen(&node, "leaving"));
     cluster.nodes[0].signal(Signal::TERM);
@@ -421,7 +427,9 @@ fn a_node_whose_reader_is_gone_says_so_and_runs_on() {
     let mut said = BufReader::new(unread.0.stderr.take().expect("it is piped")).lines();
     let line = said.next().expect("a line").expect("text");
     assert!(line.contains("the node goes on without it"), "{line}");
-    let table = cluster.keys.printed(&["members", "--node", &first]);
+    let table = cluster
+        .keys
+        .printed(&["members", "--output", "text", "--node", &first]);
     assert!(table.contains("2 members of kumi"), "{table}");
 
     process::signal(&unread.0, Signal::TERM);
@@ -446,7 +454,9 @@ fn a_node_whose_reader_does_not_read_lives_on() {
     // Longer than it takes to be given up, of which the first node would tell.
     let watched = std::time::Instant::now();
     while watched.elapsed() < LONGER_THAN_A_VERDICT {
-        let table = cluster.keys.printed(&["members", "--node", &first]);
+        let table = cluster
+            .keys
+            .printed(&["members", "--output", "text", "--node", &first]);
         let up = table.lines().filter(|line| line.contains(" up ")).count();
         assert_eq!(up, 2, "{table}");
     }

@@ -299,7 +299,8 @@ impl Cluster {
             .args([
                 "cluster",
                 "members",
-                "--json",
+                "--output",
+                "json",
                 "--node",
                 &node.listening,
                 "--key-file",

@@ -1,5 +1,6 @@
 //! Programs behind `serve --pipe` that stop reading or write lines that are not what they should be.
 
+use crate::BRACKETS;
 use crate::support::{Server, ended};
 use rustix::process::Signal;
 
@@ -109,6 +110,78 @@ fn a_program_that_crashes_is_started_again() {
         assert_eq!(server.printed(&["call", "web", "p.q"]), "run 3");
         assert_eq!(backend.stop(Signal::TERM), Some(0));
     }
+}
+
+/// Sets requests with this payload, and returns their IDs.
+fn ask(server: &Server, count: usize, payload: &str) -> Vec<String> {
+    let ids: Vec<String> = (0..count).map(|n| format!("p.q~{n}")).collect();
+    for id in &ids {
+        let key = format!("MUF/web/REQ/{id}");
+        server.cli(&["SET", &key, payload, "EX", "60"]);
+    }
+    ids
+}
+
+/// Waits for the answers, and counts those that are errors.
+fn count_errors(server: &Server, ids: &[String]) -> usize {
+    let failed = |id: &&String| {
+        let [good, bad] = ["RES", "ERR"].map(|kind| format!("MUF/web/{kind}/{id}"));
+        server.until(&["EXISTS", &good, &bad], |there| there == "1");
+        server.cli(&["EXISTS", &bad]) == "1"
+    };
+    ids.iter().filter(failed).count()
+}
+
+#[test]
+fn requests_wait_while_a_program_that_closed_its_output_lives_on() {
+    for server in Server::each() {
+        let tell = format!("redis-cli -s {}", server.socket().display());
+        let script = format!(
+            r#"if [ "$({tell} INCR runs)" = 1 ]; then read -r request; exec >&-; exec sleep 1000; fi; exec {BRACKETS}"#
+        );
+        let mut backend = server.serve(&["p.*", "--pipe", &script, "--concurrency", "1"]);
+        let ids = ask(&server, 5, "x");
+        assert_eq!(count_errors(&server, &ids), 1, "the one that it had");
+        assert_eq!(backend.stop(Signal::TERM), Some(0));
+    }
+}
+
+#[test]
+fn requests_that_were_not_written_go_to_the_next_program() {
+    let server = Server::redis();
+    let tell = format!("redis-cli -s {}", server.socket().display());
+    let script = format!(
+        r#"if [ "$({tell} INCR runs)" = 1 ]; then
+            until [ "$({tell} GET go)" = yes ]; do sleep 0.05; done; exec >&-; exec sleep 1000
+        fi; exec {BRACKETS}"#
+    );
+    let mut backend = server.serve(&["p.*", "--pipe", &script, "--concurrency", "32"]);
+    // A line that does not fit into a pipe, and more than are kept behind it.
+    let ids = ask(&server, 24, &"x".repeat(100_000));
+    for id in &ids {
+        let key = format!("MUF/web/KEEP/{id}.claim");
+        server.until(&["EXISTS", &key], |there| there == "1");
+    }
+    server.cli(&["SET", "go", "yes"]);
+    let failed = count_errors(&server, &ids);
+    assert_eq!(failed, 1, "the one whose line had begun");
+    assert_eq!(backend.stop(Signal::TERM), Some(0));
+}
+
+#[test]
+fn a_backend_that_stops_does_not_wait_for_a_program_without_input() {
+    let server = Server::redis();
+    let tell = format!("redis-cli -s {}", server.socket().display());
+    let script = format!("exec <&-; {tell} SET closed yes </dev/null >&2; exec sleep 1000");
+    let mut backend = server.serve(&["p.*", "--pipe", &script]);
+    server.until(&["GET", "closed"], |value| value == "yes");
+    let ids = ask(&server, 2, "x");
+    for id in &ids {
+        let key = format!("MUF/web/KEEP/{id}.claim");
+        server.until(&["EXISTS", &key], |there| there == "1");
+    }
+    assert_eq!(backend.stop(Signal::TERM), Some(0));
+    assert_eq!(count_errors(&server, &ids), 2);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tasks with types: what a producer enqueues and a handler takes.
 
 use crate::core::{DEFAULT_MAX_ATTEMPTS, Exponential, Priority, RetryPolicy};
+use kumi_common::Chain;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -144,13 +145,7 @@ impl TaskError {
 
 impl<E: std::error::Error> From<E> for TaskError {
     fn from(error: E) -> Self {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            text = format!("{text}: {cause}");
-            source = cause.source();
-        }
-        Self::Retry(text)
+        Self::Retry(Chain(&error).to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use kumi_common::causes;
 
 use crate::core::{CallError, NameError, shown};
 use crate::fault::Fault;
@@ -165,11 +166,8 @@ impl Error {
     /// The error and what is behind it on one line, for a log.
     pub(crate) fn chain(&self) -> String {
         let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&shown(error.to_string().as_bytes()).to_string());
-            cause = error.source();
+        for cause in causes(self) {
+            text = format!("{text}: {}", shown(cause.to_string().as_bytes()));
         }
         text
     }

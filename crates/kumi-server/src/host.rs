@@ -10,12 +10,13 @@ use crate::{rdb_file, snapshot, tls};
 use kumi_store::config::Settings;
 use kumi_store::{
     ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, RewriteStart, SnapshotEncoder,
-    SnapshotPurpose, SnapshotSink, Store,
+    SnapshotPurpose, SnapshotSink, Store, WriteKeys,
 };
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -40,10 +41,10 @@ impl Host for Front {
             apply_maxclients(settings)?;
         }
         let tls = Self::new_tls(settings, changed)?;
-        let directory = changed.contains(&"dir").then(std::env::current_dir);
-        if directory.is_some() {
-            apply_dir(settings)?;
-        }
+        let directory = match changed.contains(&"dir") {
+            true => self.apply_dir(settings)?,
+            false => None,
+        };
         let applied = self.turn_on_log(settings, changed).and_then(|begun| {
             let listens = ["port", "bind", "tls-port"];
             if !listens.iter().any(|name| changed.contains(name)) {
@@ -55,7 +56,7 @@ impl Host for Front {
             }
             applied
         });
-        if let (Err(_), Some(Ok(before))) = (&applied, &directory) {
+        if let (Err(_), Some(before)) = (&applied, &directory) {
             // Gone in the meantime at worst; the first error is the one to tell.
             let _ = std::env::set_current_dir(before);
         }
@@ -74,7 +75,7 @@ impl Host for Front {
     }
 
     fn absolute(&mut self, directory: &[u8]) -> Vec<u8> {
-        match std::fs::canonicalize(OsStr::from_bytes(directory)) {
+        match fs::canonicalize(OsStr::from_bytes(directory)) {
             Ok(path) => path.into_os_string().into_vec(),
             Err(_) => directory.to_vec(),
         }
@@ -96,16 +97,12 @@ impl Host for Front {
         }
     }
 
-    fn save_rdb(
-        &mut self,
-        config: &Config,
-        write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
-    ) -> io::Result<()> {
+    fn save_rdb(&mut self, config: &Config, write: &mut WriteKeys<'_>) -> io::Result<()> {
         if !self.config.keeps_files {
             let reason = "this server keeps its data in memory only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
-        rdb_file::save(config.settings(), write)
+        rdb_file::save(config.settings(), &self.shutdown, write)
     }
 
     fn keeps_files(&self) -> bool {
@@ -162,6 +159,10 @@ impl Host for Front {
         self.first_base_is_missing()
     }
 
+    fn begins_rewrite(&self) -> bool {
+        self.rewrite_begins()
+    }
+
     fn reload_log(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {
         self.reload_log_now(store, outputs)
     }
@@ -194,7 +195,7 @@ impl Host for Front {
     }
 
     fn read_file(&mut self, path: &[u8]) -> Result<Vec<u8>, String> {
-        std::fs::read(OsStr::from_bytes(path)).map_err(|error| plain(&error))
+        fs::read(OsStr::from_bytes(path)).map_err(|error| plain(&error))
     }
 
     fn write_file(&mut self, path: &[u8], text: &[u8]) -> Result<(), String> {
@@ -202,7 +203,7 @@ impl Host for Front {
     }
 
     fn fill_random(&mut self, bytes: &mut [u8]) -> bool {
-        let source = std::fs::File::open("/dev/urandom");
+        let source = fs::File::open("/dev/urandom");
         source.is_ok_and(|mut source| source.read_exact(bytes).is_ok())
     }
 
@@ -234,6 +235,24 @@ impl Front {
         let delay_us = &self.key_save_delay_us;
         delay_us.store(settings.key_save_delay_us, Ordering::Relaxed);
         Arc::clone(delay_us)
+    }
+
+    /// Makes `dir` the working directory if the process belongs to the server, and returns the one before. The working
+    /// directory of a program that embeds the server is that program's: `dir` has to be usable, and nothing else happens.
+    fn apply_dir(&self, settings: &Settings) -> Result<Option<PathBuf>, ApplyError> {
+        let dir = Path::new(OsStr::from_bytes(&settings.dir));
+        let applied = if self.config.ends_process {
+            let before = std::env::current_dir().ok();
+            std::env::set_current_dir(dir).map(|()| before)
+        } else {
+            // As for a change of directory, the "." asks for a directory that may be searched.
+            let found = fs::canonicalize(dir).and_then(|dir| fs::metadata(dir.join(".")));
+            found.map(|_| None)
+        };
+        applied.map_err(|error| ApplyError {
+            directive: "dir".into(),
+            message: plain(&error),
+        })
     }
 
     /// Listens where the configuration says now. Addresses that stay keep their socket, and with
@@ -334,13 +353,6 @@ fn apply_maxclients(settings: &Settings) -> Result<(), ApplyError> {
         });
     }
     Ok(())
-}
-
-fn apply_dir(settings: &Settings) -> Result<(), ApplyError> {
-    std::env::set_current_dir(OsStr::from_bytes(&settings.dir)).map_err(|error| ApplyError {
-        directive: "dir".into(),
-        message: plain(&error),
-    })
 }
 
 /// What the system said, without the number that Rust adds.

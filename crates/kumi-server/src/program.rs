@@ -1,5 +1,6 @@
 //! A server that is the whole program: this is what changes things that belong to the process, its log, panic hook,
-//! signals, working directory and pid file. Nothing else in this crate does.
+//! signals, working directory and pid file. Nothing else in this crate does, except that CONFIG SET dir changes the
+//! working directory of such a server.
 
 use crate::listen::{Addresses, ListenError, Listeners};
 use crate::log::{self, Target};

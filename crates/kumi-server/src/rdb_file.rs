@@ -6,9 +6,10 @@
 use crate::aof::Pace;
 use crate::front::{EngineIo, Front};
 use crate::server::ServerError;
+use crate::shutdown::Shutdown;
 use crate::snapshot::{KeyDelay, Plan};
-use kumi_store::LoadError;
 use kumi_store::config::Settings;
+use kumi_store::{LoadError, WriteKeys};
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -97,17 +98,23 @@ pub(crate) fn open(settings: &Settings) -> io::Result<File> {
     File::open(path(settings))
 }
 
-/// Writes the data set.
+/// Writes the data set, with nothing else done meanwhile. A signal that ends the process at once removes the unfinished
+/// file.
 pub(crate) fn save(
     settings: &Settings,
-    write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
+    shutdown: &Shutdown,
+    write: &mut WriteKeys<'_>,
 ) -> io::Result<()> {
-    let temporary = temporary(settings);
-    let written = File::create(&temporary).and_then(|mut file| {
-        write(&mut file)?;
+    let (temporary, mut file) = create_temporary(settings)?;
+    shutdown.set_unfinished_file(Some(temporary.clone()));
+    let mut delay = KeyDelay::fixed(settings.key_save_delay_us);
+    // Nothing cancels it.
+    let mut each_key = || delay.wait(|| false);
+    let written = write(&mut file, &mut each_key).and_then(|()| {
         file.sync_all()?;
         put_in_place(&temporary, &path(settings))
     });
+    shutdown.set_unfinished_file(None);
     if written.is_err() {
         // It may not exist; the error that matters is the first one.
         let _ = fs::remove_file(&temporary);
@@ -137,6 +144,19 @@ pub(crate) fn put_in_place(temporary: &Path, path: &Path) -> io::Result<()> {
     fs::rename(temporary, path)?;
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Creates the file of a save that nothing else is done beside, under the name that Redis gives it, `temp-<pid>.rdb`. A server
+/// in another container that shares the directory may have that name already.
+fn create_temporary(settings: &Settings) -> io::Result<(PathBuf, File)> {
+    let usual = directory(settings).join(format!("temp-{}.rdb", std::process::id()));
+    match File::create_new(&usual) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let other = temporary(settings);
+            File::create(&other).map(|file| (other, file))
+        }
+        created => created.map(|file| (usual, file)),
+    }
 }
 
 /// A name that no other file of this or another server has: `temp-<pid>-<number>.rdb`. The number is random, because servers

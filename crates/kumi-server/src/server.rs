@@ -37,7 +37,8 @@ pub struct ServerConfig {
     pub allocator: String,
     /// Whether a supervisor was notified that the server is ready, as INFO shows.
     pub supervised: bool,
-    /// Whether the process ends with the server, so that nothing has to be freed.
+    /// Whether the process is the server's and ends with it: nothing has to be freed, and CONFIG SET dir changes the
+    /// working directory.
     pub ends_process: bool,
     /// Whether data is loaded from files at startup and kept in them: the RDB file, the append-only file.
     pub keeps_files: bool,
@@ -261,11 +262,13 @@ fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
         && let Err(error) = engine.store.save_now(front)
     {
         tracing::error!(%error, "the last writes before the stop could not be saved");
+        front.unsaved = Some(error);
     }
     while front.has_output(engine) && within(front, LAST_REPLIES) {
         front.turn(engine, Duration::from_millis(10))?;
     }
     front.close_all(engine);
+    front.rescue_log(engine);
     if let Err(error) = front.close_log(engine) {
         tracing::error!(%error, "the append-only file could not be ended");
         front.log.fatal = Some(error);

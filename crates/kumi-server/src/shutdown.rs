@@ -1,8 +1,9 @@
 //! A handle that stops a running server from any thread.
 
 use mio::Waker;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle that stops a server. Clones stop the same server.
 ///
@@ -21,6 +22,8 @@ struct Inner {
     signal: AtomicI32,
     /// Wakes the loop; `None` before the server runs.
     waker: Mutex<Option<Arc<Waker>>>,
+    /// What is removed when the process ends at once.
+    unfinished_file: Mutex<Option<PathBuf>>,
 }
 
 impl Shutdown {
@@ -34,7 +37,7 @@ impl Shutdown {
     /// received, and returns. A server that has not started yet stops right after its start.
     pub fn request(&self) {
         self.0.requested.store(true, Ordering::SeqCst);
-        let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        let waker = lock(&self.0.waker);
         if let Some(waker) = waker.as_ref()
             && let Err(error) = waker.wake()
         {
@@ -60,6 +63,20 @@ impl Shutdown {
         self.0.requested.store(false, Ordering::SeqCst);
     }
 
+    /// Names the file that is being written, or says that it is complete.
+    pub(crate) fn set_unfinished_file(&self, path: Option<PathBuf>) {
+        *lock(&self.0.unfinished_file) = path;
+    }
+
+    /// Removes the file that is being written: the process ends before it is complete.
+    pub(crate) fn remove_unfinished_file(&self) {
+        if let Some(path) = lock(&self.0.unfinished_file).take()
+            && let Err(error) = std::fs::remove_file(&path)
+        {
+            tracing::warn!(%error, "the unfinished file {} cannot be removed", path.display());
+        }
+    }
+
     /// Whether a stop has been requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
@@ -68,6 +85,10 @@ impl Shutdown {
 
     /// Sets the waker of the running loop; `None` when the loop has ended.
     pub(crate) fn attach(&self, waker: Option<Arc<Waker>>) {
-        *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = waker;
+        *lock(&self.0.waker) = waker;
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Signals: SIGTERM and SIGINT stop the server, a second one ends the process at once; SIGHUP is ignored,
+//! Signals: SIGTERM and SIGINT stop the server, a SIGINT behind one ends the process at once; SIGHUP is ignored,
 //! and SIGALRM, which has Redis write its stack to the log, only leaves a line there.
 
 use crate::shutdown::Shutdown;
@@ -40,7 +40,13 @@ fn watch(signals: &mut Signals, shutdown: &Shutdown) {
             _ => continue,
         };
         if shutdown.is_requested() {
+            if signal != SIGINT {
+                // A supervisor may repeat it while the data is saved.
+                tracing::warn!("Received {name} again, the server is stopping");
+                continue;
+            }
             tracing::warn!("You insist... exiting now.");
+            shutdown.remove_unfinished_file();
             std::process::exit(1);
         }
         tracing::warn!("Received {name} scheduling shutdown...");

@@ -304,6 +304,71 @@ fn a_full_disk_refuses_writes_until_there_is_room_again() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stop_writes_what_a_failed_file_lacks() {
+    use rustix::process::{Pid, Resource, getrlimit, prlimit};
+    for has_room in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let args = ["--appendonly", "yes", "--rdbcompression", "no"];
+        let mut server = start(limited(), dir.path(), &args);
+        let mut client = server.connect();
+        let set = fill_disk(&mut client);
+        // The next try is seconds away.
+        let failures = "aof_rewrites_consecutive_failures:2\r";
+        wait_for(&mut client, failures);
+        let digest = client.line("DEBUG DIGEST");
+        if has_room {
+            let pid = Pid::from_child(&server.child);
+            prlimit(Some(pid), Resource::Fsize, getrlimit(Resource::Fsize)).unwrap();
+        }
+        server.signal(Signal::TERM);
+        assert_eq!(server.wait().success(), has_room, "{:#?}", server.log);
+        if has_room {
+            let server = kumi(dir.path(), &["--appendonly", "yes"]);
+            let mut client = server.connect();
+            assert_eq!(client.line("DBSIZE"), set.to_string());
+            assert_eq!(client.line("DEBUG DIGEST"), digest);
+        }
+    }
+}
+
+#[test]
+fn a_log_of_more_databases_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = kumi(dir.path(), &["--appendonly", "yes", "--databases", "32"]);
+    let mut client = server.connect();
+    for line in ["SET a 0", "SELECT 20", "SET a 1"] {
+        assert_eq!(client.line(line), "OK");
+    }
+    stop(server);
+    let before = contents(dir.path());
+    let mut args = vec!["--port", "0", "--unixsocket", "s", "--appendonly", "yes"];
+    args.extend(["--dir", dir.path().to_str().unwrap()]);
+    let (code, output, _) = run_to_end(&args);
+    assert_eq!(code, Some(1), "{output}");
+    let reason = "the database does not exist, there are 16 (directive 'databases')";
+    assert!(output.contains(reason), "{output}");
+    assert_eq!(contents(dir.path()), before);
+}
+
+#[test]
+fn no_save_begins_before_a_rewrite_that_was_announced() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = kumi(dir.path(), &["--appendonly", "yes"]);
+    let mut client = server.connect();
+    client.send("SET a 1\r\nBGREWRITEAOF\r\nBGSAVE\r\nBGSAVE SCHEDULE\r\n");
+    client.expect("+OK\r\n+Background append only file rewriting started\r\n");
+    let refused = text(&client.try_reply().unwrap());
+    assert!(
+        refused.contains("Another child process is active"),
+        "{refused}"
+    );
+    client.expect("+Background saving scheduled\r\n");
+    wait_for(&mut client, "aof_rewrites:1\r");
+    wait_for(&mut client, "rdb_saves:1\r");
+}
+
 #[test]
 fn always_ends_without_a_reply_when_the_disk_is_full() {
     let dir = tempfile::tempdir().unwrap();

@@ -148,3 +148,31 @@ fn directives_are_set_by_name_and_mistakes_are_reported_by_start() {
         assert!(error.to_string().contains(name), "{error}");
     }
 }
+
+#[test]
+fn the_directory_of_its_data_may_change_and_the_working_directory_does_not() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let builder = Embedded::builder().set("enable-protected-configs", "yes");
+    let server = builder.dir(first.path()).start().unwrap();
+    let mut client = Client::unix(server.path());
+    let before = std::env::current_dir().unwrap();
+    let dir = second.path().canonicalize().unwrap();
+    let set = format!("CONFIG SET dir {}", dir.display());
+    assert_eq!(client.line(&set), "OK");
+    assert_eq!(std::env::current_dir().unwrap(), before);
+    assert_eq!(client.line("SAVE"), "OK");
+    assert!(dir.join("dump.rdb").is_file());
+    // A place that a server could not enter is refused, and the one before stays.
+    for (place, reason) in [
+        ("nowhere", "No such file or directory"),
+        ("dump.rdb", "Not a directory"),
+    ] {
+        let reply = client.line(&format!("CONFIG SET dir {}", dir.join(place).display()));
+        assert!(
+            reply.starts_with('-') && reply.contains(reason),
+            "{place}: {reply}"
+        );
+    }
+    let kept = format!("dir,{}", dir.display());
+    assert_eq!(client.line("CONFIG GET dir"), kept);
+}

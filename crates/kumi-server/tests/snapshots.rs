@@ -188,9 +188,43 @@ fn a_delay_that_ends_lets_a_running_save_end() {
     assert_eq!(client.line("MSET a 1 b 2 c 3"), "OK");
     assert_eq!(client.line("BGSAVE"), "Background saving started");
     assert_eq!(field(&mut client, "rdb_bgsave_in_progress"), "1");
+    eventually(
+        || field(&mut client, "current_save_keys_processed"),
+        |keys| keys == "1",
+    );
+    assert_eq!(field(&mut client, "current_fork_perc"), "33.33");
     assert_eq!(client.line("CONFIG SET rdb-key-save-delay 0"), "OK");
     wait_for_save(&mut client);
     assert_eq!(field(&mut client, "rdb_changes_since_last_save"), "0");
+}
+
+#[test]
+fn a_second_signal_removes_the_file_that_a_shutdown_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    // Half an hour for each key.
+    let delay = ["--save", "3600 1", "--rdb-key-save-delay", "2000000000"];
+    let mut server = start_at(dir.path(), &delay);
+    assert_eq!(connect(dir.path()).line("SET a 1"), "OK");
+    server.signal(Signal::INT);
+    let temporary = format!("temp-{}.rdb", server.child.id());
+    eventually(|| files(dir.path()), |files| files.contains(&temporary));
+    server.signal(Signal::INT);
+    assert_eq!(server.wait().code(), Some(1));
+    assert_eq!(files(dir.path()), [""; 0]);
+}
+
+#[test]
+fn a_save_does_not_write_into_a_file_of_another_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start_at(dir.path(), &["--save", ""]);
+    let taken = dir.path().join(format!("temp-{}.rdb", server.child.id()));
+    fs::write(&taken, "of a server in another container").unwrap();
+    let mut client = connect(dir.path());
+    assert_eq!(client.line("SET a 1"), "OK");
+    assert_eq!(client.line("SAVE"), "OK");
+    let kept = fs::read_to_string(&taken).unwrap();
+    assert_eq!(kept, "of a server in another container");
+    assert!(dir.path().join("dump.rdb").exists());
 }
 
 #[test]

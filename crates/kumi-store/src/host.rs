@@ -10,6 +10,10 @@ use crate::store::{SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
 use std::io;
 use std::time::Duration;
 
+/// Writes all keys to a sink, and calls the function after each of them. An error of either ends it.
+pub type WriteKeys<'a> =
+    dyn FnMut(&mut dyn io::Write, &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> + 'a;
+
 /// A reading of the clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
@@ -166,15 +170,11 @@ pub trait Host {
     fn rewrite_config(&mut self, config: &Config) -> Result<(), String>;
 
     /// Writes the RDB file that the configuration names (SAVE): `write` gets a new file, which takes
-    /// the place of the old one only when it is complete and on disk.
+    /// the place of the old one only when it is complete and on disk, and what it calls after each key.
     ///
     /// # Errors
     /// The old file is as it was. A host without files refuses.
-    fn save_rdb(
-        &mut self,
-        _config: &Config,
-        _write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
-    ) -> io::Result<()> {
+    fn save_rdb(&mut self, _config: &Config, _write: &mut WriteKeys<'_>) -> io::Result<()> {
         let reason = "this server keeps its data in memory only";
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
@@ -219,6 +219,11 @@ pub trait Host {
 
     /// Whether the first base of the append-only file is being written: until it is complete, no file has the data.
     fn writes_first_base(&self) -> bool {
+        false
+    }
+
+    /// Whether a rewrite of the append-only file has been announced, and its snapshot is yet to begin.
+    fn begins_rewrite(&self) -> bool {
         false
     }
 

@@ -3,7 +3,7 @@
 pub(crate) mod json;
 
 use crate::config::{Config, Origin};
-use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now};
+use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now, WriteKeys};
 use crate::keyspace::Piece;
 use crate::output::Outputs;
 use crate::session::{Peer, SessionKey};
@@ -133,16 +133,12 @@ impl Host for LabHost {
         Err("The server is running without a config file".into())
     }
 
-    fn save_rdb(
-        &mut self,
-        _: &Config,
-        write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
-    ) -> io::Result<()> {
+    fn save_rdb(&mut self, _: &Config, write: &mut WriteKeys<'_>) -> io::Result<()> {
         if self.disk_is_full {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let mut file = Vec::new();
-        write(&mut file)?;
+        write(&mut file, &mut || Ok(()))?;
         self.saved = Some(file);
         Ok(())
     }

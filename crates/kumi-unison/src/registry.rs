@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::future::BoxFuture;
+use kumi_common::Chain;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
@@ -26,7 +27,6 @@ use crate::identity::{
 };
 use crate::payload::Payload;
 use crate::subscription::Subscription;
-use crate::text::Chain;
 use crate::wire::{MessageType, PacketType, ProtocolMessage};
 
 /// Updates kept for a connection that is slow to read them. One that falls behind takes the identity anew.

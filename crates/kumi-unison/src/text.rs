@@ -16,44 +16,17 @@ pub struct Shown<'a>(pub &'a str);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (count, letter) in self.0.chars().enumerate() {
-            if count == SHOWN_LIMIT {
-                return write!(f, "... ({} bytes in all)", self.0.len());
-            }
-            match letter {
-                '"' | '\'' | '\\' => write!(f, "{letter}")?,
-                _ => write!(f, "{}", letter.escape_debug())?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Shows an error and what is behind it on one line, for a log.
-pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        let shown = kumi_common::Shown {
+            bytes: self.0.as_bytes(),
+            limit_chars: SHOWN_LIMIT,
+        };
+        fmt::Display::fmt(&shown, f)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_chain_shows_the_causes() {
-        let error = crate::NetworkError::Wire(crate::WireError::Checksum);
-        let expected = format!("{error}: {}", crate::WireError::Checksum);
-        assert_eq!(Chain(&error).to_string(), expected);
-    }
 
     #[test]
     fn what_a_peer_wrote_is_escaped_and_cut() {

@@ -1,5 +1,7 @@
 //! What holds for all pages.
 
+mod layers;
+
 use crate::blocks::{pages, rust_blocks};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -184,16 +186,7 @@ fn contributors_are_told_which_packages_the_tests_install() {
 /// refused.
 #[test]
 fn no_dependency_needs_a_later_rust_than_the_workspace() {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--locked", "--format-version", "1"])
-        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
-        .current_dir(ROOT)
-        .output()
-        .expect("cargo runs the tests");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let metadata = metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"]);
     let packages = metadata["packages"].as_array().expect("a list");
     let ours = packages.iter().find(|package| package["name"] == "kumi");
     let ours = version(&ours.expect("the binary")["rust_version"]).expect("a version");
@@ -210,6 +203,20 @@ fn no_dependency_needs_a_later_rust_than_the_workspace() {
     assert!(later.is_empty(), "later than {ours:?}: {later:?}");
     let named = format!("Rust {}.{} or later", ours.0, ours.1);
     assert!(read("README.md").contains(&named), "README.md: no {named}");
+}
+
+/// What cargo knows of the workspace.
+fn metadata(arguments: &[&str]) -> Value {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--locked", "--format-version", "1"])
+        .args(arguments)
+        .current_dir(ROOT)
+        .output()
+        .expect("cargo runs the tests");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 /// The first two numbers of a version.

@@ -16,12 +16,12 @@ use super::shared::MembershipRuntimeShared;
 use super::transport::{Connection, Transport, leads_back};
 use crate::{Authority, GossipOutbound, GossipTransportError, NodeIdentity, NodeStatus};
 use bytes::Bytes;
+use kumi_common::Chain;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ChannelSpec, ConnectionContext, Delivery, NetworkError,
     UnisonChannel,
 };
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::format;
 use std::net::SocketAddr;
 use std::string::{String, ToString};
@@ -249,7 +249,7 @@ impl Carrier {
             Ok(Ok(Some(connected))) => connected,
             Ok(Ok(None)) => return,
             Ok(Err(error)) => {
-                let error = shown(&error);
+                let error = Chain(&error).to_string();
                 tracing::debug!(peer = %to, %error, "cannot connect");
                 return self.dial_failed(to, error);
             }
@@ -524,17 +524,6 @@ async fn introduce(
 fn impostor(authority: &Authority) -> NetworkError {
     let text = format!("the peer introduces itself as {authority}, and its certificate does not");
     NetworkError::Connect(text)
-}
-
-/// An error with its causes, for people.
-fn shown(error: &NetworkError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

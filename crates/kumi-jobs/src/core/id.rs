@@ -169,12 +169,8 @@ impl Owner {
     /// # Errors
     /// If the name is not `[a-z0-9][a-z0-9.-]{0,62}`.
     pub fn new(name: &str) -> Result<Self, ParseIdError> {
-        let since_epoch = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
-        // Microseconds, and bits that tell two lives of one microsecond apart.
-        let life = ((since_epoch.as_micros() as u64) << 8) | u64::from(fastrand::u8(..));
-        format!("{name}~{life:016x}").parse()
+        let life = kumi_common::life(std::time::SystemTime::now(), fastrand::u8(..));
+        format!("{name}~{life}").parse()
     }
 
     /// An owner with a random name.

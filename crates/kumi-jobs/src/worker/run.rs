@@ -665,8 +665,7 @@ impl<S: Send + Sync + 'static> Run<S> {
 
     fn pause(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
-        let factor = 2_u32.saturating_pow(self.failures.min(16) - 1);
-        RETRY_FIRST.saturating_mul(factor).min(RETRY_LAST)
+        kumi_common::doubled(RETRY_FIRST, RETRY_LAST, self.failures - 1)
     }
 
     /// The shutdown's deadline is over: cancels what runs. Answers until when it is waited for.

@@ -2,8 +2,8 @@
 
 use crate::servers::{Kind, Server, free_ports, on_both_servers};
 use crate::work::{Effects, Step, worker};
+use kumi_common::Chain;
 use kumi_jobs::{Jobs, QueueError, RedisOptions, queue_names};
-use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -81,16 +81,6 @@ async fn refused(url: &str) -> (QueueError, Duration) {
     }
 }
 
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
-}
-
 async fn tasks_run_over_tls(kind: Kind) {
     let secured = Secured::start(kind, false);
     let jobs = Jobs::connect(&secured.cacert()).await.expect("a queue");
@@ -138,7 +128,8 @@ async fn a_certificate_that_is_not_trusted_is_an_error_at_once(kind: Kind) {
     ] {
         let (error, took) = refused(&url).await;
         assert!(matches!(error, QueueError::Io { .. }), "{error:?}");
-        assert!(chain(&error).contains(expected), "{}", chain(&error));
+        let text = Chain(&error).to_string();
+        assert!(text.contains(expected), "{text}");
         assert!(took < Duration::from_secs(10), "{took:?}");
     }
 }
@@ -164,7 +155,7 @@ async fn a_server_without_tls_is_an_error_at_once(kind: Kind) {
         let url = format!("rediss://localhost:{}/", server.port);
         let (error, took) = refused(&url).await;
         assert!(matches!(error, QueueError::Config(_)), "{error:?}");
-        let text = chain(&error);
+        let text = Chain(&error).to_string();
         assert!(text.contains("answers without TLS"), "{text}");
         assert!(took < Duration::from_secs(10), "{took:?}");
     }
@@ -175,7 +166,7 @@ async fn a_database_that_the_server_lacks_is_an_error_at_once(kind: Kind) {
     let url = format!("redis://localhost:{}/99?queue=q", server.port);
     let (error, took) = refused(&url).await;
     assert!(matches!(error, QueueError::Config(_)), "{error:?}");
-    let text = chain(&error);
+    let text = Chain(&error).to_string();
     assert!(text.contains("has no database 99"), "{text}");
     assert!(took < Duration::from_secs(10), "{took:?}");
     let url = format!("redis://localhost:{}/7?queue=q", server.port);

@@ -78,7 +78,7 @@ fn value(frame: Frame) -> Result<Value, Malformed> {
         Frame::Array(frames) => {
             Value::Array(frames.into_iter().map(value).collect::<Result<_, _>>()?)
         }
-        // Errors are rare, and the `redis` crate knows their kinds.
+        // Errors are rare, and only the parser of the `redis` crate makes one of a known kind.
         Frame::Error(text) => {
             let line = [b"-", &text[..], b"\r\n"].concat();
             redis::parse_redis_value(&line).map_err(|_| Malformed)?

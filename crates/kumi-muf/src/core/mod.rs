@@ -15,7 +15,6 @@ mod output;
 mod owned;
 mod requester;
 mod settings;
-mod text;
 mod timers;
 mod ulid;
 mod unit;
@@ -31,6 +30,7 @@ pub use key::{Audience, Key, RequestId, RequestKeys, Status, key};
 pub use name::{
     NAME_LIMIT_BYTES, NameError, Pattern, Target, UnitName, check_name, is_reserved_keep,
 };
+pub(crate) use output::shown;
 pub use output::{
     CallError, CallId, GatherId, Gathered, Incoming, JobId, KeepEvent, Outcome, Output, OwnedId,
     ServiceId, WatchId,
@@ -38,7 +38,6 @@ pub use output::{
 pub use requester::CallSpec;
 pub(crate) use settings::INFO_LIMIT_BYTES;
 pub use settings::Settings;
-pub(crate) use text::shown;
 pub use ulid::{ULID_LEN, ulid};
 pub use unit::Core;
 pub use watch::KeepPattern;

@@ -1,10 +1,13 @@
 //! What the core hands to its driver: commands to run, results to deliver, handlers to start.
 
 use bytes::Bytes;
+use kumi_common::Shown;
 
 use super::command::{Command, Op, Purpose, SearchToken, Token};
 use super::key::RequestId;
-use super::text::shown;
+
+/// Characters that errors show of what others wrote.
+const SHOWN_LIMIT: usize = 200;
 
 /// A call that waits. Unique within one core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -210,5 +213,28 @@ impl Output {
             token: Token(purpose),
             commands,
         })
+    }
+}
+
+/// What others wrote, as errors show it.
+pub(crate) fn shown(bytes: &[u8]) -> Shown<'_> {
+    Shown {
+        bytes,
+        limit_chars: SHOWN_LIMIT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_the_beginning_of_what_a_backend_wrote() {
+        let payload = Bytes::from("\u{1b}[2J".to_owned() + &"x".repeat(5_000));
+        let expected = format!(
+            "the backend answered with an error: \\u{{1b}}[2J{}... (5004 bytes in all)",
+            "x".repeat(SHOWN_LIMIT - 4)
+        );
+        assert_eq!(CallError::Remote(payload).to_string(), expected);
     }
 }

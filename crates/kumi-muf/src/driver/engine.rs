@@ -185,13 +185,6 @@ pub(super) fn unix_ms() -> u64 {
     since.map_or(0, |since| since.as_millis() as u64)
 }
 
-/// A number for this run of the program: 16 hex digits, of which a later run has higher ones.
-pub(super) fn new_instance() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let unix_us = since.map_or(0, |since| since.as_micros() as u64);
-    format!("{:016x}", unix_us << 8 | u64::from(fastrand::u8(..)))
-}
-
 pub(super) fn to_json(value: &impl serde::Serialize) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
 }

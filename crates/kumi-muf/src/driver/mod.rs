@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, watch};
 
 pub use ask::Stats;
 pub(crate) use ask::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdrawal};
-use engine::{Engine, Start, new_instance};
+use engine::{Engine, Start};
 use notifications::FLAGS;
 
 use crate::connection::{Connection, Connections, Route, Trust};
@@ -70,7 +70,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         poll,
         ..
     } = plan;
-    let instance = new_instance();
+    let instance = kumi_common::life(std::time::SystemTime::now(), fastrand::u8(..));
     let route = Route {
         trust: plan.trust,
         info: plan.info,

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File};
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub(crate) trait Files: Debug + Send + Sync {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>>;
     /// Opens a file for reading, and says how long it is.
     fn read(&self, path: &Path) -> io::Result<(Box<dyn Read + Send>, u64)>;
+    /// Opens a file for reading from a position on.
+    fn read_from(&self, path: &Path, at: u64) -> io::Result<Box<dyn Read + Send>>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     fn exists(&self, path: &Path) -> bool;
@@ -84,6 +86,12 @@ impl Files for Disk {
         let file = File::open(path)?;
         let len = file.metadata()?.len();
         Ok((Box::new(file), len))
+    }
+
+    fn read_from(&self, path: &Path, at: u64) -> io::Result<Box<dyn Read + Send>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(at))?;
+        Ok(Box::new(file))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -4,6 +4,7 @@ use super::manifest::{Manifest, Part};
 use super::place::Place;
 use super::scan::{Cut, ScanError, Scanner};
 use std::io::{self, Chain, Cursor, Read};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Why an append-only file cannot be loaded.
@@ -115,26 +116,27 @@ fn load_file(
     let mut magic = Vec::new();
     reader
         .by_ref()
-        .take(5)
+        .take(6)
         .read_to_end(&mut magic)
         .map_err(FileError::Read)?;
-    let is_rdb = magic == b"REDIS";
+    // Valkey's are refused by the reader, with their version.
+    let is_rdb = magic.starts_with(b"REDIS") || magic == b"VALKEY";
     let mut reader: Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>> = Cursor::new(magic).chain(reader);
     let mut skip = 0;
     if is_rdb {
         skip = apply.rdb(&mut reader).map_err(FileError::Rdb)?;
         apply.progress(before + skip).map_err(FileError::Read)?;
-        // The RDB reader may have read ahead.
-        let (mut again, _) = place
-            .files
-            .read(&place.path(part))
-            .map_err(FileError::Read)?;
-        io::copy(&mut again.by_ref().take(skip), &mut io::sink()).map_err(FileError::Read)?;
-        reader = Cursor::new(Vec::new()).chain(again);
+        if skip == len {
+            return Ok((len, None, 0));
+        }
+        // Requests follow. The RDB reader may have read ahead.
+        let again = place.files.read_from(&place.path(part), skip);
+        reader = Cursor::new(Vec::new()).chain(again.map_err(FileError::Read)?);
     } else if part.name.ends_with(".base.rdb") {
         return Err(FileError::At(0, "not an RDB file".into()));
     }
     let mut scanner = Scanner::new(reader, len, skip);
+    let mut joined = Vec::new();
     loop {
         let runs = scanner.next_runs().map_err(|error| match error {
             ScanError::Read(error) => FileError::Read(error),
@@ -146,16 +148,34 @@ fn load_file(
         let Some(runs) = runs else {
             break;
         };
-        for run in &runs {
-            let (bytes, start) = scanner.run(run);
-            apply
-                .requests(bytes)
-                .map_err(|(at, reason)| FileError::At(start + at as u64, reason))?;
-        }
+        // The marks of groups are left out, so that the requests of many groups are planned together.
+        let requests = match &runs[..] {
+            [run] => scanner.run(run).0,
+            _ => {
+                joined.clear();
+                joined.extend(runs.iter().flat_map(|run| scanner.run(run).0));
+                &joined
+            }
+        };
+        apply.requests(requests).map_err(|(at, reason)| {
+            let at = position(&scanner, &runs, at);
+            FileError::At(at, reason)
+        })?;
         apply
             .progress(before + scanner.position())
             .map_err(FileError::Read)?;
     }
     let cut = scanner.cut().cloned();
     Ok((scanner.position(), cut, scanner.seed()))
+}
+
+/// The position in the file of a byte of some runs, counted without what is between them.
+fn position<R: Read>(scanner: &Scanner<R>, runs: &[Range<usize>], mut at: usize) -> u64 {
+    for run in runs {
+        if at < run.len() {
+            return scanner.run(run).1 + at as u64;
+        }
+        at -= run.len();
+    }
+    scanner.position()
 }

@@ -111,6 +111,11 @@ impl Log {
         self.prepared
     }
 
+    /// Whether a snapshot is about to begin, or would be if no other one ran.
+    pub(crate) fn begins_rewrite(&self) -> bool {
+        self.rewrite.is_none() && (self.prepared || (self.wants_base && self.retry.is_none()))
+    }
+
     /// Asks for a new base after the time that a failure sets.
     pub(crate) fn request_base_later(&mut self) {
         self.wants_base = true;
@@ -155,6 +160,7 @@ impl Log {
         }
         if busy {
             self.request_base();
+            self.prepared = false;
             return false;
         }
         self.prepare_rewrite()
@@ -379,6 +385,15 @@ impl Log {
                 }
                 self.note_failure(&error, now);
             }
+        }
+    }
+
+    /// Writes a new base in place of files that have failed, before the server ends.
+    pub(crate) fn rescue(&mut self, store: &mut Store) {
+        tracing::warn!("The AOF file had failed: a new base is written before the end");
+        match self.write_base(store) {
+            Ok(()) => self.note_success(),
+            Err(error) => tracing::error!("Error writing the base of the AOF file: {error}"),
         }
     }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Read at once.
 const CHUNK: usize = 1024 * 1024;
-/// Requests without marks are handed out in runs of about this size.
+/// Requests are handed out in runs, or groups, of about this size together.
 const RUN_BYTES: usize = 512 * 1024;
 /// The longest comment line, as in Redis.
 const MAX_COMMENT: usize = 1024;
@@ -124,7 +124,7 @@ impl<R: Read> Scanner<R> {
         (&self.buffer[run.clone()], self.start + run.start as u64)
     }
 
-    /// Reads up to the end of a group, or some requests. Returns the runs of requests to execute, none at the end.
+    /// Reads some groups, or some requests. Returns the runs of requests to execute, none at the end.
     pub(crate) fn next_runs(&mut self) -> Result<Option<Vec<Range<usize>>>, ScanError> {
         // What was handed out is no longer needed.
         self.buffer.drain(..self.group);
@@ -149,26 +149,14 @@ impl<R: Read> Scanner<R> {
                     let more = self.fill().map_err(ScanError::Read)?;
                     if !more {
                         self.end()?;
-                        if !self.runs.is_empty() {
-                            return Ok(Some(std::mem::take(&mut self.runs)));
-                        }
                     }
                 }
-                Element::Endless => {
-                    self.endless()?;
-                    if !self.runs.is_empty() {
-                        return Ok(Some(std::mem::take(&mut self.runs)));
-                    }
-                }
-                Element::Bad(reason) => {
-                    self.bad(reason)?;
-                    if !self.runs.is_empty() {
-                        return Ok(Some(std::mem::take(&mut self.runs)));
-                    }
-                }
+                Element::Endless => self.endless()?,
+                Element::Bad(reason) => self.bad(reason)?,
             }
         }
-        Ok(None)
+        // What is before the end, or before what is cut off.
+        Ok((!self.runs.is_empty()).then(|| std::mem::take(&mut self.runs)))
     }
 
     /// Takes a request; returns whether there is something to hand out.
@@ -237,7 +225,8 @@ impl<R: Read> Scanner<R> {
             Line::Sync(_) | Line::Comment => {}
         }
         self.at = end;
-        Ok(self.group == end && !self.runs.is_empty())
+        let first = self.runs.first().map_or(end, |run| run.start);
+        Ok(self.group == end && first + RUN_BYTES < end)
     }
 
     /// What follows this line, which is not in a group, is guarded if the line opens the file.
@@ -629,6 +618,28 @@ mod tests {
         // ... and with one that says that it had been synced, it is not.
         flipped.extend_from_slice(&group(good as u64 + 1, &["SET e 1"]));
         assert_eq!(scan(&flipped), Err(good as u64));
+    }
+
+    #[test]
+    fn many_groups_are_handed_out_together() {
+        let mut file = mark::OPEN.to_vec();
+        let groups = 3 * RUN_BYTES / group(0, &["SET a 1"]).len();
+        for _ in 0..groups {
+            file.extend_from_slice(&group(0, &["SET a 1"]));
+        }
+        let good = file.len() as u64;
+        file.extend_from_slice(b"*3\r\n$3\r\nSET");
+        let mut scanner = Scanner::new(&file[..], file.len() as u64, 0);
+        let (mut times, mut runs) = (0, 0);
+        while let Some(more) = scanner.next_runs().unwrap() {
+            times += 1;
+            runs += more.len();
+            for run in &more {
+                assert_eq!(scanner.run(run).0, encode("SET a 1"));
+            }
+        }
+        assert_eq!((times, runs), (4, groups));
+        assert_eq!(scanner.cut().map(|cut| cut.at), Some(good));
     }
 
     #[test]

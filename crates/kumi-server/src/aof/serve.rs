@@ -323,16 +323,25 @@ impl Front {
         self.log.ended = Some(outcome);
     }
 
+    /// Writes a new base before a stop if the file has failed: what was replied to since then is in memory only.
+    pub(crate) fn rescue_log(&mut self, engine: &mut EngineIo<'_>) {
+        let now = self.clock.last();
+        if let Some(log) = &mut self.log.log
+            && !self.log.ends
+            && log.has_failed()
+        {
+            cancel_rewrite(log, engine, now);
+            log.rescue(engine.store);
+        }
+    }
+
     /// Ends the append-only file.
     pub(crate) fn close_log(&mut self, engine: &mut EngineIo<'_>) -> io::Result<()> {
         self.log.pending = false;
         let Some(mut log) = self.log.log.take() else {
             return Ok(());
         };
-        if engine.store.cancel_snapshot(SnapshotPurpose::Rewrite) {
-            let cancelled = io::Error::new(io::ErrorKind::Interrupted, "the log ends");
-            log.end_rewrite(None, Err(cancelled), self.clock.last());
-        }
+        cancel_rewrite(&mut log, engine, self.clock.last());
         self.log.keep_facts(log.facts(self.clock.last()));
         let last_increment = log.last_increment();
         let base_only = self.log.base_only.take();
@@ -489,6 +498,14 @@ impl Front {
         log.is_some_and(|log| log.writes_first_base())
     }
 
+    /// Whether a rewrite was answered with "started", and its snapshot is yet to begin.
+    pub(crate) fn rewrite_begins(&self) -> bool {
+        self.log
+            .log
+            .as_ref()
+            .is_some_and(|log| log.begins_rewrite())
+    }
+
     /// What INFO shows of the append-only file. A log that ends counts as off; its rewrite is shown.
     pub(crate) fn log_facts(&self) -> LogFacts {
         let log = self.log.log.as_ref();
@@ -496,6 +513,13 @@ impl Front {
         let mut facts = self.log.with_past(facts);
         facts.enabled &= !self.log.ends;
         facts
+    }
+}
+
+fn cancel_rewrite(log: &mut Log, engine: &mut EngineIo<'_>, now: Now) {
+    if engine.store.cancel_snapshot(SnapshotPurpose::Rewrite) {
+        let cancelled = io::Error::new(io::ErrorKind::Interrupted, "the log ends");
+        log.end_rewrite(None, Err(cancelled), now);
     }
 }
 

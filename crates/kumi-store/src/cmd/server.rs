@@ -203,7 +203,7 @@ fn bgsave(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     };
     match ctx.snapshot_purpose() {
         Some(SnapshotPurpose::Save) => return Err(SAVE_RUNS),
-        running if running.is_some() || ctx.in_exec => {
+        running if running.is_some() || ctx.begins_rewrite() || ctx.in_exec => {
             if !schedule && !ctx.in_exec {
                 return Err(CommandError::fixed(
                     "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.",

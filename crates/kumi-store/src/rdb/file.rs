@@ -22,6 +22,8 @@ use crate::keyspace::{StringRef, ValueRef};
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 5] = b"REDIS";
+/// What Valkey begins a file of version 80 or later with; three digits follow.
+const VALKEY_MAGIC: &[u8; 6] = b"VALKEY";
 /// The first version with a checksum.
 const CHECKSUM_VERSION: u16 = 5;
 /// Keys of empty collections that are logged one by one.
@@ -321,7 +323,10 @@ fn at_key(offset: u64, key: &[u8], error: RdbError) -> FileError {
 
 /// The version in a header, if it is one.
 fn version_of(header: &[u8; 9]) -> Option<u16> {
-    let digits = header.strip_prefix(MAGIC)?;
+    let digits: &[u8] = match header.strip_prefix(VALKEY_MAGIC) {
+        Some(digits) => digits,
+        None => header.strip_prefix(MAGIC)?,
+    };
     let digits = digits.iter().all(u8::is_ascii_digit).then_some(digits)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }

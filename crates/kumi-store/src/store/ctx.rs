@@ -190,8 +190,12 @@ impl<'a> Ctx<'a> {
     ) {
         if self.store.is_replay(self.session) {
             // Neither counted nor timed, as in Redis.
-            if let (Err(_), Some(loading)) = (result, &mut self.store.loading) {
+            if let (Err(error), Some(loading)) = (result, &mut self.store.loading) {
                 loading.errors += 1;
+                if *error == CommandError::DB_OUT_OF_RANGE {
+                    loading.lacks_database = true;
+                    self.flow = Flow::Close;
+                }
             }
             return self.settle();
         }

@@ -31,6 +31,8 @@ pub(crate) struct Loading {
     pub(crate) log: bool,
     /// Requests of a log that were answered with an error.
     pub(super) errors: u64,
+    /// One of them names a database that there is not: what follows belongs there.
+    pub(super) lacks_database: bool,
     batch: Batch,
 }
 
@@ -74,6 +76,7 @@ impl Store {
             loaded_bytes: 0,
             log,
             errors: 0,
+            lacks_database: false,
             batch: Batch::default(),
         }));
     }
@@ -125,8 +128,8 @@ impl Store {
     /// Executes the requests of a log. `bytes` begins with a request and ends with one.
     ///
     /// # Errors
-    /// A request names no command of this server, or not with its number of arguments, or closes the session; or the
-    /// bytes are no requests.
+    /// A request names no command of this server, or not with its number of arguments, or a database that there is not, or
+    /// closes the session; or the bytes are no requests.
     pub fn replay(
         &mut self,
         bytes: &[u8],
@@ -184,7 +187,7 @@ impl Store {
             }
             if !batch.is_empty() {
                 let (executed, flow) = self.execute_batch(session, batch, bytes, outputs, host);
-                check_flow(flow).map_err(|reason| {
+                self.check_replayed(flow).map_err(|reason| {
                     let before = executed.checked_sub(2);
                     let at = before.map_or(first, |last| batch.end(last));
                     ReplayError { at, reason }
@@ -212,7 +215,8 @@ impl Store {
             Ok(Step::Request { args, consumed }) => {
                 self.resolve_logged(args)?;
                 let now = host.now();
-                check_flow(self.execute(session, args, now, outputs, host))?;
+                let flow = self.execute(session, args, now, outputs, host);
+                self.check_replayed(flow)?;
                 Ok(consumed)
             }
             Ok(Step::Incomplete { .. }) => Err("the request is not complete".to_owned()),
@@ -230,14 +234,20 @@ impl Store {
             error.into_owned()
         })
     }
-}
 
-/// No request of a log blocks or closes the session that executes it.
-fn check_flow(flow: Flow) -> Result<(), String> {
-    match flow {
-        Flow::Done => Ok(()),
-        Flow::Blocked => Err("a request that waits cannot be part of a log".to_owned()),
-        Flow::Close => Err("the session that executes the log was closed".to_owned()),
+    /// No request of a log blocks, closes the session that executes it, or names a database that there is not.
+    fn check_replayed(&self, flow: Flow) -> Result<(), String> {
+        if matches!(&self.loading, Some(loading) if loading.lacks_database) {
+            return Err(format!(
+                "the database does not exist, there are {} (directive 'databases')",
+                self.keyspace.databases()
+            ));
+        }
+        match flow {
+            Flow::Done => Ok(()),
+            Flow::Blocked => Err("a request that waits cannot be part of a log".to_owned()),
+            Flow::Close => Err("the session that executes the log was closed".to_owned()),
+        }
     }
 }
 

@@ -228,6 +228,11 @@ impl<'a> Ctx<'a> {
         self.store.saves.scheduled = true;
     }
 
+    /// Whether the snapshot of a rewrite is about to begin.
+    pub(crate) fn begins_rewrite(&self) -> bool {
+        self.host.begins_rewrite()
+    }
+
     /// What the running snapshot is for.
     pub(crate) fn snapshot_purpose(&self) -> Option<SnapshotPurpose> {
         self.store.snapshot_purpose()

@@ -198,7 +198,7 @@ impl Store {
     /// # Errors
     /// The sink does not take it.
     pub fn save_rdb(&self, sink: &mut dyn Write) -> io::Result<()> {
-        save(self, sink)
+        save(self, sink, &mut || Ok(()))
     }
 }
 
@@ -275,8 +275,12 @@ pub(super) fn header(store: &Store, base: bool) -> FileWriter {
     writer
 }
 
-/// Writes all databases.
-pub(super) fn save(store: &Store, sink: &mut dyn Write) -> io::Result<()> {
+/// Writes all databases, and calls `each_key` after each key.
+pub(super) fn save(
+    store: &Store,
+    sink: &mut dyn Write,
+    each_key: &mut dyn FnMut() -> io::Result<()>,
+) -> io::Result<()> {
     let keyspace = &store.keyspace;
     let mut writer = header(store, false);
     let access = SavedAccess::of(store.config.settings(), store.now.unix_ms());
@@ -297,6 +301,7 @@ pub(super) fn save(store: &Store, sink: &mut dyn Write) -> io::Result<()> {
             if writer.pending() >= WRITE_BYTES {
                 writer.flush(sink)?;
             }
+            each_key()?;
         }
     }
     writer.finish();

@@ -30,6 +30,8 @@ pub(crate) struct Saves {
     pub(crate) count: u64,
     /// The most memory that the last save in the background took besides the data.
     pub(crate) last_extra_bytes: usize,
+    /// The same of the last rewrite of the append-only file.
+    pub(crate) rewrite_extra_bytes: usize,
     /// BGSAVE SCHEDULE: save as soon as nothing is in the way.
     pub(crate) scheduled: bool,
     /// Keys of the file that was loaded last.
@@ -48,6 +50,7 @@ impl Saves {
             last_duration_s: None,
             count: 0,
             last_extra_bytes: 0,
+            rewrite_extra_bytes: 0,
             scheduled: false,
             loaded: 0,
             loaded_expired: 0,
@@ -116,7 +119,8 @@ impl Store {
             return;
         }
         let now_s = self.now.unix_us / 1_000_000;
-        if self.snapshot.is_some() || !host.keeps_files() || !self.saves.may_retry(now_s) {
+        let busy = self.snapshot.is_some() || host.begins_rewrite();
+        if busy || !host.keeps_files() || !self.saves.may_retry(now_s) {
             return;
         }
         let changes = self.unsaved_changes();
@@ -141,7 +145,9 @@ impl Store {
     /// The file cannot be written. The old one is as it was.
     pub fn save_now(&mut self, host: &mut dyn Host) -> io::Result<()> {
         let store = &*self;
-        host.save_rdb(&store.config, &mut |sink| persistence::save(store, sink))?;
+        host.save_rdb(&store.config, &mut |sink, each_key| {
+            persistence::save(store, sink, each_key)
+        })?;
         let changes = self.keyspace.dirty;
         self.saves.note_saved(changes, self.now);
         Ok(())

@@ -383,8 +383,9 @@ impl Store {
         };
         self.keyspace.thaw();
         self.now = host.now();
-        if running.purpose == SnapshotPurpose::Save {
-            self.saves.note_end(&running, &outcome, self.now);
+        match running.purpose {
+            SnapshotPurpose::Save => self.saves.note_end(&running, &outcome, self.now),
+            SnapshotPurpose::Rewrite => self.saves.rewrite_extra_bytes = running.peak_bytes,
         }
         host.snapshot_ended(running.purpose, &outcome);
     }

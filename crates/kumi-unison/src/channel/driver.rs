@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use kumi_common::Chain;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::engine::{Engine, now};
@@ -20,7 +21,6 @@ use super::transport::{
 };
 use crate::core::{Phase, Step, after};
 use crate::error::{NetworkError, TransportError};
-use crate::text::Chain;
 use crate::wire::{FrameReader, Metadata, PacketHeader, ProtocolMessage};
 
 /// How long after the peer stopped reading it may take to say why.

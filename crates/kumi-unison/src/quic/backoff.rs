@@ -126,8 +126,7 @@ impl ReconnectPolicy {
     /// assert_eq!(waits, [100, 200, 400, 10_000]);
     /// ```
     pub fn ceiling(&self, attempt: u32) -> Duration {
-        let doubled = self.first_wait.saturating_mul(1 << attempt.min(20));
-        doubled.min(self.max_wait)
+        kumi_common::doubled(self.first_wait, self.max_wait, attempt)
     }
 }
 
@@ -144,6 +143,15 @@ mod tests {
             let wait = policy.wait(attempt, &mut random).unwrap();
             assert!(wait <= ceiling, "attempt {attempt}: {wait:?}");
         }
+    }
+
+    #[test]
+    fn a_highest_ceiling_far_above_the_first_is_reached() {
+        let policy = ReconnectPolicy::new()
+            .first_wait(Duration::from_millis(1))
+            .max_wait(Duration::from_secs(86_400));
+        assert_eq!(policy.ceiling(26), Duration::from_millis(1 << 26));
+        assert_eq!(policy.ceiling(27), Duration::from_secs(86_400));
     }
 
     #[test]

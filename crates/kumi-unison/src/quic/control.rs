@@ -11,6 +11,7 @@
 //! Everything else on it is ignored, so that later versions may say more.
 
 use bytes::Bytes;
+use kumi_common::Chain;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,7 +19,6 @@ use super::CloseCode;
 use super::link::lost_to;
 use super::server::Listener;
 use super::transport::{QuicRecv, QuicSend, Turns};
-use crate::text::Chain;
 use crate::{
     ChannelUpdate, ContentType, Lagged, MessageType, NetworkError, PacketFlags, PacketType,
     Payload, ProtocolMessage, ServerIdentity, UnisonStream,

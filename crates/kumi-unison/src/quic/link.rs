@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use kumi_common::Chain;
 use quinn::{ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, TokioRuntime};
 
 use super::CloseCode;
@@ -16,7 +17,6 @@ use super::control::ClientControl;
 use super::limits::{bind_socket, endpoint_config};
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
 use crate::context::Usage;
-use crate::text::Chain;
 use crate::tls::Attempt;
 use crate::{
     ChannelOptions, ClientTls, Codec, ConnectionContext, ConnectionLimits, NetworkError,

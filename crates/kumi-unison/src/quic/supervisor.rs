@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kumi_common::Chain;
 use tokio::sync::{mpsc, oneshot};
 
 use super::CloseCode;
@@ -20,7 +21,6 @@ use super::client::Shared;
 use super::control::{ClientControl, Heard};
 use super::link::Link;
 use crate::channel::Keeper;
-use crate::text::Chain;
 use crate::{NetworkError, ServerIdentity};
 
 /// A stream that lasted this long counts as a success.

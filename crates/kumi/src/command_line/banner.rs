@@ -1,5 +1,6 @@
 //! What `kumi up` says when it has started: what runs where, and how to try it.
 
+use kumi_store::config::{Fsync, Settings};
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -9,14 +10,24 @@ use std::path::Path;
 pub(crate) struct Places<'a> {
     pub(crate) tcp: &'a [SocketAddr],
     pub(crate) unix: Option<&'a Path>,
-    /// Where the data is kept, with the id of the store; none if it is in memory only.
-    pub(crate) kept: Option<(&'a Path, &'a str)>,
+    /// Where the data is kept; none if it is in memory only.
+    pub(crate) kept: Option<Kept<'a>>,
     /// Addresses for clients that speak TLS.
     pub(crate) tls: &'a [SocketAddr],
     /// The authority they trust.
     pub(crate) authority: Option<&'a Path>,
     /// Clients have to authenticate first.
     pub(crate) password: bool,
+}
+
+/// The data of a node on disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept<'a> {
+    pub(crate) directory: &'a Path,
+    /// The id of the store there.
+    pub(crate) id: &'a str,
+    /// The directives that say when it is written.
+    pub(crate) settings: &'a Settings,
 }
 
 /// The banner's text.
@@ -40,13 +51,10 @@ pub(crate) fn text(places: &Places<'_>) -> String {
             "keeps",
             "everything in memory: what it holds is gone when it stops",
         ),
-        Some((path, id)) => {
-            line(&mut text, "keeps", &path.display().to_string());
-            line(
-                &mut text,
-                "",
-                &format!("store {id}, synced to disk every second"),
-            );
+        Some(kept) => {
+            line(&mut text, "keeps", &kept.directory.display().to_string());
+            let saving = saving(kept.settings);
+            line(&mut text, "", &format!("store {}, {saving}", kept.id));
         }
     }
     let client = redis_cli(places);
@@ -54,6 +62,19 @@ pub(crate) fn text(places: &Places<'_>) -> String {
     line(&mut text, "", &format!("{client} get hello"));
     line(&mut text, "stop", "ctrl-c");
     text
+}
+
+/// When the data is written to disk. Save points matter only without an append-only file, which has every write.
+fn saving(settings: &Settings) -> &'static str {
+    match settings.appendfsync {
+        _ if !settings.appendonly && settings.save_points.is_empty() => {
+            "not saved by itself: appendonly and save are off"
+        }
+        _ if !settings.appendonly => "saved as snapshots: writes since the last one can be lost",
+        Fsync::EverySecond => "synced to disk every second",
+        Fsync::Always => "synced to disk before each reply",
+        Fsync::No => "synced to disk when the operating system does so",
+    }
 }
 
 fn line(text: &mut String, name: &str, value: &str) {
@@ -95,6 +116,8 @@ fn redis_cli(places: &Places<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kumi_store::Config;
+    use kumi_store::config::Origin;
 
     #[track_caller]
     fn check(tcp: &[&str], unix: Option<&str>, password: bool, expected: &str) {
@@ -144,13 +167,53 @@ mod tests {
             false,
             "  keeps  everything in memory",
         );
-        let text = text(&Places {
-            kept: Some((Path::new("/var/kumi"), "0123456789abcdef")),
-            ..Places::default()
-        });
+        let text = kept(&[("appendonly", "yes")]);
         let expected =
             "  keeps  /var/kumi\n         store 0123456789abcdef, synced to disk every second\n";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn the_banner_says_when_the_data_is_written() {
+        let check = |directives: &[(&str, &str)], expected: &str| {
+            let text = kept(directives);
+            let expected = format!("store 0123456789abcdef, {expected}\n");
+            assert!(text.contains(&expected), "{directives:?}:\n{text}");
+        };
+        let always = [("appendonly", "yes"), ("appendfsync", "always")];
+        check(&always, "synced to disk before each reply");
+        let never = [("appendonly", "yes"), ("appendfsync", "no")];
+        check(&never, "synced to disk when the operating system does so");
+        let both = [("appendonly", "yes"), ("save", "60 1")];
+        check(&both, "synced to disk every second");
+        let snapshots = [("appendonly", "no"), ("save", "60 1")];
+        check(
+            &snapshots,
+            "saved as snapshots: writes since the last one can be lost",
+        );
+        let nothing = [
+            ("appendonly", "no"),
+            ("appendfsync", "always"),
+            ("save", ""),
+        ];
+        check(&nothing, "not saved by itself: appendonly and save are off");
+    }
+
+    /// The banner of a node that keeps its data, with these directives.
+    fn kept(directives: &[(&str, &str)]) -> String {
+        let mut config = Config::new();
+        for (name, value) in directives {
+            let pair = (name.as_bytes(), value.as_bytes());
+            let _changes = config.set_many(&[pair], Origin::Startup).unwrap();
+        }
+        text(&Places {
+            kept: Some(Kept {
+                directory: Path::new("/var/kumi"),
+                id: "0123456789abcdef",
+                settings: config.settings(),
+            }),
+            ..Places::default()
+        })
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! `kumi server` is not among it: it keeps the codes of `redis-server`.
 
+use kumi_common::causes;
 use kumi_server::{ListenError, LoadConfigError, ProgramError};
 use kumi_store::config::{LoadError, Source};
 use std::error::Error;
@@ -61,13 +62,11 @@ impl Failure {
 /// An error with its causes, on one line. Some libraries repeat the cause in their own text; it is said once.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
+    for cause in causes(error) {
         let said = cause.to_string();
         if !text.ends_with(&said) {
             text = format!("{text}: {said}");
         }
-        source = cause.source();
     }
     text
 }
@@ -176,6 +175,19 @@ mod tests {
                 .to_string()
                 .ends_with("kumi up --port 6380")
         );
+    }
+
+    #[test]
+    fn a_cause_that_its_error_repeats_is_said_once() {
+        let check = |context: &'static str, expected: &str| {
+            let error = anyhow::anyhow!("no such file").context(context);
+            let error = error.context("cannot start");
+            let first = error.chain().next().expect("the error itself");
+            assert_eq!(chain(first), expected);
+        };
+        let whole = "cannot start: cannot read kumi.conf: no such file";
+        check("cannot read kumi.conf", whole);
+        check("cannot read kumi.conf: no such file", whole);
     }
 
     #[test]

@@ -207,7 +207,11 @@ fn announce(addresses: &Addresses, settings: &Settings, kept: Option<&Kept>) {
         tls: &addresses.tls,
         authority: authority.map(|path| Path::new(OsStr::from_bytes(path))),
         unix: unix.map(|path| Path::new(OsStr::from_bytes(path))),
-        kept: kept.map(|kept| (&*kept.directory, &*kept.id)),
+        kept: kept.map(|kept| banner::Kept {
+            directory: &kept.directory,
+            id: &kept.id,
+            settings,
+        }),
         password: settings.requirepass.is_some(),
     });
     if let Err(failure) = crate::command_line::print(banner.as_bytes()) {

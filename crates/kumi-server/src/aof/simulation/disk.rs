@@ -117,6 +117,14 @@ impl Files for SimulatedDisk {
         Ok((Box::new(Cursor::new(bytes)), len))
     }
 
+    fn read_from(&self, path: &Path, at: u64) -> io::Result<Box<dyn Read + Send>> {
+        let tree = lock(&self.0.tree);
+        let inode = tree.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let mut bytes = Cursor::new(lock(inode).bytes.clone());
+        bytes.set_position(at);
+        Ok(Box::new(bytes))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.step()?;
         let mut tree = lock(&self.0.tree);

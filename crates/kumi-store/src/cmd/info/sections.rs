@@ -247,7 +247,7 @@ impl<'a> Page<'a> {
             let (written, total) = (running.keys_written(), running.keys);
             (running.peak_bytes, running.queued_bytes(), written, total)
         });
-        let share = (size * 100) as f64 / self.store.keyspace.memory_bytes().max(1) as f64;
+        let share = (written * 100) as f64 / total.max(1) as f64;
         let saving = snapshot.filter(|running| running.purpose == SnapshotPurpose::Save);
         let saving_s = saving.map(|running| {
             self.now.mono_ns.saturating_sub(running.started.mono_ns) / 1_000_000_000
@@ -301,7 +301,8 @@ impl<'a> Page<'a> {
         self.field("aof_rewrites", log.rewrites);
         self.field("aof_rewrites_consecutive_failures", log.rewrite_failures);
         self.field("aof_last_write_status", status(log.last_write_failed));
-        self.field("aof_last_cow_size", 0);
+        let extra_bytes = self.store.saves.rewrite_extra_bytes;
+        self.field("aof_last_cow_size", extra_bytes);
     }
 
     /// What is shown of the append-only file while there is one.

@@ -23,7 +23,9 @@ fn what_is_no_file_is_refused_with_its_reason() {
             "at byte 5: RDB version 0 is not supported",
         ),
         (b"REDIS0012\xff", "Redis 7.4 and later write it"),
-        (b"REDIS0080\xff", "Valkey 9 writes it"),
+        (b"VALKEY080\xff", "RDB version 80 is not supported"),
+        (b"VALKEY080\xff", "Valkey 9 writes it"),
+        (b"VALKEY08x\xff", "at byte 0: not an RDB file"),
         (b"REDIS0010", "at byte 9: the input ends inside a value"),
         (
             b"REDIS0010\xfe\x20\x00\x01k\x01v\xff",

@@ -18,6 +18,17 @@ fn replay(lab: &mut Lab, lines: &[&str]) -> Result<(), ReplayError> {
 }
 
 #[test]
+fn a_log_with_a_database_that_there_is_not_is_refused() {
+    for line in ["SELECT 16", "SWAPDB 0 16"] {
+        let mut lab = Lab::new();
+        lab.store.begin_loading(100, true);
+        let error = replay(&mut lab, &["SET a 0", line, "SET a 1"]).unwrap_err();
+        assert_eq!(error.at, request("SET a 0").len(), "{line}");
+        assert!(error.reason.contains("there are 16"), "{}", error.reason);
+    }
+}
+
+#[test]
 fn clients_get_loading_errors_meanwhile() {
     let mut lab = Lab::new();
     lab.run("SET a 1");

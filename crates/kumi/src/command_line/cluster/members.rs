@@ -4,18 +4,19 @@ use super::failure::Failure;
 use super::key;
 use super::options::{AskOptions, DEFAULT_NODE, MembersOptions, authority};
 use super::words;
-use crate::command_line::terminal::{self, Colour, Form, Terminal};
+use crate::command_line::terminal::{self, Colour, Terminal};
 use kumi_cluster::{AdminClient, ClusterView, MemberRow};
 
 pub(super) async fn run(options: &MembersOptions) -> Result<(), Failure> {
     let client = connect(&options.ask).await?;
     let view = client.members().await?;
     client.close().await;
-    if options.json {
+    let terminal = Terminal::new(options.output);
+    if terminal.is_json {
         let text = serde_json::to_string(&view).map_err(|error| Failure::Other(error.into()))?;
         return Ok(terminal::say(&text)?);
     }
-    let table = table(&view, options.all, &Terminal::new(Form::Text));
+    let table = table(&view, options.all, &terminal);
     Ok(terminal::write(table.as_bytes())?)
 }
 

@@ -99,7 +99,7 @@ const MEMBERS_EXAMPLES: &str = "\
 Examples:
   kumi cluster members --key-file cluster.key
   kumi cluster members --key-file cluster.key --node 10.0.0.1:7400 --all
-  kumi cluster members --key-file cluster.key --json | jq -r .hash";
+  kumi cluster members --key-file cluster.key --output json | jq -r .hash";
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -208,9 +208,9 @@ pub(super) enum Preset {
 
 #[derive(Args, Debug)]
 pub(super) struct MembersOptions {
-    /// As one JSON object
-    #[arg(long)]
-    pub(super) json: bool,
+    /// How to show it; JSON has the driver's counters too
+    #[arg(long, value_name = "FORM", default_value = "auto")]
+    pub(super) output: Form,
     /// Show removed members too: they left, or died a while ago
     #[arg(short, long)]
     pub(super) all: bool,

@@ -45,6 +45,8 @@ pub(super) struct Program {
     group: Group,
     /// Reads its output; none when that has ended.
     reader: Option<JoinHandle<()>>,
+    /// Writes its input.
+    feeder: Option<JoinHandle<()>>,
 }
 
 impl Program {
@@ -54,9 +56,8 @@ impl Program {
             .map_err(|error| Failure::io("starting sh", error))?;
         let (lines, queue) = mpsc::channel(QUEUE_LIMIT);
         let pipe = Arc::new(Pipe::new(lines));
-        if let Some(stdin) = child.stdin.take() {
-            tokio::spawn(feed(stdin, queue));
-        }
+        let stdin = child.stdin.take();
+        let feeder = stdin.map(|stdin| tokio::spawn(feed(stdin, queue, pipe.clone())));
         let stdout = child.stdout.take();
         let reader = tokio::spawn({
             let pipe = pipe.clone();
@@ -72,11 +73,12 @@ impl Program {
             group: Group::of(&child),
             child,
             reader: Some(reader),
+            feeder,
         })
     }
 
-    /// Waits until the program has ended or closed its output: no more answers will come, and open requests are answered
-    /// with ERR. None if it only closed its output. Nothing is lost if the future is dropped.
+    /// Waits until the program has ended or closed its output: no more answers will come, and requests that it has are
+    /// answered with ERR. None if it only closed its output. Nothing is lost if the future is dropped.
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
         let status = tokio::select! {
             () = read_out(&mut self.reader) => {
@@ -114,6 +116,15 @@ impl Program {
     }
 }
 
+impl Drop for Program {
+    fn drop(&mut self) {
+        // A process that the program left behind may keep the input open.
+        if let Some(feeder) = &self.feeder {
+            feeder.abort();
+        }
+    }
+}
+
 /// Waits until the program's output is read to its end.
 async fn read_out(reader: &mut Option<JoinHandle<()>>) {
     if let Some(handle) = reader {
@@ -123,13 +134,24 @@ async fn read_out(reader: &mut Option<JoinHandle<()>>) {
     }
 }
 
-/// Writes lines until the end is queued, or the program has closed its input.
-async fn feed(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Option<String>>) {
-    while let Some(Some(line)) = queue.recv().await {
+/// Writes lines until the end is queued, or the program has closed its input. It gets no line behind that.
+async fn feed(
+    mut stdin: ChildStdin,
+    mut queue: mpsc::Receiver<Option<(u64, String)>>,
+    pipe: Arc<Pipe>,
+) {
+    while let Some(Some((id, line))) = queue.recv().await {
+        if !pipe.give(id) {
+            continue;
+        }
         if stdin.write_all(line.as_bytes()).await.is_err() {
+            pipe.take_back(id);
             break;
         }
     }
+    // In this order: a request is noted before its line is queued, so none is queued and missed here.
+    queue.close();
+    pipe.drop_unwritten();
 }
 
 /// Reads to the end of a line and keeps nothing of it.
@@ -150,8 +172,8 @@ async fn skip_line(stdout: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
 
 /// The way to the program and back.
 pub(super) struct Pipe {
-    /// Lines; none is the end.
-    lines: mpsc::Sender<Option<String>>,
+    /// Lines, each with the id of its request; none is the end.
+    lines: mpsc::Sender<Option<(u64, String)>>,
     waiting: Mutex<Waiting>,
     next: AtomicU64,
 }
@@ -159,12 +181,20 @@ pub(super) struct Pipe {
 /// Requests without an answer.
 #[derive(Default)]
 struct Waiting {
-    answers: HashMap<u64, oneshot::Sender<Outcome>>,
+    requests: HashMap<u64, Asked>,
     ended: bool,
 }
 
+/// A request without an answer.
+struct Asked {
+    /// Dropped without an answer if the program does not get the request.
+    answer: oneshot::Sender<Outcome>,
+    /// Writing its line has begun: the program may have it.
+    written: bool,
+}
+
 impl Pipe {
-    fn new(lines: mpsc::Sender<Option<String>>) -> Self {
+    fn new(lines: mpsc::Sender<Option<(u64, String)>>) -> Self {
         Self {
             lines,
             waiting: Mutex::default(),
@@ -172,18 +202,14 @@ impl Pipe {
         }
     }
 
-    /// Hands a request over and waits for its answer. Dropping the future closes the request: an answer that comes
-    /// later is reported on standard error.
-    pub(super) async fn answer(&self, request: &Request) -> Outcome {
+    /// Hands a request over and waits for its answer. None if the program has ended, or closed its input, before it had
+    /// the request. Dropping the future closes the request: an answer that comes later is reported on standard error.
+    pub(super) async fn answer(&self, request: &Request) -> Option<Outcome> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let Some(answer) = self.expect(id) else {
-            return gone();
-        };
+        let answer = self.expect(id)?;
         let _open = Open { pipe: self, id };
-        if self.lines.send(Some(line(id, request))).await.is_err() {
-            return gone();
-        }
-        answer.await.unwrap_or_else(|_| gone())
+        self.lines.send(Some((id, line(id, request)))).await.ok()?;
+        answer.await.ok()
     }
 
     fn expect(&self, id: u64) -> Option<oneshot::Receiver<Outcome>> {
@@ -192,8 +218,33 @@ impl Pipe {
             return None;
         }
         let (sender, receiver) = oneshot::channel();
-        waiting.answers.insert(id, sender);
+        let asked = Asked {
+            answer: sender,
+            written: false,
+        };
+        waiting.requests.insert(id, asked);
         Some(receiver)
+    }
+
+    /// Notes that the line of a request is about to be written. False if the request is not open any more.
+    fn give(&self, id: u64) -> bool {
+        match self.waiting().requests.get_mut(&id) {
+            Some(asked) => {
+                asked.written = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// For a request whose line was not written to its newline: the program does not have it.
+    fn take_back(&self, id: u64) {
+        self.waiting().requests.remove(&id);
+    }
+
+    /// For requests whose lines will not be written.
+    fn drop_unwritten(&self) {
+        self.waiting().requests.retain(|_, asked| asked.written);
     }
 
     async fn listen(&self, mut stdout: impl AsyncBufRead + Unpin) {
@@ -237,18 +288,23 @@ impl Pipe {
     }
 
     fn close(&self, id: u64, outcome: Outcome) {
-        match self.waiting().answers.remove(&id) {
+        match self.waiting().requests.remove(&id) {
             // The request may have been given up this very moment.
-            Some(answer) => drop(answer.send(outcome)),
+            Some(asked) => drop(asked.answer.send(outcome)),
             None => terminal::note(format_args!("the program answered {id}, which is not open")),
         }
     }
 
-    /// Answers all open requests with ERR, and all that follow.
+    /// Answers the requests that the program has with ERR. It gets no other.
     fn end(&self) {
         let mut waiting = self.waiting();
         waiting.ended = true;
-        waiting.answers.clear();
+        for (_, asked) in waiting.requests.drain() {
+            if asked.written {
+                // The request may have been given up this very moment.
+                let _ = asked.answer.send(gone());
+            }
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -256,7 +312,7 @@ impl Pipe {
     }
 }
 
-/// A request that the program has. Dropping it takes it off the list.
+/// A request on the list. Dropping it takes it off.
 struct Open<'a> {
     pipe: &'a Pipe,
     id: u64,
@@ -264,7 +320,7 @@ struct Open<'a> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.pipe.waiting().answers.remove(&self.id);
+        self.pipe.waiting().requests.remove(&self.id);
     }
 }
 
@@ -453,6 +509,32 @@ mod tests {
         let expected = bad("wrote a line of more than 8388608 bytes");
         assert_eq!(long.await, Ok(expected));
         assert_eq!(next.await, Ok(Outcome::Good("ok".into())));
+    }
+
+    #[tokio::test]
+    async fn only_requests_that_were_written_end_with_the_program() {
+        let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
+        let pipe = Pipe::new(lines);
+        let [written, cut, queued] = [1, 2, 3].map(|id| pipe.expect(id).expect("it has not ended"));
+        assert!(pipe.give(1) && pipe.give(2));
+        pipe.take_back(2);
+        pipe.end();
+        assert_eq!(written.await, Ok(gone()));
+        assert!(cut.await.is_err() && queued.await.is_err());
+        assert!(!pipe.give(3) && pipe.expect(4).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_program_that_closed_its_input_still_answers_what_it_has() {
+        let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
+        let pipe = Pipe::new(lines);
+        let written = pipe.expect(1).expect("it has not ended");
+        let queued = pipe.expect(2).expect("it has not ended");
+        assert!(pipe.give(1));
+        pipe.drop_unwritten();
+        assert!(queued.await.is_err());
+        pipe.listen(&b"{\"id\":1,\"payload\":\"ok\"}\n"[..]).await;
+        assert_eq!(written.await, Ok(Outcome::Good("ok".into())));
     }
 
     #[tokio::test]

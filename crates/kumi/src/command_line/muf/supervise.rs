@@ -1,7 +1,7 @@
 //! Keeps the program of `serve --pipe` running: one that crashes is started again, after a pause that grows.
 //!
-//! Requests that the program had when it crashed are answered with ERR, because they may have run. Requests that arrive
-//! while no program runs wait for the next one.
+//! Requests that the program had when it crashed are answered with ERR, because they may have run. Requests that it did
+//! not have, and those that arrive while no program runs, wait for the next one.
 
 use super::failure::Failure;
 use super::pipe::{Pipe, Program, gone};
@@ -26,15 +26,26 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub(super) struct Way(watch::Receiver<Option<Arc<Pipe>>>);
 
 impl Way {
-    /// Gives the request to the program, or waits for one. Dropping the future closes the request.
+    /// Gives the request to the program, or to the next one if this one does not get it any more. Dropping the future
+    /// closes the request.
     pub(super) async fn answer(mut self, request: &Request) -> Outcome {
-        let pipe = match self.0.wait_for(Option::is_some).await {
-            Ok(pipe) => pipe.clone(),
-            Err(_) => None,
-        };
-        match pipe {
-            Some(pipe) => pipe.answer(request).await,
-            None => gone(),
+        let mut tried: Option<Arc<Pipe>> = None;
+        loop {
+            let is_new = |pipe: &Option<Arc<Pipe>>| match (pipe, &tried) {
+                (Some(pipe), Some(tried)) => !Arc::ptr_eq(pipe, tried),
+                (pipe, _) => pipe.is_some(),
+            };
+            let pipe = match self.0.wait_for(is_new).await {
+                Ok(pipe) => pipe.clone(),
+                Err(_) => None,
+            };
+            let Some(pipe) = pipe else {
+                return gone();
+            };
+            if let Some(outcome) = pipe.answer(request).await {
+                return outcome;
+            }
+            tried = Some(pipe);
         }
     }
 }
@@ -121,12 +132,12 @@ impl Supervised {
             .unwrap_or(LONGEST_PAUSE)
     }
 
-    /// Starts nothing any more: requests that wait for a program are answered with ERR. The program that runs goes on.
+    /// Starts nothing any more: requests that wait for another program are answered with ERR. The program that runs goes
+    /// on.
     pub(super) fn close(self) -> Closing {
-        let pipes = self.program.as_ref().map(|_| self.pipes);
+        // Without its sender the way still leads to the program that runs, and a wait for another one ends.
         Closing {
             program: self.program,
-            pipes,
         }
     }
 }
@@ -134,8 +145,6 @@ impl Supervised {
 /// A program that is not started again.
 pub(super) struct Closing {
     program: Option<Program>,
-    /// Dropped when no program is left, which answers requests that wait for one.
-    pipes: Option<watch::Sender<Option<Arc<Pipe>>>>,
 }
 
 impl Closing {
@@ -146,7 +155,6 @@ impl Closing {
             None => std::future::pending().await,
         }
         self.program = None;
-        self.pipes = None;
     }
 
     /// Ends the program's input and waits for its end, but not for ever.
