@@ -354,6 +354,33 @@ fn a_node_reads_its_key_file_again_at_a_signal() {
     assert_eq!(cluster.nodes[0].ended(), Some(0));
 }
 
+#[test]
+fn a_node_that_was_started_with_nohup_stays_when_the_terminal_closes() {
+    let _turn = turn();
+    let mut cluster = Cluster::new();
+    let mut plan = Plan::loopback(&[]);
+    // What nohup does to signals, without what it does to files.
+    plan.wrapper = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"]
+        .map(str::to_owned)
+        .to_vec();
+    cluster.add(plan);
+    let node = cluster.nodes[0].authority.clone();
+    cluster.until("it is up", |views| views[0].has_seen(&node, "up"));
+    cluster.nodes[0].signal(Signal::HUP);
+    // Signals that wait are taken in the order of their numbers, so the first has been when this one is answered.
+    cluster.nodes[0].signal(Signal::USR1);
+    cluster.until("it reads its key again", |views| {
+        views[0].told("reloaded").is_some()
+    });
+    let table = cluster
+        .keys
+        .printed(&["members", "--output", "text", "--node", &node]);
+    assert!(table.contains(" up "), "{table}");
+    assert!(!cluster.views[0].has_seen(&node, "leaving"));
+    cluster.nodes[0].signal(Signal::TERM);
+    assert_eq!(cluster.nodes[0].ended(), Some(0));
+}
+
 /// A node that joins `first`, with this for its standard output.
 fn joining(keys: &Keys, first: &str, stdout: impl Into<Stdio>) -> Process {
     let child = Command::new(env!("CARGO_BIN_EXE_kumi"))

@@ -3,6 +3,7 @@
 //! Nothing here holds a clock against the nodes: every test waits for what has to become true, for a minute if need
 //! be, and prints how long it took.
 
+mod certificates;
 mod commands;
 mod failures;
 mod namespaces;

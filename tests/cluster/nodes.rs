@@ -73,6 +73,8 @@ pub(crate) struct Plan {
     pub(crate) bind: String,
     pub(crate) advertise: Option<String>,
     pub(crate) seeds: Vec<String>,
+    /// Options that name certificates, instead of the key file.
+    pub(crate) tls: Vec<String>,
     /// Words after all others.
     pub(crate) more: Vec<String>,
 }
@@ -199,9 +201,11 @@ impl Cluster {
             command.args(["--seed", seed]);
         }
         command.args(&plan.more);
+        match plan.tls.is_empty() {
+            true => command.arg("--key-file").arg(self.keys.file()),
+            false => command.args(&plan.tls),
+        };
         let mut child = command
-            .arg("--key-file")
-            .arg(self.keys.file())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

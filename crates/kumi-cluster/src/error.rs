@@ -62,6 +62,14 @@ pub enum MembershipError {
     /// Not an address this crate can carry.
     #[error("an authority is 1 to 255 visible ASCII characters")]
     InvalidAuthority,
+    /// The uid begins more than a day ahead of this node's clock. Only a node that checks identities refuses it.
+    #[error("{authority} has the uid {uid}, of a time that has not come")]
+    UidAhead {
+        /// The member whose record was refused.
+        authority: Authority,
+        /// Its uid.
+        uid: NodeUid,
+    },
     /// More metadata than travels with a record.
     #[error(
         "{len} bytes of metadata, at most {} are carried",
@@ -128,6 +136,10 @@ pub enum EnvelopeError {
     /// Peers prove who they are, and the message names another authority as its sender than that of the peer.
     #[error("the message names another sender than the peer that sent it")]
     SenderMismatch,
+    /// Peers prove who they are, and the sender's uid begins more than a day ahead of this node's clock: one of the two
+    /// clocks is wrong, or the uid is made up.
+    #[error("the sender's uid is of a time that has not come; compare the clocks")]
+    SenderAhead,
     /// The runtime is stopped and takes no messages.
     #[error("membership is not started")]
     NotStarted,

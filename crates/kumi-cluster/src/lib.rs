@@ -4,7 +4,8 @@
 //! what to send and what to publish. It needs an allocator and nothing else. Whatever runs it over real connections is
 //! in the `driver` module, behind the feature of that name.
 //!
-//! How it works, what holds whatever happens, and how to tune it is in `docs/cluster.md`.
+//! `docs/cluster.md` says how to run it, what holds whatever happens, and how to tune it; `docs/cluster-protocol.md`
+//! describes the protocol.
 
 #![no_std]
 

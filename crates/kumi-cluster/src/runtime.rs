@@ -80,7 +80,8 @@ pub struct LocalNode {
     pub authority: Authority,
     /// What it says about itself.
     pub metadata: MemberMetadata,
-    /// The wall clock at the moment of construction, in milliseconds since 1970. Only uids are made of it.
+    /// The wall clock at the moment of construction, in milliseconds since 1970. Uids are made of it, and compared with it
+    /// where [meetings are required](MembershipRuntime::require_meeting).
     pub unix_ms: u64,
     /// A uid to go on with, for a node that continues an earlier life; as a rule `None`.
     pub uid: Option<NodeUid>,
@@ -110,7 +111,7 @@ struct Own {
     metadata_stamp: u64,
     incarnation: u64,
     status: NodeStatus,
-    /// The wall clock when the runtime was made, and the driver's clock at that moment.
+    /// The wall clock when the runtime was made or was told of it last, and the driver's clock at that moment.
     epoch: (u64, TimerInstant),
 }
 
@@ -383,8 +384,8 @@ impl MembershipRuntime {
     }
 
     /// Takes in what arrived from `from`. An error means that nothing of it was applied; it is counted, and a peer of
-    /// another cluster or version, or with a false sender, is reported once. Senders are compared with `from` only where
-    /// [meetings are required](Self::require_meeting).
+    /// another cluster or version, or with a false sender, is reported once. Senders are compared with `from`, and their
+    /// uids with the clock, only where [meetings are required](Self::require_meeting).
     pub fn handle_message(
         &mut self,
         from: &Authority,
@@ -396,7 +397,7 @@ impl MembershipRuntime {
         }
         let now = self.advance(now);
         let taken = self
-            .open(from, bytes)
+            .open(from, bytes, now)
             .map(|envelope| self.receive(envelope, now));
         match taken {
             Ok(()) => self.metrics.received += 1,
@@ -523,7 +524,7 @@ impl MembershipRuntime {
         }
     }
 
-    fn open(&self, from: &Authority, bytes: &[u8]) -> Result<Envelope, EnvelopeError> {
+    fn open(&self, from: &Authority, bytes: &[u8], now: Now) -> Result<Envelope, EnvelopeError> {
         let envelope = Envelope::decode(bytes)?;
         if envelope.cluster != self.config.cluster_name {
             return Err(EnvelopeError::WrongCluster);
@@ -535,6 +536,9 @@ impl MembershipRuntime {
         if self.requires_meeting && envelope.sender.authority != *from {
             return Err(EnvelopeError::SenderMismatch);
         }
+        if self.is_ahead(envelope.sender.uid, now) {
+            return Err(EnvelopeError::SenderAhead);
+        }
         Ok(envelope)
     }
 
@@ -544,6 +548,7 @@ impl MembershipRuntime {
             EnvelopeError::WrongCluster
                 | EnvelopeError::Version { .. }
                 | EnvelopeError::SenderMismatch
+                | EnvelopeError::SenderAhead
         );
         if foreign
             && self.refused_peers.len() < MAX_REFUSED_PEERS

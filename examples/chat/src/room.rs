@@ -18,7 +18,7 @@ pub(crate) fn server() -> ProtocolServer {
     server
 }
 
-/// Guests by name, with the handle on which they hear. A name belongs to whoever entered with it last, so that a guest
+/// Guests by name, with the handle on which they hear. A name belongs to the guest that entered with it last, so that a guest
 /// whose connection broke finds the seat again; a real room would ask for a token.
 #[derive(Clone, Default)]
 struct Room {

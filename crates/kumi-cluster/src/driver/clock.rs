@@ -29,8 +29,8 @@ impl Clock {
     }
 }
 
-/// Milliseconds since 1970. Only uids are made of them, and a wrong clock is survived: a joiner whose uid is refused
-/// as too old goes above the current one.
+/// Milliseconds since 1970. Uids are made of them. A clock that is behind is survived: a joiner whose uid is refused as
+/// too old goes above the current one. With certificates, a clock that is a day ahead keeps its node out.
 pub(super) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

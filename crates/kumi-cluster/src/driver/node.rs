@@ -581,7 +581,12 @@ async fn turn_until_stopped(parts: Arc<Parts>, mut gossip: LinkTransport) {
             "this node was told to panic"
         );
         let arrived = gossip.poll_deltas();
-        let turn = parts.shared.turn(arrived, parts.clock.now());
+        let now = parts.clock.now();
+        let unix_ms = clock::unix_ms();
+        parts
+            .shared
+            .with(|runtime| runtime.set_unix_ms(unix_ms, now));
+        let turn = parts.shared.turn(arrived, now);
         parts.counters.refused.add(turn.refused as u64);
         parts.carrier.forget(&turn.ended);
         if turn.meet {

@@ -8,7 +8,7 @@ use super::counters::Counters;
 use super::departures::{DEPARTURE_BUFFER, Item};
 use super::watch::{ClusterWatch, WATCH_BUFFER};
 use crate::{
-    Authority, ClusterCore, ClusterEvent, GossipOutbound, MembershipRuntime,
+    Authority, ClusterCore, ClusterEvent, Departure, GossipOutbound, MembershipRuntime,
     MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, NodeIdentity,
     TimerInstant,
 };
@@ -231,6 +231,13 @@ impl Inner {
         for item in departed.chain(skipped.map(Item::Skipped)) {
             if let Item::Departed(departure) = &item {
                 self.lives.remove(departure.identity());
+                // The two lists do not say which came first. A life that is gone does not come back; one that was only
+                // forgotten may have been learned again in the same turn.
+                if let Departure::Forgotten { identity, .. } = departure
+                    && self.is_active(identity)
+                {
+                    self.lives.insert(identity.clone());
+                }
             }
             // Without a watcher the send fails, which is fine.
             let _ = self.departures.as_ref().map(|watchers| watchers.send(item));
@@ -239,6 +246,14 @@ impl Inner {
             let members = self.runtime.snapshot().members;
             self.lives = members.iter().map(|member| member.identity()).collect();
         }
+    }
+
+    /// Whether the core holds this life to be active. A core that has stopped holds none.
+    fn is_active(&self, identity: &NodeIdentity) -> bool {
+        let is_running = self.runtime.state() != MembershipRuntimeState::Stopped;
+        let record = self.runtime.table().record(&identity.authority);
+        is_running
+            && record.is_some_and(|record| record.uid == identity.uid && record.status.is_active())
     }
 }
 

@@ -403,10 +403,8 @@ fn lives_of(node: &Authority, uids: core::ops::Range<usize>) -> (Authority, Vec<
     (name(99), envelope.encode())
 }
 
-/// So many lives of one node come and go while a watcher does not read. It gets the number of departures that it skipped,
-/// then the lives that are active, and then the departures that follow.
-async fn falls_behind(lives: usize) -> u64 {
-    let now = TimerInstant::from_millis(1);
+/// A core that is the only member of its cluster.
+fn alone(now: TimerInstant) -> MembershipRuntimeShared {
     let local = LocalNode {
         authority: name(1),
         metadata: MemberMetadata::EMPTY,
@@ -418,6 +416,33 @@ async fn falls_behind(lives: usize) -> u64 {
     runtime.start_member(&[], now).expect("stopped before");
     let shared = MembershipRuntimeShared::new(runtime);
     shared.turn(Vec::new(), now);
+    shared
+}
+
+#[tokio::test]
+async fn a_life_that_is_forgotten_and_learned_again_in_one_turn_is_active() {
+    let now = TimerInstant::from_millis(1);
+    let shared = alone(now);
+    let other = name(2);
+    shared.turn(Vec::from([lives_of(&other, 1..2)]), now);
+    let own = shared.identity();
+    // It stood still for so long that it starts afresh, and the first message that it reads names the other node.
+    let woken = now + MembershipRuntimeConfig::local().dead_timeout;
+    shared.turn(Vec::from([lives_of(&other, 1..2)]), woken);
+    assert!(shared.identity().uid > own.uid);
+    let members = shared.members().members;
+    let identities: Vec<NodeIdentity> = members.iter().map(Member::identity).collect();
+    assert_eq!(identities.len(), 2, "{identities:?}");
+    let mut watch = LifeWatch::new(shared);
+    let active = LifeNotice::Active(identities.into());
+    assert_eq!(watch.next().await, Some(active));
+}
+
+/// So many lives of one node come and go while a watcher does not read. It gets the number of departures that it skipped,
+/// then the lives that are active, and then the departures that follow.
+async fn falls_behind(lives: usize) -> u64 {
+    let now = TimerInstant::from_millis(1);
+    let shared = alone(now);
     let own = shared.identity();
     let mut watch = LifeWatch::new(shared.clone());
     let first = LifeNotice::Active([own.clone()].into());

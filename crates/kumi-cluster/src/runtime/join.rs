@@ -324,6 +324,12 @@ impl MembershipRuntime {
         }
         let authority = self.own.identity.authority.clone();
         match reason {
+            JoinRefusal::Superseded { current } if self.is_ahead(*current, now) => {
+                self.refuse(MembershipError::UidAhead {
+                    authority,
+                    uid: *current,
+                });
+            }
             JoinRefusal::Superseded { current } => self.hear_of_later_life(*current, now),
             JoinRefusal::Quarantined { version, .. }
                 if *version < self.quarantine.version_of(&authority) =>

@@ -33,6 +33,13 @@ impl MembershipRuntime {
         if self.state == MembershipRuntimeState::Stopped {
             return false;
         }
+        if self.is_ahead(record.uid, now) {
+            self.refuse(MembershipError::UidAhead {
+                authority: record.authority.clone(),
+                uid: record.uid,
+            });
+            return false;
+        }
         let own = record.authority == self.own.identity.authority;
         if own && self.state == MembershipRuntimeState::Member {
             return self.hear_about_self(record, now);

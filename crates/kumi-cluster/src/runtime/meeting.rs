@@ -9,16 +9,24 @@
 //! authority and reports through [`MembershipRuntime::met`] or [`MembershipRuntime::not_met`]. A node that meets the
 //! later life stops. A node that does not meet it takes a uid above the claimed one and goes on. So does a node that is
 //! reported to be leaving and is not.
+//!
+//! A uid above the claimed one has to exist, and the others have to accept it. So a node refuses uids that begin more
+//! than `MAX_AHEAD_MS` ahead of its wall clock: without that, a claim of the highest number would keep a node out for
+//! ever. The limit moves with the clock, so the uid above a claim at the limit is accepted a moment later. Where the
+//! clocks of two nodes differ, it is later by that difference: so long a member can keep a node out.
 
 use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
 use crate::event::{ClusterEvent, DownReason, GoneCause};
 use crate::identity::{NodeIdentity, NodeUid};
-use crate::time::TimerInstant;
+use crate::time::{TimerInstant, millis};
 use core::time::Duration;
 
 /// How long the driver may take to report. After that the claim counts as not met.
 pub(super) const MEETING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How far a uid may begin ahead of this node's wall clock, in milliseconds: a day.
+const MAX_AHEAD_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// A later life of this authority that other nodes report and that this node has not met.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +38,9 @@ pub(super) struct Claim {
 
 impl MembershipRuntime {
     /// Sets whether this node stops for a later life of its authority only after it has met that life, does not leave
-    /// because of a peer's record, and refuses messages whose sender is not the peer that they came from. A driver whose
-    /// transport checks the identity of peers sets it; without such checks a meeting proves nothing. Default: no.
+    /// because of a peer's record, refuses messages whose sender is not the peer that they came from, and refuses uids
+    /// that begin more than a day ahead of its clock. A driver whose transport checks the identity of peers sets it;
+    /// without such checks a meeting proves nothing. Default: no.
     pub fn require_meeting(&mut self, required: bool) {
         self.requires_meeting = required;
     }
@@ -43,7 +52,10 @@ impl MembershipRuntime {
         let is_later = peer.authority == own.authority && peer.uid > own.uid;
         if is_later && self.requires_meeting && self.state == MembershipRuntimeState::Member {
             let now = self.advance(now);
-            self.superseded(now);
+            // The others do not accept it either, so it has not taken this node's place.
+            if !self.is_ahead(peer.uid, now) {
+                self.superseded(now);
+            }
         }
     }
 
@@ -53,6 +65,23 @@ impl MembershipRuntime {
             let now = self.advance(now);
             self.outlive_claim(now);
         }
+    }
+
+    /// Tells the runtime what the wall clock shows, in milliseconds since 1970. It counts on by itself, but the driver's
+    /// clock may stand still while the machine sleeps, and the wall clock may be set. An earlier time than the one it
+    /// counted to changes nothing.
+    pub fn set_unix_ms(&mut self, unix_ms: u64, now: TimerInstant) {
+        let (shown, then) = self.own.epoch;
+        let counted = shown.saturating_add(millis(now.saturating_since(then)));
+        if unix_ms > counted {
+            self.own.epoch = (unix_ms, now);
+        }
+    }
+
+    /// Whether a uid is refused because it begins too far ahead of the wall clock.
+    pub(super) fn is_ahead(&self, uid: NodeUid, now: Now) -> bool {
+        let latest = self.unix_ms(now).saturating_add(MAX_AHEAD_MS);
+        self.requires_meeting && uid.unix_ms() > latest
     }
 
     /// Notes a claim, and asks the driver to look once per claim. A node that leaves goes on leaving.

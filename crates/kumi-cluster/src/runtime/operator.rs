@@ -60,6 +60,10 @@ impl MembershipRuntime {
     ) -> Result<(), MembershipError> {
         self.admit(&identity, now)?;
         let authority = identity.authority.clone();
+        if self.is_ahead(identity.uid, now) {
+            let uid = identity.uid;
+            return Err(MembershipError::UidAhead { authority, uid });
+        }
         if let Some(known) = self.table.record(&authority) {
             if !self.config.gossip_enabled && identity.uid == NodeUid::UNKNOWN {
                 // Whichever life it is that is heard.

@@ -129,6 +129,24 @@ fn a_later_life_that_is_only_announced_stops_no_node() {
 }
 
 #[test]
+fn a_life_at_the_end_of_numbers_keeps_no_node_out() {
+    for seed in 0..20 {
+        let mut world = settled(seed, true);
+        let bytes = forged(&world, NodeUid::from_raw(u64::MAX));
+        for to in 0..NODES {
+            world.inject(to, authority(FORGER), &bytes);
+        }
+        world.run_until(world.now_us() + 30 * SECOND_US);
+        assert!(agree(&world), "seed {seed}");
+        assert_eq!(world.watch().claimed, 0, "seed {seed}");
+        world.restart(VICTIM, &[authority(0)], false).unwrap();
+        world.run_until(world.now_us() + 30 * SECOND_US);
+        assert!(agree(&world), "seed {seed}, restarted");
+        assert_eq!(world.watch().superseded, 0, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_later_life_that_exists_takes_over() {
     for seed in 0..20 {
         let mut world = settled(seed, true);

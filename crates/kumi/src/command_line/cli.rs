@@ -81,7 +81,8 @@ pub(crate) enum Task {
     Schema(crate::command_line::schema::SchemaOptions),
     /// Run the nodes of a cluster, and query them
     ///
-    /// docs/cluster.md describes how nodes decide. 'kumi cluster help COMMAND' says more about each command.
+    /// docs/cluster.md is for users, docs/cluster-protocol.md describes how nodes decide. 'kumi cluster help COMMAND' says
+    /// more about each command.
     #[command(after_long_help = format!("{}\n\n{}", crate::command_line::cluster::FIRST_STEPS, crate::command_line::cluster::EXIT_CODES))]
     Cluster(crate::command_line::cluster::ClusterOptions),
     /// Print a completion script for a shell

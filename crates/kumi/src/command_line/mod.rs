@@ -9,6 +9,7 @@ mod cluster;
 mod development_tls;
 mod duration;
 mod exit;
+mod hangup;
 mod jobs;
 mod muf;
 mod process;

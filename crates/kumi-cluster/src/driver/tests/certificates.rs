@@ -106,8 +106,9 @@ async fn introduced(
     by: &NodeIdentity,
 ) -> (ProtocolClient, UnisonChannel) {
     let tls = ours.client_tls(&["127.0.0.1"], &["kumi://127.0.0.1"]);
-    let at = node.authority().as_str();
-    let client = ProtocolClient::connect_with(at, tls, ClientOptions::default()).await;
+    // Where it listens, which is not where it says if it shares the name of another.
+    let at = node.local_addr().expect("a socket").to_string();
+    let client = ProtocolClient::connect_with(&at, tls, ClientOptions::default()).await;
     let client = client.expect("its certificate is good");
     let channel = client.open_channel(GOSSIP_CHANNEL).await.expect("it opens");
     let hello = serde_json::json!({
@@ -143,16 +144,19 @@ async fn a_later_life_that_is_only_announced_by_gossip_stops_no_node() {
     let before = victim.identity();
 
     // A member of the authority, under a name of its own, tells every node of a later life of the victim.
-    let later = NodeIdentity {
+    // The first of the two is of a time that has not come, and counts for nothing.
+    let later = [u64::MAX, before.uid.raw() + (1 << 40)].map(|raw| NodeIdentity {
         authority: before.authority.clone(),
-        uid: NodeUid::from_raw(before.uid.raw() + (1 << 40)),
-    };
+        uid: NodeUid::from_raw(raw),
+    });
     let mut open = Vec::new();
     for node in [&first, &victim] {
         let (client, channel) = introduced(&ours, node, &sender()).await;
-        let forged = rumour(&sender(), later.clone(), NodeStatus::Up);
-        let sent = channel.send_event_bytes("m", forged);
-        sent.await.expect("it is sent");
+        for life in &later {
+            let forged = rumour(&sender(), life.clone(), NodeStatus::Up);
+            let sent = channel.send_event_bytes("m", forged);
+            sent.await.expect("it is sent");
+        }
         open.push((client, channel));
     }
     let downed = self_downed(&mut downs).await;
@@ -274,6 +278,42 @@ async fn a_later_life_that_is_met_takes_over() {
     tokio::time::timeout(PATIENCE, node.ended())
         .await
         .expect("it stops");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_nodes_with_one_name_the_one_that_the_name_leads_to_stays() {
+    let ours = Certificates::new();
+    let first = start(&ours.issue(), |_| {}).await;
+    let mut first_downs = first.subscribe();
+    let started = first.identity().uid.unix_ms();
+    until(|| crate::driver::clock::unix_ms() > started).await;
+    let name = first.authority().clone();
+    let second = start(&ours.issue(), |options| options.advertise = Some(name)).await;
+    let mut second_downs = second.subscribe();
+    let later = second.identity();
+    assert!(later.uid > first.identity().uid);
+    let mut open = Vec::new();
+    let mut tell = async |node: &ClusterNode, life: NodeIdentity| {
+        let (client, channel) = introduced(&ours, node, &sender()).await;
+        let heard = rumour(&sender(), life, NodeStatus::Up);
+        let sent = channel.send_event_bytes("m", heard);
+        sent.await.expect("it is sent");
+        open.push((client, channel));
+    };
+
+    // At its own address it finds itself, so it goes on above the later start.
+    tell(&first, later.clone()).await;
+    let downed = self_downed(&mut first_downs).await;
+    assert_eq!(downed, (DownReason::Claimed, true));
+    assert!(first.identity().uid > later.uid);
+    // There the later start finds the first one.
+    tell(&second, first.identity()).await;
+    let downed = self_downed(&mut second_downs).await;
+    assert_eq!(downed, (DownReason::Superseded, false));
+    tokio::time::timeout(PATIENCE, second.ended())
+        .await
+        .expect("it stops");
+    until(|| first.status() == Some(NodeStatus::Up)).await;
 }
 
 #[tokio::test]

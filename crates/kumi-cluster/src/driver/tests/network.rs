@@ -5,7 +5,8 @@ use crate::driver::link::{GOSSIP_CHANNEL, PACKET_CHANNEL};
 use crate::driver::resolve::Resolver;
 use crate::{
     ADMIN_CHANNEL, AdminClient, AdminError, Authority, ClusterEvent, ClusterNode, ClusterWatch,
-    DriverError, MembershipRuntimeConfig, NodeOptions, NodeStatus, Notice, Security, Transport,
+    DriverError, MAX_DATAGRAM_BYTES, MembershipRuntimeConfig, NodeOptions, NodeStatus, Notice,
+    Security, Transport,
 };
 use bytes::Bytes;
 use kumi_unison::{
@@ -102,10 +103,14 @@ pub(super) async fn trouble(node: &ClusterNode) -> String {
 
 /// A connection of somebody who has the key and speaks Unison, but is no node.
 pub(super) async fn stranger(node: &ClusterNode) -> ProtocolClient {
+    stranger_with(node, ClientOptions::default()).await
+}
+
+async fn stranger_with(node: &ClusterNode, options: ClientOptions) -> ProtocolClient {
     let key = ClusterKey::from_secret(SECRET).expect("long enough");
     let tls = ClientTls::cluster(&key).expect("a certificate");
     let address = node.authority().as_str();
-    let client = ProtocolClient::connect_with(address, tls, ClientOptions::default()).await;
+    let client = ProtocolClient::connect_with(address, tls, options).await;
     client.expect("the key fits")
 }
 
@@ -139,6 +144,38 @@ async fn seeds_are_addresses_or_names_and_news_travel_as_datagrams() {
     members(&mut watch, 2).await;
     by_address.shutdown().await;
     members(&mut watch, 1).await;
+}
+
+#[tokio::test]
+async fn the_largest_envelope_for_a_datagram_fits_one() {
+    let first = start(&key(), |_| {}).await;
+    // As a node dials: packets of 1,200 bytes, and no probes for larger ones.
+    let client = stranger_with(&first, ClientOptions::new().mtu_discovery(false)).await;
+    let gossip = client.open_channel(GOSSIP_CHANNEL).await.expect("it opens");
+    let hello = serde_json::json!({"authority": "10.9.9.9:1", "uid": 5, "cluster": "kumi"});
+    gossip.send_event("hello", hello).await.expect("it is sent");
+    gossip.recv().await.expect("the node's own");
+    let packets = ChannelOptions::new().delivery(Delivery::Unreliable);
+    let packets = client.open_channel_with(PACKET_CHANNEL, packets).await;
+    let packets = packets.expect("it opens");
+    // Random bytes, which no compression makes shorter. The node counts them as refused.
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut bytes = |len: usize| -> Bytes { (0..len).map(|_| random.u8(..)).collect() };
+    let (largest, larger) = (bytes(MAX_DATAGRAM_BYTES), bytes(1200));
+    let too_large = packets.send_event_bytes("m", larger).await;
+    assert!(
+        matches!(too_large, Err(NetworkError::FrameTooLarge { .. })),
+        "{too_large:?}"
+    );
+    let arriving = async {
+        while first.metrics().refused == 0 {
+            let sent = packets.send_event_bytes("m", largest.clone()).await;
+            sent.expect("it fits");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let arrived = tokio::time::timeout(PATIENCE, arriving).await;
+    arrived.expect("it comes within a minute");
 }
 
 #[tokio::test]

@@ -4,8 +4,10 @@
 use super::*;
 use crate::runtime::meeting::MEETING_TIMEOUT;
 
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
 fn later() -> NodeUid {
-    NodeUid::new(UNIX_MS * 2, 0)
+    NodeUid::new(UNIX_MS + DAY_MS / 2, 0)
 }
 
 /// Three nodes that check identities, and the claim of a later life of the third.
@@ -118,6 +120,116 @@ fn message(sender: NodeIdentity, message: Message) -> Vec<u8> {
         message,
     };
     envelope.encode()
+}
+
+/// Three nodes that check identities, and gossip of the second to all about a life of the third.
+fn announced(uid: NodeUid) -> Net {
+    let mut net = Net::settled(3);
+    for node in &mut net.nodes {
+        node.require_meeting(true);
+    }
+    tell_of(&mut net, uid);
+    net
+}
+
+/// The second node tells the others, and the third itself, of this life of the third.
+fn tell_of(net: &mut Net, uid: NodeUid) {
+    let identity = NodeIdentity {
+        authority: authority(2),
+        uid,
+    };
+    let delta = MembershipDelta {
+        records: vec![MemberRecord::new(identity, Up, MemberMetadata::EMPTY)],
+        ..MembershipDelta::default()
+    };
+    let seen = Seen::default();
+    let bytes = message(net.nodes[1].identity(), Message::Push { seen, delta });
+    for to in [0, 2] {
+        let taken = net.nodes[to].handle_message(&authority(1), &bytes, net.now);
+        assert_eq!(taken, Ok(()));
+    }
+}
+
+#[test]
+fn a_uid_at_the_end_of_numbers_keeps_no_node_out() {
+    let mut net = announced(NodeUid::from_raw(u64::MAX));
+    let before = net.uid(2);
+    net.run(MEETING_TIMEOUT + seconds(20));
+    assert_eq!(net.uid(2), before, "no node believes it");
+    net.assert_agreed(3);
+    // Nor when the node is started again.
+    let node = local_node(2, net.unix_ms());
+    net.restart(2, node, 0);
+    net.nodes[2].require_meeting(true);
+    net.run(seconds(10));
+    net.assert_agreed(3);
+    assert_eq!(net.nodes[2].status(), Some(Up));
+}
+
+#[test]
+fn the_latest_uid_that_is_accepted_has_one_above_it() {
+    let net = Net::settled(3);
+    let latest = NodeUid::new(net.unix_ms() + DAY_MS, u64::MAX);
+    let mut net = announced(latest);
+    net.run(MEETING_TIMEOUT + seconds(20));
+    assert!(net.uid(2) > latest);
+    net.assert_agreed(3);
+    // One millisecond later than that is refused.
+    let current = net.uid(2);
+    let refused = NodeUid::new(net.unix_ms() + DAY_MS + 1, 0);
+    tell_of(&mut net, refused);
+    net.run(MEETING_TIMEOUT + seconds(20));
+    assert_eq!(net.uid(2), current);
+    net.assert_agreed(3);
+}
+
+#[test]
+fn a_peer_whose_uid_is_of_a_time_to_come_is_refused_until_the_clock_is_set() {
+    let mut net = Net::settled(2);
+    net.nodes[0].require_meeting(true);
+    let joiner = NodeIdentity {
+        authority: authority(7),
+        uid: NodeUid::new(net.unix_ms() + 2 * DAY_MS, 1),
+    };
+    let record = MemberRecord::new(joiner.clone(), Joining, MemberMetadata::EMPTY);
+    let join = message(joiner.clone(), Message::Join { record });
+    let taken = net.nodes[0].handle_message(&joiner.authority, &join, net.now);
+    assert_eq!(taken, Err(EnvelopeError::SenderAhead));
+    let named = net.nodes[0].handle_join(joiner.uid, joiner.authority.clone(), net.now);
+    assert!(matches!(named, Err(MembershipError::UidAhead { .. })));
+    assert!(net.nodes[0].table().record(&joiner.authority).is_none());
+    let unix_ms = net.unix_ms();
+    net.nodes[0].set_unix_ms(unix_ms + 2 * DAY_MS, net.now);
+    // It does not go back.
+    net.nodes[0].set_unix_ms(unix_ms, net.now);
+    let taken = net.nodes[0].handle_message(&joiner.authority, &join, net.now);
+    assert_eq!(taken, Ok(()));
+    assert!(net.nodes[0].table().record(&joiner.authority).is_some());
+}
+
+#[test]
+fn neither_a_refused_join_nor_a_meeting_makes_a_node_believe_such_a_uid() {
+    let last = NodeUid::from_raw(u64::MAX);
+    let mut net = Net::settled(1);
+    net.nodes[0].require_meeting(true);
+    let found = NodeIdentity {
+        authority: authority(0),
+        uid: last,
+    };
+    let now = net.now;
+    net.nodes[0].met(&found, now);
+    assert_eq!(net.nodes[0].state(), MembershipRuntimeState::Member);
+
+    let joiner = net.start(&[0]);
+    net.nodes[joiner].require_meeting(true);
+    let before = net.uid(joiner);
+    let reason = crate::codec::JoinRefusal::Superseded { current: last };
+    let refused = message(net.nodes[0].identity(), Message::JoinRefused { reason });
+    let taken = net.nodes[joiner].handle_message(&authority(0), &refused, net.now);
+    assert_eq!(taken, Ok(()));
+    assert_eq!(net.uid(joiner), before);
+    net.run(seconds(5));
+    net.assert_agreed(2);
 }
 
 /// The second of three nodes tells the third that the third is leaving.

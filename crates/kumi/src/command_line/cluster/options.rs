@@ -32,8 +32,9 @@ pub(super) enum ClusterTask {
     /// The node joins the first of its seeds that answers; without seeds it is the first of a new cluster. It prints what
     /// happens: on a terminal as lines for people, otherwise as JSON lines like those of 'watch', and beside them
     /// "started" (the first), "waiting" (a seed does not let it in, and why), "reloaded" and "reload_failed". Ctrl-c,
-    /// SIGTERM and SIGHUP make it leave, so that the others know at once; a second one stops it on the spot. SIGUSR1
-    /// makes it read its key file or certificates again: new connections use them, open ones stay.
+    /// SIGTERM and SIGHUP (unless it is ignored, as with nohup) make it leave, so that the others know at once; a second
+    /// one stops it on the spot. SIGUSR1 makes it read its key file or certificates again: new connections use them, open
+    /// ones stay.
     #[command(after_long_help = format!("{UP_EXAMPLES}\n\n{EXIT_CODES}"))]
     Up(UpOptions),
     /// List the members as a node sees them
@@ -53,7 +54,8 @@ pub(super) enum ClusterTask {
     /// Make a node leave the cluster and end
     ///
     /// The node that is asked tells the others that it goes, waits for its grace, and ends with exit code 0. This
-    /// command returns when it is gone.
+    /// command returns when it is gone. A port that is still in use 10 seconds later is mentioned, and no failure: the
+    /// node may have been started again.
     #[command(after_long_help = format!("{LEAVE_EXAMPLES}\n\n{EXIT_CODES}"))]
     Leave(LeaveOptions),
     /// Keep a member out for a while, or let it in again
@@ -80,10 +82,10 @@ pub(super) enum ClusterTask {
 /// The shortest way to see a cluster.
 pub(crate) const FIRST_STEPS: &str = "\
 Examples, each 'up' in a terminal of its own:
-  kumi cluster keygen cluster.key && export KUMI_CLUSTER_KEY_FILE=$PWD/cluster.key
-  kumi cluster up
-  kumi cluster up --bind 127.0.0.1:7401 --seed 127.0.0.1:7400
-  kumi cluster members";
+  kumi cluster keygen cluster.key
+  kumi cluster up --key-file cluster.key
+  kumi cluster up --key-file cluster.key --bind 127.0.0.1:7401 --seed 127.0.0.1:7400
+  kumi cluster members --key-file cluster.key";
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -333,6 +335,24 @@ mod tests {
 
     fn parse(line: &str) -> Result<ClusterTask, clap::Error> {
         Line::try_parse_from(line.split(' ')).map(|line| line.options.task)
+    }
+
+    #[test]
+    fn the_first_steps_name_the_key_for_each_terminal() {
+        let lines = FIRST_STEPS.lines();
+        let lines: Vec<&str> = lines
+            .filter_map(|line| line.strip_prefix("  kumi "))
+            .collect();
+        assert_eq!(lines.len(), 4);
+        for line in lines {
+            let trust = match parse(line) {
+                Ok(ClusterTask::Up(options)) => options.trust,
+                Ok(ClusterTask::Members(options)) => options.ask.trust,
+                Ok(ClusterTask::Keygen(_)) => continue,
+                other => panic!("{line}: {other:?}"),
+            };
+            assert!(trust.key_file.is_some(), "{line}");
+        }
     }
 
     #[test]

@@ -27,14 +27,22 @@ pub(super) async fn leave(options: &LeaveOptions) -> Result<(), Failure> {
         let text = format!("{} agreed to leave and is still there", words::shown(&node));
         return Err(Failure::Ended(text));
     }
-    port_freed(&node).await;
-    terminal::say(&format!("{} has left", words::shown(&node)))?;
-    Ok(())
+    let is_free = port_freed(&node, PORT_PATIENCE).await;
+    Ok(terminal::say(&left(&node, is_free))?)
+}
+
+/// What became of a node that agreed to leave. It has left the cluster in both cases.
+fn left(node: &str, is_port_free: bool) -> String {
+    let port = match is_port_free {
+        true => "",
+        false => "; its port is still in use, by its process or by another one",
+    };
+    format!("{} has left{port}", words::shown(node))
 }
 
 /// Waits until the node's port is free on all addresses of the node that are of this machine: the next command may want
-/// to listen there.
-async fn port_freed(node: &str) {
+/// to listen there. Says whether it became free.
+async fn port_freed(node: &str, patience: Duration) -> bool {
     let freed = async {
         let Ok(addresses) = tokio::net::lookup_host(node).await else {
             return;
@@ -45,8 +53,7 @@ async fn port_freed(node: &str) {
             }
         }
     };
-    // The node has left, whether its process has ended or not.
-    let _ = tokio::time::timeout(PORT_PATIENCE, freed).await;
+    tokio::time::timeout(patience, freed).await.is_ok()
 }
 
 /// Whether a socket of this machine has that address. Addresses of other machines cannot be bound, for another reason.
@@ -149,19 +156,31 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let node = format!("localhost:{}", address.port());
-        let freed = port_freed(&node);
+        let freed = port_freed(&node, PORT_PATIENCE);
         tokio::pin!(freed);
         let early = tokio::time::timeout(PORT_LOOK * 20, &mut freed).await;
         assert!(early.is_err(), "the port is taken");
         drop(socket);
-        freed.await;
+        assert!(freed.await);
         assert!(!is_taken(address));
     }
 
     #[tokio::test]
+    async fn a_port_that_stays_in_use_is_reported() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let node = socket.local_addr().unwrap().to_string();
+        let is_free = port_freed(&node, PORT_LOOK * 5).await;
+        assert!(!is_free);
+        let expected =
+            format!("{node} has left; its port is still in use, by its process or by another one");
+        assert_eq!(left(&node, is_free), expected);
+        assert_eq!(left(&node, true), format!("{node} has left"));
+    }
+
+    #[tokio::test]
     async fn an_address_of_another_machine_is_not_waited_for() {
-        port_freed("no address").await;
+        assert!(port_freed("no address", PORT_PATIENCE).await);
         // Reserved for documentation: no machine has it.
-        port_freed("192.0.2.1:1").await;
+        assert!(port_freed("192.0.2.1:1", PORT_PATIENCE).await);
     }
 }

@@ -5,6 +5,7 @@ use super::key;
 use super::options::{MetadataOptions, Preset, TrustOptions, UpOptions, authority};
 use super::printer::Printer;
 use super::words;
+use crate::command_line::hangup;
 use crate::command_line::terminal::{self, Colour, Terminal};
 use kumi_cluster::{
     AdminEvent, AdminEvents, Authority, ClusterEvent, ClusterNode, ClusterWatch, DriverError,
@@ -12,7 +13,7 @@ use kumi_cluster::{
     Transport,
 };
 use serde_json::json;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -370,14 +371,19 @@ fn metadata(options: &UpOptions) -> Result<MemberMetadata, Failure> {
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(|error| Failure::io("listening to signals", error))
+    signal(kind).map_err(unheard)
+}
+
+fn unheard(error: io::Error) -> Failure {
+    Failure::io("listening to signals", error)
 }
 
 /// Ctrl-c, SIGTERM, and the end of the terminal.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hangup: Signal,
+    /// None where it is ignored, as with nohup.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -385,7 +391,7 @@ impl Signals {
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            hangup: listen(SignalKind::hangup())?,
+            hangup: hangup::listen().map_err(unheard)?,
         })
     }
 
@@ -404,7 +410,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+            () = hangup::received(&mut self.hangup) => {}
         }
     }
 }

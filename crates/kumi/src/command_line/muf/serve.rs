@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::options::ServeOptions;
 use super::supervise::{Closing, Supervised};
 use super::{Server, exec};
+use crate::command_line::hangup;
 use crate::command_line::terminal;
 use kumi_muf::{Connection, Muf, Request, Service};
 use std::sync::Arc;
@@ -157,14 +158,12 @@ struct Stop {
 
 impl Stop {
     fn new() -> Result<Self, Failure> {
-        let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", error));
+        let unheard = |error| Failure::io("listening for signals", error);
+        let on = |kind| signal(kind).map_err(unheard);
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
             terminate: on(SignalKind::terminate())?,
-            hangup: match ignores_hangup() {
-                true => None,
-                false => Some(on(SignalKind::hangup())?),
-            },
+            hangup: hangup::listen().map_err(unheard)?,
         })
     }
 
@@ -172,28 +171,9 @@ impl Stop {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            () = hung_up(&mut self.hangup) => self.hangup = None,
+            () = hangup::received(&mut self.hangup) => self.hangup = None,
         }
     }
-}
-
-async fn hung_up(hangup: &mut Option<Signal>) {
-    match hangup {
-        Some(hangup) => drop(hangup.recv().await),
-        None => std::future::pending().await,
-    }
-}
-
-/// Whether SIGHUP was ignored when we were started. Where there is no /proc to ask, it was not.
-fn ignores_hangup() -> bool {
-    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| has_hangup_ignored(&status))
-}
-
-fn has_hangup_ignored(status: &str) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // SIGHUP is number 1, the lowest bit.
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask & 1 == 1)
 }
 
 #[cfg(test)]
@@ -206,17 +186,5 @@ mod tests {
         assert_eq!(default_unit("thumb.*"), format!("thumb-{pid}"));
         assert_eq!(default_unit("thumb.resize"), format!("thumb-{pid}"));
         assert_eq!(default_unit("*"), format!("all-{pid}"));
-    }
-
-    #[test]
-    fn nohup_is_seen() {
-        let check = |mask, expected| {
-            let status = format!("Name:\tkumi\nSigBlk:\tffff\nSigIgn:\t{mask}\nSigCgt:\t1\n");
-            assert_eq!(has_hangup_ignored(&status), expected, "{mask}");
-        };
-        check("0000000000001000", false);
-        check("0000000000001001", true);
-        check("?", false);
-        assert!(!has_hangup_ignored(""));
     }
 }
