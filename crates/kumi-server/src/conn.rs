@@ -186,17 +186,6 @@ impl Input {
         }
     }
 
-    /// What `client-query-buffer-limit` bounds: the bytes that are left, and the list of arguments of an incomplete
-    /// request. The list of an executed request is freed when the next one is decoded.
-    pub(crate) fn query_bytes(&self) -> usize {
-        let InputUse { used, args, .. } = self.usage();
-        if self.decoder.is_between_requests() {
-            used
-        } else {
-            used + args
-        }
-    }
-
     /// Forgets everything and keeps the room.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
@@ -324,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_arguments_counts_until_its_request_is_complete() {
+    fn the_list_of_arguments_counts_as_memory() {
         let mut input = Input::default();
         input.bytes.extend_from_slice(b"*10001\r\n");
         input.bytes.extend(b"$1\r\na\r\n".repeat(10_000));
@@ -333,11 +322,6 @@ mod tests {
         let InputUse { used, args, .. } = input.usage();
         assert_eq!(used, input.bytes.len());
         assert!(args >= 10_000 * size_of::<usize>(), "{args} bytes");
-        assert_eq!(input.query_bytes(), used + args);
-        input.bytes.extend_from_slice(b"$1\r\na\r\n");
-        let step = input.decoder.decode(&input.bytes, &Limits::default());
-        assert!(matches!(step, Ok(Step::Request { .. })));
-        assert_eq!(input.query_bytes(), input.bytes.len());
         input.clear();
         assert!(input.usage().args < args / 2);
     }

@@ -120,7 +120,7 @@ impl Front {
         }
         input.bytes.drain(..at);
         input.decoder.settle(&mut input.bytes);
-        let left = input.query_bytes();
+        let left = input.usage().used;
         self.keep(engine, key, input);
         if left > engine.store.config().settings().query_buffer_limit_bytes {
             engine.store.note_query_limit(key);
