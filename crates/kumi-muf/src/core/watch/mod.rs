@@ -22,7 +22,7 @@ use bytes::Bytes;
 use super::command::{Command, Purpose, Replies, Reply, Search, SearchToken, Time};
 use super::key::{Key, Status};
 use super::output::{KeepEvent, Output, WatchId};
-use super::settings::Settings;
+use super::settings::{INFO_LIMIT_BYTES, Settings};
 
 pub use pattern::KeepPattern;
 
@@ -117,6 +117,7 @@ impl Watch {
 /// All watches of a unit.
 #[derive(Debug)]
 pub(crate) struct Watches {
+    /// How much is read of a value that is not the protocol's own.
     limit_bytes: usize,
     /// Keys of one EXISTS: on a cluster each is somewhere else.
     check_limit: usize,
@@ -144,9 +145,14 @@ impl Watches {
 
     pub(crate) fn begin(&mut self, pattern: KeepPattern) -> WatchId {
         self.next += 1;
+        let limit_bytes = match pattern.is_reserved() {
+            // What units say of themselves is no payload.
+            true => INFO_LIMIT_BYTES,
+            false => self.limit_bytes,
+        };
         let watch = Watch {
             pattern,
-            limit_bytes: self.limit_bytes,
+            limit_bytes,
             known: HashMap::new(),
             snapshot: 0,
             found: None,

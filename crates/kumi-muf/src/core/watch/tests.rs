@@ -246,3 +246,35 @@ fn a_watcher_that_was_too_slow_is_shown_all_in_portions_without_a_search() {
     assert_eq!(watching.reported(), expected);
     assert!(watching.searches.is_empty());
 }
+
+#[test]
+fn the_limit_of_payloads_does_not_bound_what_units_say_of_themselves() {
+    let unit = UnitName::new("web").expect("a name");
+    let settings = Settings {
+        payload_limit_bytes: 4,
+        ..Settings::default()
+    };
+    let mut core = Core::new(unit, "1", settings, fastrand::Rng::with_seed(1));
+    core.handle_subscribed(Time(0));
+    let infos = core.watch(KeepPattern::of_infos());
+    core.watch_ready(infos);
+    let mut shown = Vec::new();
+    while let Some(output) = core.poll_output() {
+        match output {
+            Output::Search { token, .. } => {
+                let keys = ["MUF/back/KEEP/_info".to_owned()];
+                core.handle_found(token, &keys, SearchStep::Done, Time(0));
+            }
+            Output::Run(op) => {
+                let value = Reply::Value("longer than a payload".into());
+                core.handle_reply(op.token, Ok(vec![value, Reply::Number(15_000)]), Time(0));
+            }
+            Output::Watched { event, .. } => shown.push(event),
+            _ => {}
+        }
+    }
+    assert!(
+        matches!(&shown[..], [KeepEvent::Value { unit, .. }, KeepEvent::Live] if unit == "back"),
+        "{shown:?}"
+    );
+}
