@@ -25,10 +25,15 @@ type Held = Option<&'static str>;
 
 impl Serving {
     fn new() -> Self {
+        Self::with(Settings::default(), "*")
+    }
+
+    /// A core with these settings that serves a pattern.
+    fn with(settings: Settings, pattern: &str) -> Self {
         let unit = UnitName::new("back").expect("a name");
         let rng = fastrand::Rng::with_seed(1);
-        let mut core = Core::new(unit, "1", Settings::default(), rng);
-        core.serve("*".parse().expect("a pattern"), 4, Time(0));
+        let mut core = Core::new(unit, "1", settings, rng);
+        core.serve(pattern.parse().expect("a pattern"), 4, Time(0));
         Self {
             core,
             sent: VecDeque::new(),
@@ -388,4 +393,42 @@ fn a_request_that_says_it_was_tried_is_counted() {
     serving.settle();
     assert!(serving.started.is_empty());
     assert!(matches!(serving.commands()[0], Command::Increment(_)));
+}
+
+#[test]
+fn a_renewal_extends_the_tracing_side_key_where_units_trace() {
+    for tracing in [false, true] {
+        let settings = Settings {
+            tracing,
+            ..Settings::default()
+        };
+        let req_ms = settings.req_kept_ms();
+        let renew_ms = settings.renew_ms();
+        let mut serving = Serving::with(settings, "*");
+        serving.push("a.b~01J");
+        serving.claim("back~1", None, None);
+        assert_eq!(serving.started.len(), 1);
+        serving.now = serving.now.plus(renew_ms);
+        serving.core.handle_timeout(serving.now);
+        serving.settle();
+        let (token, commands) = serving.sent.pop_front().expect("a renewal");
+        let kept = |key: &str| {
+            commands.contains(&Command::Expire {
+                key: key.into(),
+                ttl_ms: req_ms,
+            })
+        };
+        assert!(kept("MUF/me/REQ/a.b~01J"), "{commands:?}");
+        assert_eq!(kept("MUF/me/KEEP/a.b~01J.meta"), tracing, "{commands:?}");
+        assert_eq!(commands.len(), 3 + usize::from(tracing));
+        let reply = |command: &Command| match command {
+            Command::Read { .. } => Reply::Value("back~1".into()),
+            _ => Reply::Number(1),
+        };
+        let replies = commands.iter().map(reply).collect();
+        serving.core.handle_reply(token, Ok(replies), serving.now);
+        assert_eq!(serving.core.backend_counters().lapsed, 0, "it is renewed");
+        serving.finish(Outcome::Good("x".into()));
+        assert!(writes(&serving.commands(), "MUF/me/RES/a.b~01J"));
+    }
 }
