@@ -29,6 +29,9 @@ pub use pattern::KeepPattern;
 /// How long after its PTTL a value is read to see whether it is gone.
 const EXPIRY_SLACK_MS: u64 = 2;
 
+/// Reads of one watch that are under way at a time, where no event asks for them: each may be as large as a payload.
+const READ_LIMIT: usize = 32;
+
 /// Keys that one EXISTS asks for.
 const CHECK_LIMIT: usize = 100;
 
@@ -57,7 +60,7 @@ struct Watch {
     snapshot: u64,
     /// Keys found so far by the snapshot under way; none once it is complete.
     found: Option<HashSet<String>>,
-    /// Keys of the snapshot whose reads have not been sent.
+    /// Keys of the snapshot, or of a recheck of the values, whose reads have not been sent.
     unread: VecDeque<String>,
     /// Events that the watcher has room for; none is no bound. Zero until the driver has looked, for each snapshot.
     room: Option<usize>,
@@ -97,9 +100,10 @@ impl Watch {
         Output::run(purpose, commands)
     }
 
-    /// Reads what the snapshot has found, as far as there is room for the values.
+    /// Reads what waits to be read, as far as there is room for the values.
     fn read_on(&mut self, watch: u64, now: Time, out: &mut VecDeque<Output>) {
-        while self.room.is_none_or(|room| self.reading < room)
+        let limit = self.room.map_or(READ_LIMIT, |room| room.min(READ_LIMIT));
+        while self.reading < limit
             && let Some(key) = self.unread.pop_front()
         {
             out.push_back(self.read(watch, &key, now));
@@ -270,16 +274,21 @@ impl Watches {
     }
 
     /// Checks whether what is known still exists, or (`values`) is still the same. A server that was flushed sends no
-    /// key. Keys that are not known are not looked for: that would be a search of the whole keyspace.
+    /// key. Keys that are not known are not looked for: that would be a search of the whole keyspace. A recheck whose
+    /// reads are not done is not begun again.
     pub(crate) fn recheck(&mut self, values: bool, now: Time, out: &mut VecDeque<Output>) {
         for watch_id in self.idle() {
             let Some(watch) = self.watches.get_mut(&watch_id) else {
                 continue;
             };
+            if !watch.unread.is_empty() {
+                continue;
+            }
             let mut known: Vec<String> = watch.known.keys().cloned().collect();
             known.sort_unstable();
             if values {
-                out.extend(known.iter().map(|key| watch.read(watch_id, key, now)));
+                watch.unread = known.into();
+                watch.read_on(watch_id, now, out);
                 continue;
             }
             for keys in known.chunks(self.check_limit) {
@@ -309,7 +318,8 @@ impl Watches {
             return;
         };
         if usize::try_from(*there) != Ok(keys.len()) {
-            out.extend(keys.iter().map(|key| watch.read(watch_id, key, now)));
+            watch.unread.extend(keys.iter().cloned());
+            watch.read_on(watch_id, now, out);
         }
     }
 

@@ -278,3 +278,80 @@ fn the_limit_of_payloads_does_not_bound_what_units_say_of_themselves() {
         "{shown:?}"
     );
 }
+
+/// A watch that knows this many values.
+fn knowing(count: usize) -> Watching {
+    let mut watching = Watching::new();
+    watching.keys = (0..count).map(|n| format!("MUF/unit/KEEP/{n}")).collect();
+    watching.core.poll_watches();
+    watching.settle();
+    watching.searches.clear();
+    while !watching.reads.is_empty() {
+        assert!(
+            watching.reads.len() <= READ_LIMIT,
+            "{}",
+            watching.reads.len()
+        );
+        watching.read(Some("up"), -1);
+    }
+    assert_eq!(watching.reported().len(), count);
+    watching
+}
+
+#[test]
+fn a_recheck_of_the_values_reads_a_bounded_number_at_a_time() {
+    let mut watching = knowing(100);
+    watching.core.recheck_watches(true, watching.now);
+    // One that begins while the first is under way adds nothing to it.
+    watching.core.recheck_watches(true, watching.now);
+    watching.settle();
+    let mut count = 0;
+    while !watching.reads.is_empty() {
+        assert!(
+            watching.reads.len() <= READ_LIMIT,
+            "{}",
+            watching.reads.len()
+        );
+        watching.read(Some(if count == 0 { "new" } else { "up" }), -1);
+        count += 1;
+    }
+    assert_eq!(count, 100);
+    assert_eq!(watching.reported(), ["new"]);
+    assert_eq!(watching.core.unread_watches().next(), None);
+}
+
+#[test]
+fn values_of_which_one_is_gone_are_read_a_bounded_number_at_a_time() {
+    let mut watching = knowing(100);
+    watching.core.recheck_watches(false, watching.now);
+    watching.settle();
+    let token = watching.reads.pop_front().expect("an EXISTS");
+    let replies = Ok(vec![Reply::Number(99)]);
+    watching.core.handle_reply(token, replies, watching.now);
+    watching.settle();
+    let mut count = 0;
+    while !watching.reads.is_empty() {
+        assert!(
+            watching.reads.len() <= READ_LIMIT,
+            "{}",
+            watching.reads.len()
+        );
+        match count {
+            0 => watching.read(None, ABSENT),
+            _ => watching.read(Some("up"), -1),
+        }
+        count += 1;
+    }
+    assert_eq!(count, 100);
+    assert_eq!(watching.reported(), ["deleted"]);
+}
+
+#[test]
+fn a_recheck_waits_for_the_room_of_its_watcher() {
+    let mut watching = knowing(10);
+    watching.core.watch_room(watching.watch, 3, watching.now);
+    watching.core.recheck_watches(true, watching.now);
+    watching.settle();
+    assert_eq!(watching.reads.len(), 3);
+    assert!(watching.core.unread_watches().next().is_some());
+}
