@@ -192,6 +192,8 @@ pub(crate) enum Purpose {
     Answer { job: u64 },
     /// The lock of a sweep was requested.
     SweepLock,
+    /// The lock of searches was requested.
+    SearchLock,
     /// A swept request was looked at.
     Check { unit: String, id: RequestId },
     /// A watched value was read.
@@ -227,7 +229,7 @@ pub(crate) struct ClaimParts {
 }
 
 /// Where the keys of a search belong. Opaque to drivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SearchToken(pub(crate) Search);
 
 /// How far a search has come.
@@ -242,7 +244,7 @@ pub enum SearchStep {
 }
 
 /// What a search of the keyspace is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Search {
     /// A backend sweeps for requests that were missed. It carries the sweep's number.
     Sweep(u64),

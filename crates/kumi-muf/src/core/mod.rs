@@ -17,6 +17,7 @@ mod requester;
 mod settings;
 mod text;
 mod timers;
+mod turn;
 mod ulid;
 mod unit;
 mod watch;

@@ -153,6 +153,11 @@ pub enum Output {
         /// Whether the search pauses between its steps, because nothing waits for it.
         paced: bool,
     },
+    /// Nothing waits any more for what a search under way finds: end it. What it has found may still be handed on.
+    CancelSearch {
+        /// The token of the search.
+        token: SearchToken,
+    },
     /// A call ended. Comes once per call that is not cancelled.
     Deliver {
         /// The call that ended.

@@ -24,6 +24,11 @@ impl Engine {
                 pattern,
                 paced,
             } => self.search(token, pattern, paced),
+            Output::CancelSearch { token } => {
+                if let Some(search) = self.searches.remove(&token) {
+                    search.abort();
+                }
+            }
             Output::Deliver { call, result } => {
                 let is_answer = matches!(result, Ok(_) | Err(CallError::Remote(_)));
                 if self.calls.end_call(call, result) {
@@ -71,7 +76,7 @@ impl Engine {
             true => SearchStep::Done,
             false => SearchStep::Failed,
         };
-        self.tasks.spawn(async move {
+        let search = self.tasks.spawn(async move {
             for mut remote in remotes {
                 let mut cursor = 0u64;
                 loop {
@@ -110,11 +115,15 @@ impl Engine {
                 .await;
             Report::Nothing
         });
+        self.searches.insert(token, search);
     }
 
     /// A search has found keys, or has ended.
     pub(super) fn found(&mut self, found: Found) {
         let now = self.now();
+        if found.step != SearchStep::More {
+            self.searches.remove(&found.token);
+        }
         self.core
             .handle_found(found.token, &found.keys, found.step, now);
     }

@@ -1,4 +1,7 @@
-//! A bare ID that is used again: which answers are old, and what becomes of them.
+//! A bare ID that is used again: which answers are old, and what becomes of them. `sweeps.rs` has sweeps whose services
+//! change.
+
+mod sweeps;
 
 use super::super::command::{Command, Purpose, Reply, SearchStep, SearchToken, Token};
 use super::super::output::{JobId, Outcome};
@@ -12,9 +15,12 @@ struct Serving {
     started: Vec<JobId>,
     /// What the handlers were given.
     payloads: Vec<Bytes>,
-    /// Locks that were requested, and searches that were begun.
+    /// Locks of sweeps that were requested, searches that were begun, their globs, and those that were cancelled.
     locks: Vec<Token>,
+    lock_keys: Vec<String>,
     searches: Vec<SearchToken>,
+    globs: Vec<String>,
+    cancelled: Vec<SearchToken>,
     /// What REQ holds.
     request: Held,
     now: Time,
@@ -40,7 +46,10 @@ impl Serving {
             started: Vec::new(),
             payloads: Vec::new(),
             locks: Vec::new(),
+            lock_keys: Vec::new(),
             searches: Vec::new(),
+            globs: Vec::new(),
+            cancelled: Vec::new(),
             request: Some("payload"),
             now: Time(0),
         }
@@ -101,9 +110,21 @@ impl Serving {
     fn settle(&mut self) {
         while let Some(output) = self.core.poll_output() {
             match output {
-                Output::Run(op) if op.token.0 == Purpose::SweepLock => self.locks.push(op.token),
+                Output::Run(op) if op.token.0 == Purpose::SweepLock => {
+                    self.locks.push(op.token);
+                    self.lock_keys.extend(op.commands.iter().find_map(set_key));
+                }
+                // No other unit searches.
+                Output::Run(op) if op.token.0 == Purpose::SearchLock => {
+                    let replies = vec![Reply::Ok, Reply::Value("back~1".into())];
+                    self.core.handle_reply(op.token, Ok(replies), self.now);
+                }
                 Output::Run(op) => self.sent.push_back((op.token, op.commands)),
-                Output::Search { token, .. } => self.searches.push(token),
+                Output::Search { token, pattern, .. } => {
+                    self.searches.push(token);
+                    self.globs.push(pattern);
+                }
+                Output::CancelSearch { token } => self.cancelled.push(token),
                 Output::Start { job, request, .. } => {
                     self.started.push(job);
                     self.payloads.push(request.payload);
@@ -111,6 +132,13 @@ impl Serving {
                 _ => {}
             }
         }
+    }
+}
+
+fn set_key(command: &Command) -> Option<String> {
+    match command {
+        Command::Set { key, .. } => Some(key.clone()),
+        _ => None,
     }
 }
 
@@ -286,12 +314,18 @@ fn an_id_of_no_form_is_ignored() {
 }
 
 impl Serving {
+    /// Lets time pass until something is due.
+    fn wake(&mut self) {
+        let at = self.core.poll_timeout().expect("something is due");
+        self.now = self.now.max(at);
+        self.core.handle_timeout(self.now);
+        self.settle();
+    }
+
     /// Lets time pass until a lock is requested, and replies with its holder. `left_ms` is how long it has.
     fn lock(&mut self, holder: &'static str, left_ms: i64) {
         while self.locks.is_empty() {
-            self.now = self.core.poll_timeout().expect("a sweep is wanted");
-            self.core.handle_timeout(self.now);
-            self.settle();
+            self.wake();
         }
         let taken = match holder {
             "back~1" => Reply::Ok,

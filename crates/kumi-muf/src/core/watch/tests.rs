@@ -57,6 +57,12 @@ impl Watching {
     fn settle(&mut self) {
         while let Some(output) = self.core.poll_output() {
             match output {
+                // No other unit searches.
+                Output::Run(op) if op.token.0 == Purpose::SearchLock => {
+                    let replies = vec![Reply::Ok, Reply::Value("web~1".into())];
+                    self.core.handle_reply(op.token, Ok(replies), self.now);
+                }
+                Output::Run(op) if op.token.0 == Purpose::Note => {}
                 Output::Run(op) => self.reads.push_back(op.token),
                 Output::Search { token, paced, .. } => {
                     self.searches.push(paced);
