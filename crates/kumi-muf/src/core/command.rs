@@ -6,6 +6,7 @@
 use bytes::Bytes;
 
 use super::key::{RequestId, Status};
+use super::output::WatchId;
 
 /// Milliseconds on a clock that never goes back. The driver chooses where zero is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -232,6 +233,13 @@ pub(crate) struct ClaimParts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SearchToken(pub(crate) Search);
 
+impl SearchToken {
+    /// Whether the search is for a snapshot of this watch.
+    pub(crate) fn is_for(self, watch: WatchId) -> bool {
+        matches!(self.0, Search::Watch(id, _) if id == watch.0)
+    }
+}
+
 /// How far a search has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchStep {
@@ -248,7 +256,7 @@ pub enum SearchStep {
 pub(crate) enum Search {
     /// A backend sweeps for requests that were missed. It carries the sweep's number.
     Sweep(u64),
-    /// A gather looks for answers whose push was lost.
+    /// Answers to gathers are looked for whose push was lost. It carries the search's number.
     Gather(u64),
     /// A watch takes its snapshot. It carries the snapshot's number.
     Watch(u64, u64),

@@ -49,6 +49,9 @@ pub enum CallError {
     /// No server could be asked when the time was up. The request may have run.
     #[error("the server could not be reached before the deadline")]
     Disconnected,
+    /// The search for answers that were missed in a gap was not finished in time: some may be missing. A gather only.
+    #[error("the search for answers that were missed was not finished in time")]
+    SearchUnfinished,
     /// The server refused to take the request, or to show its answer, with this text. In the second case it may run.
     #[error("the server refused: {}", shown(.0.as_bytes()))]
     Refused(String),
@@ -183,7 +186,7 @@ pub enum Output {
         /// One backend's answer.
         answer: Gathered,
     },
-    /// A gather ended; no more answers come. `Err` if its request could not be written.
+    /// A gather ended; no more answers come. `Err` if its request could not be written, or if answers may be missing.
     GatherDone {
         /// The gather that ended.
         gather: GatherId,

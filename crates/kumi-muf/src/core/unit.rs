@@ -41,13 +41,13 @@ impl Core {
     pub fn new(unit: UnitName, instance: &str, settings: Settings, mut rng: fastrand::Rng) -> Self {
         let retry_ms = settings.retry_ms;
         let watches = Watches::new(&settings, rng.fork());
-        let turn_rng = rng.fork();
+        let (turn_rng, gather_rng) = (rng.fork(), rng.fork());
         let backend = Backend::new(unit.clone(), instance, settings.clone(), rng);
         Self {
             requester: Requester::new(unit.clone(), settings.clone()),
             turn: Turn::new(backend.claim_name(), &settings, turn_rng),
             backend,
-            gatherer: Gatherer::new(unit.clone(), settings),
+            gatherer: Gatherer::new(unit.clone(), settings, gather_rng),
             watches,
             owner: Owner::new(instance, retry_ms),
             out: VecDeque::new(),
@@ -77,7 +77,7 @@ impl Core {
 
     /// Forgets a gather.
     pub fn cancel_gather(&mut self, gather: GatherId) {
-        self.gatherer.cancel(gather);
+        self.gatherer.cancel(gather, &mut self.out);
     }
 
     /// Serves requests that match, at most `places` at a time. The driver subscribes to the pattern first.
@@ -305,7 +305,9 @@ impl Core {
         let done = step != SearchStep::More;
         match token.0 {
             Search::Sweep(sweep) => self.backend.found(sweep, keys, step, now, &mut self.out),
-            Search::Gather(gather) => self.gatherer.found(gather, keys, done, &mut self.out),
+            Search::Gather(search) => {
+                self.gatherer.found(search, keys, step, now, &mut self.out);
+            }
             Search::Watch(watch, snapshot) => {
                 self.watches
                     .found(watch, snapshot, keys, done, now, &mut self.out)

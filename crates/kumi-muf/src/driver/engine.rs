@@ -180,6 +180,11 @@ impl Engine {
     pub(super) fn missed(&mut self) {
         let now = self.now();
         self.core.handle_subscribed(now);
+        if self.directory.is_waited_for()
+            && let Some(watch) = self.directory.watch
+        {
+            self.core.watch_hurry(watch);
+        }
         self.taps.gap();
     }
 }

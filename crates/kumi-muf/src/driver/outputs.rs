@@ -1,5 +1,6 @@
 //! Carrying out what the core wants: pipelines, searches, handlers, results for handles.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -76,6 +77,8 @@ impl Engine {
             true => SearchStep::Done,
             false => SearchStep::Failed,
         };
+        let lists_units = self.directory.watch.is_some_and(|it| token.is_for(it));
+        let progress = lists_units.then(|| self.directory.progress());
         let search = self.tasks.spawn(async move {
             for mut remote in remotes {
                 let mut cursor = 0u64;
@@ -85,6 +88,9 @@ impl Engine {
                         end = SearchStep::Failed;
                         break;
                     };
+                    if let Some(progress) = &progress {
+                        progress.fetch_add(1, Ordering::Relaxed);
+                    }
                     if !keys.is_empty()
                         && found
                             .send(Found {

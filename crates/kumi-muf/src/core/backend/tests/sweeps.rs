@@ -168,3 +168,23 @@ fn sweeps_and_watches_of_a_unit_search_one_after_the_other() {
     assert_eq!(serving.globs, all);
     assert!(serving.take_sent().contains(&expire(SEARCH_LOCK, 1)));
 }
+
+#[test]
+fn a_watch_that_ends_or_begins_anew_cancels_its_search() {
+    let mut serving = Serving::of_a_b();
+    let watch = serving.core.watch("x/*".parse().expect("a pattern"));
+    serving.core.watch_ready(watch);
+    serving.settle();
+    assert_eq!(serving.searches.len(), 1);
+    serving.core.handle_subscribed(serving.now);
+    serving.settle();
+    assert_eq!(serving.cancelled, serving.searches);
+    while serving.searches.len() < 2 {
+        serving.wake();
+    }
+    serving.take_sent();
+    serving.core.cancel_watch(watch);
+    serving.settle();
+    assert_eq!(serving.cancelled, serving.searches);
+    assert_eq!(serving.take_sent(), [expire(SEARCH_LOCK, 1)]);
+}
