@@ -60,7 +60,8 @@ pub(crate) struct Turn {
     lease_ms: u64,
     lock_ms: u64,
     state: State,
-    /// The reply to the last request for the lock was lost: it may have got the lock.
+    /// A reply to a request for the lock, or a release of it, may have been lost: a lock of our name is ours. At other
+    /// times it was released a moment ago, and is about to end.
     is_unsure: bool,
     rng: fastrand::Rng,
 }
@@ -126,6 +127,11 @@ impl Turn {
             }
             _ => false,
         }
+    }
+
+    /// Connections were lost, and what was under way on them.
+    pub(crate) fn subscribed(&mut self) {
+        self.is_unsure = true;
     }
 
     /// Gives a turn back at once that nothing of this unit needs any more: the unit may be about to close.
@@ -342,6 +348,7 @@ mod tests {
         taking
             .turn
             .locked(Err(crate::core::command::Lost), taking.now);
+        assert!(!taking.step(false, true));
         taking.now = taking.turn.next_timeout(false, true).expect("another try");
         assert!(!taking.step(false, true));
         taking.locked("me~1");
@@ -349,6 +356,20 @@ mod tests {
         assert!(!taking.step(true, false));
         let lock_ms = Settings::default().sweep_lock_ms();
         assert_eq!(taking.sent(), [expire(lock_ms)], "it is extended");
+    }
+
+    #[test]
+    fn a_lock_that_was_not_released_because_the_connection_broke_is_ours() {
+        let mut taking = Taking::new();
+        taking.step(false, true);
+        taking.locked("");
+        assert!(taking.step(false, true));
+        assert!(!taking.step(false, false));
+        assert_eq!(taking.sent(), [expire(1)], "which gets lost");
+        taking.turn.subscribed();
+        taking.step(false, true);
+        taking.locked("me~1");
+        assert!(taking.step(false, true));
     }
 
     #[test]

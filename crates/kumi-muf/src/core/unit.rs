@@ -201,6 +201,7 @@ impl Core {
         self.gatherer.subscribed(now, &mut self.out);
         self.backend.subscribed(now);
         self.watches.subscribed(now, &mut self.out);
+        self.turn.subscribed();
         self.owner.subscribed(now, &mut self.out);
     }
 
