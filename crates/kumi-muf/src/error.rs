@@ -65,6 +65,16 @@ pub enum Error {
         /// Why the last attempt to connect failed, if one has: see [`Connection::Away`](crate::Connection::Away).
         reason: Option<String>,
     },
+    /// The keyspace was not searched to its end in time: answers of a gather, or units, may be missing. The server was
+    /// reached; a gather's request may have run. The answers that came are in [`Answers`](crate::Answers).
+    #[error(
+        "the search of the keyspace at {server} was not finished in time, and something may be missing: raise the \
+         timeout"
+    )]
+    SearchUnfinished {
+        /// The server of the URL: `host:port`, or the path of a Unix socket.
+        server: String,
+    },
     /// The server refused a command that is needed. What it was asked to do is not done; a request whose answer may not
     /// be read may have run.
     #[error("the server at {server} refused: {}", shown(.reason.as_bytes()))]
@@ -144,6 +154,7 @@ impl Error {
             CallError::HandlerTimeout { claimant } => Error::HandlerTimeout { claimant },
             CallError::Remote(payload) => Error::Remote(payload),
             CallError::Disconnected => Error::disconnected(server, away),
+            CallError::SearchUnfinished => Error::search_unfinished(server),
             CallError::Refused(reason) => Error::refused(server, reason),
             CallError::TooLarge { limit_bytes } => Error::TooLargeToRead { limit_bytes },
         }
@@ -153,6 +164,12 @@ impl Error {
         Error::Disconnected {
             server: server.to_owned(),
             reason: reason.map(str::to_owned),
+        }
+    }
+
+    pub(crate) fn search_unfinished(server: &str) -> Self {
+        Error::SearchUnfinished {
+            server: server.to_owned(),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::core::{
     UnitName, check_name, key,
 };
 use crate::discovery::Info;
-use crate::driver::{Ask, Stats, WatchAsk, Wires};
+use crate::driver::{Ask, Stats, WatchAsk, Wires, Withdrawal};
 use crate::handler::{IntoAnswer, Request};
 use crate::keep::{Keep, KeepWatch, user_keep_name};
 use crate::request::{Call, Gather};
@@ -364,8 +364,10 @@ impl Muf {
 
     /// The units that run, by name: those that refreshed their entry within three heartbeats.
     ///
-    /// The first question searches the keyspace; after that this unit keeps itself informed by the server's events, and
-    /// an answer costs a ping. Where the server sends no events, each question is a search.
+    /// The first question searches the keyspace, and takes as long as that does; after that this unit keeps itself
+    /// informed by the server's events, and an answer costs a ping. Where the server sends no events, each question is a
+    /// search. A search that does not go on for 5 s is [`Error::Disconnected`] or [`Error::SearchUnfinished`]. Dropping
+    /// the future ends the search, unless another question waits for it.
     pub async fn units(&self) -> Result<Vec<Info>, Error> {
         if self.is_polling() {
             return self.search_units().await;
@@ -381,12 +383,31 @@ impl Muf {
                 Err(_) => sleep(RETRY).await,
             }
         }
-        let (reply, units) = oneshot::channel();
+        // Dropped after the receiver of the list, so that the engine sees that nobody waits.
+        let _listing = Listing(self.wires());
+        let (reply, mut units) = oneshot::channel();
         self.ask(Ask::Units(reply)).await?;
-        match timeout(PATIENCE, units).await {
-            Ok(units) => units.map_err(|_| Error::Closed)?,
-            Err(_) => Err(self.disconnected()),
+        let mut before = self.units_progress().await?;
+        loop {
+            if let Ok(units) = timeout(PATIENCE, &mut units).await {
+                return units.map_err(|_| Error::Closed)?;
+            }
+            let now = self.units_progress().await?;
+            if now == before {
+                return Err(match self.connection() {
+                    Connection::Connected => Error::search_unfinished(self.server()),
+                    _ => self.disconnected(),
+                });
+            }
+            before = now;
         }
+    }
+
+    /// How far the list of units has come.
+    async fn units_progress(&self) -> Result<u64, Error> {
+        let (reply, progress) = oneshot::channel();
+        self.ask(Ask::UnitsProgress(reply)).await?;
+        progress.await.map_err(|_| Error::Closed)
     }
 
     /// How long ago each of these units refreshed its entry, in their order. None for a unit that is gone, or that does
@@ -575,6 +596,16 @@ impl Muf {
     /// Largest payload, both ways.
     pub(crate) fn payload_limit_bytes(&self) -> usize {
         self.inner.settings.payload_limit_bytes
+    }
+}
+
+/// A list of units that is waited for.
+struct Listing(Wires);
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        // An engine that is gone has nothing to forget.
+        let _ = self.0.back.send(Withdrawal::Units);
     }
 }
 

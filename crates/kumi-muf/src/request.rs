@@ -84,6 +84,10 @@ impl IntoFuture for Call {
 }
 
 /// A gather that is being described. `await` collects all answers; [`Gather::start`] gives them one by one.
+///
+/// It fails if answers may be missing: with [`Error::SearchUnfinished`] if its subscription was interrupted and the search
+/// for what was missed did not end, with [`Error::Disconnected`] if the server was away at its end. The answers that came
+/// before are lost to `await`, and not to [`Gather::start`].
 #[must_use = "a gather is made when it is awaited or started"]
 pub struct Gather {
     pub(crate) muf: Muf,

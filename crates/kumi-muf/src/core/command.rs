@@ -6,6 +6,7 @@
 use bytes::Bytes;
 
 use super::key::{RequestId, Status};
+use super::output::WatchId;
 
 /// Milliseconds on a clock that never goes back. The driver chooses where zero is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -192,6 +193,8 @@ pub(crate) enum Purpose {
     Answer { job: u64 },
     /// The lock of a sweep was requested.
     SweepLock,
+    /// The lock of searches was requested.
+    SearchLock,
     /// A swept request was looked at.
     Check { unit: String, id: RequestId },
     /// A watched value was read.
@@ -227,8 +230,15 @@ pub(crate) struct ClaimParts {
 }
 
 /// Where the keys of a search belong. Opaque to drivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SearchToken(pub(crate) Search);
+
+impl SearchToken {
+    /// Whether the search is for a snapshot of this watch.
+    pub(crate) fn is_for(self, watch: WatchId) -> bool {
+        matches!(self.0, Search::Watch(id, _) if id == watch.0)
+    }
+}
 
 /// How far a search has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,11 +252,11 @@ pub enum SearchStep {
 }
 
 /// What a search of the keyspace is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Search {
     /// A backend sweeps for requests that were missed. It carries the sweep's number.
     Sweep(u64),
-    /// A gather looks for answers whose push was lost.
+    /// Answers to gathers are looked for whose push was lost. It carries the search's number.
     Gather(u64),
     /// A watch takes its snapshot. It carries the snapshot's number.
     Watch(u64, u64),

@@ -1,15 +1,18 @@
 //! Gather: one request, an answer from every backend that has one, until enough, quiet, or the deadline.
 //!
 //! There is no claim. Backend B answers at `RES/<ID>.B`, so each answers at most once and all can be read again. A push
-//! says which answer to read. REQ is set again after a while, for backends that missed its event. If the subscription
-//! was interrupted, a search of the keyspace finds the answers whose push was lost, before the gather ends short of its
-//! count.
+//! says which answer to read. REQ is set again after a while, for backends that missed its event.
+//!
+//! If the subscription was interrupted, a search of the keyspace finds the answers whose push was lost. One search is for
+//! all gathers of the unit. It begins a random pause after the subscription stands again, so that it has the time that is
+//! left to the gathers, and ends when none of them needs it. A gather whose time is up waits for it for a grace, and then
+//! fails: answers may be missing. Where the server sends no events, the search begins when the time of a gather is up.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use super::command::{Command, Purpose, Replies, Reply, Search, SearchToken, Time};
+use super::command::{Command, Purpose, Replies, Reply, Search, SearchStep, SearchToken, Time};
 use super::key::{Key, RequestId, RequestKeys, Status};
 use super::name::UnitName;
 use super::output::{CallError, GatherId, Gathered, Output};
@@ -41,17 +44,18 @@ struct Gathering {
     deadline: Time,
     /// When REQ's life ends.
     req_deadline: Time,
+    /// The write of REQ was sent, or confirmed.
+    sent: bool,
     written: bool,
     heard: HashSet<String>,
     reading: usize,
-    /// Pushes may have been lost since it began.
-    gap: bool,
+    /// Pushes may have been lost: the number of the first search that finds their answers.
+    missing: Option<u64>,
     /// When REQ is set again, and how long after that.
     again_at: Time,
     again_ms: u64,
-    /// The last search is on its way, or done.
-    searching: bool,
-    searched: bool,
+    /// Its time is up. It waits for reads and for a search, until `timer`.
+    ending: bool,
     timer: Time,
 }
 
@@ -65,10 +69,17 @@ pub(crate) struct Gatherer {
     by_id: HashMap<RequestId, u64>,
     timers: Timers,
     next: u64,
+    /// The number of the search under way.
+    search: Option<u64>,
+    /// When the next search begins.
+    search_at: Option<Time>,
+    /// Searches that were begun.
+    searches: u64,
+    rng: fastrand::Rng,
 }
 
 impl Gatherer {
-    pub(crate) fn new(unit: UnitName, settings: Settings) -> Self {
+    pub(crate) fn new(unit: UnitName, settings: Settings, rng: fastrand::Rng) -> Self {
         Self {
             unit,
             settings,
@@ -77,6 +88,10 @@ impl Gatherer {
             by_id: HashMap::new(),
             timers: Timers::default(),
             next: 0,
+            search: None,
+            search_at: None,
+            searches: 0,
+            rng,
         }
     }
 
@@ -97,14 +112,14 @@ impl Gatherer {
             req_deadline: spec.ttl_ms.map_or(timer, |ttl_ms| {
                 now.plus(ttl_ms.max(2 * self.settings.lease_ms()))
             }),
+            sent: false,
             written: false,
             heard: HashSet::new(),
             reading: 0,
-            gap: self.settings.poll_ms.is_some(),
+            missing: None,
             again_at,
             again_ms: self.settings.look_ms(),
-            searching: false,
-            searched: false,
+            ending: false,
             timer,
             spec,
         };
@@ -115,21 +130,36 @@ impl Gatherer {
         GatherId(self.next)
     }
 
-    pub(crate) fn cancel(&mut self, gather: GatherId) {
+    pub(crate) fn cancel(&mut self, gather: GatherId, out: &mut VecDeque<Output>) {
         if let Some(gathering) = self.gathers.remove(&gather.0) {
             self.by_id.remove(&gathering.spec.id);
+            self.stop_unless_needed(out);
         }
     }
 
     pub(crate) fn subscribed(&mut self, now: Time, out: &mut VecDeque<Output>) {
         self.subscribed = true;
+        // One under way may have passed by answers that were set before now and whose pushes were lost.
+        self.stop_search(out);
         let mut gathers: Vec<u64> = self.gathers.keys().copied().collect();
         gathers.sort_unstable();
+        let mut is_urgent = false;
         for gather in gathers {
             if let Some(gathering) = self.gathers.get_mut(&gather) {
-                gathering.gap |= gathering.written;
+                let is_missing = gathering.sent && self.settings.poll_ms.is_none();
+                if is_missing || gathering.missing.is_some() {
+                    gathering.missing = Some(self.searches + 1);
+                    is_urgent |= gathering.ending;
+                }
             }
             self.write(gather, now, out);
+        }
+        if self.is_search_needed() {
+            let pause_ms = match is_urgent {
+                true => 0,
+                false => self.rng.u64(..=self.settings.lease_ms() / 8),
+            };
+            self.search_at = Some(now.plus(pause_ms));
         }
     }
 
@@ -138,13 +168,14 @@ impl Gatherer {
     }
 
     fn write(&mut self, gather: u64, now: Time, out: &mut VecDeque<Output>) {
-        let Some(gathering) = self.gathers.get(&gather) else {
+        let Some(gathering) = self.gathers.get_mut(&gather) else {
             return;
         };
         let left_ms = gathering.req_deadline.since(now);
         if left_ms == 0 || gathering.deadline <= now {
             return;
         }
+        gathering.sent = true;
         let keys = RequestKeys {
             unit: self.unit.as_str(),
             id: &gathering.spec.id,
@@ -255,7 +286,7 @@ impl Gatherer {
             {
                 return self.end(gather, Ok(()), out);
             }
-            if let Some(quiet_ms) = gathering.spec.quiet_ms.filter(|_| !gathering.searching) {
+            if let Some(quiet_ms) = gathering.spec.quiet_ms.filter(|_| !gathering.ending) {
                 gathering.timer = now.plus(quiet_ms).min(gathering.deadline);
                 self.timers.set(gathering.timer, gather);
             }
@@ -263,11 +294,13 @@ impl Gatherer {
         self.end_if_done(gather, out);
     }
 
+    /// A search has found keys, perhaps of several gathers.
     pub(crate) fn found(
         &mut self,
-        gather: u64,
+        search: u64,
         keys: &[String],
-        done: bool,
+        step: SearchStep,
+        now: Time,
         out: &mut VecDeque<Output>,
     ) {
         for text in keys {
@@ -278,14 +311,36 @@ impl Gatherer {
                 self.pushed(&id, key.status, backend, out);
             }
         }
-        if let Some(gathering) = self.gathers.get_mut(&gather).filter(|_| done) {
-            gathering.searched = true;
+        if step == SearchStep::More || self.search != Some(search) {
+            return;
+        }
+        self.search = None;
+        let mut found: Vec<u64> = Vec::new();
+        for (gather, gathering) in &mut self.gathers {
+            let is_found = step == SearchStep::Done;
+            let missing = gathering
+                .missing
+                .take_if(|first| is_found && *first <= search);
+            found.extend(missing.map(|_| *gather));
+        }
+        found.sort_unstable();
+        for gather in found {
             self.end_if_done(gather, out);
+        }
+        if self.is_search_needed() {
+            let pause_ms = match step {
+                SearchStep::Failed => self.settings.retry_ms,
+                _ => 0,
+            };
+            self.search_at = Some(now.plus(pause_ms));
         }
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        self.timers.next()
+        [self.timers.next(), self.search_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
@@ -293,7 +348,7 @@ impl Gatherer {
             let Some(gathering) = self.gathers.get_mut(&gather) else {
                 continue;
             };
-            if gathering.again_at == at && !gathering.searching {
+            if gathering.again_at == at && !gathering.ending {
                 gathering.again_at = now.plus(gathering.again_ms);
                 gathering.again_ms = gathering.again_ms.saturating_mul(2);
                 self.timers.set(gathering.again_at, gather);
@@ -309,35 +364,73 @@ impl Gatherer {
             if gathering.timer != at {
                 continue;
             }
-            if gathering.searching {
-                // The last search got no answer in its grace.
-                let result = if gathering.heard.is_empty() {
-                    Err(CallError::Disconnected)
-                } else {
-                    Ok(())
-                };
+            if gathering.ending {
+                let result = self.result_after_grace(gather);
                 self.end(gather, result, out);
                 continue;
             }
-            gathering.searching = true;
+            gathering.ending = true;
             gathering.timer = now.plus(self.settings.grace_ms);
             self.timers.set(gathering.timer, gather);
-            if !gathering.gap {
-                // The event of each answer arrived: what is being read is all there is.
-                gathering.searched = true;
-                self.end_if_done(gather, out);
-                continue;
+            // What was never sent has no answers.
+            if gathering.sent && (self.settings.poll_ms.is_some() || !self.subscribed) {
+                gathering.missing = Some(self.searches + 1);
             }
-            let pattern = format!(
-                "MUF/{}/[RE][ER][SR]/{}.*",
-                self.unit,
-                gathering.spec.id.as_str()
-            );
-            out.push_back(Output::Search {
-                token: SearchToken(Search::Gather(gather)),
-                pattern,
-                paced: false,
-            });
+            if gathering.missing.is_some() && self.search.is_none() {
+                self.search_at = Some(now);
+            }
+            // If the event of each answer arrived, what is being read is all there is.
+            self.end_if_done(gather, out);
+        }
+        if self.search_at.take_if(|at| *at <= now).is_some() {
+            self.begin_search(out);
+        }
+    }
+
+    /// How a gather ends whose reads, or whose search, did not end in their grace.
+    fn result_after_grace(&self, gather: u64) -> Result<(), CallError> {
+        let Some(gathering) = self.gathers.get(&gather) else {
+            return Ok(());
+        };
+        match gathering.missing.is_some() {
+            true if self.subscribed && gathering.written => Err(CallError::SearchUnfinished),
+            true => Err(CallError::Disconnected),
+            false if gathering.heard.is_empty() => Err(CallError::Disconnected),
+            false => Ok(()),
+        }
+    }
+
+    /// Searches for the answers of all gathers.
+    fn begin_search(&mut self, out: &mut VecDeque<Output>) {
+        // One that is under way is followed by the next if that is needed. While pushes do not arrive, a search would
+        // have to be repeated.
+        if self.search.is_some() || !self.subscribed || !self.is_search_needed() {
+            return;
+        }
+        self.searches += 1;
+        self.search = Some(self.searches);
+        out.push_back(Output::Search {
+            token: SearchToken(Search::Gather(self.searches)),
+            pattern: format!("MUF/{}/[RE][ER][SR]/*~all~*", self.unit),
+            paced: false,
+        });
+    }
+
+    fn is_search_needed(&self) -> bool {
+        self.gathers.values().any(|it| it.missing.is_some())
+    }
+
+    fn stop_unless_needed(&mut self, out: &mut VecDeque<Output>) {
+        if !self.is_search_needed() {
+            self.search_at = None;
+            self.stop_search(out);
+        }
+    }
+
+    fn stop_search(&mut self, out: &mut VecDeque<Output>) {
+        if let Some(search) = self.search.take() {
+            let token = SearchToken(Search::Gather(search));
+            out.push_back(Output::CancelSearch { token });
         }
     }
 
@@ -345,7 +438,7 @@ impl Gatherer {
         let Some(gathering) = self.gathers.get(&gather) else {
             return;
         };
-        if gathering.searched && gathering.reading == 0 {
+        if gathering.ending && gathering.missing.is_none() && gathering.reading == 0 {
             let result = if gathering.written {
                 Ok(())
             } else {
@@ -362,6 +455,10 @@ impl Gatherer {
                 gather: GatherId(gather),
                 result,
             });
+            self.stop_unless_needed(out);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ mod owned;
 mod requester;
 mod settings;
 mod timers;
+mod turn;
 mod ulid;
 mod unit;
 mod watch;

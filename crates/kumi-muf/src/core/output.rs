@@ -52,6 +52,9 @@ pub enum CallError {
     /// No server could be asked when the time was up. The request may have run.
     #[error("the server could not be reached before the deadline")]
     Disconnected,
+    /// The search for answers that were missed in a gap was not finished in time: some may be missing. A gather only.
+    #[error("the search for answers that were missed was not finished in time")]
+    SearchUnfinished,
     /// The server refused to take the request, or to show its answer, with this text. In the second case it may run.
     #[error("the server refused: {}", shown(.0.as_bytes()))]
     Refused(String),
@@ -156,6 +159,11 @@ pub enum Output {
         /// Whether the search pauses between its steps, because nothing waits for it.
         paced: bool,
     },
+    /// Nothing waits any more for what a search under way finds: end it. What it has found may still be handed on.
+    CancelSearch {
+        /// The token of the search.
+        token: SearchToken,
+    },
     /// A call ended. Comes once per call that is not cancelled.
     Deliver {
         /// The call that ended.
@@ -181,7 +189,7 @@ pub enum Output {
         /// One backend's answer.
         answer: Gathered,
     },
-    /// A gather ended; no more answers come. `Err` if its request could not be written.
+    /// A gather ended; no more answers come. `Err` if its request could not be written, or if answers may be missing.
     GatherDone {
         /// The gather that ended.
         gather: GatherId,

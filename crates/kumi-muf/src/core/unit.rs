@@ -4,7 +4,7 @@
 //! `handle_unsubscribed` announces), then any of the others in any order. After every call, take outputs with
 //! `poll_output` until there are none, and call `handle_timeout` no later than `poll_timeout` says.
 //! Each [`Output::Run`] must come back through `handle_reply` exactly once, each [`Output::Search`] through
-//! `handle_found` with its end exactly once.
+//! `handle_found` with its end exactly once, unless [`Output::CancelSearch`] ends it first.
 
 use std::collections::VecDeque;
 
@@ -19,6 +19,7 @@ use super::output::{CallId, GatherId, JobId, Outcome, Output, OwnedId, ServiceId
 use super::owned::Owner;
 use super::requester::{CallSpec, Requester};
 use super::settings::Settings;
+use super::turn::Turn;
 use super::watch::{KeepPattern, Watches};
 
 /// The state machine of one unit. The top of this file has the order of calls.
@@ -30,6 +31,8 @@ pub struct Core {
     gatherer: Gatherer,
     watches: Watches,
     owner: Owner,
+    /// The turn at searches after a gap, of sweeps and watches.
+    turn: Turn,
     out: VecDeque<Output>,
 }
 
@@ -38,10 +41,13 @@ impl Core {
     pub fn new(unit: UnitName, instance: &str, settings: Settings, mut rng: fastrand::Rng) -> Self {
         let retry_ms = settings.retry_ms;
         let watches = Watches::new(&settings, rng.fork());
+        let (turn_rng, gather_rng) = (rng.fork(), rng.fork());
+        let backend = Backend::new(unit.clone(), instance, settings.clone(), rng);
         Self {
             requester: Requester::new(unit.clone(), settings.clone()),
-            backend: Backend::new(unit.clone(), instance, settings.clone(), rng),
-            gatherer: Gatherer::new(unit.clone(), settings),
+            turn: Turn::new(backend.claim_name(), &settings, turn_rng),
+            backend,
+            gatherer: Gatherer::new(unit.clone(), settings, gather_rng),
             watches,
             owner: Owner::new(instance, retry_ms),
             out: VecDeque::new(),
@@ -71,7 +77,7 @@ impl Core {
 
     /// Forgets a gather.
     pub fn cancel_gather(&mut self, gather: GatherId) {
-        self.gatherer.cancel(gather);
+        self.gatherer.cancel(gather, &mut self.out);
     }
 
     /// Serves requests that match, at most `places` at a time. The driver subscribes to the pattern first.
@@ -86,7 +92,8 @@ impl Core {
 
     /// Takes no more requests for a service; what runs will be answered.
     pub fn drain(&mut self, service: ServiceId) {
-        self.backend.drain(service);
+        self.backend.drain(service, &mut self.out);
+        self.give_turn_back();
     }
 
     /// Whether a service has nothing left to run or to answer.
@@ -96,7 +103,8 @@ impl Core {
 
     /// Forgets a service and all its requests. What it claimed is taken over by others when the claims lapse.
     pub fn remove_service(&mut self, service: ServiceId) {
-        self.backend.remove(service);
+        self.backend.remove(service, &mut self.out);
+        self.give_turn_back();
     }
 
     /// What the backend did so far.
@@ -148,7 +156,8 @@ impl Core {
 
     /// Ends a watch.
     pub fn cancel_watch(&mut self, watch: WatchId) {
-        self.watches.cancel(watch);
+        self.watches.cancel(watch, &mut self.out);
+        self.give_turn_back();
     }
 
     /// Writes a kept value of this unit and refreshes it until it is released.
@@ -192,6 +201,7 @@ impl Core {
         self.gatherer.subscribed(now, &mut self.out);
         self.backend.subscribed(now);
         self.watches.subscribed(now, &mut self.out);
+        self.turn.subscribed();
         self.owner.subscribed(now, &mut self.out);
     }
 
@@ -234,7 +244,14 @@ impl Core {
         let out = &mut self.out;
         match token.0 {
             Purpose::Note => {}
-            Purpose::SweepLock => self.backend.sweep_locked(replies, now, out),
+            Purpose::SweepLock => {
+                self.backend.sweep_locked(replies, now, out);
+                self.take_turns(now);
+            }
+            Purpose::SearchLock => {
+                self.turn.locked(replies, now);
+                self.take_turns(now);
+            }
             Purpose::WatchCheck { watch, keys } => {
                 self.watches.checked(watch, &keys, replies, now, out);
             }
@@ -289,12 +306,45 @@ impl Core {
         let done = step != SearchStep::More;
         match token.0 {
             Search::Sweep(sweep) => self.backend.found(sweep, keys, step, now, &mut self.out),
-            Search::Gather(gather) => self.gatherer.found(gather, keys, done, &mut self.out),
+            Search::Gather(search) => {
+                self.gatherer.found(search, keys, step, now, &mut self.out);
+            }
             Search::Watch(watch, snapshot) => {
                 self.watches
                     .found(watch, snapshot, keys, done, now, &mut self.out)
             }
         }
+        if done {
+            self.take_turns(now);
+        }
+    }
+
+    /// Begins searches that follow a gap, one at a time, when it is this unit's turn.
+    fn take_turns(&mut self, now: Time) {
+        loop {
+            let (is_searching, is_wanted) = self.searches();
+            if !self.turn.step(is_searching, is_wanted, now, &mut self.out) {
+                return;
+            }
+            match self.backend.wants_turn() {
+                true => self.backend.take_turn(now, &mut self.out),
+                false => self.watches.take_turn(&mut self.out),
+            }
+        }
+    }
+
+    /// Gives the turn back if nothing is searched for any more.
+    fn give_turn_back(&mut self) {
+        if self.searches() == (false, false) {
+            self.turn.give_back(&mut self.out);
+        }
+    }
+
+    /// Whether a search that had to wait for its turn is under way, and whether another waits.
+    fn searches(&self) -> (bool, bool) {
+        let is_searching = self.backend.is_searching() || self.watches.is_searching();
+        let is_wanted = self.backend.wants_turn() || self.watches.wants_turn();
+        (is_searching, is_wanted)
     }
 
     /// A handler returned. One that failed, or panicked, has a [`Outcome::Bad`].
@@ -309,11 +359,14 @@ impl Core {
         self.backend.timeout(now, &mut self.out);
         self.watches.timeout(now, &mut self.out);
         self.owner.timeout(now, &mut self.out);
+        self.take_turns(now);
     }
 
     /// When [`Core::handle_timeout`] has something to do, at the earliest.
     pub fn poll_timeout(&self) -> Option<Time> {
+        let (is_searching, is_wanted) = self.searches();
         let times = [
+            self.turn.next_timeout(is_searching, is_wanted),
             self.requester.next_timeout(),
             self.gatherer.next_timeout(),
             self.backend.next_timeout(),

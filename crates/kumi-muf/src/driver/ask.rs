@@ -137,6 +137,8 @@ pub(crate) enum Ask {
     },
     /// The units that run. The first time, the keyspace is searched.
     Units(oneshot::Sender<Result<Vec<Info>, Error>>),
+    /// How far the list of units has come: a number that grows while it does.
+    UnitsProgress(oneshot::Sender<u64>),
     /// Completed once everything that the server has sent by now was taken in, and what followed from it too.
     Barrier(oneshot::Sender<Result<(), Error>>),
     Tap {
@@ -154,6 +156,8 @@ pub(crate) enum Withdrawal {
     Ticket(Ticket),
     Watch(WatchId),
     Owned(OwnedId),
+    /// A list of units is not waited for any more.
+    Units,
 }
 
 /// The recipient of the replies of a pipeline.

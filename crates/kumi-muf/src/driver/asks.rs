@@ -12,6 +12,7 @@ use crate::connection::{scan, trouble};
 use crate::core::{CallSpec, GatherSpec, KeepPattern, OwnedId, RequestId, Time, ulid};
 use crate::error::Error;
 use crate::traffic::TAP_GLOB;
+use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 impl Engine {
@@ -60,6 +61,9 @@ impl Engine {
                 self.connections.send(Recipient::Handle(reply), commands);
             }
             Ask::Units(reply) => self.list_units(reply),
+            Ask::UnitsProgress(reply) => {
+                let _ = reply.send(self.directory.progress().load(Ordering::Relaxed));
+            }
             Ask::Barrier(reply) => self.barrier(reply),
             Ask::Search { pattern, reply } => self.search_for_handle(pattern, reply),
             Ask::Tap { events, reply } => {
@@ -172,6 +176,9 @@ impl Engine {
     }
 
     fn list_units(&mut self, reply: Reply) {
+        if reply.is_closed() {
+            return;
+        }
         self.directory.list(reply);
         if let Some(watch) = self.directory.watch {
             return self.core.watch_hurry(watch);
@@ -260,6 +267,11 @@ impl Engine {
             Withdrawal::Owned(owned) => {
                 self.core.release_owned(owned);
                 self.writing.retain(|(other, ..)| *other != owned);
+            }
+            Withdrawal::Units => {
+                if self.directory.is_forsaken() {
+                    self.give_up_directory();
+                }
             }
         }
     }

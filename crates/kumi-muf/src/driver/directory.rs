@@ -1,9 +1,12 @@
 //! The units that run: a watch over `_info` of all units, which begins with the first question.
 //!
 //! The first question is answered by a search of the keyspace, which may be large; later ones by the server's events since
-//! then. After a gap the watch searches again by itself.
+//! then. After a gap the watch searches again by itself. A list that is not complete yet and that nobody waits for any
+//! more is given up, and with it the search.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
@@ -21,6 +24,8 @@ pub(super) struct Directory {
     /// All that is there is known.
     live: bool,
     waiting: Vec<Reply>,
+    /// Steps of searches, and entries read: grows while the list is on its way.
+    progress: Arc<AtomicU64>,
 }
 
 impl Directory {
@@ -38,6 +43,22 @@ impl Directory {
         self.waiting.push(reply);
     }
 
+    /// How far the list has come; a number that only says whether it goes on.
+    pub(super) fn progress(&self) -> Arc<AtomicU64> {
+        self.progress.clone()
+    }
+
+    /// Whether a list is on its way that is waited for.
+    pub(super) fn is_waited_for(&mut self) -> bool {
+        self.waiting.retain(|reply| !reply.is_closed());
+        !self.waiting.is_empty()
+    }
+
+    /// Whether a list is on its way that nobody waits for.
+    pub(super) fn is_forsaken(&mut self) -> bool {
+        self.watch.is_some() && !self.live && !self.is_waited_for()
+    }
+
     /// The keyspace may not be searched: all questions fail, and the next one begins anew.
     pub(super) fn refuse(&mut self, server: &str, reason: &str) {
         for reply in std::mem::take(self).waiting {
@@ -46,6 +67,7 @@ impl Directory {
     }
 
     pub(super) fn apply(&mut self, event: KeepEvent) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
         match event {
             KeepEvent::Value { unit, value, .. } => match Info::read(&unit, &value) {
                 Some(info) => {
@@ -70,6 +92,42 @@ impl Directory {
                     let _ = reply.send(Ok(self.units.values().cloned().collect()));
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_on_its_way_that_nobody_waits_for_is_forsaken() {
+        let mut directory = Directory::default();
+        assert!(!directory.is_forsaken(), "there is none");
+        directory.watch = Some(WatchId(1));
+        let ((first, first_list), (second, second_list)) = (oneshot::channel(), oneshot::channel());
+        directory.list(first);
+        directory.list(second);
+        drop(first_list);
+        assert!(!directory.is_forsaken(), "the second question waits");
+        drop(second_list);
+        assert!(directory.is_forsaken());
+        directory.apply(KeepEvent::Live);
+        assert!(!directory.is_forsaken(), "it is complete");
+    }
+
+    #[test]
+    fn every_entry_that_is_read_is_progress() {
+        let mut directory = Directory::default();
+        let progress = directory.progress();
+        for number in 1..=3 {
+            directory.apply(KeepEvent::Value {
+                unit: "back".into(),
+                id: "_info".into(),
+                value: "{}".into(),
+                ttl_ms: None,
+            });
+            assert_eq!(progress.load(Ordering::Relaxed), number);
         }
     }
 }

@@ -4,11 +4,12 @@
 //! `reports.rs` goes on where its tasks ended, `upkeep.rs` does what is due by the clock, and `run.rs` is the task itself.
 //! Nothing is locked, because nothing is shared. Tasks and handlers are in `JoinSet`s and end with the engine.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::ask::{After, Found, Recipient, Report, Stats, Written};
 use super::calls::Calls;
@@ -19,7 +20,7 @@ use super::services::Services;
 use super::taps::Taps;
 use super::watches::Watches;
 use crate::connection::{Checks, Clock, Connections};
-use crate::core::{Core, OwnedId, ServiceId, Settings, Time, UnitName};
+use crate::core::{Core, OwnedId, SearchToken, ServiceId, Settings, Time, UnitName};
 use crate::discovery::Info;
 
 /// Batches of keys that searches may have ready for the core.
@@ -47,6 +48,8 @@ pub(super) struct Engine {
     pub(super) schedule: Schedule,
     pub(super) tasks: JoinSet<Report>,
     pub(super) found: (mpsc::Sender<Found>, mpsc::Receiver<Found>),
+    /// The tasks of searches under way.
+    pub(super) searches: HashMap<SearchToken, AbortHandle>,
     pub(super) closing: Option<oneshot::Sender<()>>,
     pub(super) rng: fastrand::Rng,
 }
@@ -87,6 +90,7 @@ impl Engine {
             schedule: Schedule::new(start.heartbeat, settings.poll_ms, start.response_timeout),
             tasks: JoinSet::new(),
             found: mpsc::channel(FOUND_LIMIT),
+            searches: HashMap::new(),
             closing: None,
             rng,
             settings,
@@ -176,6 +180,11 @@ impl Engine {
     pub(super) fn missed(&mut self) {
         let now = self.now();
         self.core.handle_subscribed(now);
+        if self.directory.is_waited_for()
+            && let Some(watch) = self.directory.watch
+        {
+            self.core.watch_hurry(watch);
+        }
         self.taps.gap();
     }
 }

@@ -1,5 +1,6 @@
 //! Carrying out what the core wants: pipelines, searches, handlers, results for handles.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -24,6 +25,11 @@ impl Engine {
                 pattern,
                 paced,
             } => self.search(token, pattern, paced),
+            Output::CancelSearch { token } => {
+                if let Some(search) = self.searches.remove(&token) {
+                    search.abort();
+                }
+            }
             Output::Deliver { call, result } => {
                 let is_answer = matches!(result, Ok(_) | Err(CallError::Remote(_)));
                 if self.calls.end_call(call, result) {
@@ -71,7 +77,9 @@ impl Engine {
             true => SearchStep::Done,
             false => SearchStep::Failed,
         };
-        self.tasks.spawn(async move {
+        let lists_units = self.directory.watch.is_some_and(|it| token.is_for(it));
+        let progress = lists_units.then(|| self.directory.progress());
+        let search = self.tasks.spawn(async move {
             for mut remote in remotes {
                 let mut cursor = 0u64;
                 loop {
@@ -80,6 +88,9 @@ impl Engine {
                         end = SearchStep::Failed;
                         break;
                     };
+                    if let Some(progress) = &progress {
+                        progress.fetch_add(1, Ordering::Relaxed);
+                    }
                     if !keys.is_empty()
                         && found
                             .send(Found {
@@ -110,11 +121,15 @@ impl Engine {
                 .await;
             Report::Nothing
         });
+        self.searches.insert(token, search);
     }
 
     /// A search has found keys, or has ended.
     pub(super) fn found(&mut self, found: Found) {
         let now = self.now();
+        if found.step != SearchStep::More {
+            self.searches.remove(&found.token);
+        }
         self.core
             .handle_found(found.token, &found.keys, found.step, now);
     }

@@ -3,6 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::ask::{After, Report, ServeAsk, Withdrawal};
+use super::directory::Directory;
 use super::engine::Engine;
 use super::notifications::{FLAGS, Generic, WATCH_FLAGS};
 use super::schedule::THOROUGH_EVERY;
@@ -49,11 +50,11 @@ impl Engine {
     /// All connected nodes are subscribed to. `told` says that they send the events that are needed.
     fn subscribed(&mut self, after: After, told: bool) {
         match after {
-            After::Directory => {
-                if let Some(watch) = self.directory.watch {
-                    self.core.watch_ready(watch);
-                }
-            }
+            After::Directory => match self.directory.watch {
+                Some(watch) => self.core.watch_ready(watch),
+                // It was given up meanwhile.
+                None => self.unsubscribe_directory(),
+            },
             After::Serve(ask) => self.serve(ask),
             After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
             After::Tap(_, reply) => {
@@ -82,12 +83,9 @@ impl Engine {
             After::Directory => {
                 if let Some(watch) = self.directory.watch {
                     self.core.cancel_watch(watch);
-                    let glob = KeepPattern::of_infos().key_glob();
-                    if !self.watches.need(&glob) {
-                        self.give_up(&glob);
-                    }
                     self.directory.refuse(&server, &reason);
                 }
+                self.unsubscribe_directory();
             }
             After::Tap(tap, reply) => {
                 if self.taps.remove(tap) {
@@ -96,6 +94,23 @@ impl Engine {
                 let _ = reply.send(Err(refused()));
             }
             After::Answers => {}
+        }
+    }
+
+    /// Forgets the list of units; the next question begins anew.
+    pub(super) fn give_up_directory(&mut self) {
+        if let Some(watch) = self.directory.watch {
+            self.core.cancel_watch(watch);
+        }
+        self.directory = Directory::default();
+        self.unsubscribe_directory();
+    }
+
+    /// Unsubscribes from what units say of themselves, unless a watch is over the same keys.
+    fn unsubscribe_directory(&mut self) {
+        let glob = KeepPattern::of_infos().key_glob();
+        if !self.watches.need(&glob) {
+            self.give_up(&glob);
         }
     }
 

@@ -130,14 +130,18 @@ impl Server {
             levels.next().expect("a status"),
             levels.next().expect("an id"),
         );
-        let prefix = id.trim_end_matches('*');
+        // `*~all~*`, or a prefix and `*`.
+        let (prefix, part) = match id.strip_prefix('*') {
+            Some(part) => ("", part.trim_end_matches('*')),
+            None => (id.trim_end_matches('*'), ""),
+        };
         let matches = |text: &String| {
             Key::parse(text).is_some_and(|key| {
                 let wanted = match status {
                     "REQ" => key.status == Status::Req,
                     _ => matches!(key.status, Status::Res | Status::Err),
                 };
-                wanted && key.id.starts_with(prefix)
+                wanted && key.id.starts_with(prefix) && key.id.contains(part)
             })
         };
         let alive = |entry: &Entry| entry.expires.is_none_or(|at| at > now);

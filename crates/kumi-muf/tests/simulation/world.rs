@@ -460,6 +460,8 @@ impl World {
                     },
                 );
             }
+            // What a search had found when it was cancelled may still arrive.
+            Output::CancelSearch { .. } => {}
             Output::Deliver { call, result } => {
                 self.tally.bump(match &result {
                     Ok(_) => "answer",

@@ -15,8 +15,8 @@ use crate::core::output::{JobId, Outcome};
 use crate::core::settings::CLAIM_LIMIT_BYTES;
 
 impl Backend {
-    /// Extends the claim, and REQ with it: a backend that takes over has to find the request. Extending a claim that has
-    /// become another's only gives that backend more time.
+    /// Extends the claim, and REQ with it: a backend that takes over has to find the request, and where units trace its
+    /// `.meta` too. Extending a claim that has become another's only gives that backend more time.
     pub(super) fn renew(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
         let (lease_ms, req_ms) = (self.settings.lease_ms(), self.settings.req_kept_ms());
         let Some(job) = self.jobs.get_mut(&job_id) else {
@@ -24,7 +24,7 @@ impl Backend {
         };
         job.busy = true;
         let keys = job.keys();
-        let commands = vec![
+        let mut commands = vec![
             Command::Expire {
                 key: keys.claim(),
                 ttl_ms: lease_ms,
@@ -38,6 +38,10 @@ impl Backend {
                 ttl_ms: req_ms,
             },
         ];
+        commands.extend(self.settings.tracing.then(|| Command::Expire {
+            key: keys.meta(),
+            ttl_ms: req_ms,
+        }));
         out.push_back(Output::run(
             Purpose::Renew {
                 job: job_id,
@@ -63,7 +67,7 @@ impl Backend {
             return;
         }
         let claim = match replies {
-            Ok(mut replies) if replies.len() == 3 => replies.swap_remove(1).into_filled(),
+            Ok(mut replies) if replies.len() >= 3 => replies.swap_remove(1).into_filled(),
             _ => return self.fail(job_id, now),
         };
         job.failures = 0;

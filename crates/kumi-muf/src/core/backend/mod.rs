@@ -128,6 +128,11 @@ impl Backend {
         }
     }
 
+    /// What stands in claims and locks of this unit.
+    pub(crate) fn claim_name(&self) -> Bytes {
+        self.claim_name.clone()
+    }
+
     pub(crate) fn counters(&self) -> BackendCounters {
         self.counters
     }
@@ -157,7 +162,7 @@ impl Backend {
     }
 
     /// Takes no more requests; what runs will be answered.
-    pub(crate) fn drain(&mut self, service: ServiceId) {
+    pub(crate) fn drain(&mut self, service: ServiceId, out: &mut VecDeque<Output>) {
         let Some(entry) = self.services.get_mut(&service.0) else {
             return;
         };
@@ -175,6 +180,7 @@ impl Backend {
         for job in idle {
             self.forget(job);
         }
+        self.give_up_sweep(out);
     }
 
     /// Whether a service has nothing left to run or to answer.
@@ -182,8 +188,8 @@ impl Backend {
         !self.jobs.values().any(|job| job.service == service.0)
     }
 
-    pub(crate) fn remove(&mut self, service: ServiceId) {
-        self.drain(service);
+    pub(crate) fn remove(&mut self, service: ServiceId, out: &mut VecDeque<Output>) {
+        self.drain(service, out);
         let rest: Vec<u64> = self
             .jobs
             .iter()

@@ -3,17 +3,23 @@
 //! A sweep scans the keyspace, which may be large, so there is none by the clock: a requester whose REQ stays unclaimed
 //! sets it again, and that push reaches every backend. A sweep is wanted when this backend begins to serve, when its
 //! subscription was interrupted, and when it dropped requests because a list was full. It begins after a random pause,
-//! and only one backend of the same services sweeps at a time, under a lock:
+//! and only one backend of the same services sweeps at a time, under a lock of these services. The search itself has to
+//! wait for its turn among all searches of the database (`turn.rs`):
 //!
 //! ```text
-//!   wanted --pause--> SET lock me NX PX 6000 --ours--> search, renewing the lock --> SET lock done PX 4000
-//!                         |   ^                                                           |
-//!                another's|   | half a lease later                                        v
+//!   wanted --pause--> SET lock me NX PX 6000 --ours--> its turn --> search, renewing the lock --> SET lock done PX 4000
+//!                         |   ^                                                                      |
+//!                another's|   | half a lease later                                                   v
 //!                         v   |                                                   one that saw it held reads
 //!                        waits-/  (the lock ends: its holder crashed; it is free)        "done": no sweep
 //! ```
 //! A backend that sees a sweep under way and then done need not sweep: the other one was subscribed all the while, so it
 //! knows of every request that is older than the wish. A sweep that was done before the wish says nothing about it.
+//!
+//! A sweep keeps its lock and its glob from the request for the lock to its end, whatever is served or drained meanwhile.
+//! One whose services changed before its search began is begun anew for those that there are then. One whose services were
+//! drained during the search has ignored their requests, so it does not count as done. If nothing is served any more, the
+//! search is cancelled and the lock released.
 //!
 //! A found request is first looked at (`EXISTS RES ERR`, `PTTL claim`). An orphan, unanswered and unclaimed, is claimed
 //! at once; one that another backend works on is kept in mind until that claim may have lapsed, as if this backend had
@@ -35,8 +41,34 @@ pub(super) const ABSENT: i64 = -2;
 /// What the lock holds for a while after a sweep.
 const DONE: &[u8] = b"done";
 
+/// What a sweep is for: all that is served when it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Scope {
+    /// The patterns, sorted. At least one.
+    patterns: Vec<String>,
+    /// What the search looks for.
+    glob: String,
+}
+
+impl Scope {
+    /// The lock of all backends that serve the same.
+    fn lock_key(&self) -> String {
+        let name = match &self.patterns[..] {
+            [only] => only.clone(),
+            several => format!("{:016x}", fnv(several.join(",").as_bytes())),
+        };
+        ["MUF/_/KEEP/_sweep.", &name].concat()
+    }
+
+    /// Lets the lock end.
+    fn release(&self) -> Output {
+        let key = self.lock_key();
+        note(Command::Expire { key, ttl_ms: 1 })
+    }
+}
+
 /// Where a backend stands with its sweeps.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Sweep {
     /// Nothing was missed.
     #[default]
@@ -44,9 +76,18 @@ pub(super) enum Sweep {
     /// One is wanted. `followed`: another backend's was seen under way since.
     Due { at: Time, followed: bool },
     /// The lock is requested.
-    Locking { followed: bool },
-    /// The search is under way. The lock is renewed by then, where there is one.
-    Running { renew_at: Option<Time> },
+    Locking { scope: Scope, followed: bool },
+    /// The lock is ours; the search waits for its turn.
+    Waiting { scope: Scope, renew_at: Time },
+    /// The search is under way.
+    Running { held: Option<Held> },
+}
+
+/// The lock of the search under way. There is none where a unit polls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    scope: Scope,
+    renew_at: Time,
 }
 
 impl Backend {
@@ -75,6 +116,8 @@ impl Backend {
                 self.sweep = Sweep::Due { at, followed };
             }
             Sweep::Locking { .. } | Sweep::Running { .. } => self.sweep_again = true,
+            // Its search has not begun.
+            Sweep::Waiting { .. } => {}
         }
     }
 
@@ -98,9 +141,10 @@ impl Backend {
     }
 
     pub(super) fn next_sweep(&self) -> Option<Time> {
-        match self.sweep {
-            Sweep::Due { at, .. } => Some(at),
-            Sweep::Running { renew_at } => renew_at,
+        match &self.sweep {
+            Sweep::Due { at, .. } => Some(*at),
+            Sweep::Waiting { renew_at, .. } => Some(*renew_at),
+            Sweep::Running { held } => held.as_ref().map(|held| held.renew_at),
             Sweep::Idle | Sweep::Locking { .. } => None,
         }
     }
@@ -109,42 +153,57 @@ impl Backend {
         if self.next_sweep().is_none_or(|at| at > now) {
             return;
         }
-        match (self.sweep, self.lock_key()) {
-            // All of them were drained meanwhile.
-            (Sweep::Due { .. }, None) => self.sweep = Sweep::Idle,
-            // Without events no other backend can be relied on: each searches for itself.
-            (Sweep::Due { .. }, Some(_)) if self.settings.poll_ms.is_some() => {
-                self.begin_sweep(None, out);
+        let ttl_ms = self.settings.sweep_lock_ms();
+        let next_at = now.plus(ttl_ms / 3);
+        match &mut self.sweep {
+            Sweep::Due { followed, .. } => {
+                let followed = *followed;
+                self.begin(followed, out);
             }
-            (Sweep::Due { followed, .. }, Some(key)) => {
-                self.sweep = Sweep::Locking { followed };
-                let take = Command::Set {
-                    key: key.clone(),
-                    value: self.claim_name.clone(),
-                    ttl_ms: Some(self.settings.sweep_lock_ms()),
-                    only_new: true,
-                };
-                let read = Command::Read {
-                    key: key.clone(),
-                    limit_bytes: CLAIM_LIMIT_BYTES,
-                };
-                let commands = vec![take, read, Command::TimeToLive(key)];
-                out.push_back(Output::run(Purpose::SweepLock, commands));
+            Sweep::Waiting { scope, renew_at }
+            | Sweep::Running {
+                held: Some(Held { scope, renew_at }),
+            } => {
+                *renew_at = next_at;
+                let key = scope.lock_key();
+                out.push_back(note(Command::Expire { key, ttl_ms }));
             }
-            (Sweep::Running { .. }, key) => {
-                let ttl_ms = self.settings.sweep_lock_ms();
-                let renew_at = Some(now.plus(ttl_ms / 3));
-                self.sweep = Sweep::Running { renew_at };
-                out.extend(key.map(|key| note(Command::Expire { key, ttl_ms })));
-            }
-            (Sweep::Idle | Sweep::Locking { .. }, _) => {}
+            Sweep::Idle | Sweep::Locking { .. } | Sweep::Running { held: None } => {}
         }
+    }
+
+    /// Requests the lock of a sweep that is due.
+    fn begin(&mut self, followed: bool, out: &mut VecDeque<Output>) {
+        let Some(scope) = self.scope() else {
+            // All of them were drained meanwhile.
+            self.sweep = Sweep::Idle;
+            return;
+        };
+        if self.settings.poll_ms.is_some() {
+            // Without events no other backend can be relied on: each searches for itself.
+            return self.search(scope, None, out);
+        }
+        let key = scope.lock_key();
+        self.sweep = Sweep::Locking { scope, followed };
+        let take = Command::Set {
+            key: key.clone(),
+            value: self.claim_name.clone(),
+            ttl_ms: Some(self.settings.sweep_lock_ms()),
+            only_new: true,
+        };
+        let read = Command::Read {
+            key: key.clone(),
+            limit_bytes: CLAIM_LIMIT_BYTES,
+        };
+        let commands = vec![take, read, Command::TimeToLive(key)];
+        out.push_back(Output::run(Purpose::SweepLock, commands));
     }
 
     /// The reply to the request for the lock.
     pub(crate) fn sweep_locked(&mut self, replies: Replies, now: Time, out: &mut VecDeque<Output>) {
-        let Sweep::Locking { followed } = self.sweep else {
-            return;
+        let (scope, followed) = match &self.sweep {
+            Sweep::Locking { scope, followed } => (scope.clone(), *followed),
+            _ => return,
         };
         let lease_ms = self.settings.lease_ms();
         let spread_ms = self.rng.u64(..=lease_ms / 8);
@@ -157,8 +216,18 @@ impl Backend {
             Reply::Value(value) => value.clone(),
             _ => Bytes::new(),
         };
-        if *taken == Reply::Ok || holder == self.claim_name {
-            return self.begin_sweep(Some(now.plus(self.settings.sweep_lock_ms() / 3)), out);
+        let is_ours = *taken == Reply::Ok || holder == self.claim_name;
+        let is_changed = self.scope().as_ref() != Some(&scope);
+        if is_changed && is_ours {
+            out.push_back(scope.release());
+        }
+        if is_changed {
+            return self.begin_anew(now);
+        }
+        if is_ours {
+            let renew_at = now.plus(self.settings.sweep_lock_ms() / 3);
+            self.sweep = Sweep::Waiting { scope, renew_at };
+            return;
         }
         let is_done = &holder[..] == DONE;
         if is_done && followed {
@@ -175,22 +244,68 @@ impl Backend {
         self.sweep = Sweep::Due { at, followed };
     }
 
-    fn begin_sweep(&mut self, renew_at: Option<Time>, out: &mut VecDeque<Output>) {
+    /// What is served has changed since the sweep was begun: wants one of what is served now.
+    fn begin_anew(&mut self, now: Time) {
+        self.sweep = Sweep::Idle;
+        self.sweep_again = false;
+        self.want_sweep(now);
+    }
+
+    /// Whether a sweep waits for its turn to search.
+    pub(crate) fn wants_turn(&self) -> bool {
+        matches!(self.sweep, Sweep::Waiting { .. })
+    }
+
+    /// Whether a search that had to wait for its turn is under way.
+    pub(crate) fn is_searching(&self) -> bool {
+        matches!(self.sweep, Sweep::Running { held: Some(_) })
+    }
+
+    /// It is this unit's turn to search.
+    pub(crate) fn take_turn(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        let Sweep::Waiting { scope, renew_at } = std::mem::take(&mut self.sweep) else {
+            return;
+        };
+        if self.scope().as_ref() != Some(&scope) {
+            out.push_back(scope.release());
+            return self.begin_anew(now);
+        }
+        let held = Held {
+            scope: scope.clone(),
+            renew_at,
+        };
+        self.search(scope, Some(held), out);
+    }
+
+    fn search(&mut self, scope: Scope, held: Option<Held>, out: &mut VecDeque<Output>) {
         self.sweep_number += 1;
-        self.sweep = Sweep::Running { renew_at };
+        self.sweep = Sweep::Running { held };
         self.sweep_again = false;
         self.counters.sweeps += 1;
-        let mut globs = self.active_patterns().map(|pattern| pattern.id_glob());
-        let glob = match (globs.next(), globs.next()) {
-            (Some(only), None) => only,
-            _ => "*".into(),
-        };
-        drop(globs);
         out.push_back(Output::Search {
             token: SearchToken(Search::Sweep(self.sweep_number)),
-            pattern: format!("MUF/*/REQ/{glob}"),
+            pattern: format!("MUF/*/REQ/{}", scope.glob),
             paced: true,
         });
+    }
+
+    /// Ends a sweep of which nothing is served any more.
+    pub(super) fn give_up_sweep(&mut self, out: &mut VecDeque<Output>) {
+        if self.active_patterns().next().is_some() {
+            return;
+        }
+        match std::mem::take(&mut self.sweep) {
+            Sweep::Idle | Sweep::Due { .. } => {}
+            // Its reply says whether there is a lock to release.
+            locking @ Sweep::Locking { .. } => self.sweep = locking,
+            Sweep::Waiting { scope, .. } => out.push_back(scope.release()),
+            Sweep::Running { held } => {
+                let token = SearchToken(Search::Sweep(self.sweep_number));
+                out.push_back(Output::CancelSearch { token });
+                out.extend(held.map(|held| held.scope.release()));
+            }
+        }
+        self.sweep_again = false;
     }
 
     /// A sweep of our own, or one that we followed, is done.
@@ -210,19 +325,26 @@ impl Backend {
         active.map(|service| &service.pattern)
     }
 
-    /// The lock of all backends that serve what we serve; none if that is nothing.
-    fn lock_key(&self) -> Option<String> {
+    /// All that is served; none if that is nothing.
+    fn scope(&self) -> Option<Scope> {
+        let mut globs = self.active_patterns().map(|pattern| pattern.id_glob());
+        let glob = match (globs.next()?, globs.next()) {
+            (only, None) => only,
+            _ => "*".into(),
+        };
         let mut patterns: Vec<String> = self.active_patterns().map(|it| it.to_string()).collect();
         patterns.sort_unstable();
         patterns.dedup();
-        let name = match &patterns[..] {
-            [] => return None,
-            [only] => only.clone(),
-            several => {
-                format!("{:016x}", fnv(several.join(",").as_bytes()))
-            }
+        Some(Scope { patterns, glob })
+    }
+
+    /// Whether all that a sweep is for is still served.
+    fn serves(&self, scope: &Scope) -> bool {
+        let is_served = |wanted: &String| {
+            let mut active = self.active_patterns();
+            active.any(|pattern| pattern.to_string() == *wanted)
         };
-        Some(["MUF/_/KEEP/_sweep.", &name].concat())
+        scope.patterns.iter().all(is_served)
     }
 
     pub(crate) fn found(
@@ -236,22 +358,23 @@ impl Backend {
         for text in keys {
             self.found_key(text, out);
         }
-        let Sweep::Running { renew_at } = self.sweep else {
-            return;
-        };
         if step == SearchStep::More || sweep != self.sweep_number {
             return;
         }
-        if let Some(key) = self.lock_key().filter(|_| renew_at.is_some()) {
-            out.push_back(note(match step {
-                SearchStep::Failed => Command::Expire { key, ttl_ms: 1 },
-                _ => Command::Set {
-                    key,
+        let Sweep::Running { held } = &mut self.sweep else {
+            return;
+        };
+        if let Some(Held { scope, .. }) = held.take() {
+            let is_done = step == SearchStep::Done && self.serves(&scope);
+            out.push_back(match is_done {
+                false => scope.release(),
+                true => note(Command::Set {
+                    key: scope.lock_key(),
                     value: Bytes::from_static(DONE),
                     ttl_ms: Some(2 * self.settings.lease_ms()),
                     only_new: false,
-                },
-            }));
+                }),
+            });
         }
         self.end_sweep(now);
         if step == SearchStep::Failed {

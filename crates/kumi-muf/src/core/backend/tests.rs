@@ -1,4 +1,7 @@
-//! A bare ID that is used again: which answers are old, and what becomes of them.
+//! A bare ID that is used again: which answers are old, and what becomes of them. `sweeps.rs` has sweeps whose services
+//! change.
+
+mod sweeps;
 
 use super::super::command::{Command, Purpose, Reply, SearchStep, SearchToken, Token};
 use super::super::output::{JobId, Outcome};
@@ -12,9 +15,12 @@ struct Serving {
     started: Vec<JobId>,
     /// What the handlers were given.
     payloads: Vec<Bytes>,
-    /// Locks that were requested, and searches that were begun.
+    /// Locks of sweeps that were requested, searches that were begun, their globs, and those that were cancelled.
     locks: Vec<Token>,
+    lock_keys: Vec<String>,
     searches: Vec<SearchToken>,
+    globs: Vec<String>,
+    cancelled: Vec<SearchToken>,
     /// What REQ holds.
     request: Held,
     now: Time,
@@ -25,17 +31,25 @@ type Held = Option<&'static str>;
 
 impl Serving {
     fn new() -> Self {
+        Self::with(Settings::default(), "*")
+    }
+
+    /// A core with these settings that serves a pattern.
+    fn with(settings: Settings, pattern: &str) -> Self {
         let unit = UnitName::new("back").expect("a name");
         let rng = fastrand::Rng::with_seed(1);
-        let mut core = Core::new(unit, "1", Settings::default(), rng);
-        core.serve("*".parse().expect("a pattern"), 4, Time(0));
+        let mut core = Core::new(unit, "1", settings, rng);
+        core.serve(pattern.parse().expect("a pattern"), 4, Time(0));
         Self {
             core,
             sent: VecDeque::new(),
             started: Vec::new(),
             payloads: Vec::new(),
             locks: Vec::new(),
+            lock_keys: Vec::new(),
             searches: Vec::new(),
+            globs: Vec::new(),
+            cancelled: Vec::new(),
             request: Some("payload"),
             now: Time(0),
         }
@@ -96,9 +110,21 @@ impl Serving {
     fn settle(&mut self) {
         while let Some(output) = self.core.poll_output() {
             match output {
-                Output::Run(op) if op.token.0 == Purpose::SweepLock => self.locks.push(op.token),
+                Output::Run(op) if op.token.0 == Purpose::SweepLock => {
+                    self.locks.push(op.token);
+                    self.lock_keys.extend(op.commands.iter().find_map(set_key));
+                }
+                // No other unit searches.
+                Output::Run(op) if op.token.0 == Purpose::SearchLock => {
+                    let replies = vec![Reply::Ok, Reply::Value("back~1".into())];
+                    self.core.handle_reply(op.token, Ok(replies), self.now);
+                }
                 Output::Run(op) => self.sent.push_back((op.token, op.commands)),
-                Output::Search { token, .. } => self.searches.push(token),
+                Output::Search { token, pattern, .. } => {
+                    self.searches.push(token);
+                    self.globs.push(pattern);
+                }
+                Output::CancelSearch { token } => self.cancelled.push(token),
                 Output::Start { job, request, .. } => {
                     self.started.push(job);
                     self.payloads.push(request.payload);
@@ -106,6 +132,13 @@ impl Serving {
                 _ => {}
             }
         }
+    }
+}
+
+fn set_key(command: &Command) -> Option<String> {
+    match command {
+        Command::Set { key, .. } => Some(key.clone()),
+        _ => None,
     }
 }
 
@@ -281,12 +314,18 @@ fn an_id_of_no_form_is_ignored() {
 }
 
 impl Serving {
+    /// Lets time pass until something is due.
+    fn wake(&mut self) {
+        let at = self.core.poll_timeout().expect("something is due");
+        self.now = self.now.max(at);
+        self.core.handle_timeout(self.now);
+        self.settle();
+    }
+
     /// Lets time pass until a lock is requested, and replies with its holder. `left_ms` is how long it has.
     fn lock(&mut self, holder: &'static str, left_ms: i64) {
         while self.locks.is_empty() {
-            self.now = self.core.poll_timeout().expect("a sweep is wanted");
-            self.core.handle_timeout(self.now);
-            self.settle();
+            self.wake();
         }
         let taken = match holder {
             "back~1" => Reply::Ok,
@@ -388,4 +427,42 @@ fn a_request_that_says_it_was_tried_is_counted() {
     serving.settle();
     assert!(serving.started.is_empty());
     assert!(matches!(serving.commands()[0], Command::Increment(_)));
+}
+
+#[test]
+fn a_renewal_extends_the_tracing_side_key_where_units_trace() {
+    for tracing in [false, true] {
+        let settings = Settings {
+            tracing,
+            ..Settings::default()
+        };
+        let req_ms = settings.req_kept_ms();
+        let renew_ms = settings.renew_ms();
+        let mut serving = Serving::with(settings, "*");
+        serving.push("a.b~01J");
+        serving.claim("back~1", None, None);
+        assert_eq!(serving.started.len(), 1);
+        serving.now = serving.now.plus(renew_ms);
+        serving.core.handle_timeout(serving.now);
+        serving.settle();
+        let (token, commands) = serving.sent.pop_front().expect("a renewal");
+        let kept = |key: &str| {
+            commands.contains(&Command::Expire {
+                key: key.into(),
+                ttl_ms: req_ms,
+            })
+        };
+        assert!(kept("MUF/me/REQ/a.b~01J"), "{commands:?}");
+        assert_eq!(kept("MUF/me/KEEP/a.b~01J.meta"), tracing, "{commands:?}");
+        assert_eq!(commands.len(), 3 + usize::from(tracing));
+        let reply = |command: &Command| match command {
+            Command::Read { .. } => Reply::Value("back~1".into()),
+            _ => Reply::Number(1),
+        };
+        let replies = commands.iter().map(reply).collect();
+        serving.core.handle_reply(token, Ok(replies), serving.now);
+        assert_eq!(serving.core.backend_counters().lapsed, 0, "it is renewed");
+        serving.finish(Outcome::Good("x".into()));
+        assert!(writes(&serving.commands(), "MUF/me/RES/a.b~01J"));
+    }
 }

@@ -7,8 +7,8 @@
 //!
 //! A snapshot reads no more values than the watcher has room for; the others wait in `unread`. A watcher that was too
 //! slow is shown the keys that are known here, without a search: the subscription told of all others. Only after an
-//! interrupted subscription is the keyspace searched again, after a random pause, because all units of a server lose
-//! their subscriptions at once.
+//! interrupted subscription is the keyspace searched again, after a random pause and when it is this unit's turn
+//! (`turn.rs`), because all units of a server lose their subscriptions at once.
 
 mod pattern;
 #[cfg(test)]
@@ -22,12 +22,15 @@ use bytes::Bytes;
 use super::command::{Command, Purpose, Replies, Reply, Search, SearchToken, Time};
 use super::key::{Key, Status};
 use super::output::{KeepEvent, Output, WatchId};
-use super::settings::Settings;
+use super::settings::{INFO_LIMIT_BYTES, Settings};
 
 pub use pattern::KeepPattern;
 
 /// How long after its PTTL a value is read to see whether it is gone.
 const EXPIRY_SLACK_MS: u64 = 2;
+
+/// Reads of one watch that are under way at a time, where no event asks for them: each may be as large as a payload.
+const READ_LIMIT: usize = 32;
 
 /// Keys that one EXISTS asks for.
 const CHECK_LIMIT: usize = 100;
@@ -57,13 +60,17 @@ struct Watch {
     snapshot: u64,
     /// Keys found so far by the snapshot under way; none once it is complete.
     found: Option<HashSet<String>>,
-    /// Keys of the snapshot whose reads have not been sent.
+    /// Keys of the snapshot, or of a recheck of the values, whose reads have not been sent.
     unread: VecDeque<String>,
     /// Events that the watcher has room for; none is no bound. Zero until the driver has looked, for each snapshot.
     room: Option<usize>,
-    /// When the search of the snapshot begins, if it has not yet.
+    /// When the search of the snapshot is wanted, if it is not yet.
     search_at: Option<Time>,
-    /// The search under way leaves the server time for others.
+    /// The search of the snapshot waits for its turn.
+    waits: bool,
+    /// The search under way.
+    search: Option<SearchToken>,
+    /// The search under way had to wait for its turn, and leaves the server time for others.
     paced: bool,
     /// The search is over, reads are on their way.
     searched: bool,
@@ -97,13 +104,20 @@ impl Watch {
         Output::run(purpose, commands)
     }
 
-    /// Reads what the snapshot has found, as far as there is room for the values.
+    /// Reads what waits to be read, as far as there is room for the values.
     fn read_on(&mut self, watch: u64, now: Time, out: &mut VecDeque<Output>) {
-        while self.room.is_none_or(|room| self.reading < room)
+        let limit = self.room.map_or(READ_LIMIT, |room| room.min(READ_LIMIT));
+        while self.reading < limit
             && let Some(key) = self.unread.pop_front()
         {
             out.push_back(self.read(watch, &key, now));
         }
+    }
+
+    /// Cancels the search under way.
+    fn stop_search(&mut self, out: &mut VecDeque<Output>) {
+        let token = self.search.take();
+        out.extend(token.map(|token| Output::CancelSearch { token }));
     }
 
     /// Whether something newer is known than what this read says.
@@ -117,6 +131,7 @@ impl Watch {
 /// All watches of a unit.
 #[derive(Debug)]
 pub(crate) struct Watches {
+    /// How much is read of a value that is not the protocol's own.
     limit_bytes: usize,
     /// Keys of one EXISTS: on a cluster each is somewhere else.
     check_limit: usize,
@@ -144,15 +159,22 @@ impl Watches {
 
     pub(crate) fn begin(&mut self, pattern: KeepPattern) -> WatchId {
         self.next += 1;
+        let limit_bytes = match pattern.is_reserved() {
+            // What units say of themselves is no payload.
+            true => INFO_LIMIT_BYTES,
+            false => self.limit_bytes,
+        };
         let watch = Watch {
             pattern,
-            limit_bytes: self.limit_bytes,
+            limit_bytes,
             known: HashMap::new(),
             snapshot: 0,
             found: None,
             unread: VecDeque::new(),
             room: None,
             search_at: None,
+            waits: false,
+            search: None,
             paced: false,
             searched: false,
             reading: 0,
@@ -171,7 +193,10 @@ impl Watches {
 
     /// A caller waits for a snapshot: one that is not urgent begins anew, at once.
     pub(crate) fn hurry(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
-        let slow = |watch: &Watch| watch.search_at.is_some() || (watch.paced && !watch.searched);
+        let slow = |watch: &Watch| {
+            let searches = watch.paced && watch.search.is_some();
+            watch.search_at.is_some() || watch.waits || searches
+        };
         if self.watches.get(&watch.0).is_some_and(slow) {
             self.snapshot(watch.0, false, out);
         }
@@ -197,8 +222,10 @@ impl Watches {
         waiting.map(|(id, _)| WatchId(*id))
     }
 
-    pub(crate) fn cancel(&mut self, watch: WatchId) {
-        self.watches.remove(&watch.0);
+    pub(crate) fn cancel(&mut self, watch: WatchId, out: &mut VecDeque<Output>) {
+        if let Some(mut watch) = self.watches.remove(&watch.0) {
+            watch.stop_search(out);
+        }
         self.expiries.retain(|(_, owner, _)| *owner != watch.0);
     }
 
@@ -213,12 +240,15 @@ impl Watches {
             }
             let pause_ms = self.rng.u64(..=self.pause_ms);
             if let Some(watch) = self.watches.get_mut(&watch_id) {
-                // What a search under way finds from now on is ignored.
+                // What a search under way has found and not handed on is ignored.
+                watch.stop_search(out);
                 watch.snapshot += 1;
                 watch.found = Some(HashSet::new());
                 watch.unread.clear();
                 watch.searched = false;
-                watch.search_at.get_or_insert(now.plus(pause_ms));
+                if !watch.waits {
+                    watch.search_at.get_or_insert(now.plus(pause_ms));
+                }
             }
         }
     }
@@ -264,16 +294,21 @@ impl Watches {
     }
 
     /// Checks whether what is known still exists, or (`values`) is still the same. A server that was flushed sends no
-    /// key. Keys that are not known are not looked for: that would be a search of the whole keyspace.
+    /// key. Keys that are not known are not looked for: that would be a search of the whole keyspace. A recheck whose
+    /// reads are not done is not begun again.
     pub(crate) fn recheck(&mut self, values: bool, now: Time, out: &mut VecDeque<Output>) {
         for watch_id in self.idle() {
             let Some(watch) = self.watches.get_mut(&watch_id) else {
                 continue;
             };
+            if !watch.unread.is_empty() {
+                continue;
+            }
             let mut known: Vec<String> = watch.known.keys().cloned().collect();
             known.sort_unstable();
             if values {
-                out.extend(known.iter().map(|key| watch.read(watch_id, key, now)));
+                watch.unread = known.into();
+                watch.read_on(watch_id, now, out);
                 continue;
             }
             for keys in known.chunks(self.check_limit) {
@@ -303,7 +338,8 @@ impl Watches {
             return;
         };
         if usize::try_from(*there) != Ok(keys.len()) {
-            out.extend(keys.iter().map(|key| watch.read(watch_id, key, now)));
+            watch.unread.extend(keys.iter().cloned());
+            watch.read_on(watch_id, now, out);
         }
     }
 
@@ -325,9 +361,12 @@ impl Watches {
         watch.unread.clear();
         watch.room = watch.room.map(|_| 0);
         watch.search_at = None;
+        watch.waits = false;
         watch.paced = paced;
         watch.searched = false;
+        watch.stop_search(out);
         let token = SearchToken(Search::Watch(watch_id, watch.snapshot));
+        watch.search = Some(token);
         out.push_back(Output::Search {
             token,
             pattern: watch.pattern.key_glob(),
@@ -365,6 +404,7 @@ impl Watches {
         watch.read_on(watch_id, now, out);
         if done {
             watch.searched = true;
+            watch.search = None;
             self.complete_if_done(watch_id, now, out);
         }
     }
@@ -499,12 +539,10 @@ impl Watches {
     }
 
     pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
-        let is_due = |watch: &Watch| watch.search_at.is_some_and(|at| at <= now);
-        let due = self.watches.iter().filter(|(_, watch)| is_due(watch));
-        let mut due: Vec<u64> = due.map(|(id, _)| *id).collect();
-        due.sort_unstable();
-        for watch in due {
-            self.snapshot(watch, true, out);
+        for watch in self.watches.values_mut() {
+            if watch.search_at.take_if(|at| *at <= now).is_some() {
+                watch.waits = true;
+            }
         }
         while self.next_expiry().is_some_and(|at| at <= now) {
             let Some((_, watch_id, text)) = self.expiries.pop_first() else {
@@ -513,6 +551,25 @@ impl Watches {
             if let Some(watch) = self.watches.get_mut(&watch_id) {
                 out.push_back(watch.read(watch_id, &text, now));
             }
+        }
+    }
+
+    /// Whether a search waits for its turn.
+    pub(crate) fn wants_turn(&self) -> bool {
+        self.watches.values().any(|watch| watch.waits)
+    }
+
+    /// Whether a search that had to wait for its turn is under way.
+    pub(crate) fn is_searching(&self) -> bool {
+        let mut watches = self.watches.values();
+        watches.any(|watch| watch.paced && watch.search.is_some())
+    }
+
+    /// It is this unit's turn to search: the oldest watch that waits does.
+    pub(crate) fn take_turn(&mut self, out: &mut VecDeque<Output>) {
+        let waiting = self.watches.iter().filter(|(_, watch)| watch.waits);
+        if let Some(watch_id) = waiting.map(|(id, _)| *id).min() {
+            self.snapshot(watch_id, true, out);
         }
     }
 

@@ -31,6 +31,11 @@ impl KeepPattern {
         }
     }
 
+    /// Whether the protocol's own values are meant.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.reserved
+    }
+
     /// Whether a value is shown.
     pub fn matches(&self, unit: &str, id: &str) -> bool {
         self.unit.matches(unit) && self.id.matches(id) && is_reserved_keep(id) == self.reserved

@@ -57,6 +57,12 @@ impl Watching {
     fn settle(&mut self) {
         while let Some(output) = self.core.poll_output() {
             match output {
+                // No other unit searches.
+                Output::Run(op) if op.token.0 == Purpose::SearchLock => {
+                    let replies = vec![Reply::Ok, Reply::Value("web~1".into())];
+                    self.core.handle_reply(op.token, Ok(replies), self.now);
+                }
+                Output::Run(op) if op.token.0 == Purpose::Note => {}
                 Output::Run(op) => self.reads.push_back(op.token),
                 Output::Search { token, paced, .. } => {
                     self.searches.push(paced);
@@ -245,4 +251,113 @@ fn a_watcher_that_was_too_slow_is_shown_all_in_portions_without_a_search() {
     expected.push("live");
     assert_eq!(watching.reported(), expected);
     assert!(watching.searches.is_empty());
+}
+
+#[test]
+fn the_limit_of_payloads_does_not_bound_what_units_say_of_themselves() {
+    let unit = UnitName::new("web").expect("a name");
+    let settings = Settings {
+        payload_limit_bytes: 4,
+        ..Settings::default()
+    };
+    let mut core = Core::new(unit, "1", settings, fastrand::Rng::with_seed(1));
+    core.handle_subscribed(Time(0));
+    let infos = core.watch(KeepPattern::of_infos());
+    core.watch_ready(infos);
+    let mut shown = Vec::new();
+    while let Some(output) = core.poll_output() {
+        match output {
+            Output::Search { token, .. } => {
+                let keys = ["MUF/back/KEEP/_info".to_owned()];
+                core.handle_found(token, &keys, SearchStep::Done, Time(0));
+            }
+            Output::Run(op) => {
+                let value = Reply::Value("longer than a payload".into());
+                core.handle_reply(op.token, Ok(vec![value, Reply::Number(15_000)]), Time(0));
+            }
+            Output::Watched { event, .. } => shown.push(event),
+            _ => {}
+        }
+    }
+    assert!(
+        matches!(&shown[..], [KeepEvent::Value { unit, .. }, KeepEvent::Live] if unit == "back"),
+        "{shown:?}"
+    );
+}
+
+/// A watch that knows this many values.
+fn knowing(count: usize) -> Watching {
+    let mut watching = Watching::new();
+    watching.keys = (0..count).map(|n| format!("MUF/unit/KEEP/{n}")).collect();
+    watching.core.poll_watches();
+    watching.settle();
+    watching.searches.clear();
+    while !watching.reads.is_empty() {
+        assert!(
+            watching.reads.len() <= READ_LIMIT,
+            "{}",
+            watching.reads.len()
+        );
+        watching.read(Some("up"), -1);
+    }
+    assert_eq!(watching.reported().len(), count);
+    watching
+}
+
+#[test]
+fn a_recheck_of_the_values_reads_a_bounded_number_at_a_time() {
+    let mut watching = knowing(100);
+    watching.core.recheck_watches(true, watching.now);
+    // One that begins while the first is under way adds nothing to it.
+    watching.core.recheck_watches(true, watching.now);
+    watching.settle();
+    let mut count = 0;
+    while !watching.reads.is_empty() {
+        assert!(
+            watching.reads.len() <= READ_LIMIT,
+            "{}",
+            watching.reads.len()
+        );
+        watching.read(Some(if count == 0 { "new" } else { "up" }), -1);
+        count += 1;
+    }
+    assert_eq!(count, 100);
+    assert_eq!(watching.reported(), ["new"]);
+    assert_eq!(watching.core.unread_watches().next(), None);
+}
+
+#[test]
+fn values_of_which_one_is_gone_are_read_a_bounded_number_at_a_time() {
+    let mut watching = knowing(100);
+    watching.core.recheck_watches(false, watching.now);
+    watching.settle();
+    let token = watching.reads.pop_front().expect("an EXISTS");
+    let replies = Ok(vec![Reply::Number(99)]);
+    watching.core.handle_reply(token, replies, watching.now);
+    watching.settle();
+    let mut count = 0;
+    while !watching.reads.is_empty() {
+        assert!(
+            watching.reads.len() <= READ_LIMIT,
+            "{}",
+            watching.reads.len()
+        );
+        match count {
+            0 => watching.read(None, ABSENT),
+            _ => watching.read(Some("up"), -1),
+        }
+        count += 1;
+    }
+    assert_eq!(count, 100);
+    assert_eq!(watching.reported(), ["deleted"]);
+}
+
+#[test]
+fn a_recheck_waits_for_the_room_of_its_watcher() {
+    let mut watching = knowing(10);
+    watching.core.watch_room(watching.watch, 3, watching.now);
+    watching.core.recheck_watches(true, watching.now);
+    watching.settle();
+    assert_eq!(watching.reads.len(), 3);
+    assert!(watching.core.unread_watches().next().is_some());
 }

@@ -1,0 +1,217 @@
+//! Gathers whose subscription was interrupted: what is searched for, how often, and how they end.
+
+use super::*;
+use crate::core::Core;
+
+/// A core with gathers, and what it searches for and delivers.
+struct Gathers {
+    core: Core,
+    searches: Vec<SearchToken>,
+    patterns: Vec<String>,
+    cancelled: Vec<SearchToken>,
+    /// Backends whose answers were delivered.
+    heard: Vec<String>,
+    ends: Vec<Result<(), CallError>>,
+    now: Time,
+}
+
+impl Gathers {
+    fn new(settings: Settings) -> Self {
+        let unit = UnitName::new("web").expect("a name");
+        let rng = fastrand::Rng::with_seed(1);
+        let mut gathers = Self {
+            core: Core::new(unit, "1", settings, rng),
+            searches: Vec::new(),
+            patterns: Vec::new(),
+            cancelled: Vec::new(),
+            heard: Vec::new(),
+            ends: Vec::new(),
+            now: Time(1_000),
+        };
+        gathers.core.handle_subscribed(gathers.now);
+        gathers
+    }
+
+    fn begin(&mut self, id: &str, count: Option<usize>) -> GatherId {
+        let spec = GatherSpec {
+            id: RequestId::parse(id).expect("an ID"),
+            payload: Bytes::new(),
+            timeout_ms: 2_000,
+            ttl_ms: None,
+            meta: None,
+            count,
+            quiet_ms: None,
+        };
+        let gather = self.core.gather(spec, self.now);
+        self.settle();
+        gather
+    }
+
+    /// The subscription is interrupted, and stands again.
+    fn interrupt(&mut self) {
+        self.core.handle_unsubscribed();
+        self.core.handle_subscribed(self.now);
+        self.settle();
+    }
+
+    /// The search under way has found the answers of these backends.
+    fn found(&mut self, answers: &[&str], step: SearchStep) {
+        let token = *self.searches.last().expect("a search");
+        let key = |answer: &&str| format!("MUF/web/RES/{answer}");
+        let keys: Vec<String> = answers.iter().map(key).collect();
+        self.core.handle_found(token, &keys, step, self.now);
+        self.settle();
+    }
+
+    /// Lets time pass until something is due.
+    fn wake(&mut self) {
+        let at = self.core.poll_timeout().expect("something is due");
+        self.now = self.now.max(at);
+        self.core.handle_timeout(self.now);
+        self.settle();
+    }
+
+    fn wake_until(&mut self, is_there: impl Fn(&Self) -> bool) {
+        while !is_there(self) {
+            self.wake();
+        }
+    }
+
+    fn settle(&mut self) {
+        while let Some(output) = self.core.poll_output() {
+            match output {
+                Output::Run(op) => {
+                    let replies = match op.token.0 {
+                        Purpose::GatherAnswer { .. } => {
+                            vec![Reply::Value("x".into()), Reply::Number(1)]
+                        }
+                        _ => op.commands.iter().map(|_| Reply::Ok).collect(),
+                    };
+                    self.core.handle_reply(op.token, Ok(replies), self.now);
+                }
+                Output::Search { token, pattern, .. } => {
+                    self.searches.push(token);
+                    self.patterns.push(pattern);
+                }
+                Output::CancelSearch { token } => self.cancelled.push(token),
+                Output::Gathered { answer, .. } => self.heard.push(answer.backend),
+                Output::GatherDone { result, .. } => self.ends.push(result),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn one_search_after_a_gap_is_for_all_gathers() {
+    let mut gathers = Gathers::new(Settings::default());
+    for number in 1..=20 {
+        gathers.begin(&format!("a.b~all~{number}"), None);
+    }
+    let began = gathers.now;
+    gathers.interrupt();
+    assert!(gathers.searches.is_empty(), "it begins after a pause");
+    gathers.wake_until(|it| !it.searches.is_empty());
+    let pause_ms = gathers.now.since(began);
+    assert!(pause_ms <= Settings::default().lease_ms() / 8);
+    gathers.found(&["a.b~all~1.b1", "a.b~all~20.b2"], SearchStep::More);
+    gathers.found(&["a.b~all~1.b3"], SearchStep::Done);
+    assert_eq!(gathers.heard, ["b1", "b2", "b3"]);
+    assert!(gathers.ends.is_empty(), "others may still answer");
+    gathers.wake_until(|it| it.ends.len() == 20);
+    assert_eq!(gathers.now.since(began), 2_000, "without a grace");
+    assert_eq!(gathers.ends, vec![Ok(()); 20]);
+    assert_eq!(gathers.patterns, ["MUF/web/[RE][ER][SR]/*~all~*"]);
+    assert!(gathers.cancelled.is_empty());
+}
+
+#[test]
+fn a_gather_that_ends_before_its_search_does_says_so() {
+    let mut gathers = Gathers::new(Settings::default());
+    gathers.begin("a.b~all~1", None);
+    gathers.interrupt();
+    gathers.wake_until(|it| !it.searches.is_empty());
+    gathers.found(&["a.b~all~1.b1"], SearchStep::More);
+    gathers.wake_until(|it| !it.ends.is_empty());
+    assert_eq!(gathers.heard, ["b1"]);
+    assert_eq!(gathers.ends, [Err(CallError::SearchUnfinished)]);
+    assert_eq!(gathers.cancelled, gathers.searches);
+    // What it had found before it was cancelled leads to nothing.
+    gathers.found(&["a.b~all~1.b2"], SearchStep::Done);
+    assert_eq!(gathers.heard, ["b1"]);
+    assert_eq!(gathers.searches.len(), 1);
+}
+
+#[test]
+fn a_search_that_no_gather_needs_any_more_is_cancelled() {
+    let mut gathers = Gathers::new(Settings::default());
+    gathers.begin("a.b~all~1", Some(1));
+    let second = gathers.begin("a.b~all~2", None);
+    gathers.interrupt();
+    gathers.wake_until(|it| !it.searches.is_empty());
+    let key = "MUF/web/RES/a.b~all~1.b1";
+    gathers.core.handle_push(key, "set", gathers.now);
+    gathers.settle();
+    assert_eq!(gathers.ends, [Ok(())], "it has enough");
+    assert!(gathers.cancelled.is_empty(), "the other one needs it");
+    gathers.core.cancel_gather(second);
+    gathers.settle();
+    assert_eq!(gathers.cancelled, gathers.searches);
+}
+
+#[test]
+fn a_search_that_failed_or_is_older_than_the_gap_is_made_again() {
+    let mut gathers = Gathers::new(Settings::default());
+    gathers.begin("a.b~all~1", None);
+    gathers.interrupt();
+    gathers.wake_until(|it| it.searches.len() == 1);
+    gathers.found(&[], SearchStep::Failed);
+    gathers.wake_until(|it| it.searches.len() == 2);
+    gathers.interrupt();
+    assert_eq!(gathers.cancelled, gathers.searches[1..]);
+    gathers.wake_until(|it| it.searches.len() == 3);
+    gathers.found(&["a.b~all~1.b1"], SearchStep::Done);
+    gathers.wake_until(|it| !it.ends.is_empty());
+    assert_eq!(gathers.heard, ["b1"]);
+    assert_eq!(gathers.ends, [Ok(())]);
+    assert_eq!(gathers.searches.len(), 3);
+}
+
+#[test]
+fn a_gather_that_misses_no_push_searches_nothing() {
+    let mut gathers = Gathers::new(Settings::default());
+    gathers.begin("a.b~all~1", None);
+    gathers.wake_until(|it| !it.ends.is_empty());
+    assert_eq!(gathers.ends, [Ok(())]);
+    assert!(gathers.searches.is_empty());
+}
+
+#[test]
+fn a_gather_whose_server_is_away_at_its_end_may_miss_answers() {
+    let mut gathers = Gathers::new(Settings::default());
+    gathers.begin("a.b~all~1", None);
+    let key = "MUF/web/RES/a.b~all~1.b1";
+    gathers.core.handle_push(key, "set", gathers.now);
+    gathers.settle();
+    gathers.core.handle_unsubscribed();
+    gathers.wake_until(|it| !it.ends.is_empty());
+    assert_eq!(gathers.heard, ["b1"]);
+    assert_eq!(gathers.ends, [Err(CallError::Disconnected)]);
+}
+
+#[test]
+fn where_a_server_sends_no_events_a_gather_searches_when_its_time_is_up() {
+    let settings = Settings {
+        poll_ms: Some(100),
+        ..Settings::default()
+    };
+    let mut gathers = Gathers::new(settings);
+    let began = gathers.now;
+    gathers.begin("a.b~all~1", None);
+    gathers.interrupt();
+    gathers.wake_until(|it| !it.searches.is_empty());
+    assert_eq!(gathers.now.since(began), 2_000);
+    gathers.found(&["a.b~all~1.b1"], SearchStep::Done);
+    assert_eq!(gathers.heard, ["b1"]);
+    assert_eq!(gathers.ends, [Ok(())]);
+}
