@@ -106,7 +106,9 @@ fn add(ctx: &mut Ctx<'_>, key: &[u8], pairs: Args<'_>, flags: Flags) -> CommandR
         } else {
             0
         };
+        // NX keeps the score before the sum is made; GT and LT compare the sum.
         if flags.incr
+            && !flags.nx
             && let Some(old) = zset.view().score(&pairs[1])
             && (old + scores[0]).is_nan()
         {

@@ -28,6 +28,11 @@ fn members_are_added_under_every_condition() {
             "ZINCRBY z -inf i",
             "-ERR resulting score is not a number (NaN)\r\n",
         ),
+        ("ZADD z NX INCR -inf i", "$-1\r\n"),
+        (
+            "ZADD z GT INCR -inf i",
+            "-ERR resulting score is not a number (NaN)\r\n",
+        ),
         ("ZSCORE z i", "$3\r\ninf\r\n"),
         ("TYPE z", "+zset\r\n"),
     ]);
