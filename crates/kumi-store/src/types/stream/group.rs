@@ -361,7 +361,8 @@ impl Stream {
             None if claim.force => 1,
             None => return Some(Claimed::No),
         };
-        let counted = before + u64::from(!claim.just_id);
+        // A restored count may be the largest one.
+        let counted = before.saturating_add(u64::from(!claim.just_id));
         let nack = Nack {
             consumer: claim.consumer,
             delivery_time: claim.delivery_time,
