@@ -116,11 +116,15 @@ fn an_expired_key_wakes_a_consumer() {
     assert_eq!(lab.received(consumer), NO_GROUP);
 }
 
+/// RESTORE of the stream `s` from a payload that a line cannot hold.
+const RESTORE: &str = "EVAL return(redis.call('RESTORE','s',0,redis.call('DUMP','other'))) 0";
+
 #[test]
 fn every_way_a_stream_appears_wakes() {
     for (before, line) in [
         ("XADD other 5-5 f v", "RENAME other s"),
         ("XADD other 5-5 f v", "COPY other s"),
+        ("XADD other 5-5 f v", RESTORE),
         ("PING", "SELECT 1|XADD s 5-5 f v|MOVE s 0"),
         ("PING", "SELECT 1|XADD s 5-5 f v|SWAPDB 0 1"),
         ("PING", "MULTI|XADD s 5-5 f v|EXEC"),
