@@ -146,6 +146,18 @@ pub(crate) const SINCE_7_2: &[(&[&str], &[u8])] = &[
         ],
         b"-ERR timeout is out of range\r\n",
     ),
+    (
+        &["WAITAOF", "x", "0", "0"],
+        b"-ERR value is not an integer or out of range\r\n",
+    ),
+    (
+        &["WAITAOF", "0", "x", "0"],
+        b"-ERR value is out of range, must be positive\r\n",
+    ),
+    (
+        &["WAITAOF", "0", "0", "x"],
+        b"-ERR timeout is not an integer or out of range\r\n",
+    ),
     // Since 7.2 a command's name alone is enough for COMMAND GETKEYS; 7.0 wants an argument with it.
     (
         &["COMMAND", "GETKEYS", "PING"],

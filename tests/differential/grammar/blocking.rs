@@ -237,7 +237,7 @@ fn write(generator: &mut Generator<'_>, awaited: Awaited) -> Vec<Request> {
     };
     // The group of a consumer that waits must not be lost.
     let safe = awaited != Awaited::Group;
-    match generator.rng.below(10) {
+    match generator.rng.below(12) {
         0 => vec![
             Request::new(["MULTI"]),
             own.clone(),
@@ -258,6 +258,44 @@ fn write(generator: &mut Generator<'_>, awaited: Awaited) -> Vec<Request> {
         4 if safe => vec![own, Request::new(["DEL", key])],
         5 if safe => vec![Request::new(["FLUSHALL"])],
         6 if safe => vec![Request::new(["SADD", key, "x"])],
+        7 | 8 if safe => {
+            let command = stored(generator, awaited, key);
+            let mut there = own;
+            there.args[1] = Arg::from("w4");
+            if command.word(0).starts_with("geo") {
+                there = Request::new(["GEOADD", "w4", "13", "38", "a", "13.001", "38", "b"]);
+            }
+            // Redis wakes nobody when such a command overwrites a key.
+            let clear = Request::new(["DEL", "w4", key]);
+            vec![clear, there, command]
+        }
         _ => vec![own],
     }
+}
+
+/// A command that makes `key` from `w4`. A payload is that of the server itself: those of 7.0 and 7.2 differ.
+fn stored(generator: &mut Generator<'_>, awaited: Awaited, key: &str) -> Request {
+    const RESTORE: &str = "return redis.call('RESTORE', KEYS[2], 0, redis.call('DUMP', KEYS[1]))";
+    let restore = vec!["EVAL", RESTORE, "2", "w4", key];
+    let words = match (awaited, generator.rng.below(7)) {
+        (Awaited::List, 0..4) => vec!["SORT", "w4", "ALPHA", "STORE", key],
+        (Awaited::SortedSet, 0) => vec!["ZUNIONSTORE", key, "1", "w4"],
+        (Awaited::SortedSet, 1) => vec!["ZINTERSTORE", key, "2", "w4", "w4"],
+        (Awaited::SortedSet, 2) => vec!["ZDIFFSTORE", key, "2", "w4", "w9"],
+        (Awaited::SortedSet, 3) => vec!["ZRANGESTORE", key, "w4", "0", "-1"],
+        (Awaited::SortedSet, 4) => vec![
+            "GEOSEARCHSTORE",
+            key,
+            "w4",
+            "FROMLONLAT",
+            "13",
+            "38",
+            "BYRADIUS",
+            "1",
+            "km",
+        ],
+        (Awaited::SortedSet, 5) => vec!["GEORADIUS", "w4", "13", "38", "1", "km", "STORE", key],
+        _ => restore,
+    };
+    Request::new(words)
 }

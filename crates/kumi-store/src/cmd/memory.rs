@@ -86,7 +86,7 @@ const SUBCOMMANDS: &[Command] = &[
 ];
 
 fn usage(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    // Values have no parts to sample yet: the count is checked and then means nothing.
+    // Every value keeps the sum of its bytes, so nothing is sampled: the count is checked and then means nothing.
     // It may be given more than once; the first invalid value is reported.
     let mut words = args.iter().skip(3);
     while let Some(word) = words.next() {
@@ -408,6 +408,36 @@ mod tests {
                 "-ERR wrong number of arguments for 'memory|usage' command\r\n",
             ),
         ]);
+    }
+
+    #[test]
+    fn usage_counts_the_elements_of_a_collection() {
+        for (add, remove) in [
+            ("RPUSH k ?", "LTRIM k 0 0"),
+            ("HSET k ? v", "DEL k"),
+            ("SADD k ?", "SPOP k 999"),
+            ("ZADD k 1.5 ?", "ZREMRANGEBYRANK k 1 -1"),
+            ("XADD k * ? v", "XTRIM k MAXLEN 1"),
+        ] {
+            let mut lab = Lab::new();
+            let usage = |lab: &mut Lab| {
+                let reply = lab.run("MEMORY USAGE k SAMPLES 1");
+                reply[1..].trim_end().parse::<usize>().unwrap_or(0)
+            };
+            let element = |number: usize| format!("{number:03}{}", "x".repeat(97));
+            lab.run(&add.replace('?', &element(0)));
+            let one = usage(&mut lab);
+            assert!((100..1_000).contains(&one), "{add}: {one}");
+            for number in 1..1000 {
+                lab.run(&add.replace('?', &element(number)));
+            }
+            let all = usage(&mut lab);
+            assert!((100_000..300_000).contains(&all), "{add}: {all}");
+            // One element is left, or none.
+            lab.run(remove);
+            let left = usage(&mut lab);
+            assert!(left < 20_000, "{remove}: {left}");
+        }
     }
 
     #[test]

@@ -310,12 +310,10 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             "ERR value is out of range, value must between 0 and 1",
         ));
     }
-    let replicas = parse::integer(&args[2])?;
-    if replicas < 0 {
-        return Err(CommandError::fixed(
-            "ERR value is out of range, must be positive",
-        ));
-    }
+    let replicas = parse::integer(&args[2]).ok().filter(|&count| count >= 0);
+    let replicas = replicas.ok_or(CommandError::fixed(
+        "ERR value is out of range, must be positive",
+    ))?;
     let timeout_ms = wait_timeout_ms(ctx, &args[3])?;
     let progress = ctx.log_progress();
     if local == 1 && !ctx.settings().appendonly {

@@ -245,6 +245,7 @@ fn sadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let mut keys = ctx.keys();
     let seed = keys.seed();
     let edited = keys.edit(key, Missing::Create, |set: &mut Set| {
+        let encoding = set.view().encoding();
         if set.view().is_empty() {
             *set = Set::for_members(&args[2], members.len(), limits);
         } else {
@@ -254,7 +255,8 @@ fn sadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             .iter()
             .filter(|member| set.add(member, limits, seed));
         Ok(match new.count() {
-            0 => Edit::Unchanged(0),
+            0 if set.view().encoding() == encoding => Edit::Unchanged(0),
+            0 => Edit::Unwatched(0),
             new => Edit::Changed(new),
         })
     })?;

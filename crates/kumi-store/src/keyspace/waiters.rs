@@ -27,6 +27,8 @@ pub(crate) struct Waiters {
     ready: Vec<(usize, Box<[u8]>)>,
     /// The same keys, so that each is listed once.
     listed: BTreeSet<(usize, Box<[u8]>)>,
+    /// Keys that were ready during a pause of writes and have waiters left whose commands write.
+    held: Vec<(usize, Box<[u8]>)>,
 }
 
 impl Waiters {
@@ -129,7 +131,25 @@ impl Waiters {
 
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() || !self.held.is_empty()
+    }
+
+    /// Keeps a key of [`Waiters::take_ready`] until [`Waiters::release_held`].
+    pub(crate) fn hold(&mut self, db: usize, key: Box<[u8]>) {
+        self.held.push((db, key));
+    }
+
+    /// The keys that were held are ready again, before those that changed since.
+    pub(crate) fn release_held(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let since = self.take_ready();
+        for (db, key) in std::mem::take(&mut self.held).into_iter().chain(since) {
+            if self.listed.insert((db, key.clone())) {
+                self.ready.push((db, key));
+            }
+        }
     }
 
     /// Keys that changed since the last call.

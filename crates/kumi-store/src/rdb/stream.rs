@@ -14,7 +14,7 @@
 
 use super::{Input, RdbError, Reader, Writer, kind};
 use crate::types::packed::PackedList;
-use crate::types::stream::{Counters, Nack, Stream, StreamId};
+use crate::types::stream::{Counters, Group, Nack, Stream, StreamId};
 use std::collections::BTreeMap;
 
 /// How "unknown" is written where a count of entries read stands.
@@ -50,30 +50,29 @@ pub(super) fn read_stream<I: Input>(kind: u8, reader: &mut Reader<I>) -> Result<
     stream
         .restore_counters(last_id, counters)
         .map_err(|_| RdbError::Corrupt("an entry of a stream is above its last id"))?;
+    let mut groups = Vec::new();
     for _ in 0..reader.length()? {
-        read_group(kind, reader, &mut stream)?;
+        groups.push(read_group(kind, reader, &stream)?);
     }
-    Ok(stream)
+    match stream.restore_groups(groups) {
+        true => Ok(stream),
+        false => Err(RdbError::Duplicate("consumer group")),
+    }
 }
 
+/// Reads a group with its name. Names come in any order, so they are compared with each other when all are there.
 fn read_group<I: Input>(
     kind: u8,
     reader: &mut Reader<I>,
-    stream: &mut Stream,
-) -> Result<(), RdbError> {
-    let mut name = Vec::new();
-    reader.string_into(&mut name)?;
+    stream: &Stream,
+) -> Result<(Box<[u8]>, Box<Group>), RdbError> {
+    let name = reader.string()?.into();
     let last_id = id(reader)?;
     let entries_read = match kind {
         kind::STREAM_LISTPACKS => stream.position(last_id),
         _ => Some(reader.length()?).filter(|&read| read != UNKNOWN_READ),
     };
-    if !stream.create_group(&name, last_id, entries_read) {
-        return Err(RdbError::Duplicate("consumer group"));
-    }
-    let mut group = stream
-        .group_mut(&name)
-        .ok_or(RdbError::Duplicate("consumer group"))?;
+    let mut group = Box::new(Group::new(last_id, entries_read));
     // Time and count of each pending entry, until a consumer claims it.
     let mut pending = BTreeMap::new();
     for _ in 0..reader.length()? {
@@ -91,12 +90,7 @@ fn read_group<I: Input>(
             kind::STREAM_LISTPACKS_3 => reader.milliseconds()?,
             _ => seen_time,
         };
-        let consumer = group
-            .create_consumer(&consumer_name, seen_time)
-            .ok_or(RdbError::Duplicate("consumer"))?;
-        if let Some(created) = group.consumer_mut(consumer) {
-            created.active_time = active_time;
-        }
+        let consumer = group.restore_consumer(&consumer_name, seen_time, active_time);
         for _ in 0..reader.length()? {
             let id = StreamId::from_bytes(reader.array()?);
             let (delivery_time, delivery_count) = pending.remove(&id).ok_or(RdbError::Corrupt(
@@ -110,8 +104,11 @@ fn read_group<I: Input>(
             group.set_pending(id, nack);
         }
     }
+    if !group.sort_consumers() {
+        return Err(RdbError::Duplicate("consumer"));
+    }
     match pending.is_empty() {
-        true => Ok(()),
+        true => Ok((name, group)),
         false => Err(RdbError::Corrupt("a pending entry has no consumer")),
     }
 }

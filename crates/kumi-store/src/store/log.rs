@@ -274,6 +274,10 @@ mod tests {
                 "WAITAOF 0 -1 0",
                 "-ERR value is out of range, must be positive\r\n",
             ),
+            (
+                "WAITAOF 0 x 0",
+                "-ERR value is out of range, must be positive\r\n",
+            ),
             ("WAITAOF 1 0 -1", "-ERR timeout is negative\r\n"),
             ("SET a 1", "+OK\r\n"),
             ("MULTI", "+OK\r\n"),

@@ -9,7 +9,7 @@
 //! Deadlines are on the steady clock, so that a wait neither stretches nor ends when the wall clock
 //! is set.
 
-use crate::command::CommandId;
+use crate::command::{CommandId, flag};
 use crate::ctx::Ctx;
 use crate::host::Host;
 use crate::keyspace::{Entry, Look, Ticket, Type};
@@ -180,26 +180,47 @@ impl Store {
     /// Executes the commands of sessions whose keys are ready. A served command may make further
     /// keys ready, hence the loop; it never calls itself.
     pub(crate) fn serve_ready(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
-        // While clients are paused no waiter is served: the keys stay ready. Neither inside of a script that has let
+        // While all clients are paused no waiter is served: the keys stay ready. Neither inside of a script that has let
         // others be served, nor between the requests of a log: the command that runs them serves waiters at its end.
+        let pause = self.clients.pause;
         if self.run.serving_ready
             || self.run.busy
             || self.loading.is_some()
-            || self.clients.pause.is_some()
+            || pause.is_some_and(|pause| !pause.writes_only)
         {
             return;
         }
         self.run.serving_ready = true;
-        while self.keyspace.waiters.has_ready() {
-            for (db, name) in self.keyspace.waiters.take_ready() {
-                self.serve_key(db, &name, outputs, host);
+        // A pause of writes holds those back whose commands write: XREAD alone is served.
+        let reads_only = pause.is_some();
+        if !reads_only {
+            self.keyspace.waiters.release_held();
+        }
+        loop {
+            let ready = self.keyspace.waiters.take_ready();
+            if ready.is_empty() {
+                break;
+            }
+            for (db, name) in ready {
+                if !self.serve_key(db, &name, reads_only, outputs, host) {
+                    self.keyspace.waiters.hold(db, name);
+                }
             }
         }
         self.run.serving_ready = false;
     }
 
-    /// Serves the sessions that wait for one key, first come first served.
-    fn serve_key(&mut self, db: usize, name: &[u8], outputs: &mut Outputs, host: &mut dyn Host) {
+    /// Serves the sessions that wait for one key, first come first served. `false` if `reads_only` kept one from being
+    /// served.
+    fn serve_key(
+        &mut self,
+        db: usize,
+        name: &[u8],
+        reads_only: bool,
+        outputs: &mut Outputs,
+        host: &mut dyn Host,
+    ) -> bool {
+        let mut all = true;
         // A session that begins to wait meanwhile is not served in this turn.
         let (mut from, end) = (Ticket::default(), self.keyspace.waiters.ticket());
         let mut held = self.type_held(db, name);
@@ -209,11 +230,17 @@ impl Store {
                 break;
             };
             from = ticket.next();
-            if self.is_woken(key, db, held) {
-                self.execute_again(key, outputs, host);
-                held = self.type_held(db, name);
+            let Some(id) = self.woken(key, db, held) else {
+                continue;
+            };
+            if reads_only && self.index.get(id).row.flags & flag::WRITE != 0 {
+                all = false;
+                continue;
             }
+            self.execute_again(key, outputs, host);
+            held = self.type_held(db, name);
         }
+        all
     }
 
     fn type_held(&mut self, db: usize, name: &[u8]) -> Option<Type> {
@@ -221,9 +248,9 @@ impl Store {
         keys.look(name, Look::Quiet).map(Entry::type_of)
     }
 
-    /// Whether a session still waits for a key of this database, and what the key holds now is what
-    /// it waits for.
-    fn is_woken(&self, key: SessionKey, db: usize, held: Option<Type>) -> bool {
+    /// The command of a session that still waits for a key of this database, if what the key holds now is what it waits
+    /// for.
+    fn woken(&self, key: SessionKey, db: usize, held: Option<Type>) -> Option<CommandId> {
         let session = self
             .clients
             .sessions
@@ -233,13 +260,14 @@ impl Store {
             .and_then(|session| session.blocked.as_ref())
             .map(|blocked| &blocked.on)
         else {
-            return false;
+            return None;
         };
         debug_assert_eq!(wait.db, db, "waiters are listed under their database");
-        match wait.wake {
+        let woken = match wait.wake {
             Wake::Any => true,
             Wake::Holds(wanted) => held == Some(wanted),
-        }
+        };
+        woken.then_some(wait.id)
     }
 
     /// Executes the command a session waits with. If it finds nothing, the session goes on waiting.

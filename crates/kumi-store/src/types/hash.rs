@@ -9,7 +9,7 @@ use super::packed::{Elem, Packed, PackedView};
 use super::pages::Seed;
 use super::sample::{Selection, draw_distinct, is_sparse};
 use super::table::{Table, next_entry};
-use super::{Members, Slices, Step, stays_packed};
+use super::{Members, Slices, Step, listpack_has_room, stays_packed};
 
 /// A table with no more fields than this becomes a packed block again.
 const SHRINK_LEN: usize = 16;
@@ -231,6 +231,15 @@ impl Hash {
         }
     }
 
+    /// The bytes of the packed block, or what the table takes.
+    #[inline]
+    fn stored_bytes(&self) -> usize {
+        match &self.form {
+            Form::Packed(block) => block.view().bytes().len(),
+            Form::Table(table) => table.heap_bytes(),
+        }
+    }
+
     /// Lets the encoding follow the arguments of a command, as Redis does before it sets anything:
     /// how many fields the command names, and its longest field or value.
     pub(crate) fn prepare(&mut self, fields: usize, longest: usize, limits: HashLimits) {
@@ -248,9 +257,12 @@ impl Hash {
         limits: HashLimits,
         seed: Seed,
     ) -> bool {
-        let longest = field.len().max(value.len());
-        if longest > limits.value_bytes {
-            self.encoding = HashEncoding::Hashtable;
+        if self.encoding == HashEncoding::Listpack {
+            let longest = field.len().max(value.len());
+            let has_room = listpack_has_room(self.stored_bytes(), field.len() + value.len());
+            if longest > limits.value_bytes || !has_room {
+                self.encoding = HashEncoding::Hashtable;
+            }
         }
         let (field, value) = (Elem::parse(field), Elem::parse(value));
         let block = match &mut self.form {

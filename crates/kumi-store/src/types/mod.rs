@@ -37,6 +37,16 @@ fn stays_packed(entries: usize, bytes: usize, listpack: bool) -> bool {
     }
 }
 
+/// A hash, set or sorted set above this size is no listpack by name, whatever the configured limits allow: Redis does not
+/// let one grow further. Lower in tests, which need no gigabytes then.
+const LISTPACK_SAFE_BYTES: usize = if cfg!(test) { 16 << 20 } else { 1 << 30 };
+
+/// Whether a collection that takes so many bytes may take some more and be called `listpack`. What a table takes stands
+/// for the listpack it would be, which is a little smaller.
+fn listpack_has_room(bytes: usize, added: usize) -> bool {
+    bytes.saturating_add(added) <= LISTPACK_SAFE_BYTES
+}
+
 /// A value that can be dropped piece by piece, so that dropping a large one never takes long.
 pub(crate) trait Slices: Send {
     /// How many pieces there are: a measure of what the drop costs.

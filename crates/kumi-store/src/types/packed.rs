@@ -14,8 +14,9 @@
 //! `extra` is what the trailing sizes would take beyond one byte each, so that both kinds know in
 //! constant time how long the listpack with their elements is: Redis's limits are in those bytes.
 //!
-//! No bytes at all are an empty block. Reading never panics: a malformed block ends where it stops
-//! making sense. [`View::check`] checks whether bytes from elsewhere are well formed.
+//! No bytes at all are an empty block. The bytes of a block never come from outside: payloads and
+//! files hold listpacks, which `listpack.rs` checks entry by entry. Reading does not panic even so: a
+//! malformed block ends where it stops making sense. [`View::check`] tells whether one is well formed.
 
 use std::ops::Range;
 

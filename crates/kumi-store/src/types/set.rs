@@ -8,7 +8,7 @@ use super::packed::{Elem, Packed, PackedView};
 use super::pages::Seed;
 use super::sample::{Selection, draw_distinct, is_sparse};
 use super::table::Table;
-use super::{Members, Slices, Step, stays_packed};
+use super::{Members, Slices, Step, listpack_has_room, stays_packed};
 use crate::number;
 
 /// An `intset` by name stays sorted integers up to this many members, because clients see its order.
@@ -387,8 +387,9 @@ impl Set {
 
     /// Redis's choice of an encoding before a new member is added.
     fn rename_before(&mut self, elem: Elem<'_>, len: usize, limits: SetLimits) {
-        let fits =
-            self.view().len() < limits.listpack_entries && len <= limits.listpack_value_bytes;
+        let fits = self.view().len() < limits.listpack_entries
+            && len <= limits.listpack_value_bytes
+            && listpack_has_room(self.stored_bytes(), len);
         match self.encoding {
             SetEncoding::Intset if elem.int().is_none() => {
                 let fits = fits && self.longest_int() <= limits.listpack_value_bytes;
@@ -396,6 +397,15 @@ impl Set {
             }
             SetEncoding::Listpack => self.encoding = listpack_if(fits),
             SetEncoding::Intset | SetEncoding::Hashtable => {}
+        }
+    }
+
+    /// The bytes of a small set, or what the table takes.
+    fn stored_bytes(&self) -> usize {
+        match &self.form {
+            Form::Ints(ints) => ints.bytes().len(),
+            Form::Packed(block) => block.view().bytes().len(),
+            Form::Table(table) => table.heap_bytes(),
         }
     }
 

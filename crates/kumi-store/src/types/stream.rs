@@ -332,6 +332,16 @@ impl Stream {
         created
     }
 
+    /// Sets the groups of a stream that was serialised, by name and in any order. `false` if two have the same name; the
+    /// stream must be thrown away then.
+    pub(crate) fn restore_groups(&mut self, groups: Vec<(Box<[u8]>, Box<Group>)>) -> bool {
+        let bytes = groups
+            .iter()
+            .map(|(name, group)| name.len() + group.heap_bytes());
+        self.group_bytes = bytes.sum();
+        self.groups.restore(groups)
+    }
+
     /// Removes a group and returns it, so that a large one can be dropped elsewhere.
     pub(crate) fn remove_group(&mut self, name: &[u8]) -> Option<Group> {
         let group = self.groups.remove(name)?;

@@ -14,7 +14,7 @@ use self::tree::Tree;
 use super::packed::elem::Text;
 use super::pages::Seed;
 use super::sample::{Selection, draw_distinct, is_sparse};
-use super::{Members, Slices, Step, stays_packed};
+use super::{Members, Slices, Step, listpack_has_room, stays_packed};
 
 mod index;
 mod leaf;
@@ -335,7 +335,10 @@ impl Zset {
 
     /// Gives a set that a command has just computed the encoding Redis ends up with for it.
     pub(crate) fn settle(&mut self, longest_member: usize, limits: ZsetLimits) {
-        if self.view().len() > limits.entries || longest_member > limits.value_bytes {
+        if self.view().len() > limits.entries
+            || longest_member > limits.value_bytes
+            || !listpack_has_room(self.stored_bytes(), 0)
+        {
             self.encoding = ZsetEncoding::Skiplist;
         } else if self.encoding == ZsetEncoding::Skiplist {
             self.encoding = ZsetEncoding::Listpack;
@@ -440,8 +443,20 @@ impl Zset {
 
     /// Redis's encoding after a new member of this length is in.
     fn name_for(&mut self, member_len: usize, limits: ZsetLimits) {
-        if self.view().len() > limits.entries || member_len > limits.value_bytes {
+        if self.encoding == ZsetEncoding::Listpack
+            && (self.view().len() > limits.entries
+                || member_len > limits.value_bytes
+                || !listpack_has_room(self.stored_bytes(), 0))
+        {
             self.encoding = ZsetEncoding::Skiplist;
+        }
+    }
+
+    /// The bytes of the packed block, or what the members and scores of the tree take.
+    fn stored_bytes(&self) -> usize {
+        match &self.form {
+            Form::Packed(block) => block.view().bytes().len(),
+            Form::Tree(tree) => tree.leaf_bytes(),
         }
     }
 
@@ -449,12 +464,15 @@ impl Zset {
         let Form::Packed(block) = &mut self.form else {
             return;
         };
-        let len = block.view().len() + 1;
-        if len > limits.entries || member.len() > limits.value_bytes {
+        let (len, bytes) = (block.view().len() + 1, block.view().bytes().len());
+        if len > limits.entries
+            || member.len() > limits.value_bytes
+            || !listpack_has_room(bytes, member.len())
+        {
             self.encoding = ZsetEncoding::Skiplist;
         }
         let listpack = self.encoding == ZsetEncoding::Listpack;
-        if stays_packed(len, block.view().bytes().len() + member.len(), listpack) {
+        if stays_packed(len, bytes + member.len(), listpack) {
             return block.insert(member, score, self.encoding);
         }
         let mut tree = Tree::new(seed);

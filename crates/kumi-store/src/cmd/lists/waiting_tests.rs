@@ -187,6 +187,9 @@ fn a_destination_of_another_type_ends_the_wait_with_an_error() {
     assert_eq!(lab.received(behind), "*2\r\n$1\r\nl\r\n$1\r\n1\r\n");
 }
 
+/// RESTORE of the list `l` from a payload that a line cannot hold.
+const RESTORE: &str = "EVAL return(redis.call('RESTORE','l',0,redis.call('DUMP','other'))) 0";
+
 #[test]
 fn every_way_a_list_appears_wakes() {
     for (before, line) in [
@@ -196,6 +199,8 @@ fn every_way_a_list_appears_wakes() {
         ("RPUSH other 1", "LMOVE other l LEFT LEFT"),
         ("RPUSH other 1", "RPOPLPUSH other l"),
         ("RPUSH other 1", "BLMOVE other l LEFT LEFT 0"),
+        ("RPUSH other 1", "SORT other STORE l"),
+        ("RPUSH other 1", RESTORE),
         ("SET l x", "MULTI|DEL l|RPUSH l 1|EXEC"),
         ("PING", "SELECT 1|RPUSH l 1|SWAPDB 0 1"),
         ("PING", "SELECT 1|RPUSH l 1|MOVE l 0"),

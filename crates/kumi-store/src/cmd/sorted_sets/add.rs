@@ -106,7 +106,9 @@ fn add(ctx: &mut Ctx<'_>, key: &[u8], pairs: Args<'_>, flags: Flags) -> CommandR
         } else {
             0
         };
+        // NX keeps the score before the sum is made; GT and LT compare the sum.
         if flags.incr
+            && !flags.nx
             && let Some(old) = zset.view().score(&pairs[1])
             && (old + scores[0]).is_nan()
         {
@@ -114,6 +116,7 @@ fn add(ctx: &mut Ctx<'_>, key: &[u8], pairs: Args<'_>, flags: Flags) -> CommandR
                 "ERR resulting score is not a number (NaN)",
             ));
         }
+        let encoding = zset.view().encoding();
         zset.prepare(scores.len(), first_len, limits);
         for (&score, member) in scores.iter().zip(pairs.iter().skip(1).step_by(2)) {
             let decide = |old| flags.decide(old, score);
@@ -132,8 +135,10 @@ fn add(ctx: &mut Ctx<'_>, key: &[u8], pairs: Args<'_>, flags: Flags) -> CommandR
         let result = (added, changed, last);
         Ok(if added + changed > 0 {
             Edit::Changed(result)
-        } else {
+        } else if zset.view().encoding() == encoding {
             Edit::Unchanged(result)
+        } else {
+            Edit::Unwatched(result)
         })
     })?;
     let (added, changed, last) = edited.map_or((0, 0, None), |edited| edited.result);

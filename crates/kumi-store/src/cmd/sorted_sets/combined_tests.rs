@@ -247,3 +247,48 @@ fn waiting_clients_are_served_in_order() {
     assert_eq!(lab.received(late), "*-1\r\n");
     assert_eq!(lab.received(list), "");
 }
+
+/// RESTORE of the sorted set `z` from a payload that a line cannot hold.
+const RESTORE: &str = "EVAL return(redis.call('RESTORE','z',0,redis.call('DUMP','other'))) 0";
+
+#[test]
+fn every_way_a_sorted_set_appears_wakes() {
+    let (scored, placed) = ("ZADD other 1 m", "GEOADD other 13 38 m");
+    for (before, line) in [
+        ("PING", "ZADD z 1 m"),
+        ("PING", "ZINCRBY z 1 m"),
+        ("PING", "GEOADD z 13 38 m"),
+        ("PING", "MULTI|ZADD z 1 m|EXEC"),
+        ("PING", "SELECT 1|ZADD z 1 m|MOVE z 0"),
+        ("PING", "SELECT 1|ZADD z 1 m|SWAPDB 0 1"),
+        (scored, "RENAME other z"),
+        (scored, "COPY other z"),
+        (scored, "ZUNIONSTORE z 1 other"),
+        (scored, "ZINTERSTORE z 2 other other"),
+        (scored, "ZDIFFSTORE z 2 other none"),
+        (scored, "ZRANGESTORE z other 0 -1"),
+        (scored, RESTORE),
+        (
+            placed,
+            "GEOSEARCHSTORE z other FROMLONLAT 13 38 BYRADIUS 1 km",
+        ),
+        (placed, "GEORADIUS other 13 38 1 km STORE z"),
+        (placed, "GEORADIUSBYMEMBER other m 1 km STOREDIST z"),
+    ] {
+        let mut lab = Lab::new();
+        lab.run(before);
+        let client = lab.connect();
+        assert_eq!(lab.run_as(client, "BZPOPMIN none z 0"), "");
+        assert_eq!(lab.last_flow, Flow::Blocked);
+        for line in line.split('|') {
+            assert_eq!(lab.received(client), "", "before {line}");
+            lab.run(line);
+        }
+        let reply = lab.received(client);
+        assert!(
+            reply.starts_with("*3\r\n$1\r\nz\r\n$1\r\nm\r\n"),
+            "after {line}: {reply}"
+        );
+        lab.check(&[("SELECT 0", "+OK\r\n"), ("EXISTS z", ":0\r\n")]);
+    }
+}

@@ -28,6 +28,11 @@ fn members_are_added_under_every_condition() {
             "ZINCRBY z -inf i",
             "-ERR resulting score is not a number (NaN)\r\n",
         ),
+        ("ZADD z NX INCR -inf i", "$-1\r\n"),
+        (
+            "ZADD z GT INCR -inf i",
+            "-ERR resulting score is not a number (NaN)\r\n",
+        ),
         ("ZSCORE z i", "$3\r\ninf\r\n"),
         ("TYPE z", "+zset\r\n"),
     ]);
@@ -88,11 +93,22 @@ fn ranks_and_scores_are_read() {
         ("ZRANK z none", "$-1\r\n"),
         ("ZRANK z b WITHSCORE", "*2\r\n:1\r\n$1\r\n2\r\n"),
         ("ZRANK z none WITHSCORE", "*-1\r\n"),
+        ("ZREVRANK z a withscore", "*2\r\n:2\r\n$1\r\n1\r\n"),
+        ("ZREVRANK none a WITHSCORE", "*-1\r\n"),
         ("ZMSCORE z a none", "*2\r\n$1\r\n1\r\n$-1\r\n"),
         ("ZCOUNT z -inf (3", ":2\r\n"),
         ("ZCOUNT z (1 +inf", ":2\r\n"),
         ("ZCOUNT z 3 1", ":0\r\n"),
         ("ZLEXCOUNT z - +", ":3\r\n"),
+    ]);
+    let mut lab = Lab::new();
+    lab.run("HELLO 3");
+    lab.check(&[
+        ("ZADD z 1 a 2.5 b", ":2\r\n"),
+        ("ZRANK z b WITHSCORE", "*2\r\n:1\r\n,2.5\r\n"),
+        ("ZREVRANK z b WITHSCORE", "*2\r\n:0\r\n,2.5\r\n"),
+        ("ZRANK z none WITHSCORE", "_\r\n"),
+        ("ZREVRANK z none", "_\r\n"),
     ]);
 }
 

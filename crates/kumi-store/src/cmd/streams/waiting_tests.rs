@@ -116,11 +116,15 @@ fn an_expired_key_wakes_a_consumer() {
     assert_eq!(lab.received(consumer), NO_GROUP);
 }
 
+/// RESTORE of the stream `s` from a payload that a line cannot hold.
+const RESTORE: &str = "EVAL return(redis.call('RESTORE','s',0,redis.call('DUMP','other'))) 0";
+
 #[test]
 fn every_way_a_stream_appears_wakes() {
     for (before, line) in [
         ("XADD other 5-5 f v", "RENAME other s"),
         ("XADD other 5-5 f v", "COPY other s"),
+        ("XADD other 5-5 f v", RESTORE),
         ("PING", "SELECT 1|XADD s 5-5 f v|MOVE s 0"),
         ("PING", "SELECT 1|XADD s 5-5 f v|SWAPDB 0 1"),
         ("PING", "MULTI|XADD s 5-5 f v|EXEC"),
@@ -132,6 +136,37 @@ fn every_way_a_stream_appears_wakes() {
             lab.run(line);
         }
         assert_eq!(lab.received(reader), read("5-5"), "{line}");
+    }
+}
+
+#[test]
+fn a_pause_of_writes_lets_a_reader_be_served_and_a_consumer_wait() {
+    for (pause, served) in [("WRITE", true), ("ALL", false)] {
+        let mut lab = Lab::new();
+        lab.run("XGROUP CREATE s g 0 MKSTREAM");
+        let consumer = waiter(&mut lab, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >");
+        let reader = waiter(&mut lab, "XREAD BLOCK 0 STREAMS s $");
+        let later = waiter(&mut lab, "XREAD BLOCK 0 STREAMS s 2-2");
+        lab.check(&[
+            ("MULTI", "+OK\r\n"),
+            ("XADD s 1-1 f v", "+QUEUED\r\n"),
+            (&format!("CLIENT PAUSE 100 {pause}"), "+QUEUED\r\n"),
+            ("EXEC", "*2\r\n$3\r\n1-1\r\n+OK\r\n"),
+        ]);
+        let expected = if served { read("1-1") } else { String::new() };
+        assert_eq!(lab.received(reader), expected, "{pause}");
+        if served {
+            // Other commands change nothing about that.
+            lab.check(&[("XLEN s", ":1\r\n")]);
+        }
+        assert_eq!(lab.received(consumer), "", "{pause}");
+        lab.advance_ms(100);
+        assert_eq!(lab.received(consumer), read("1-1"), "{pause}");
+        let expected = if served { String::new() } else { read("1-1") };
+        assert_eq!(lab.received(reader), expected, "{pause}");
+        lab.run("XADD s 3-3 f v");
+        assert_eq!(lab.received(later), read("3-3"), "{pause}");
+        assert!(!lab.store.keyspace.waiters.has_ready());
     }
 }
 

@@ -206,6 +206,71 @@ fn a_claimed_length_reserves_nothing() {
     }
 }
 
+/// A stream without entries and with groups of these names, each with consumers of these names.
+fn stream_with_groups(groups: &[String], consumers: &[String]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, Compression::None);
+    // Nodes and length; last, first and largest deleted id; entries added.
+    (0..9).for_each(|_| writer.length(0));
+    writer.length(groups.len() as u64);
+    for group in groups {
+        writer.string(group.as_bytes());
+        // Last id, entries read, pending entries.
+        (0..4).for_each(|_| writer.length(0));
+        writer.length(consumers.len() as u64);
+        for consumer in consumers {
+            writer.string(consumer.as_bytes());
+            writer.raw(&7_i64.to_le_bytes());
+            writer.length(0);
+        }
+    }
+    out
+}
+
+#[test]
+fn groups_and_consumers_are_read_in_any_order_and_each_once() {
+    let names = ["b", "", "c", "a"].map(str::to_owned);
+    let value = stream_with_groups(&names, &names);
+    let Ok(Collected::Stream(mut stream)) = read_value(kind::STREAM_LISTPACKS_2, &value) else {
+        panic!("it is a stream");
+    };
+    let sorted = [&b""[..], b"a", b"b", b"c"];
+    assert!(stream.groups().map(|(name, _)| name).eq(sorted));
+    for (_, group) in stream.groups() {
+        assert!(group.consumers().map(|consumer| consumer.name()).eq(sorted));
+        assert!(group.find_consumer(b"a").is_some());
+    }
+    for name in sorted {
+        assert!(stream.remove_group(name).is_some());
+    }
+    assert_eq!(stream.heap_bytes(), 0);
+    let twice = ["b", "a", "b"].map(str::to_owned);
+    for (groups, consumers, what) in [
+        (&twice[..], &names[..1], "consumer group"),
+        (&names[..1], &twice[..], "consumer"),
+    ] {
+        assert_eq!(
+            read_value(
+                kind::STREAM_LISTPACKS_2,
+                &stream_with_groups(groups, consumers)
+            ),
+            Err(RdbError::Duplicate(what))
+        );
+    }
+}
+
+/// With a move of all others for each of them, this takes minutes.
+#[test]
+fn many_groups_in_descending_order_are_read_in_little_time() {
+    let names: Vec<String> = (0..400_000).rev().map(|n| format!("{n:06}")).collect();
+    let value = stream_with_groups(&names, &[]);
+    let started = std::time::Instant::now();
+    let read = read_value(kind::STREAM_LISTPACKS_2, &value);
+    let reading = started.elapsed();
+    assert!(read.is_ok());
+    assert!(reading < std::time::Duration::from_secs(20), "{reading:?}");
+}
+
 /// One good value of every type and encoding.
 fn samples() -> Vec<Vec<u8>> {
     let mut samples: Vec<Vec<u8>> = vec![

@@ -282,3 +282,19 @@ fn a_large_hash_is_dropped_in_pieces() {
     assert_eq!(pieces, dropped);
     assert!(pieces > 20);
 }
+
+#[test]
+fn what_is_too_large_for_a_listpack_is_none_by_name() {
+    let limits = limits(usize::MAX, usize::MAX);
+    let mut hash = Hash::new();
+    for number in 0..17 {
+        hash.set(&[number], &vec![b'x'; 1 << 20], limits, SEED);
+        if number < 6 {
+            assert_eq!(hash.view().encoding().name(), "listpack", "{number}");
+        }
+    }
+    assert_eq!(hash.view().encoding().name(), "hashtable");
+    let mut hash = Hash::new();
+    hash.set(b"f", &vec![b'x'; 17 << 20], limits, SEED);
+    assert_eq!(hash.view().encoding().name(), "hashtable");
+}

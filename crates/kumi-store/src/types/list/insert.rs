@@ -3,12 +3,19 @@
 //! A full node is split where the element goes, and neighbours that fit into one node are merged afterwards: Redis's
 //! rules, step by step, because OBJECT ENCODING depends on how many nodes are left.
 
-use super::{List, ListEncoding, ListLimits, Many, Node, Nodes};
-use crate::types::packed::{Elem, PackedList};
+use super::{List, ListEncoding, ListLimits, Many, Node, NodeRef, Nodes};
+use crate::types::packed::{Elem, PackedList, PackedListView};
 use crate::types::shared::Shared;
 
 /// Bytes that two listpacks lose when they become one.
 const MERGED_BYTES: usize = 7;
+
+/// The largest listpack: its size is written in 32 bits. Lower in tests, which need no gigabytes then.
+pub(super) const MAX_NODE_BYTES: usize = if cfg!(test) {
+    1 << 20
+} else {
+    u32::MAX as usize
+};
 
 /// An end of a list, or a side of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +61,11 @@ impl List {
             }
         };
         let plain = limits.is_plain(element);
+        if !plain && self.overflows(at, offset, element) {
+            self.encoding = ListEncoding::Quicklist;
+            self.many().replace_by_node(at, offset, element, limits);
+            return true;
+        }
         let replaced = match &mut self.nodes {
             Nodes::One(block) if !plain || self.encoding == ListEncoding::Listpack => {
                 replace(block);
@@ -69,6 +81,22 @@ impl List {
             self.remove_range(index, 1);
         }
         true
+    }
+
+    /// Whether a node would be larger than a listpack can be with another element in the place of one of its own.
+    fn overflows(&self, at: usize, offset: usize, element: &[u8]) -> bool {
+        let overflows = |node: PackedListView<'_>| {
+            let bytes = node.listpack_bytes() + Elem::parse(element).listpack_bytes();
+            let replaced = || node.get(offset).map_or(0, Elem::listpack_bytes);
+            bytes > MAX_NODE_BYTES && bytes - replaced() > MAX_NODE_BYTES
+        };
+        match &self.nodes {
+            Nodes::One(block) => overflows(block.view()),
+            Nodes::Many(many) => match many.nodes.get(at).map(Node::view) {
+                Some(NodeRef::Packed(view)) => overflows(view),
+                _ => false,
+            },
+        }
     }
 
     fn insert_into_nodes(
@@ -144,8 +172,35 @@ impl Many {
         true
     }
 
+    /// Replaces an element of a packed node that has no room for the new one: that becomes a node between the parts.
+    fn replace_by_node(&mut self, at: usize, offset: usize, element: &[u8], limits: ListLimits) {
+        let rest = self.edit(at, |block| {
+            let block = block.closed();
+            let behind = block.view().seek(offset + 1)?;
+            let rest = block.split_off(behind);
+            let replaced = block.view().seek(offset)?;
+            block.remove(replaced);
+            Some(rest)
+        });
+        let Some(rest) = rest.flatten() else {
+            return;
+        };
+        let emptied = offset == 0;
+        if emptied {
+            self.remove(at);
+        }
+        let place = if emptied { at } else { at + 1 };
+        self.insert(place, Node::of(element, limits));
+        if !rest.is_empty() {
+            self.insert(place + 1, Node::packed(rest));
+        }
+        if !emptied {
+            self.merge_around(place, limits);
+        }
+    }
+
     /// Splits a full node where the element goes. The element joins the part that is split off, and what fits together
-    /// afterwards is merged; a plain element becomes a node between the parts.
+    /// afterwards is merged. A plain element, and one that the part has no room for, becomes a node between the parts.
     fn split_and_insert(
         &mut self,
         at: usize,
@@ -156,24 +211,29 @@ impl Many {
     ) {
         let plain = limits.is_plain(element);
         let elem = Elem::parse(element);
-        let rest = self.edit(at, |block| {
+        let split = self.edit(at, |block| {
             let block = block.closed();
             let pos = block.view().seek(side.place(offset))?;
             let mut rest = block.split_off(pos);
+            let part = match side {
+                Side::Front => block.view(),
+                Side::Back => rest.view(),
+            };
+            let joins = !plain && part.listpack_bytes() + elem.listpack_bytes() <= MAX_NODE_BYTES;
             // Redis keeps the half with the element's neighbour in place and merges around that one.
             match side {
-                _ if plain => {}
+                _ if !joins => {}
                 Side::Front => block.push_back(elem),
                 Side::Back => rest.push_front(elem),
             }
-            Some(rest)
+            Some((rest, joins))
         });
-        let Some(rest) = rest.flatten() else {
+        let Some((rest, joins)) = split.flatten() else {
             return;
         };
         self.insert(at + 1, Node::packed(rest));
-        if plain {
-            return self.insert(at + 1, Node::plain(element));
+        if !joins {
+            return self.insert(at + 1, Node::of(element, limits));
         }
         let center = match side {
             Side::Front => at + 1,

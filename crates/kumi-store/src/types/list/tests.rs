@@ -1,6 +1,7 @@
 mod model;
 mod redis;
 
+use super::insert::MAX_NODE_BYTES;
 use super::*;
 use std::time::{Duration, Instant};
 
@@ -163,6 +164,72 @@ fn large_elements_are_nodes_of_their_own() {
     assert!(list.is_empty());
     list.settle(true, limits);
     assert_eq!(list.heap_bytes(), 0);
+}
+
+/// The sizes of the packed nodes. None is larger than a listpack can be.
+fn node_sizes(list: &List) -> Vec<usize> {
+    let view = list.view();
+    let nodes = (0..view.node_count()).filter_map(|at| match view.node(at)? {
+        NodeRef::Packed(node) => Some(node.listpack_bytes()),
+        NodeRef::Lone(_) | NodeRef::Plain(_) => None,
+    });
+    let sizes: Vec<usize> = nodes.collect();
+    assert!(
+        sizes.iter().all(|&bytes| bytes <= MAX_NODE_BYTES),
+        "{sizes:?}"
+    );
+    sizes
+}
+
+#[test]
+fn replaced_elements_do_not_make_a_node_larger_than_a_listpack() {
+    let limits = limits(-2);
+    for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]] {
+        let mut list = List::quicklist();
+        let mut model: Vec<Vec<u8>> = (0..5).map(|index| vec![b'a' + index]).collect();
+        for element in &model {
+            list.push(Side::Back, element, limits);
+        }
+        for (step, index) in order.into_iter().enumerate() {
+            let element = vec![b'0' + step as u8; MAX_NODE_BYTES / 10 * 3];
+            assert!(list.set(index, &element, limits));
+            model[index] = element;
+            assert_eq!(texts(&list), model, "{order:?} {step}");
+            let nodes = node_sizes(&list).len();
+            assert_eq!(nodes > 1, step > 2, "{order:?} {step}");
+        }
+        // The place of a large element has room for another one.
+        let nodes = node_sizes(&list).len();
+        let element = vec![b'y'; MAX_NODE_BYTES / 10 * 3];
+        assert!(list.set(0, &element, limits));
+        assert_eq!(node_sizes(&list).len(), nodes);
+        list.remove_range(0, 5);
+        list.settle(true, limits);
+        assert_eq!(list.heap_bytes(), 0);
+    }
+}
+
+#[test]
+fn inserted_elements_do_not_make_a_node_larger_than_a_listpack() {
+    let limits = limits(-2);
+    for side in [Side::Front, Side::Back] {
+        for index in 0..3 {
+            let mut list = List::quicklist();
+            for element in [b"a", b"b", b"c"] {
+                list.push(Side::Back, element, limits);
+            }
+            let mut model = vec![vec![b'x'; MAX_NODE_BYTES / 10 * 3]; 3];
+            for (index, element) in model.iter().enumerate() {
+                assert!(list.set(index, element, limits));
+            }
+            assert_eq!(node_sizes(&list).len(), 1);
+            let element = vec![b'y'; MAX_NODE_BYTES / 10 * 9];
+            assert!(list.insert(index, side, &element, limits));
+            model.insert(index + usize::from(side == Side::Back), element);
+            assert_eq!(texts(&list), model, "{side:?} {index}");
+            node_sizes(&list);
+        }
+    }
 }
 
 #[test]

@@ -17,11 +17,16 @@ const LISTPACK_HEADER: usize = 6;
 
 impl<const TWO_WAY: bool> View<'_, TWO_WAY> {
     /// Appends the listpack with these elements to a buffer.
+    ///
+    /// # Panics
+    /// The listpack would have 4 GiB or more. Lists, hashes, sorted sets and streams see to it that none has; a file with
+    /// a truncated size could not be read, so that a snapshot that fails is better.
     pub(crate) fn write_listpack(self, out: &mut Vec<u8>) {
         let size = self.listpack_bytes();
+        let size_field = u32::try_from(size).expect("no value has a listpack of 4 GiB");
         let len = self.len().min(COUNT_UNKNOWN) as u16;
         out.reserve(size);
-        out.extend_from_slice(&(size as u32).to_le_bytes());
+        out.extend_from_slice(&size_field.to_le_bytes());
         out.extend_from_slice(&len.to_le_bytes());
         if TWO_WAY {
             out.extend_from_slice(self.0.get(self.start().0..).unwrap_or_default());

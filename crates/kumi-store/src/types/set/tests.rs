@@ -221,3 +221,22 @@ fn a_large_set_of_numbers_counts_all_of_its_blocks() {
     // Its pages of 32 bytes and less, and what holds them.
     assert!(set.heap_bytes() > 1_000_000, "{}", set.heap_bytes());
 }
+
+#[test]
+fn what_is_too_large_for_a_listpack_is_none_by_name() {
+    let limits = SetLimits {
+        listpack_entries: usize::MAX,
+        listpack_value_bytes: usize::MAX,
+        ..SetLimits::default()
+    };
+    let mut set = Set::new();
+    for number in 0..17 {
+        let mut member = vec![b'x'; 1 << 20];
+        member.push(number);
+        assert!(set.add(&member, limits, SEED));
+        if number < 6 {
+            assert_eq!(set.view().encoding().name(), "listpack", "{number}");
+        }
+    }
+    assert_eq!(set.view().encoding().name(), "hashtable");
+}

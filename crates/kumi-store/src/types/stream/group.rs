@@ -75,7 +75,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(last_id: StreamId, entries_read: Option<u64>) -> Self {
+    pub(crate) fn new(last_id: StreamId, entries_read: Option<u64>) -> Self {
         Self {
             last_id,
             entries_read,
@@ -114,19 +114,46 @@ impl Group {
 
     /// The place of a name in the order, or the one it would get.
     fn find_name(&self, name: &[u8]) -> Result<usize, usize> {
-        self.order.binary_search_by(|&slot| {
-            let other = self.slots.get(slot as usize).and_then(Option::as_ref);
-            other.map_or(&[][..], |consumer| &consumer.name).cmp(name)
-        })
+        self.order
+            .binary_search_by(|&slot| name_of(&self.slots, slot).cmp(name))
     }
 
     /// Creates a consumer; `None` if there is one of that name.
     pub(crate) fn create_consumer(&mut self, name: &[u8], now_ms: i64) -> Option<ConsumerKey> {
         let at = self.find_name(name).err()?;
+        let slot = self.add_consumer(name, now_ms, -1);
+        self.order.insert(at, slot);
+        Some(ConsumerKey(slot))
+    }
+
+    /// Adds a consumer that was serialised. Its name may be any; [`Group::sort_consumers`] follows behind the last one.
+    pub(crate) fn restore_consumer(
+        &mut self,
+        name: &[u8],
+        seen_time: i64,
+        active_time: i64,
+    ) -> ConsumerKey {
+        let slot = self.add_consumer(name, seen_time, active_time);
+        self.order.push(slot);
+        ConsumerKey(slot)
+    }
+
+    /// Brings restored consumers into order, all at once: one by one they would be moved a quadratic number of times.
+    /// `false` if two have the same name.
+    pub(crate) fn sort_consumers(&mut self) -> bool {
+        let name = |slot| name_of(&self.slots, slot);
+        self.order
+            .sort_unstable_by(|&one, &other| name(one).cmp(name(other)));
+        self.order
+            .is_sorted_by(|&one, &other| name(one) < name(other))
+    }
+
+    /// Gives a consumer a slot, without a place in the order.
+    fn add_consumer(&mut self, name: &[u8], seen_time: i64, active_time: i64) -> u32 {
         let consumer = Consumer {
             name: name.into(),
-            seen_time: now_ms,
-            active_time: -1,
+            seen_time,
+            active_time,
             pending: Sorted::default(),
         };
         let slot = match self.free.pop() {
@@ -142,9 +169,8 @@ impl Group {
             }
         };
         self.slots[slot as usize] = Some(consumer);
-        self.order.insert(at, slot);
         self.name_bytes += name.len();
-        Some(ConsumerKey(slot))
+        slot
     }
 
     /// Removes a consumer with its pending entries, and returns how many it had; `None` if there is no such consumer.
@@ -256,6 +282,12 @@ impl Group {
     }
 }
 
+/// The name of the consumer in a slot.
+fn name_of(slots: &[Option<Consumer>], slot: u32) -> &[u8] {
+    let consumer = slots.get(slot as usize).and_then(Option::as_ref);
+    consumer.map_or(&[][..], Consumer::name)
+}
+
 /// A group that is being changed. What the groups of its stream take is brought up to date when this is dropped.
 #[derive(Debug)]
 pub(crate) struct GroupMut<'a> {
@@ -361,7 +393,8 @@ impl Stream {
             None if claim.force => 1,
             None => return Some(Claimed::No),
         };
-        let counted = before + u64::from(!claim.just_id);
+        // A restored count may be the largest one.
+        let counted = before.saturating_add(u64::from(!claim.just_id));
         let nack = Nack {
             consumer: claim.consumer,
             delivery_time: claim.delivery_time,

@@ -1,7 +1,8 @@
 //! The groups of a stream by name.
 //!
 //! Most streams have one group or a few, so they stand in a sorted array: a tree's node has room for eleven groups, which
-//! is more than a short stream takes in all.
+//! is more than a short stream takes in all. A group that is created moves those behind it, 24 bytes each, which is little
+//! for one command. Groups that are read from a payload or a file are sorted once.
 
 use super::Group;
 use crate::types::Slices;
@@ -48,6 +49,18 @@ impl Groups {
         let (name, group) = (name.into(), Box::new(group));
         self.0.insert(at, Named { name, group });
         true
+    }
+
+    /// Takes groups in any order instead of its own; `false` if two have the same name.
+    pub(super) fn restore(&mut self, groups: Vec<(Box<[u8]>, Box<Group>)>) -> bool {
+        let named = groups
+            .into_iter()
+            .map(|(name, group)| Named { name, group });
+        self.0 = named.collect();
+        self.0.shrink_to_fit();
+        self.0
+            .sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        self.0.is_sorted_by(|one, other| one.name < other.name)
     }
 
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<Group> {

@@ -11,7 +11,7 @@
 //! `ms` and `seq` are those of the entry's id less those of the node's. Redis's node has elements of their own for both
 //! and for the flags (`serialised.rs`), which takes three to four bytes more per entry. Limits are in the bytes of Redis's
 //! node; `saved` is what they are more than the bytes here, `saved` itself left out. The last element of an entry
-//! lets a reader walk backwards.
+//! lets a reader walk backwards. Nodes from outside are Redis's; `serialised.rs` checks them and builds these.
 
 use super::nodes::{Nodes, Range};
 use super::{MAX_NODE_BYTES, NodeLimits, StreamId};

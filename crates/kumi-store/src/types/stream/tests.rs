@@ -138,6 +138,34 @@ fn a_removed_consumer_takes_its_pending_entries_along() {
 }
 
 #[test]
+fn the_largest_count_of_deliveries_stays_the_largest() {
+    let mut stream = stream_of(1);
+    stream.create_group(b"g", StreamId::MIN, None);
+    let mut group = stream.group_mut(b"g").unwrap();
+    let consumer = group.create_consumer(b"c", 1).unwrap();
+    let nack = Nack {
+        consumer,
+        delivery_time: 1,
+        delivery_count: u64::MAX,
+    };
+    assert!(group.set_pending(id(1, 0), nack));
+    group.redeliver(id(1, 0), 2);
+    drop(group);
+    let claim = Claim {
+        consumer,
+        min_idle_ms: 0,
+        now_ms: 3,
+        delivery_time: 3,
+        delivery_count: None,
+        force: false,
+        just_id: false,
+    };
+    assert_eq!(stream.claim(b"g", id(1, 0), claim), Some(Claimed::Yes));
+    let nack = stream.group(b"g").unwrap().nack(id(1, 0)).unwrap();
+    assert_eq!((nack.delivery_time, nack.delivery_count), (3, u64::MAX));
+}
+
+#[test]
 fn a_large_stream_is_dropped_in_slices() {
     let mut stream = stream_of(1000);
     stream.create_group(b"g", StreamId::MIN, None);

@@ -1,7 +1,7 @@
 //! A small sorted set: a packed block of pairs, member and score, in order.
 //!
 //! A score without a fraction is an integer of the block, any other one the eight bytes of the
-//! number, low byte first.
+//! number, low byte first. Only this process makes such bytes: payloads and files hold scores as text.
 
 use std::ops::Range;
 

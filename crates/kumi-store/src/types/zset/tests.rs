@@ -399,3 +399,32 @@ fn a_large_set_is_dropped_in_pieces() {
     assert_eq!(pieces, dropped);
     assert!(pieces > 20);
 }
+
+#[test]
+fn what_is_too_large_for_a_listpack_is_none_by_name() {
+    let limits = ZsetLimits {
+        entries: usize::MAX,
+        value_bytes: usize::MAX,
+    };
+    let member = |number: u8| {
+        let mut member = vec![b'x'; 1 << 20];
+        member.push(number);
+        member
+    };
+    let mut zset = Zset::new();
+    for number in 0..17 {
+        zset.insert(&member(number), 1.0, limits, SEED);
+        if number < 6 {
+            assert_eq!(zset.view().encoding().name(), "listpack", "{number}");
+        }
+    }
+    assert_eq!(zset.view().encoding().name(), "skiplist");
+    for (count, name) in [(6, "listpack"), (17, "skiplist")] {
+        let mut zset = Zset::with_encoding(ZsetEncoding::Skiplist);
+        for number in 0..count {
+            zset.insert(&member(number), 1.0, limits, SEED);
+        }
+        zset.settle((1 << 20) + 1, limits);
+        assert_eq!(zset.view().encoding().name(), name);
+    }
+}
