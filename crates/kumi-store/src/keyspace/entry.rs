@@ -255,6 +255,21 @@ impl Entry {
         old_value
     }
 
+    /// Writes a short string over one of the same length; says whether there was one.
+    #[inline]
+    pub(crate) fn overwrite(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > INLINE_MAX {
+            return false;
+        }
+        let value = Tail::new(NewValue::Bytes(bytes));
+        let header = self.header();
+        let is_alike = header.with_value(&value) == header;
+        if is_alike {
+            self.write_value(header, value);
+        }
+        is_alike
+    }
+
     /// Stores a number in place if the value is one already; says whether it was.
     pub(crate) fn set_int(&mut self, number: i64) -> bool {
         let header = self.header();
