@@ -482,8 +482,10 @@ impl Store {
                 }
             }
         }
-        for garbage in self.keyspace.take_garbage() {
-            self.effects.push(Effect::Discard(garbage));
+        if self.keyspace.has_garbage() {
+            for garbage in self.keyspace.take_garbage() {
+                self.effects.push(Effect::Discard(garbage));
+            }
         }
     }
 

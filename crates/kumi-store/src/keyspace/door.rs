@@ -430,14 +430,21 @@ impl<'a> Keys<'a> {
         self.keyspace.changing = true;
         let db = &mut self.keyspace.dbs[self.db];
         let entry = db.table.at_mut(position);
-        let before_bytes = entry.heap_bytes();
+        let access = &self.keyspace.access;
+        access.touch_replaced(entry, self.now_ms, self.touch);
         let before = entry.deadline();
         let after = expiry.after(before);
+        // Most overwrites change neither the deadline nor any size.
+        if before == after
+            && let NewValue::Bytes(bytes) = value
+            && entry.overwrite(bytes)
+        {
+            return;
+        }
+        let before_bytes = entry.heap_bytes();
         if before != after {
             entry.set_deadline(after);
         }
-        let access = &self.keyspace.access;
-        access.touch_replaced(entry, self.now_ms, self.touch);
         let replaced = entry.replace_value(value);
         let after_bytes = entry.heap_bytes();
         db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;

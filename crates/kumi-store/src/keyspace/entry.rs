@@ -110,6 +110,19 @@ impl Entry {
         prefetch_address(self.at(CACHE_LINE));
     }
 
+    /// Has the cache lines loaded that a short value behind a key of this length is in. Loading one that is not needed
+    /// would delay those that are.
+    #[inline]
+    pub(super) fn prefetch_short(&self, key_len: usize) {
+        /// A deadline, and a value that most entries do not exceed.
+        const BESIDE_KEY: usize = HEADER + WORD + 16;
+        let start = self.0.as_ptr();
+        prefetch_address(start);
+        if start.addr() % CACHE_LINE + key_len + BESIDE_KEY > CACHE_LINE {
+            prefetch_address(self.at(CACHE_LINE));
+        }
+    }
+
     /// Has the boxed value loaded, if there is one. Reads the entry's header.
     #[inline]
     pub(super) fn prefetch_boxed(&self) {
@@ -240,6 +253,21 @@ impl Entry {
         }
         self.write_value(new, value);
         old_value
+    }
+
+    /// Writes a short string over one of the same length; says whether there was one.
+    #[inline]
+    pub(crate) fn overwrite(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > INLINE_MAX {
+            return false;
+        }
+        let value = Tail::new(NewValue::Bytes(bytes));
+        let header = self.header();
+        let is_alike = header.with_value(&value) == header;
+        if is_alike {
+            self.write_value(header, value);
+        }
+        is_alike
     }
 
     /// Stores a number in place if the value is one already; says whether it was.

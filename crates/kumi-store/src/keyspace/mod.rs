@@ -498,6 +498,10 @@ impl Keyspace {
         std::mem::take(&mut self.events)
     }
 
+    pub(crate) fn has_garbage(&self) -> bool {
+        !self.garbage.is_empty()
+    }
+
     pub(crate) fn take_garbage(&mut self) -> Vec<Garbage> {
         std::mem::take(&mut self.garbage)
     }

@@ -55,10 +55,20 @@ impl Store {
         let Some(id) = id else {
             return true;
         };
-        let row = self.index.get(id).row;
+        let found = self.index.get(id);
+        let row = found.row;
         let db = session.db;
         self.run.has_streams |= row.group == Group::Stream;
         self.run.has_members |= names_a_member(row);
+        // The usual case by itself: the first argument is the key, and the only one.
+        if found.single_key.is_some() {
+            if let Some(name) = args.get(1)
+                && first_hint < MAX_HINTS
+            {
+                self.keyspace.prefetch_bucket(db, name);
+            }
+            return !row.has(flag::CHANGES_INPUT);
+        }
         for spec in row.keys {
             if self.keyspace.hints.len() >= MAX_HINTS {
                 break;
