@@ -140,6 +140,15 @@ fn read(kind: Kind, server: &Server) -> Result<Reading> {
 
 /// How many of the commands that calls are made of this server has run.
 fn commands_served(address: SocketAddr) -> Result<u64> {
+    let calls = calls_of(address, &CALL_COMMANDS)?;
+    if calls == 0 {
+        bail!("INFO commandstats counts no commands");
+    }
+    Ok(calls)
+}
+
+/// How often a server has run these commands.
+pub(super) fn calls_of(address: SocketAddr, commands: &[&str]) -> Result<u64> {
     let mut connection = Connection::open(address)?;
     let mut bytes = Vec::new();
     wire::push_command(&mut bytes, &[b"INFO", b"commandstats"]);
@@ -154,18 +163,14 @@ fn commands_served(address: SocketAddr) -> Result<u64> {
         text.push_str(&String::from_utf8_lossy(&connection.reply()?));
         text.push_str("\r\n");
     }
-    let calls = sum_of_calls(&text);
-    if calls == 0 {
-        bail!("INFO commandstats counts no commands");
-    }
-    Ok(calls)
+    Ok(sum_of_calls(&text, commands))
 }
 
 /// Adds up lines such as `cmdstat_set:calls=12,usec=30,...`.
-fn sum_of_calls(text: &str) -> u64 {
+fn sum_of_calls(text: &str, commands: &[&str]) -> u64 {
     text.lines()
         .filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="))
-        .filter(|(name, _)| CALL_COMMANDS.contains(name))
+        .filter(|(name, _)| commands.contains(name))
         .filter_map(|(_, rest)| rest.split(',').next()?.parse::<u64>().ok())
         .sum()
 }
@@ -181,7 +186,7 @@ mod tests {
                     cmdstat_config|get:calls=7,usec=1\r\n\
                     cmdstat_ping:calls=5,usec=1\r\n\
                     cmdstat_getrange:calls=3,usec=1\r\n";
-        assert_eq!(sum_of_calls(text), 15);
-        assert_eq!(sum_of_calls(""), 0);
+        assert_eq!(sum_of_calls(text, &CALL_COMMANDS), 15);
+        assert_eq!(sum_of_calls("", &CALL_COMMANDS), 0);
     }
 }

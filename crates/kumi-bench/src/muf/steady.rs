@@ -5,14 +5,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::muf::parties;
+use crate::muf::{load, parties};
 use crate::store::servers::{Contender, Server, Stage};
 use crate::wire::{self, Connection};
 
 /// Backends of one service, each with a connection of its own.
 pub(super) const BACKENDS: usize = 20;
-/// What a backend does once after it connected is over by then.
+/// What a backend does once after it connected is over by then, but for searches.
 const SETTLE: Duration = Duration::from_secs(2);
+/// The searches of backends that begin are over when there was no SCAN for this long, and are waited for at most so long.
+const NO_SCAN: Duration = Duration::from_secs(10);
+const SEARCHES: Duration = Duration::from_secs(600);
 /// Calls after the quiet period; each must be answered.
 pub(super) const CALLS: usize = 500;
 
@@ -50,6 +53,7 @@ async fn measure(server: &Server, period: Duration) -> Result<Outcome> {
     let alone_percent = busy_percent(server, period).await?;
     let parties = parties::connect_announced(server.address(), BACKENDS).await?;
     tokio::time::sleep(SETTLE).await;
+    end_of_searches(server).await?;
     let waiting_percent = busy_percent(server, period).await?;
     let mut answered = 0;
     for _ in 0..CALLS {
@@ -60,6 +64,21 @@ async fn measure(server: &Server, period: Duration) -> Result<Outcome> {
         waiting_percent,
         answered,
     })
+}
+
+/// Waits until the backends have searched for what was sent before they began.
+async fn end_of_searches(server: &Server) -> Result<()> {
+    let begun = Instant::now();
+    let mut before = None;
+    loop {
+        let scans = load::calls_of(server.address(), &["scan"])?;
+        if before == Some(scans) {
+            return Ok(());
+        }
+        anyhow::ensure!(begun.elapsed() < SEARCHES, "the backends still search");
+        before = Some(scans);
+        tokio::time::sleep(NO_SCAN).await;
+    }
 }
 
 /// The server's CPU during a period, in percent of a core.

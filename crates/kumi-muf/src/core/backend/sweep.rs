@@ -7,14 +7,15 @@
 //! wait for its turn among all searches of the database (`turn.rs`):
 //!
 //! ```text
-//!   wanted --pause--> SET lock me NX PX 6000 --ours--> its turn --> search, renewing the lock --> SET lock done PX 4000
+//!   wanted --pause--> SET lock me NX PX 6000 --ours--> its turn --> search, renewing it --> SET lock "done me.N" PX 4000
 //!                         |   ^                                                                      |
-//!                another's|   | half a lease later                                                   v
-//!                         v   |                                                   one that saw it held reads
-//!                        waits-/  (the lock ends: its holder crashed; it is free)        "done": no sweep
+//!                another's|   | half a lease later, or                              v
+//!                         v   | when "done" ends                    one that saw it held, or saw another
+//!                        waits-/  (its holder crashed: it is free)   "done" before, need not sweep
 //! ```
 //! A backend that sees a sweep under way and then done need not sweep: the other one was subscribed all the while, so it
-//! knows of every request that is older than the wish. A sweep that was done before the wish says nothing about it.
+//! knows of every request that is older than the wish. A sweep that was done before the wish says nothing about it, but one
+//! that is done later with another name began behind it: the lock is not free while it says "done".
 //!
 //! A sweep keeps its lock and its glob from the request for the lock to its end, whatever is served or drained meanwhile.
 //! One whose services changed before its search began is begun anew for those that there are then. One whose services were
@@ -38,8 +39,30 @@ use crate::core::settings::CLAIM_LIMIT_BYTES;
 /// What PTTL says of a key that is not there.
 pub(super) const ABSENT: i64 = -2;
 
-/// What the lock holds for a while after a sweep.
+/// How what the lock holds for a while after a sweep begins; the name of the sweep follows.
 const DONE: &[u8] = b"done";
+
+/// What a backend has seen of others' sweeps since it wanted one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Seen {
+    #[default]
+    Nothing,
+    /// One was under way.
+    UnderWay,
+    /// One was done already; what the lock said.
+    Done(Bytes),
+}
+
+impl Seen {
+    /// Whether a sweep that is done, with this in the lock, was under way or began after what was seen.
+    fn is_followed_by(&self, done: &Bytes) -> bool {
+        match self {
+            Seen::Nothing => false,
+            Seen::UnderWay => true,
+            Seen::Done(before) => before != done,
+        }
+    }
+}
 
 /// What a sweep is for: all that is served when it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,10 +96,10 @@ pub(super) enum Sweep {
     /// Nothing was missed.
     #[default]
     Idle,
-    /// One is wanted. `followed`: another backend's was seen under way since.
-    Due { at: Time, followed: bool },
+    /// One is wanted.
+    Due { at: Time, seen: Seen },
     /// The lock is requested.
-    Locking { scope: Scope, followed: bool },
+    Locking { scope: Scope, seen: Seen },
     /// The lock is ours; the search waits for its turn.
     Waiting { scope: Scope, renew_at: Time },
     /// The search is under way.
@@ -107,13 +130,13 @@ impl Backend {
         let at = now.plus(pause_ms);
         match self.sweep {
             Sweep::Idle => {
-                let followed = false;
-                self.sweep = Sweep::Due { at, followed };
+                let seen = Seen::Nothing;
+                self.sweep = Sweep::Due { at, seen };
             }
-            // What was followed so far may be older than what was missed now.
+            // What was seen so far may be older than what was missed now.
             Sweep::Due { at, .. } => {
-                let followed = false;
-                self.sweep = Sweep::Due { at, followed };
+                let seen = Seen::Nothing;
+                self.sweep = Sweep::Due { at, seen };
             }
             Sweep::Locking { .. } | Sweep::Running { .. } => self.sweep_again = true,
             // Its search has not begun.
@@ -156,9 +179,9 @@ impl Backend {
         let ttl_ms = self.settings.sweep_lock_ms();
         let next_at = now.plus(ttl_ms / 3);
         match &mut self.sweep {
-            Sweep::Due { followed, .. } => {
-                let followed = *followed;
-                self.begin(followed, out);
+            Sweep::Due { seen, .. } => {
+                let seen = std::mem::take(seen);
+                self.begin(seen, out);
             }
             Sweep::Waiting { scope, renew_at }
             | Sweep::Running {
@@ -173,7 +196,7 @@ impl Backend {
     }
 
     /// Requests the lock of a sweep that is due.
-    fn begin(&mut self, followed: bool, out: &mut VecDeque<Output>) {
+    fn begin(&mut self, seen: Seen, out: &mut VecDeque<Output>) {
         let Some(scope) = self.scope() else {
             // All of them were drained meanwhile.
             self.sweep = Sweep::Idle;
@@ -184,7 +207,7 @@ impl Backend {
             return self.search(scope, None, out);
         }
         let key = scope.lock_key();
-        self.sweep = Sweep::Locking { scope, followed };
+        self.sweep = Sweep::Locking { scope, seen };
         let take = Command::Set {
             key: key.clone(),
             value: self.claim_name.clone(),
@@ -201,15 +224,15 @@ impl Backend {
 
     /// The reply to the request for the lock.
     pub(crate) fn sweep_locked(&mut self, replies: Replies, now: Time, out: &mut VecDeque<Output>) {
-        let (scope, followed) = match &self.sweep {
-            Sweep::Locking { scope, followed } => (scope.clone(), *followed),
+        let (scope, seen) = match &self.sweep {
+            Sweep::Locking { scope, seen } => (scope.clone(), seen.clone()),
             _ => return,
         };
         let lease_ms = self.settings.lease_ms();
         let spread_ms = self.rng.u64(..=lease_ms / 8);
         let Ok([taken, holder, left]) = replies.as_deref() else {
             let at = now.plus(self.settings.retry_ms + spread_ms);
-            self.sweep = Sweep::Due { at, followed };
+            self.sweep = Sweep::Due { at, seen };
             return;
         };
         let holder = match holder {
@@ -229,8 +252,8 @@ impl Backend {
             self.sweep = Sweep::Waiting { scope, renew_at };
             return;
         }
-        let is_done = &holder[..] == DONE;
-        if is_done && followed {
+        let is_done = holder.starts_with(DONE);
+        if is_done && seen.is_followed_by(&holder) {
             return self.end_sweep(now);
         }
         // A sweep that was done before this one was wanted does not count; one under way is looked at again.
@@ -239,9 +262,13 @@ impl Backend {
             false => lease_ms / 2,
         };
         let at = now.plus(pause_ms + 1 + spread_ms);
-        let followed = !is_done && !self.sweep_again;
-        self.sweep_again = false;
-        self.sweep = Sweep::Due { at, followed };
+        let seen = match is_done {
+            // The wish may be younger than what the lock said.
+            _ if std::mem::take(&mut self.sweep_again) => Seen::Nothing,
+            true => Seen::Done(holder),
+            false => Seen::UnderWay,
+        };
+        self.sweep = Sweep::Due { at, seen };
     }
 
     /// What is served has changed since the sweep was begun: wants one of what is served now.
@@ -312,12 +339,19 @@ impl Backend {
     fn end_sweep(&mut self, now: Time) {
         self.sweep = Sweep::Idle;
         if let Some(poll_ms) = self.settings.poll_ms {
-            let (at, followed) = (now.plus(poll_ms), false);
-            self.sweep = Sweep::Due { at, followed };
+            let (at, seen) = (now.plus(poll_ms), Seen::Nothing);
+            self.sweep = Sweep::Due { at, seen };
         }
         if std::mem::take(&mut self.sweep_again) {
             self.want_sweep(now);
         }
+    }
+
+    /// What the lock says after this sweep: no other sweep says the same.
+    fn done_name(&self) -> Bytes {
+        let number = self.sweep_number.to_string();
+        let name: &[&[u8]] = &[DONE, b" ", &self.claim_name, b".", number.as_bytes()];
+        name.concat().into()
     }
 
     fn active_patterns(&self) -> impl Iterator<Item = &crate::core::name::Pattern> {
@@ -370,7 +404,7 @@ impl Backend {
                 false => scope.release(),
                 true => note(Command::Set {
                     key: scope.lock_key(),
-                    value: Bytes::from_static(DONE),
+                    value: self.done_name(),
                     ttl_ms: Some(2 * self.settings.lease_ms()),
                     only_new: false,
                 }),

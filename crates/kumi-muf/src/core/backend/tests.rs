@@ -354,8 +354,7 @@ fn a_backend_sweeps_once_under_a_lock_and_then_never_again() {
         .handle_found(token, &found, SearchStep::Done, serving.now);
     serving.settle();
     assert!(matches!(serving.commands()[0], Command::Exists(_)));
-    let marks =
-        |command: &Command| matches!(command, Command::Set { value, .. } if value == "done");
+    let marks = |command: &Command| matches!(command, Command::Set { value, .. } if value == "done back~1.1");
     assert!(marks(&serving.commands()[0]));
     assert!(serving.is_idle());
 }
@@ -365,14 +364,24 @@ fn a_sweep_that_was_seen_under_way_and_done_counts_for_all() {
     let mut serving = Serving::new();
     serving.lock("other~1", 6_000);
     serving.lock("other~1", 5_000);
-    serving.lock("done", 3_000);
+    serving.lock("done other~1.1", 3_000);
+    assert!(serving.searches.is_empty() && serving.is_idle());
+}
+
+#[test]
+fn a_sweep_that_began_after_another_was_seen_done_counts_for_all() {
+    let mut serving = Serving::new();
+    serving.lock("done other~1.1", 3_000);
+    serving.lock("done other~1.1", 1_000);
+    assert!(!serving.is_idle(), "the same sweep");
+    serving.lock("done third~1.1", 3_000);
     assert!(serving.searches.is_empty() && serving.is_idle());
 }
 
 #[test]
 fn a_sweep_that_was_done_before_or_broke_off_does_not_count() {
     let mut before = Serving::new();
-    before.lock("done", 3_000);
+    before.lock("done other~1.1", 3_000);
     before.lock("back~1", 6_000);
     assert_eq!(before.searches.len(), 1);
 

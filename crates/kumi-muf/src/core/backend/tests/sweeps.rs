@@ -50,8 +50,7 @@ fn expire(key: &str, ttl_ms: u64) -> Command {
 
 /// The keys that were marked as swept.
 fn done(commands: &[Command]) -> Vec<String> {
-    let marks =
-        |command: &&Command| matches!(command, Command::Set { value, .. } if value == "done");
+    let marks = |command: &&Command| matches!(command, Command::Set { value, .. } if value.starts_with(b"done "));
     commands.iter().filter(marks).filter_map(set_key).collect()
 }
 
