@@ -102,6 +102,12 @@ impl<'a> Args<'a> {
         self.large.get(span.start)
     }
 
+    /// The handles of all arguments of the request that have buffers of their own, in their order.
+    #[inline]
+    pub fn large(self) -> &'a [SharedBytes] {
+        self.large
+    }
+
     /// Iterates over the arguments in order.
     #[inline]
     pub fn iter(self) -> ArgsIter<'a> {

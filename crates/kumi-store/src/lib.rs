@@ -64,6 +64,7 @@ pub use glob::matches as glob_matches;
 pub use host::{ApplyError, EventLoop, Host, HostFacts, LogFacts, Now, RewriteStart, WriteKeys};
 pub use keyspace::{Garbage, Piece};
 pub use output::Outputs;
+pub use propagation::Writes;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::batch::MAX_BATCH_REQUESTS;
 pub use store::{

@@ -43,6 +43,7 @@ use crate::config::Config;
 use crate::host::Now;
 use crate::keyspace::{DataLimits, Garbage, Keyspace};
 use crate::output::Outputs;
+use crate::propagation::Writes;
 use crate::pubsub::Pubsub;
 use crate::script::Scripts;
 use crate::session::{InputUse, Peer, SessionKey};
@@ -376,13 +377,14 @@ impl Store {
 
     /// Writes since the last call, as RESP requests with SELECT where the database changes. Take
     /// them before the output of the same turn is written, so that a reply can wait for its log.
+    /// Large arguments are copied into it; [`Store::swap_writes`] copies nothing.
     pub fn take_writes(&mut self) -> Vec<u8> {
         self.keyspace.propagation.take()
     }
 
     /// As [`Store::take_writes`], without copying: `empty` takes the writes, and its memory is used for the next
     /// ones. Returns the position in the stream of all writes behind what was taken.
-    pub fn swap_writes(&mut self, empty: &mut Vec<u8>) -> u64 {
+    pub fn swap_writes(&mut self, empty: &mut Writes) -> u64 {
         self.keyspace.propagation.swap(empty)
     }
 

@@ -2,7 +2,9 @@
 
 use super::files::{Files, LogFile};
 use super::mark;
+use kumi_store::Writes;
 use std::io::{self, IoSlice};
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,7 +57,7 @@ impl Appender {
         appender.file.append(&mut [IoSlice::new(&line)])?;
         appender.position += line.len() as u64;
         // The group proves to a reader that everything before it was synced.
-        appender.append(b"", len, None)?;
+        appender.append(&Writes::default(), len, None)?;
         appender.file.sync()?;
         Ok(appender)
     }
@@ -76,7 +78,7 @@ impl Appender {
     /// A part of the group may be in the file, without its mark.
     pub(crate) fn append(
         &mut self,
-        body: &[u8],
+        body: &Writes,
         synced: u64,
         unix_s: Option<u64>,
     ) -> io::Result<()> {
@@ -92,8 +94,10 @@ impl Appender {
             return Ok(());
         }
         self.mark.clear();
-        mark::end_group(&mut self.mark, self.seed, [&self.head, body]);
-        let mut slices = [&*self.head, body, &self.mark].map(IoSlice::new);
+        let pieces = || iter::once(self.head.as_slice()).chain(body.parts());
+        mark::end_pieces(&mut self.mark, self.seed, pieces());
+        let all = pieces().chain(iter::once(self.mark.as_slice()));
+        let mut slices: Vec<IoSlice<'_>> = all.map(IoSlice::new).collect();
         let appended = self.file.append(&mut slices);
         if let Err(error) = appended {
             // A reader cuts it off as well; this only keeps the file tidy for redis-server.
@@ -108,7 +112,7 @@ impl Appender {
     /// Syncs the file, marks that the server ends, and syncs again.
     pub(crate) fn close(&mut self) -> io::Result<()> {
         self.file.sync()?;
-        self.append(b"", self.position, None)?;
+        self.append(&Writes::default(), self.position, None)?;
         self.end()
     }
 
@@ -149,5 +153,114 @@ pub(crate) mod testing {
         let mut end = Vec::new();
         mark::end_group(&mut end, 0, [&head, body]);
         [&head[..], body, &end].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aof::files::Disk;
+    use crate::aof::scan_bytes;
+    use kumi_resp::SharedBytes;
+    use std::fs;
+    use std::sync::Mutex;
+
+    /// SET requests whose values are referred to.
+    fn writes(values: &[SharedBytes]) -> Writes {
+        let mut writes = Writes::default();
+        for value in values {
+            let len = value.len();
+            writes.push(format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n${len}\r\n").as_bytes());
+            writes.push_shared(value.clone());
+            writes.push(b"\r\n");
+        }
+        writes
+    }
+
+    #[test]
+    fn the_mark_of_a_group_covers_all_its_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("increment");
+        let mut appender = Appender::create(&Disk, &path).unwrap();
+        let long = SharedBytes::new(vec![b'v'; 100_000]);
+        appender.append(&writes(&[long]), 0, Some(5)).unwrap();
+        let middle = appender.position();
+        // More parts than the system takes at once.
+        let many = vec![SharedBytes::new(b"short".to_vec()); 2000];
+        appender.append(&writes(&many), middle, None).unwrap();
+        let end = appender.position();
+        let file = fs::read(&path).unwrap();
+        assert_eq!(file.len() as u64, end);
+        assert_eq!(scan_bytes(&file), Some(end));
+        // A byte of the long value, and one of a short one.
+        let short = file.windows(5).rposition(|bytes| bytes == b"short");
+        for at in [50_000, short.unwrap()] {
+            let mut damaged = file.clone();
+            damaged[at] ^= 1;
+            assert_ne!(scan_bytes(&damaged), Some(end), "{at}");
+        }
+    }
+
+    /// A file on a disk that has room for so many bytes.
+    #[derive(Debug)]
+    struct SmallFile {
+        bytes: Mutex<Vec<u8>>,
+        room: usize,
+    }
+
+    impl LogFile for SmallFile {
+        fn append(&self, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+            let mut bytes = self.bytes.lock().unwrap();
+            for slice in slices.iter() {
+                let count = slice.len().min(self.room - bytes.len());
+                bytes.extend_from_slice(&slice[..count]);
+                if count < slice.len() {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+            }
+            Ok(())
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn truncate(&self, len: u64) -> io::Result<()> {
+            self.bytes.lock().unwrap().truncate(len as usize);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_write_that_ends_inside_of_a_shared_value_is_cut_off() {
+        let mut line = Vec::new();
+        mark::open_line(&mut line, 7);
+        let position = line.len() as u64;
+        let file = Arc::new(SmallFile {
+            bytes: Mutex::new(line),
+            room: 150_000,
+        });
+        let mut appender = Appender {
+            file: file.clone(),
+            position,
+            noted: 0,
+            seed: 7,
+            stamped_s: 0,
+            head: Vec::new(),
+            mark: Vec::new(),
+        };
+        let long = SharedBytes::new(vec![b'v'; 100_000]);
+        let group = writes(std::slice::from_ref(&long));
+        appender.append(&group, 0, None).unwrap();
+        let good = appender.position();
+        let error = appender.append(&group, 0, None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(appender.position(), good);
+        assert_eq!(file.bytes.lock().unwrap().len() as u64, good);
+        let short = SharedBytes::new(b"short".to_vec());
+        appender.append(&writes(&[short]), 0, None).unwrap();
+        let bytes = file.bytes.lock().unwrap();
+        assert_eq!(bytes.len() as u64, appender.position());
+        assert_eq!(scan_bytes(&bytes), Some(appender.position()));
     }
 }

@@ -13,8 +13,9 @@ use super::manifest::{Manifest, Part};
 use super::place::Place;
 use super::rewrite::Installed;
 use super::sync::{Job, Syncer};
+use kumi_resp::SharedBytes;
 use kumi_store::config::{Fsync, Settings};
-use kumi_store::{LogFacts, Now, Outputs, Store};
+use kumi_store::{LogFacts, Now, Outputs, Store, Writes};
 use mio::Waker;
 use std::fs::File;
 use std::io;
@@ -76,9 +77,11 @@ pub(crate) struct Log {
     generation: u64,
     pub(super) syncer: Syncer,
     /// Writes that are not in the file yet.
-    pub(super) waiting: Vec<u8>,
+    pub(super) waiting: Writes,
     /// A second buffer, which the engine writes into meanwhile.
-    spare: Vec<u8>,
+    spare: Writes,
+    /// Large arguments that were written and that nothing else refers to.
+    garbage: Vec<SharedBytes>,
     /// Position in the stream of all writes: what was taken from the engine, what is in the file, what is synced.
     taken: u64,
     written: u64,
@@ -166,8 +169,9 @@ impl Log {
             appender: None,
             generation: 0,
             syncer: Syncer::start(waker)?,
-            waiting: Vec::new(),
-            spare: Vec::new(),
+            waiting: Writes::default(),
+            spare: Writes::default(),
+            garbage: Vec::new(),
             taken: start.stream,
             written: start.stream,
             synced: start.stream,
@@ -308,11 +312,16 @@ impl Log {
     }
 
     pub(super) fn drop_waiting(&mut self) {
-        self.waiting.clear();
+        self.garbage.append(&mut self.waiting.clear());
         self.waiting.shrink_to(KEEP_BYTES);
         self.spare.shrink_to(KEEP_BYTES);
         self.written = self.taken;
         self.postponed_ns = None;
+    }
+
+    /// What was written and is not used any more. Drop it on a thread that may take its time.
+    pub(crate) fn take_garbage(&mut self) -> Vec<SharedBytes> {
+        std::mem::take(&mut self.garbage)
     }
 
     fn write(&mut self, now: Now) -> io::Result<()> {

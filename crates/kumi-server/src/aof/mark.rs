@@ -107,10 +107,17 @@ pub(crate) fn open_line(out: &mut Vec<u8>, seed: u64) {
     let _ = io_write(out, format_args!("#K:open:{seed:016x}\r\n"));
 }
 
-/// Appends the end of a group that consists of these pieces.
+/// Appends the end of a group that consists of these two pieces.
+#[cfg(test)]
 pub(crate) fn end_group(out: &mut Vec<u8>, seed: u64, pieces: [&[u8]; 2]) {
-    let len = pieces[0].len() + pieces[1].len();
-    let crc = crc64::update(crc64::update(seed, pieces[0]), pieces[1]);
+    end_pieces(out, seed, pieces.into_iter());
+}
+
+/// Appends the end of a group that consists of these pieces.
+pub(crate) fn end_pieces<'a>(out: &mut Vec<u8>, seed: u64, pieces: impl Iterator<Item = &'a [u8]>) {
+    let (len, crc) = pieces.fold((0, seed), |(len, crc), piece| {
+        (len + piece.len(), crc64::update(crc, piece))
+    });
     // Writing to a vector cannot fail.
     let _ = io_write(out, format_args!("#K:{len}:{crc:016x}\r\n"));
 }

@@ -214,6 +214,7 @@ impl Front {
         {
             let now = self.clock.last();
             let flushed = log.flush(engine.store, engine.outputs, now);
+            self.discarder.discard_bytes(log.take_garbage());
             if self.log.ends && (flushed.is_err() || log.has_failed()) {
                 self.drop_log(engine, flushed);
             } else if let Err(error) = flushed {

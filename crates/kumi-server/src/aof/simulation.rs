@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 mod base_only;
 mod disk;
+mod large;
 mod snapshot;
 
 /// Seeds of each test, each with four lives.

@@ -145,6 +145,7 @@ impl<'a> Ctx<'a> {
         let dirty_before = self.store.keyspace.dirty;
         self.propagated = false;
         self.store.keyspace.propagation.begin();
+        self.store.keyspace.propagation.share(args.large());
         let outcome = catch_unwind(AssertUnwindSafe(|| (row.run)(self, args)));
         let result = outcome.unwrap_or_else(|panic| {
             if self.store.keyspace.changing {
