@@ -53,10 +53,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The commands that the scripts call. All of them, with the options used, are in Redis 6.2.
-    const COMMANDS: [&str; 34] = [
+    const COMMANDS: [&str; 35] = [
         "DEL",
         "EXISTS",
         "EXPIRE",
+        "GET",
         "HDEL",
         "HEXISTS",
         "HGET",

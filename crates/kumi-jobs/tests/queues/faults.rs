@@ -19,6 +19,7 @@ on_both_servers![
     a_server_that_restarts_without_its_data_accepts_no_stale_report,
     a_subscription_goes_on_after_a_restart_without_data,
     a_subscription_in_resp3_delivers_moves,
+    a_subscription_that_was_not_renewed_in_time_has_a_gap,
     a_signal_that_was_taken_is_not_lost_with_the_next_call,
     large_payloads_end_a_claim_and_stay_in_order,
     many_tasks_due_at_one_instant_all_run,
@@ -257,6 +258,30 @@ async fn a_subscription_in_resp3_delivers_moves(kind: Kind) {
     let id = task.id;
     jobs.queue().enqueue(vec![task]).await.expect("enqueued");
     queued(&mut events, id).await;
+}
+
+/// Both subscriptions lapse, and one of them is renewed first.
+async fn a_subscription_that_was_not_renewed_in_time_has_a_gap(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url();
+    let name = url.split("queue=").nth(1).expect("a name");
+    let jobs = connected(&url).await;
+    let mut events = [
+        jobs.queue().subscribe().await.expect("events"),
+        jobs.queue().subscribe().await.expect("events"),
+    ];
+    let listening = format!("kumi:jobs:{{{name}}}:listening");
+    assert_eq!(server.cli(&["DEL", &listening]), "1");
+    for events in &mut events {
+        let notice = tokio::time::timeout(Duration::from_secs(60), events.recv()).await;
+        assert_eq!(notice.expect("no notice"), Some(Notice::Gap));
+    }
+    let task = work::plain_tasks(1).remove(0);
+    let id = task.id;
+    jobs.queue().enqueue(vec![task]).await.expect("enqueued");
+    for events in &mut events {
+        queued(events, id).await;
+    }
 }
 
 /// A wait takes one signal and then those behind it by another command, which fails here.
@@ -508,10 +533,16 @@ async fn a_server_that_evicts_is_refused(kind: Kind) {
 
 async fn a_full_server_finishes_what_it_holds(kind: Kind) {
     let server = Server::start(kind);
-    let jobs = connected(&server.url()).await;
+    let url = server.url();
+    let jobs = connected(&url).await;
     let tasks = work::tasks(50);
     work::enqueue(&**jobs.queue(), &tasks).await;
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    // A queue that is new, and the one with tasks, which a new connection works off.
+    connected(&server.url()).await;
+    let jobs = connected(&url).await;
+    jobs.queue().poke(&Owner::random()).await.expect("poked");
+    let mut events = jobs.queue().subscribe().await.expect("events");
     let error = jobs
         .queue()
         .enqueue(work::tasks(1))
@@ -525,6 +556,8 @@ async fn a_full_server_finishes_what_it_holds(kind: Kind) {
         .await
         .expect("it worked");
     work::check_sums(&**jobs.queue(), tasks.len()).await;
+    let moved = tokio::time::timeout(Duration::from_secs(30), events.recv()).await;
+    assert!(matches!(moved, Ok(Some(Notice::Moved(_)))), "{moved:?}");
 }
 
 async fn a_command_that_the_user_may_not_run_in_a_script_is_unauthorized(kind: Kind) {

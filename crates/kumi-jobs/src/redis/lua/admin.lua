@@ -198,6 +198,15 @@ function operations.watch()
   return 2
 end
 
+-- milliseconds: moves are reported for so long. Answers the newest number. Where moves were not reported until now, a
+-- number is left out, so that each reader sees a gap there.
+function operations.listen()
+  call('SET', P .. 'listening', '1', 'PX', ARGV[3])
+  call('EXPIRE', P .. 'events', 3600)
+  if not listening then return call('INCR', P .. 'events:seq') end
+  return number(call('GET', P .. 'events:seq'), 0)
+end
+
 -- name times definition: a schedule whose times are the same keeps its last slot
 function operations.schedule()
   local old = call('HGET', P .. 'cron:times', ARGV[3])
