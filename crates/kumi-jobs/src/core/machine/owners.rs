@@ -130,12 +130,13 @@ impl Machine {
         Released::Tasks(count)
     }
 
-    /// A worker lost a task: the attempt stays charged.
+    /// A worker lost a task: the attempt stays charged. Without its token, a report of that worker is refused.
     fn lose(&mut self, id: TaskId, now: Timestamp, error: String, at_once: bool) {
         let Some(record) = self.records.get_mut(&id) else {
             return;
         };
         record.rare().last_error = Some(error);
+        record.token = None;
         let next = match (record.cancel_requested, at_once) {
             (true, _) => Next::End(TaskState::Cancelled),
             _ if record.attempts >= record.max_attempts => Next::End(TaskState::Dead),

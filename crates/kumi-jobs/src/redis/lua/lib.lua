@@ -264,9 +264,10 @@ local function later(set, r, to, due)
   schedule(set, r, due)
 end
 
--- A worker lost a task: the attempt stays charged.
+-- A worker lost a task: the attempt stays charged. Without its token, a report of that worker is refused.
 local function lose(r, error, at_once)
   call('HSET', P .. 'error', r.id, error)
+  call('HDEL', RECORD .. r.id, 'k')
   stop_running(r)
   local attempts = number(r.a, 0)
   if r.x then
