@@ -23,9 +23,10 @@ use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Page, Queue,
     Released, Reply, Requeued, Schedule, Signal, Turn,
 };
+use crate::worker::LEASE;
 use ::redis::{Pipeline, Value};
 use bytes::Bytes;
-use codec::{Args, text};
+use codec::{Args, Unreadable, text};
 use link::{Link, Repeat};
 use script::Script;
 use serde::{Deserialize, Serialize};
@@ -216,6 +217,39 @@ impl RedisQueue {
         Ok(())
     }
 
+    /// Ends tasks whose claims cannot be read, which no worker could run. Answers how many tasks the owner holds then; None
+    /// if nothing was done. After an error, the worker asks what it holds and comes here again.
+    async fn abort(
+        &self,
+        unreadable: Vec<Unreadable>,
+        owner: &Owner,
+        lease: Duration,
+    ) -> Option<usize> {
+        if unreadable.is_empty() {
+            return None;
+        }
+        for claim in &unreadable {
+            let task_id = String::from_utf8_lossy(&claim.id);
+            tracing::warn!(%task_id, err = claim.error.as_str(), "a task that cannot be run is ended");
+        }
+        let ask = Ask {
+            owner: owner.clone(),
+            nonce: 0,
+            lease,
+            types: Vec::new(),
+            max: 0,
+        };
+        let args = codec::abort_args(&unreadable, &ask, &self.shared.settings);
+        let done = self.shared.run(&script::TURN, args, Repeat::Yes).await;
+        match done.and_then(|done| codec::turn(done, &ask)) {
+            Ok((turn, _)) => Some(turn.held),
+            Err(error) => {
+                tracing::warn!(%owner, error = &error as &dyn std::error::Error, "tasks that cannot be run were not ended");
+                None
+            }
+        }
+    }
+
     /// One page of a listing: the next cursor, and records or only ids.
     async fn scan(
         &self,
@@ -240,6 +274,15 @@ impl RedisQueue {
         ];
         codec::page(self.shared.admin("list", args).await?)
     }
+}
+
+/// A task that a listing leaves out: another program gave it an id that is none here.
+fn skipped<T>(error: &QueueError) -> Option<T> {
+    tracing::warn!(
+        error = error as &dyn std::error::Error,
+        "a task is not listed: it cannot be read"
+    );
+    None
 }
 
 /// Splits tasks so that each part fits into one script.
@@ -333,7 +376,11 @@ impl Queue for RedisQueue {
             if confirmed < confirm.replicas {
                 tracing::warn!(confirmed, wanted = confirm.replicas, "replicas are behind");
             }
-            codec::turn(done, &ask)
+            let (mut turn, unreadable) = codec::turn(done, &ask)?;
+            if let Some(held) = self.abort(unreadable, &ask.owner, ask.lease).await {
+                turn.held = held;
+            }
+            Ok(turn)
         })
     }
 
@@ -368,11 +415,10 @@ impl Queue for RedisQueue {
             let mut claims = Vec::with_capacity(ids.len());
             for batch in ids.chunks(CLAIMS_BATCH) {
                 let args = std::iter::once(text(owner)).chain(batch.iter().map(|id| id.to_vec()));
-                claims.extend(codec::claims(
-                    self.shared.admin("claims", args).await?,
-                    owner,
-                    &[],
-                )?);
+                let reply = self.shared.admin("claims", args).await?;
+                let (known, unreadable) = codec::claims(reply, owner, &[])?;
+                claims.extend(known);
+                self.abort(unreadable, owner, LEASE).await;
             }
             Ok(claims)
         })
@@ -495,11 +541,12 @@ impl Queue for RedisQueue {
     ) -> Reply<'a, Page> {
         Box::pin(async move {
             let (cursor, found) = self.scan(filter, cursor, limit, false).await?;
-            let tasks = found
-                .into_iter()
-                .filter_map(|task| codec::record(task).transpose());
+            let tasks = found.into_iter().filter_map(|task| {
+                let record = codec::record(task);
+                record.unwrap_or_else(|error| skipped(&error))
+            });
             Ok(Page {
-                tasks: tasks.collect::<Result<_, _>>()?,
+                tasks: tasks.collect(),
                 cursor,
             })
         })
@@ -513,8 +560,11 @@ impl Queue for RedisQueue {
     ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
         Box::pin(async move {
             let (cursor, found) = self.scan(filter, cursor, limit, true).await?;
-            let ids = found.into_iter().map(codec::parsed::<TaskId>);
-            let ids: Vec<TaskId> = ids.collect::<Result<_, _>>()?;
+            let ids = found.into_iter().filter_map(|id| {
+                let id = codec::parsed::<TaskId>(id).map(Some);
+                id.unwrap_or_else(|error| skipped(&error))
+            });
+            let ids: Vec<TaskId> = ids.collect();
             Ok((ids, cursor))
         })
     }

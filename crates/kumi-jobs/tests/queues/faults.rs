@@ -4,8 +4,8 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Events, Finished, Jobs, Lease, NewTask, Notice, Owner, Priority, Queue, QueueError,
-    RedisOptions, Room, Schedule, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
+    Ask, Events, Filter, Finished, Jobs, Lease, NewTask, Notice, Owner, Priority, Queue,
+    QueueError, RedisOptions, Room, Schedule, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +27,7 @@ on_both_servers![
     a_server_that_evicts_is_refused,
     a_full_server_finishes_what_it_holds,
     a_schedule_that_cannot_be_read_hides_no_other,
+    a_task_that_cannot_be_read_ends_and_stops_no_other,
     a_command_that_the_user_may_not_run_in_a_script_is_unauthorized,
 ];
 
@@ -613,4 +614,68 @@ async fn a_schedule_that_cannot_be_read_hides_no_other(kind: Kind) {
     let names: Vec<&str> = schedules.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["c"]);
     assert!(jobs.queue().remove_schedule("a").await.expect("a reply"));
+}
+
+/// Records as a program in another language may write them.
+async fn a_task_that_cannot_be_read_ends_and_stops_no_other(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url();
+    let name = url.split("queue=").nth(1).expect("a name");
+    let key = |rest: &str| format!("kumi:jobs:{{{name}}}:{rest}");
+    let jobs = connected(&url).await;
+    let queue = jobs.queue();
+    let tasks = work::plain_tasks(4);
+    work::enqueue(&**queue, &tasks).await;
+    let stored = server.cli(&["HKEYS", &key("payload")]);
+    let record_of = |task: &NewTask| {
+        let is_same = |text: &&str| text.parse::<TaskId>() == Ok(task.id);
+        let id = stored.lines().find(is_same).expect("it is stored");
+        key(&format!("t:{id}"))
+    };
+    let default = ["HSET", &record_of(&tasks[0]), "m", "", "a", "", "C", ""];
+    assert_eq!(server.cli(&default), "3");
+    let many = ["HSET", &record_of(&tasks[1]), "m", "many"];
+    assert_eq!(server.cli(&many), "1");
+    let not_utf8 = "return redis.call('HSET', KEYS[1], 'C', '\\255')";
+    let media = ["EVAL", not_utf8, "1", &record_of(&tasks[2])];
+    assert_eq!(server.cli(&media), "1");
+    // Last, a task whose id is none.
+    let payload = r#"{"number":9,"key":null}"#;
+    server.cli(&["HSET", &key("t:mine"), "y", "step", "c", "1"]);
+    server.cli(&["HSET", &key("payload"), "mine", payload]);
+    server.cli(&["HINCRBY", &key("counts"), "q:step", "1"]);
+    server.cli(&["RPUSH", &key("ready:1:step"), "mine"]);
+    let expected = [
+        (TaskState::Succeeded, ""),
+        (TaskState::Dead, "the maximum of attempts is 'many'"),
+        (TaskState::Dead, "the media type is not UTF-8"),
+        (TaskState::Succeeded, ""),
+    ];
+    let done = async {
+        for (task, (state, text)) in tasks.iter().zip(expected) {
+            let done = tokio::time::timeout(Duration::from_secs(60), queue.done(task.id));
+            let record = done.await.expect("no hang").expect("a reply");
+            let record = record.expect("known");
+            let error = record.last_error.unwrap_or_default();
+            assert_eq!(record.state, state, "{error}");
+            assert!(error.ends_with(text), "{error}");
+        }
+        let ended = async {
+            while server.cli(&["HGET", &key("t:mine"), "s"]) != "d" {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(60), ended);
+        ended.await.expect("the last one is dead");
+    };
+    let effects = Effects::default();
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    assert!(effects.times(0) >= 1 && effects.times(3) >= 1);
+    let counts = queue.counts_by_state().await.expect("counts");
+    assert_eq!(counts.of(TaskState::Dead), 3);
+    let page = queue.list(&Filter::default(), None, 100).await;
+    assert_eq!(page.expect("a page").tasks.len(), 4, "all that have an id");
 }

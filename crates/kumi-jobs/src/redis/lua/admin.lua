@@ -45,8 +45,8 @@ function operations.claims()
   local claims = {}
   for n = 4, #ARGV do
     local r = load(ARGV[n])
-    if r and r.s == 'r' and r.o == ARGV[3] then
-      local claim = claim_of(r.id, r.k, r.y, text(number(r.a, 0)), text(runs_of(r)), r.m or '5', r.c,
+    if r and r.s == 'r' and r.o == ARGV[3] and r.k then
+      local claim = claim_of(r.id, r.k, r.y, text(number(r.a, 0)), text(runs_of(r)), r.m or '5', r.c or '0',
         call('HGET', P .. 'payload', r.id), r.C, r.T)
       if r.x then claim[1] = claim[1] .. ' x' end
       claims[#claims + 1] = claim

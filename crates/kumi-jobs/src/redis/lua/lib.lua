@@ -1,6 +1,6 @@
 -- What all scripts share. KEYS[1] is the prefix of all keys of the queue, ARGV[1] the time in milliseconds, or empty
 -- for the server's clock. A record is the hash t:<id>; its fields are listed in docs/jobs.md. Fields that hold their
--- default are left out. A number that is handed to a command is formatted anew each time, which costs as much as a
+-- default are left out, and one that is empty has it too: another program may have written it. A number that is handed to a command is formatted anew each time, which costs as much as a
 -- command: times and counts are written as text.
 local P, call = KEYS[1], redis.call
 local RECORD = P .. 't:'
@@ -24,11 +24,14 @@ local listening, paused, claims_so_far = flags[1] and true or false, flags[2] an
 -- results of tasks that succeeded, ids to forget.
 local counts, lines, left, wakes, succeeded, results, gone = {}, {}, {}, {}, {}, {}, {}
 
+-- A record; nil if there is none, or it has no type.
 local function load(id)
   local flat = call('HGETALL', RECORD .. id)
-  if #flat == 0 then return nil end
   local r = { id = id }
-  for i = 1, #flat, 2 do r[flat[i]] = flat[i + 1] end
+  for i = 1, #flat, 2 do
+    if flat[i + 1] ~= '' then r[flat[i]] = flat[i + 1] end
+  end
+  if not r.y then return nil end
   if not r.s then r.s = 'q' end
   return r
 end
