@@ -2,8 +2,8 @@
 
 use super::probe::{Late, Probe};
 use crate::{
-    Cancel, Context, Jobs, Options, Owner, Priority, ResultError, Signal, Task, TaskError,
-    TaskState, Worker, WorkerError,
+    Cancel, Context, Execution, Jobs, Options, Owner, Priority, ResultError, Signal, Task,
+    TaskError, TaskHandler, TaskState, Worker, WorkerError,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -592,6 +592,37 @@ async fn two_handlers_for_a_type_are_an_error() {
     let worker = Worker::new(&fixture.jobs, ());
     let error = worker.run_until(async {}).await.unwrap_err();
     assert!(matches!(error, WorkerError::NoHandlers), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_with_too_many_handlers_does_not_start() {
+    struct Named(String);
+    impl TaskHandler<()> for Named {
+        fn task_type(&self) -> &str {
+            &self.0
+        }
+
+        fn execute(&self, _: bytes::Bytes, _: Context<()>) -> Execution {
+            Box::pin(async { Ok(bytes::Bytes::new()) })
+        }
+    }
+    let worker = |handlers: usize| {
+        let first = Worker::new(&Jobs::memory(), ());
+        (0..handlers).fold(first, |worker, n| worker.handler(Named(format!("t{n}"))))
+    };
+    worker(256).run_until(async {}).await.unwrap();
+    let error = worker(257).run_until(async {}).await.unwrap_err();
+    assert!(matches!(error, WorkerError::Config(_)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pauses_after_failed_turns_grow() {
+    let (fixture, probe) = Fixture::on(Probe::new().loses(|_| true));
+    let stop = tokio::time::sleep(Duration::from_secs(60));
+    fixture.worker().run_until(stop).await.unwrap();
+    // They grow from 50 ms to 2 s.
+    let turns = probe.turns();
+    assert!((20..60).contains(&turns), "{turns} turns");
 }
 
 #[tokio::test]
