@@ -517,8 +517,7 @@ impl Queue for RedisQueue {
 
     fn cancel(&self, id: TaskId) -> Reply<'_, Cancel> {
         Box::pin(async move {
-            let mut args = vec![codec::id_text(id)];
-            args.extend(codec::retention(&self.shared.settings));
+            let args = vec![codec::id_text(id)];
             codec::cancel(self.shared.run(&script::CANCEL, args, Repeat::Yes).await?)
         })
     }
