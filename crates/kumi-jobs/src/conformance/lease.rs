@@ -190,9 +190,20 @@ async fn older_lives_are_released_together(f: &Fixture<'_>) {
         released.expect("the suite relies on it"),
         Released::Tasks(2)
     );
-    for (owner, holds) in owners.iter().zip([false, false, true, true]) {
-        let lease = f.queue.heartbeat(owner, LEASE).await;
-        assert_eq!(lease.is_ok(), holds, "{owner}");
+    // A life that held nothing is refused too, and a later release of fewer lives changes nothing.
+    for before in [&owners[2], &owners[0]] {
+        let gone = Gone::Before(before.clone());
+        let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
+        assert_eq!(
+            released.expect("the suite relies on it"),
+            Released::Tasks(0)
+        );
+        let idle = [life("node", 0), life("node", 4), life("other", 0)];
+        let others = idle.iter().zip([false, true, true]);
+        for (owner, holds) in owners.iter().zip([false, false, true, true]).chain(others) {
+            let lease = f.queue.heartbeat(owner, LEASE).await;
+            assert_eq!(lease.is_ok(), holds, "{owner}");
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod claim;
 mod enqueue;
 mod finish;
 mod owners;
+mod released;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use super::record::{
 use super::settings::Settings;
 use crate::queue::{Claim, Schedule, Signal, TaskEvent};
 use bytes::Bytes;
+use released::Refused;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -46,7 +48,7 @@ pub(crate) struct Machine {
     cancelled: VecDeque<TaskId>,
     owners: BTreeMap<Owner, Holder>,
     /// Lives that are refused.
-    released: BTreeSet<Owner>,
+    released: Refused,
     /// Lines of serial keys. The first task of a line is eligible, running, or dead and holding the line.
     serial: HashMap<Arc<str>, VecDeque<TaskId>>,
     /// Holders of unique keys.
@@ -156,7 +158,7 @@ impl Machine {
             succeeded: VecDeque::new(),
             cancelled: VecDeque::new(),
             owners: BTreeMap::new(),
-            released: BTreeSet::new(),
+            released: Refused::default(),
             serial: HashMap::new(),
             unique: HashMap::new(),
             windows: BTreeSet::new(),

@@ -10,13 +10,9 @@ use crate::error::QueueError;
 use crate::queue::{Claim, Gone, Lease, Released};
 use std::time::Duration;
 
-/// Released lives that are remembered. Names that start with the same text share no lives, and a worker's life is days,
-/// so the oldest are forgotten safely.
-pub(crate) const RELEASED_LIMIT: usize = 10_000;
-
 impl Machine {
     pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), QueueError> {
-        match self.released.contains(owner) {
+        match self.released.holds(owner) {
             true => Err(QueueError::OwnerReleased(owner.clone())),
             false => Ok(()),
         }
@@ -111,6 +107,7 @@ impl Machine {
         if lives.iter().any(is_alive) {
             return Released::Alive;
         }
+        self.released.add(now, gone);
         let mut count = 0;
         for owner in lives {
             let ids: Vec<TaskId> = match self.owners.get(&owner) {
@@ -122,10 +119,6 @@ impl Machine {
                 self.lose(*id, now, format!("worker {owner} was declared gone"), true);
             }
             count += ids.len();
-            self.released.insert(owner);
-            while self.released.len() > RELEASED_LIMIT {
-                self.released.pop_first();
-            }
         }
         Released::Tasks(count)
     }

@@ -565,8 +565,12 @@ local function mark(r, field)
   if r.s == 'r' then call('HSET', P .. 'run:' .. r.o, r.id, held_as(r)) end
 end
 
+-- Whether a life was released, or lives before a later one of its name were.
 local function is_released(owner)
-  return call('ZSCORE', P .. 'released', owner) and true or false
+  if call('ZSCORE', P .. 'released', owner) then return true end
+  local name, life = string.match(owner, '^(.*)~(.*)$')
+  local first = name and call('HGET', P .. 'before', name)
+  return first and life < first or false
 end
 
 local function released_error(owner)
