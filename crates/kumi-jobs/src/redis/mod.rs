@@ -38,7 +38,7 @@ use std::time::Duration;
 /// Bytes of payloads in one enqueue script.
 const ENQUEUE_BYTES: usize = 1 << 20;
 
-/// Tasks in one script that removes tasks from the list of succeeded ones, which is a walk over the list for each.
+/// Tasks in one purge script, which may leave some of them to the next one.
 const PURGE_BATCH: usize = 50;
 
 /// Claims in one reply about what a worker runs.
@@ -586,13 +586,21 @@ impl Queue for RedisQueue {
 
     fn purge(&self, ids: Vec<TaskId>) -> Reply<'_, usize> {
         Box::pin(async move {
-            let mut count = 0;
-            for batch in ids.chunks(PURGE_BATCH) {
-                let purged = self
+            let (mut count, mut left) = (0, &ids[..]);
+            while !left.is_empty() {
+                let batch = left.iter().take(PURGE_BATCH).copied();
+                let reply = self
                     .shared
-                    .admin("purge", batch.iter().copied().map(codec::id_text))
+                    .admin("purge", batch.map(codec::id_text))
                     .await?;
-                count += usize::try_from(codec::integer(&purged)?).unwrap_or(0);
+                let reply = codec::array(reply)?;
+                let [purged, looked] = &reply[..] else {
+                    return Err(QueueError::Protocol("a purge without two parts".into()));
+                };
+                count += usize::try_from(codec::integer(purged)?).unwrap_or(0);
+                // At least one, so that the loop ends.
+                let looked = usize::try_from(codec::integer(looked)?).unwrap_or(0).max(1);
+                left = left.get(looked..).unwrap_or_default();
             }
             Ok(count)
         })
