@@ -7,6 +7,7 @@ mod crashes;
 mod faults;
 mod histories;
 mod proxy;
+mod scripts;
 mod servers;
 mod tls;
 mod work;

@@ -242,6 +242,8 @@ end
 function operations.fire()
   if call('HGET', P .. 'cron:last', ARGV[3]) ~= ARGV[4] then return 0 end
   if ARGV[6] then
+    local wrong = wrong_field(6)
+    if wrong then return redis.error_reply('ERR the task: ' .. wrong) end
     enqueue(6)
     flush_payloads()
     flush()

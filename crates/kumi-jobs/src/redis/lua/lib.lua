@@ -1,5 +1,5 @@
 -- What all scripts share. KEYS[1] is the prefix of all keys of the queue, ARGV[1] the time in milliseconds, or empty
--- for the server's clock. A record is the hash t:<id>; its fields are listed in docs/jobs.md. Fields that hold their
+-- for the server's clock. A record is the hash t:<id>; its fields are in docs/jobs-protocol.md. Fields that hold their
 -- default are left out, and one that is empty has it too: another program may have written it. A number that is handed to a command is formatted anew each time, which costs as much as a
 -- command: times and counts are written as text.
 local P, call = KEYS[1], redis.call
@@ -490,12 +490,37 @@ local function next_due()
   return due
 end
 
+-- What is wrong with the twelve fields of a task that begin at ARGV[at]; nil if they are right. Looked at before the
+-- first write, because what a script wrote before an error stays.
+local LEVELS = { [''] = true, ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true }
+local right_kind
+local function wrong_field(at)
+  local id, kind, max, delay, window = ARGV[at], ARGV[at + 1], ARGV[at + 4], ARGV[at + 6], ARGV[at + 8]
+  if not ARGV[at + 11] then return 'a task has twelve fields' end
+  if id == '' or string.find(id, '%s') then return 'an id is not empty and holds no white space' end
+  if kind ~= right_kind then
+    if kind == '' or string.find(kind, '%s') then return 'a type is not empty and holds no white space' end
+    right_kind = kind
+  end
+  if max ~= '5' and max ~= '' and not string.find(max, '^[1-9]%d*$') then return 'max_attempts is at least 1' end
+  if not LEVELS[ARGV[at + 5]] then return 'a priority is 0, 1, 2 or 3' end
+  if delay ~= '0' and delay ~= '' and (#delay > 13 or not string.find(delay, '^%d+$')) then
+    return 'a delay is a number of milliseconds'
+  end
+  if window ~= '' and (#window > 13 or not string.find(window, '^%d+$')) then
+    return 'a window is a number of milliseconds'
+  end
+end
+
 -- Adds one task, whose twelve fields begin at ARGV[at]. Answers what became of it.
 local payloads = {}
 local function enqueue(at)
   local id, kind, payload, media, max, level, delay, unique, window, serial, hold, trace =
     ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6],
     ARGV[at + 7], ARGV[at + 8], ARGV[at + 9], ARGV[at + 10], ARGV[at + 11]
+  if max == '' then max = '5' end
+  if level == '' then level = '1' end
+  if delay == '' then delay = '0' end
   if call('EXISTS', RECORD .. id) == 1 then return 'E' end
   if unique ~= '' then
     local taken = take_unique(unique, id)
