@@ -5,6 +5,7 @@ use crate::core::{
     TaskState, Timestamp, Unique,
 };
 use crate::error::QueueError;
+use crate::lost::Lost;
 use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Outcome, Requeued, Room, Turn,
 };
@@ -255,12 +256,13 @@ pub(super) fn timestamp(value: &Value) -> Result<Timestamp, QueueError> {
     Ok(Timestamp::from_ms(ms))
 }
 
-/// What a turn did, and claims that cannot be read.
+/// What a turn did, and claims that cannot be read. Logs what other owners lost.
 pub(super) fn turn(value: Value, ask: &Ask) -> Result<(Turn, Vec<Unreadable>), QueueError> {
-    let parts: [Value; 7] = array(value)?
+    let parts: [Value; 8] = array(value)?
         .try_into()
-        .map_err(|_| QueueError::Protocol("a turn without seven parts".into()))?;
-    let [now, due, more, paused, reports, claims, held] = parts;
+        .map_err(|_| QueueError::Protocol("a turn without eight parts".into()))?;
+    let [now, due, more, paused, reports, claims, held, lost] = parts;
+    tell_lost(lost)?;
     let (claims, unreadable) = self::claims(claims, &ask.owner, &ask.types)?;
     let turn = Turn {
         finished: string(reports)?
@@ -278,6 +280,29 @@ pub(super) fn turn(value: Value, ask: &Ask) -> Result<(Turn, Vec<Unreadable>), Q
         held: usize::try_from(integer(&held)?).unwrap_or(0),
     };
     Ok((turn, unreadable))
+}
+
+/// Logs tasks that owners lost, as `lose` in lib.lua lists them.
+pub(super) fn tell_lost(value: Value) -> Result<(), QueueError> {
+    for text in array(value)? {
+        // A task with an id that is none here is left out.
+        if let Some(lost) = lost(&string(text)?) {
+            lost.tell();
+        }
+    }
+    Ok(())
+}
+
+fn lost(text: &str) -> Option<Lost> {
+    let mut words = text.splitn(5, ' ');
+    let mut word = || words.next();
+    Some(Lost {
+        id: word()?.parse().ok()?,
+        state: TaskState::from_letter(word()?.chars().next()?)?,
+        attempts: word()?.parse().ok()?,
+        next_run_at: Timestamp::from_ms(word()?.parse().ok()?),
+        error: word()?.to_owned(),
+    })
 }
 
 /// A claim on a task whose record another program wrote, and whose fields this one cannot read.
@@ -529,4 +554,24 @@ pub(super) fn counts(value: Value) -> Result<Counts, QueueError> {
         served,
         paused: integer(&paused)? == 1,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_lost_is_read() {
+        let id = TaskId::random();
+        let read = lost(&format!("{id} e 2 1700 the lease of worker w~1 ended"));
+        let expected = Lost {
+            id,
+            state: TaskState::RetryScheduled,
+            attempts: 2,
+            next_run_at: Timestamp::from_ms(1_700),
+            error: "the lease of worker w~1 ended".into(),
+        };
+        assert_eq!(read, Some(expected));
+        assert_eq!(lost("mine e 2 1700 no"), None);
+    }
 }

@@ -440,14 +440,15 @@ impl Queue for RedisQueue {
                 ];
                 let reply =
                     codec::array(self.shared.run(&script::RELEASE, args, Repeat::Yes).await?)?;
-                let [released, more] = &reply[..] else {
-                    return Err(QueueError::Protocol("a release without two parts".into()));
-                };
-                match codec::integer(released)? {
+                let [released, more, lost]: [Value; 3] = reply
+                    .try_into()
+                    .map_err(|_| QueueError::Protocol("a release without three parts".into()))?;
+                codec::tell_lost(lost)?;
+                match codec::integer(&released)? {
                     -1 => return Ok(Released::Alive),
                     released => count += usize::try_from(released).unwrap_or(0),
                 }
-                if codec::integer(more)? == 0 {
+                if codec::integer(&more)? == 0 {
                     return Ok(Released::Tasks(count));
                 }
                 is_first = false;
@@ -458,7 +459,11 @@ impl Queue for RedisQueue {
     fn reap(&self) -> Reply<'_, usize> {
         Box::pin(async move {
             let args = codec::retention(&self.shared.settings).to_vec();
-            let moved = self.shared.run(&script::REAP, args, Repeat::Yes).await?;
+            let reply = self.shared.run(&script::REAP, args, Repeat::Yes).await?;
+            let [moved, lost]: [Value; 2] = codec::array(reply)?
+                .try_into()
+                .map_err(|_| QueueError::Protocol("a reap without two parts".into()))?;
+            codec::tell_lost(lost)?;
             Ok(usize::try_from(codec::integer(&moved)?).unwrap_or(0))
         })
     }

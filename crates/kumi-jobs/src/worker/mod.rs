@@ -3,6 +3,8 @@
 mod ahead;
 mod execute;
 #[cfg(test)]
+pub(crate) mod logged;
+#[cfg(test)]
 mod probe;
 mod run;
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::record::{
     NULL, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
 use super::settings::Settings;
+use crate::lost::Lost;
 use crate::queue::{Claim, Schedule, Signal, TaskEvent};
 use bytes::Bytes;
 use released::Refused;
@@ -79,6 +80,8 @@ pub(crate) struct Effects {
     pub(crate) moved: Vec<TaskEvent>,
     /// Watched tasks that are done.
     pub(crate) done: Vec<TaskId>,
+    /// Tasks that owners lost.
+    pub(crate) lost: Vec<Lost>,
     /// Signals for owners.
     pub(crate) signals: Vec<(Owner, Signal)>,
 }

@@ -7,6 +7,7 @@ use super::super::settings::{TURN_BUDGET, TURN_LIMIT};
 use super::Machine;
 use super::finish::Next;
 use crate::error::QueueError;
+use crate::lost::Lost;
 use crate::queue::{Claim, Gone, Lease, Released};
 use std::time::Duration;
 
@@ -128,7 +129,7 @@ impl Machine {
         let Some(record) = self.records.get_mut(&id) else {
             return;
         };
-        record.rare().last_error = Some(error);
+        record.rare().last_error = Some(error.clone());
         record.token = None;
         let next = match (record.cancel_requested, at_once) {
             (true, _) => Next::End(TaskState::Cancelled),
@@ -136,6 +137,15 @@ impl Machine {
             (false, true) => Next::Line,
             (false, false) => Next::Later(TaskState::RetryScheduled, reap_delay(record.attempts)),
         };
-        self.stop_running(id, now, next);
+        let attempts = record.attempts;
+        let state = self.stop_running(id, now, next);
+        let record = self.records.get(&id);
+        self.effects.lost.push(Lost {
+            id,
+            state,
+            attempts,
+            next_run_at: record.map_or(now, |record| record.next_run_at),
+            error,
+        });
     }
 }

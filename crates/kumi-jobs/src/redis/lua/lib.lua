@@ -267,12 +267,14 @@ local function later(set, r, to, due)
   schedule(set, r, due)
 end
 
--- A worker lost a task: the attempt stays charged. Without its token, a report of that worker is refused.
+-- A worker lost a task: the attempt stays charged. Without its token, a report of that worker is refused. What became of
+-- each is for the log: "id state attempts due error", with a due time if it is retried.
+local lost = {}
 local function lose(r, error, at_once)
   call('HSET', P .. 'error', r.id, error)
   call('HDEL', RECORD .. r.id, 'k')
   stop_running(r)
-  local attempts = number(r.a, 0)
+  local attempts, due = number(r.a, 0), 0
   if r.x then
     finish(r, 'c')
   elseif attempts >= number(r.m, 5) then
@@ -280,8 +282,10 @@ local function lose(r, error, at_once)
   elseif at_once then
     back_in_line(r)
   else
-    later('retry', r, 'e', now + math.min(1000 * 2 ^ (attempts - 1), 3600000))
+    due = now + math.min(1000 * 2 ^ (attempts - 1), 3600000)
+    later('retry', r, 'e', due)
   end
+  lost[#lost + 1] = r.id .. ' ' .. r.s .. ' ' .. text(attempts) .. ' ' .. text(due) .. ' ' .. error
 end
 
 -- Ends the lease of an owner that runs nothing.

@@ -1,5 +1,5 @@
 -- release: gives back what a crashed owner holds, 100 tasks per call. ARGV: now mode owner silent_ms first
--- mode is 'life' or 'before'. Answers -1 if the owner is alive, or the number of tasks and whether there are more.
+-- mode is 'life' or 'before'. Answers -1 if the owner is alive, or the number of tasks and whether there are more, and the tasks.
 call('DEL', P .. 'none')
 local RELEASED_LIMIT = 10000
 local owner, lives = ARGV[3], {}
@@ -17,7 +17,7 @@ end
 if ARGV[5] == '1' then
   for _, life in ipairs(lives) do
     local seen = call('HGET', P .. 'seen', life)
-    if seen and seen + tonumber(ARGV[4]) > now then return { -1, 0 } end
+    if seen and seen + tonumber(ARGV[4]) > now then return { -1, 0, lost } end
   end
 end
 -- The name with an empty life stands for its lives before the one that the hash before has.
@@ -53,4 +53,4 @@ if call('ZCARD', P .. 'released') > RELEASED_LIMIT then
   if forgotten then call('HDEL', P .. 'before', forgotten) end
 end
 flush()
-return { count, more }
+return { count, more, lost }

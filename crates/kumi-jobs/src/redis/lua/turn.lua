@@ -1,7 +1,7 @@
 -- turn: reports, ended leases, what is due, claims.
 -- ARGV: now owner nonce lease keep keep_ms keep_dead keep_dead_ms max types reports (type room)* (id token kind a b)*
 -- Reply: now, next due or -1, more, paused, what became of each report (one text, by spaces), claims (claim_of in lib.lua),
--- how many tasks the owner holds.
+-- how many tasks the owner holds, what other owners lost.
 -- The first write is a DEL, which a full server allows; it lets the script finish what it began.
 call('DEL', P .. 'none')
 local owner, nonce, lease = ARGV[2], '-' .. ARGV[3], tonumber(ARGV[4])
@@ -319,4 +319,4 @@ for _, kind in ipairs(asked) do
   if not paused and length > 0 and claimed_tasks < max and kind.room > 0 then more = true end
 end
 flush()
-return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, table.concat(finished, ' '), claims, holds }
+return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, table.concat(finished, ' '), claims, holds, lost }
