@@ -2,6 +2,7 @@
 
 mod bounds;
 mod children;
+mod cluster;
 mod conformance;
 mod crashes;
 mod faults;
