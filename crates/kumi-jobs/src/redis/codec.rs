@@ -286,7 +286,8 @@ pub(super) fn turn(value: Value, ask: &Ask) -> Result<(Turn, Vec<Unreadable>), Q
 pub(super) fn tell_lost(value: Value) -> Result<(), QueueError> {
     for text in array(value)? {
         // A task with an id that is none here is left out.
-        if let Some(lost) = lost(&string(text)?) {
+        let lost = string(text).ok().and_then(|text| lost(&text));
+        if let Some(lost) = lost {
             lost.tell();
         }
     }
