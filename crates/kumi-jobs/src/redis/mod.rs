@@ -230,7 +230,11 @@ impl RedisQueue {
         }
         for claim in &unreadable {
             let task_id = String::from_utf8_lossy(&claim.id);
-            tracing::warn!(?task_id, err = claim.error.as_str(), "a task that cannot be run is ended");
+            tracing::warn!(
+                ?task_id,
+                err = claim.error.as_str(),
+                "a task that cannot be run is ended"
+            );
         }
         let ask = Ask {
             owner: owner.clone(),
