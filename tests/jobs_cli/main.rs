@@ -253,6 +253,62 @@ fn an_operator_sees_and_steers_tasks() {
     );
 }
 
+#[test]
+fn dead_tasks_are_brought_back_by_id_and_by_type() {
+    let server = Server::start();
+    let worker = server.work(&["--type", "mail,other", "--exec", "exit 65"]);
+    let ids = [
+        server.ok(&["enqueue", "mail", "--unique", "k"]),
+        server.ok(&["enqueue", "other"]),
+    ];
+    for id in &ids {
+        wait_until("it is dead", || server.field(id, "state") == "dead");
+    }
+    worker.stop();
+    let refused = |id: &str, code: i32, text: &str| {
+        let output = server.run(&["retry", id]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(text) && output.stdout.is_empty(), "{said}");
+    };
+    let holder = server.ok(&["enqueue", "mail", "--unique", "k"]);
+    refused(&ids[0], 9, &format!("{holder} has its unique key"));
+    server.ok(&["cancel", &holder]);
+    let queued = format!("{} queued", ids[0]);
+    assert_eq!(server.ok(&["retry", &ids[0]]), queued);
+    refused(&ids[0], 9, "is queued, not dead");
+    refused("00000000000000000000000000000001", 8, "there is no task");
+    // Of several, those that can be are brought back, and each other one is named.
+    let both = server.run(&["retry", &ids[0], &ids[1], &holder]);
+    assert_eq!(both.status.code(), Some(9));
+    let said = String::from_utf8_lossy(&both.stderr).into_owned();
+    assert!(said.contains(&ids[0]) && said.contains(&holder), "{said}");
+    assert_eq!(server.field(&ids[1], "state"), "queued");
+    server.ok(&["cancel", &ids[0]]);
+    let worker = server.work(&["--type", "other", "--exec", "exit 65"]);
+    wait_until("it is dead", || server.field(&ids[1], "state") == "dead");
+    worker.stop();
+    assert_eq!(server.ok(&["retry", "--type", "mail"]), "0 requeued");
+    assert_eq!(server.ok(&["retry", "--type", "other"]), "1 requeued");
+    assert_eq!(server.field(&ids[1], "state"), "queued");
+}
+
+#[test]
+fn a_worker_logs_what_becomes_of_tasks() {
+    let server = Server::start();
+    let id = server.ok(&["enqueue", "echo"]);
+    let mut command = server.command(&["work", "--type", "echo", "--exec", "cat"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("kumi runs");
+    let lines = BufReader::new(child.stderr.take().expect("its standard error")).lines();
+    let about = lines
+        .map(|line| line.expect("text"))
+        .filter(|line| line.contains(&id));
+    let about: Vec<String> = about.take(2).collect();
+    end(&mut child);
+    assert!(about[0].contains("Started"), "{about:?}");
+    assert!(about[1].contains("Succeeded"), "{about:?}");
+}
+
 /// `cron set` with a payload on standard input.
 fn cron_from_stdin(server: &Server, payload: &str) -> Output {
     let file = tempfile::NamedTempFile::new().expect("a file");

@@ -290,6 +290,7 @@ async fn decide(
         at = slot;
     }
     let task = latest.map(|slot| task_of(schedule, slot));
+    let enqueued = task.as_ref().map(|task| task.id);
     let slot = latest.unwrap_or(oldest);
     let is_ours = queue
         .fire(&schedule.name, schedule.last_slot, slot, task)
@@ -301,6 +302,11 @@ async fn decide(
             enqueued = latest.is_some(),
             "Slot"
         );
+        if let Some(id) = enqueued {
+            let state = crate::core::TaskState::Queued;
+            let task_type = &*schedule.envelope.task_type;
+            tracing::info!(task_id = %id, task_type, %state, "Enqueued");
+        }
     }
     Ok(())
 }
@@ -308,6 +314,7 @@ async fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::logged::Log;
     use crate::{InMemoryQueue, Priority, Settings, TaskEnvelope, TaskState};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -412,6 +419,25 @@ mod tests {
                 "2026-10-25T02:00:00Z",
             ],
         );
+    }
+
+    #[tokio::test]
+    async fn what_a_schedule_enqueues_is_logged() {
+        let clock = Arc::new(AtomicU64::new(at("2026-01-01T08:59:30Z").as_ms()));
+        let queue = InMemoryQueue::with_virtual_clock(Settings::default(), clock.clone());
+        let schedule = Schedule {
+            name: "digest".into(),
+            expression: "0 9 * * *".into(),
+            zone: "UTC".into(),
+            envelope: TaskEnvelope::json("digest", "{}"),
+            max_attempts: 5,
+            priority: Priority::Normal,
+            last_slot: Timestamp::default(),
+        };
+        queue.put_schedule(schedule).await.unwrap();
+        clock.fetch_add(60_000, Ordering::SeqCst);
+        let said = Log::of(async { tick(&queue).await.unwrap() }).await;
+        assert_eq!(said, ["Enqueued state task_type"]);
     }
 
     #[test]

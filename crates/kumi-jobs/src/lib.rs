@@ -37,6 +37,7 @@ mod core;
 mod cron;
 mod error;
 mod jobs;
+mod lost;
 mod memory;
 mod queue;
 mod redis;

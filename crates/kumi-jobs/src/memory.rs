@@ -8,6 +8,7 @@ use crate::core::{
     Effects, Machine, NewTask, Owner, Progress, Settings, TaskId, TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
+use crate::lost::Lost;
 use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Notice, Page, Queue,
     Released, Reply, Requeued, Schedule, Signal, Turn,
@@ -135,9 +136,11 @@ impl InMemoryQueue {
         let now = self.shared.clock.now();
         let mut state = self.lock();
         let answer = step(&mut state.machine, now);
-        let effects = state.machine.take_effects();
+        let mut effects = state.machine.take_effects();
+        let lost = std::mem::take(&mut effects.lost);
         let wake = state.carry_out(effects);
         drop(state);
+        lost.iter().for_each(Lost::tell);
         if wake {
             self.shared.notify.notify_waiters();
         }

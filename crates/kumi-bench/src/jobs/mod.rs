@@ -313,6 +313,21 @@ impl Bench {
                 "turn",
                 format!("longest turn of {TURN_LIMIT} reports and claims"),
             ),
+            (
+                2,
+                "enqueue_keys",
+                format!("enqueue of {ENQUEUE_LIMIT} with unique and serial keys"),
+            ),
+            (
+                3,
+                "turn_keys",
+                format!("turn of {TURN_LIMIT} with keys, progress and waiters"),
+            ),
+            (4, "reap", format!("reap of {TURN_LIMIT} with keys")),
+            (5, "release", format!("release of {TURN_LIMIT} with keys")),
+            (6, "cancel", "cancel of a task with keys".to_owned()),
+            (7, "list", format!("a page of {TURN_LIMIT} tasks")),
+            (8, "purge", "purge of two succeeded tasks".to_owned()),
         ] {
             let row = Row::new(format!("jobs.script_ms.{name}"), label, "CPU ms");
             let mut row = row.goal(Some(Goal::AtMost(5.0)));

@@ -18,6 +18,9 @@ use crate::wire::{self, Connection};
 /// Words of a failed client's errors that are shown.
 const COMPLAINT_WORDS: usize = 40;
 
+/// Figures that a client may say; those that it leaves out are 0.
+const FIGURES: usize = 9;
+
 /// How the server writes to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disk {
@@ -47,7 +50,7 @@ pub(super) struct Outcome {
     pub(super) server: CpuTime,
     pub(super) client: CpuTime,
     /// The client's own figures.
-    pub(super) said: [f64; 2],
+    pub(super) said: [f64; FIGURES],
 }
 
 impl Outcome {
@@ -141,7 +144,7 @@ impl<'a> Trial<'a> {
             seconds,
             server: self.server.cpu_time()?.since(server),
             client: CpuTime::of(client.child.pid())?.since(own),
-            said: [number(), number()],
+            said: std::array::from_fn(|_| number()),
         })
     }
 

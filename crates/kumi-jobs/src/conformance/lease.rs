@@ -8,6 +8,7 @@ use std::time::Duration;
 
 table_of!(
     an_ended_lease_gives_everything_back,
+    a_report_after_the_lease_was_reaped_is_refused,
     a_renewed_lease_holds,
     five_crashes_are_the_end,
     a_release_gives_back_at_once,
@@ -40,7 +41,7 @@ async fn an_ended_lease_gives_everything_back(f: &Fixture<'_>) {
                 .contains(f.owner.as_str())
         );
     }
-    // Its report comes too late only once another has the task.
+    // Another worker has them.
     f.advance(1).await;
     let other = f.worker(Owner::random());
     let again = other.claims(2).await;
@@ -57,6 +58,28 @@ async fn an_ended_lease_gives_everything_back(f: &Fixture<'_>) {
         Lease::Lost
     );
     other.succeed(&again[0]).await;
+}
+
+/// Between the reap and the next claim, the task has no worker.
+async fn a_report_after_the_lease_was_reaped_is_refused(f: &Fixture<'_>) {
+    let mut last_attempt = task();
+    last_attempt.max_attempts = 1;
+    let id = f.add(last_attempt).await.id();
+    let cases = [
+        (id, TaskState::Dead),
+        (f.simple().await, TaskState::RetryScheduled),
+    ];
+    let claims = f.claims(2).await;
+    f.advance(15).await;
+    assert_eq!(f.queue.reap().await.expect("the queue answers"), 2);
+    f.check_states(&cases).await;
+    for claim in &claims {
+        let outcomes = [Outcome::Succeeded(None), Outcome::GivenBack];
+        for outcome in outcomes {
+            assert_eq!(f.finish(claim, outcome).await, Finished::Refused);
+        }
+    }
+    f.check_states(&cases).await;
 }
 
 async fn a_renewed_lease_holds(f: &Fixture<'_>) {
@@ -167,9 +190,20 @@ async fn older_lives_are_released_together(f: &Fixture<'_>) {
         released.expect("the suite relies on it"),
         Released::Tasks(2)
     );
-    for (owner, holds) in owners.iter().zip([false, false, true, true]) {
-        let lease = f.queue.heartbeat(owner, LEASE).await;
-        assert_eq!(lease.is_ok(), holds, "{owner}");
+    // A life that held nothing is refused too, and a later release of fewer lives changes nothing.
+    for before in [&owners[2], &owners[0]] {
+        let gone = Gone::Before(before.clone());
+        let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
+        assert_eq!(
+            released.expect("the suite relies on it"),
+            Released::Tasks(0)
+        );
+        let idle = [life("node", 0), life("node", 4), life("other", 0)];
+        let others = idle.iter().zip([false, true, true]);
+        for (owner, holds) in owners.iter().zip([false, false, true, true]).chain(others) {
+            let lease = f.queue.heartbeat(owner, LEASE).await;
+            assert_eq!(lease.is_ok(), holds, "{owner}");
+        }
     }
 }
 

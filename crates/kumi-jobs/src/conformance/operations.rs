@@ -19,6 +19,7 @@ table_of!(
     steps_and_progress_need_the_token,
     steps_are_bounded,
     done_tasks_are_kept_for_a_while,
+    a_cancel_drops_nothing,
     a_slot_is_decided_once,
     any_number_of_schedulers_enqueue_a_slot_once,
     a_schedule_whose_task_is_refused_stops_no_other,
@@ -381,6 +382,26 @@ async fn done_tasks_are_kept_for_a_while(f: &Fixture<'_>) {
             .total(),
         0
     );
+}
+
+/// An operator who cancels a task may not know how much the queue's workers keep.
+async fn a_cancel_drops_nothing(f: &Fixture<'_>) {
+    let settings = Settings {
+        keep_succeeded: 1,
+        ..Settings::default()
+    };
+    let f = &f.again(settings).await;
+    for _ in 0..3 {
+        let id = f.simple().await;
+        let cancel = f.queue.cancel(id).await;
+        assert_eq!(cancel.expect("the queue answers"), Cancel::Cancelled);
+    }
+    for left in [3, 1] {
+        let counts = f.queue.counts_by_state().await;
+        let counts = counts.expect("the queue answers");
+        assert_eq!(counts.of(TaskState::Cancelled), left);
+        f.queue.reap().await.expect("the queue answers");
+    }
 }
 
 async fn a_slot_is_decided_once(f: &Fixture<'_>) {

@@ -13,5 +13,6 @@ pub(crate) use record::NULL;
 pub use record::{
     JSON, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
+pub(crate) use retry::reap_delay;
 pub use retry::{Exponential, Fixed, RetryPolicy};
 pub use settings::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, MAX_GIVEN_BACK, Settings, TURN_LIMIT};

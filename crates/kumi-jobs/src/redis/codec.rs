@@ -5,6 +5,7 @@ use crate::core::{
     TaskState, Timestamp, Unique,
 };
 use crate::error::QueueError;
+use crate::lost::Lost;
 use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Outcome, Requeued, Room, Turn,
 };
@@ -83,18 +84,24 @@ pub(super) fn retention(settings: &Settings) -> [Vec<u8>; 4] {
     ]
 }
 
-pub(super) fn turn_args(reports: &[Finish], ask: &Ask, settings: &Settings) -> Args {
+/// The arguments of a turn before its reports.
+fn turn_head(reports: usize, ask: &Ask, settings: &Settings) -> Args {
     let mut args: Args = vec![
         text(&ask.owner),
         text(format_args!("{:016x}", ask.nonce)),
         ms(ask.lease),
     ];
     args.extend(retention(settings));
-    args.extend([text(ask.max), text(ask.types.len()), text(reports.len())]);
+    args.extend([text(ask.max), text(ask.types.len()), text(reports)]);
     for room in &ask.types {
         args.push(room.task_type.as_bytes().to_vec());
         args.push(text(room.room));
     }
+    args
+}
+
+pub(super) fn turn_args(reports: &[Finish], ask: &Ask, settings: &Settings) -> Args {
+    let mut args = turn_head(reports.len(), ask, settings);
     for report in reports {
         args.push(id_text(report.id));
         args.push(text(report.token));
@@ -166,7 +173,7 @@ pub(super) fn string(value: Value) -> Result<String, QueueError> {
 }
 
 pub(super) fn parsed<T: FromStr>(value: Value) -> Result<T, QueueError> {
-    read(&string(value)?)
+    read("value", &string(value)?)
 }
 
 fn optional(value: Value) -> Result<Option<Bytes>, QueueError> {
@@ -249,17 +256,20 @@ pub(super) fn timestamp(value: &Value) -> Result<Timestamp, QueueError> {
     Ok(Timestamp::from_ms(ms))
 }
 
-pub(super) fn turn(value: Value, ask: &Ask) -> Result<Turn, QueueError> {
-    let parts: [Value; 7] = array(value)?
+/// What a turn did, and claims that cannot be read. Logs what other owners lost.
+pub(super) fn turn(value: Value, ask: &Ask) -> Result<(Turn, Vec<Unreadable>), QueueError> {
+    let parts: [Value; 8] = array(value)?
         .try_into()
-        .map_err(|_| QueueError::Protocol("a turn without seven parts".into()))?;
-    let [now, due, more, paused, reports, claims, held] = parts;
-    Ok(Turn {
+        .map_err(|_| QueueError::Protocol("a turn without eight parts".into()))?;
+    let [now, due, more, paused, reports, claims, held, lost] = parts;
+    tell_lost(lost)?;
+    let (claims, unreadable) = self::claims(claims, &ask.owner, &ask.types)?;
+    let turn = Turn {
         finished: string(reports)?
             .split_ascii_whitespace()
             .map(finished)
             .collect::<Result<_, _>>()?,
-        claims: self::claims(claims, &ask.owner, &ask.types)?,
+        claims,
         now: timestamp(&now)?,
         next_due: match integer(&due)? {
             -1 => None,
@@ -268,52 +278,138 @@ pub(super) fn turn(value: Value, ask: &Ask) -> Result<Turn, QueueError> {
         more: integer(&more)? == 1,
         paused: integer(&paused)? == 1,
         held: usize::try_from(integer(&held)?).unwrap_or(0),
+    };
+    Ok((turn, unreadable))
+}
+
+/// Logs tasks that owners lost, as `lose` in lib.lua lists them.
+pub(super) fn tell_lost(value: Value) -> Result<(), QueueError> {
+    for text in array(value)? {
+        // A task with an id that is none here is left out.
+        let lost = string(text).ok().and_then(|text| lost(&text));
+        if let Some(lost) = lost {
+            lost.tell();
+        }
+    }
+    Ok(())
+}
+
+fn lost(text: &str) -> Option<Lost> {
+    let mut words = text.splitn(5, ' ');
+    let mut word = || words.next();
+    Some(Lost {
+        id: word()?.parse().ok()?,
+        state: TaskState::from_letter(word()?.chars().next()?)?,
+        attempts: word()?.parse().ok()?,
+        next_run_at: Timestamp::from_ms(word()?.parse().ok()?),
+        error: word()?.to_owned(),
     })
 }
 
-/// Claims of an owner; a type that was asked for is named by the ask's own text.
+/// A claim on a task whose record another program wrote, and whose fields this one cannot read.
+pub(super) struct Unreadable {
+    pub(super) id: Vec<u8>,
+    token: Vec<u8>,
+    pub(super) error: String,
+}
+
+/// The arguments of a turn that only reports these claims as failed for good.
+pub(super) fn abort_args(claims: &[Unreadable], ask: &Ask, settings: &Settings) -> Args {
+    let mut args = turn_head(claims.len(), ask, settings);
+    for claim in claims {
+        let failed = Outcome::Failed {
+            error: claim.error.clone(),
+            retry_after: None,
+        };
+        args.extend([claim.id.clone(), claim.token.clone()]);
+        args.extend(outcome_args(&failed, settings));
+    }
+    args
+}
+
+/// Claims of an owner, and those that cannot be read; a type that was asked for is named by the ask's own text.
 pub(super) fn claims(
     value: Value,
     owner: &Owner,
     asked: &[Room],
-) -> Result<Vec<Claim>, QueueError> {
-    array(value)?
-        .into_iter()
-        .map(|value| claim(value, owner, asked))
-        .collect()
+) -> Result<(Vec<Claim>, Vec<Unreadable>), QueueError> {
+    let values = array(value)?;
+    let (mut claims, mut unreadable) = (Vec::with_capacity(values.len()), Vec::new());
+    for value in values {
+        match claim(value, owner, asked)? {
+            Ok(claim) => claims.push(claim),
+            Err(claim) => unreadable.push(claim),
+        }
+    }
+    Ok((claims, unreadable))
 }
 
 /// The parts of a claim are listed at `claim_of` in lib.lua and at `claims` in admin.lua.
-fn claim(value: Value, owner: &Owner, asked: &[Room]) -> Result<Claim, QueueError> {
+fn claim(
+    value: Value,
+    owner: &Owner,
+    asked: &[Room],
+) -> Result<Result<Claim, Unreadable>, QueueError> {
     let mut parts = array(value)?.into_iter();
     let mut part = || parts.next().unwrap_or(Value::BulkString(Vec::new()));
-    let (head, payload, media, trace) = (string(part())?, part(), string(part())?, string(part())?);
+    let (head, payload, media, trace) = (bytes(part())?, bytes(part())?, part(), part());
+    let claim = read_claim(&head, payload, media, trace, owner, asked);
+    Ok(claim.map_err(|error| {
+        let mut words = head.split(|byte| *byte == b' ');
+        let mut word = || words.next().unwrap_or_default().to_vec();
+        let error = match error {
+            QueueError::Protocol(what) => what,
+            other => other.to_string(),
+        };
+        Unreadable {
+            id: word(),
+            token: word(),
+            error: format!("the task's record cannot be read: {error}"),
+        }
+    }))
+}
+
+fn read_claim(
+    head: &[u8],
+    payload: Bytes,
+    media: Value,
+    trace: Value,
+    owner: &Owner,
+    asked: &[Room],
+) -> Result<Claim, QueueError> {
+    let named = |name: &str, value: Value| {
+        let bad = |_| QueueError::Protocol(format!("the {name} is not UTF-8"));
+        string(value).map_err(bad)
+    };
+    let (media, trace) = (named("media type", media)?, named("trace context", trace)?);
+    let head = std::str::from_utf8(head)
+        .map_err(|_| QueueError::Protocol("its type or a number is not UTF-8".into()))?;
     let mut words = head.split(' ');
     let mut word = || words.next().unwrap_or_default();
     let (id, token, task_type) = (word(), word(), word());
     let known = asked.iter().find(|room| *room.task_type == *task_type);
     Ok(Claim {
-        id: read(id)?,
+        id: read("id", id)?,
         envelope: TaskEnvelope {
             task_type: known.map_or_else(|| task_type.into(), |room| room.task_type.clone()),
-            payload: bytes(payload)?,
+            payload,
             content_type: media_type(media),
         },
-        token: read(token)?,
+        token: read("token", token)?,
         owner: owner.clone(),
-        attempt: read(word())?,
-        runs: read(word())?,
-        max_attempts: read(word())?,
-        created_at: Timestamp::from_ms(read(word())?),
+        attempt: read("number of attempts", word())?,
+        runs: read("number of runs", word())?,
+        max_attempts: read("maximum of attempts", word())?,
+        created_at: Timestamp::from_ms(read("time of creation", word())?),
         trace: (!trace.is_empty()).then(|| trace.into()),
         cancel_requested: word() == "x",
     })
 }
 
-/// A part of a text.
-fn read<T: FromStr>(text: &str) -> Result<T, QueueError> {
+/// A named part of a text.
+fn read<T: FromStr>(name: &str, text: &str) -> Result<T, QueueError> {
     text.parse()
-        .map_err(|_| QueueError::Protocol(format!("'{text}'")))
+        .map_err(|_| QueueError::Protocol(format!("the {name} is '{text}'")))
 }
 
 pub(super) fn media_type(text: String) -> Cow<'static, str> {
@@ -345,6 +441,8 @@ pub(super) fn page(value: Value) -> Result<(Option<String>, Vec<Value>), QueueEr
     Ok(((next != "0").then_some(next), array(found)?))
 }
 
+/// A record. A field that cannot be read has its default: another program may have written it, and the rest of the
+/// record and its last error are to be seen.
 pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
     if value == Value::Nil {
         return Ok(None);
@@ -355,8 +453,9 @@ pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
     let task_id: TaskId = parsed(part())?;
     let mut fields = HashMap::new();
     for (name, value) in pairs(part())? {
-        let value = string(value)?;
+        let value = bytes(value)?;
         if !value.is_empty() {
+            let value = String::from_utf8_lossy(&value).into_owned();
             fields.insert(string(name)?, value);
         }
     }
@@ -365,21 +464,17 @@ pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
         .get("s")
         .map_or(Some('q'), |state| state.chars().next());
     let state = state(letter)?;
-    let number = |name: &str, default: u64| match fields.get(name) {
-        None => Ok(default),
-        Some(text) => {
-            let bad = |_| QueueError::Protocol(format!("the field {name} is '{text}'"));
-            text.parse::<u64>().map_err(bad)
-        }
+    let number = |name: &str, default: u64| {
+        let text = fields.get(name);
+        text.and_then(|text| text.parse::<u64>().ok())
+            .unwrap_or(default)
     };
-    let small = |name: &str, default: u64| Ok::<_, QueueError>(number(name, default)? as u32);
+    let small = |name: &str, default: u64| number(name, default) as u32;
     let named = |name: &str| fields.get(name).map(|text| Arc::<str>::from(text.as_str()));
-    let created_at = number("c", 0)?;
+    let created_at = number("c", 0);
     let is_timed = matches!(state, TaskState::Scheduled | TaskState::RetryScheduled);
-    let window = match fields.contains_key("w") {
-        true => Some(Duration::from_millis(number("w", 0)?)),
-        false => None,
-    };
+    let window = fields.contains_key("w");
+    let window = window.then(|| Duration::from_millis(number("w", 0)));
     let too_large = fields.get("z").map(String::as_str);
     Ok(Some(TaskRecord {
         id: task_id,
@@ -389,18 +484,15 @@ pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
             content_type: media_type(fields.get("C").cloned().unwrap_or_default()),
         },
         state,
-        attempts: small("a", 0)?,
-        max_attempts: small("m", 5)?,
-        runs: small("r", number("a", 0)?)?,
-        given_back: small("g", 0)?,
-        priority: Priority::from_level(number("p", 1)? as usize).unwrap_or_default(),
+        attempts: small("a", 0),
+        max_attempts: small("m", 5),
+        runs: small("r", number("a", 0)),
+        given_back: small("g", 0),
+        priority: Priority::from_level(number("p", 1) as usize).unwrap_or_default(),
         last_error: optional(error)?.map(|error| String::from_utf8_lossy(&error).into_owned()),
-        next_run_at: match is_timed {
-            true => Some(Timestamp::from_ms(number("n", created_at)?)),
-            false => None,
-        },
+        next_run_at: is_timed.then(|| Timestamp::from_ms(number("n", created_at))),
         created_at: Timestamp::from_ms(created_at),
-        updated_at: Timestamp::from_ms(number("u", created_at)?),
+        updated_at: Timestamp::from_ms(number("u", created_at)),
         owner: match (state, fields.get("o")) {
             (TaskState::Running, Some(owner)) => owner.parse().ok(),
             _ => None,
@@ -463,4 +555,24 @@ pub(super) fn counts(value: Value) -> Result<Counts, QueueError> {
         served,
         paused: integer(&paused)? == 1,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_lost_is_read() {
+        let id = TaskId::random();
+        let read = lost(&format!("{id} e 2 1700 the lease of worker w~1 ended"));
+        let expected = Lost {
+            id,
+            state: TaskState::RetryScheduled,
+            attempts: 2,
+            next_run_at: Timestamp::from_ms(1_700),
+            error: "the lease of worker w~1 ended".into(),
+        };
+        assert_eq!(read, Some(expected));
+        assert_eq!(lost("mine e 2 1700 no"), None);
+    }
 }

@@ -168,7 +168,10 @@ impl RedisOptions {
         let queues = Link::new(info, QUEUES.as_bytes());
         let mut listed = cmd("SADD");
         listed.arg(QUEUES).arg(&self.queue);
-        queues.call(&listed, Repeat::Yes).await?;
+        let listed = queues.call(&listed, Repeat::Yes).await;
+        if !unless_full(listed)? {
+            tracing::debug!(queue = %self.queue, "the server is full: not listed again");
+        }
         Ok(RedisQueue {
             shared: Arc::new(Shared::new(
                 link,
@@ -181,14 +184,30 @@ impl RedisOptions {
     }
 }
 
+/// Whether a write was made. False if the server is full, where only an enqueue may fail.
+pub(super) fn unless_full<T>(written: Result<T, QueueError>) -> Result<bool, QueueError> {
+    match written {
+        Ok(_) => Ok(true),
+        Err(QueueError::Server(error)) if error.code() == Some("OOM") => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 async fn check_version(link: &Link, prefix: &str) -> Result<(), QueueError> {
     let key = format!("{prefix}version");
-    let mut set = cmd("SET");
-    set.arg(&key).arg(VERSION).arg("NX");
-    link.call(&set, Repeat::Yes).await?;
     let mut get = cmd("GET");
     get.arg(&key);
-    let version = codec::integer(&link.call(&get, Repeat::Yes).await?)?;
+    let mut stored = link.call(&get, Repeat::Yes).await?;
+    if stored == Value::Nil {
+        let mut set = cmd("SET");
+        set.arg(&key).arg(VERSION).arg("NX");
+        // A queue that is new on a full server has no tasks. The next connection that finds memory writes the version.
+        if !unless_full(link.call(&set, Repeat::Yes).await)? {
+            return Ok(());
+        }
+        stored = link.call(&get, Repeat::Yes).await?;
+    }
+    let version = codec::integer(&stored)?;
     match version == VERSION {
         true => Ok(()),
         false => Err(QueueError::Config(format!(

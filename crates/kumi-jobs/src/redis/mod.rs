@@ -23,9 +23,10 @@ use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Page, Queue,
     Released, Reply, Requeued, Schedule, Signal, Turn,
 };
+use crate::worker::LEASE;
 use ::redis::{Pipeline, Value};
 use bytes::Bytes;
-use codec::{Args, text};
+use codec::{Args, Unreadable, text};
 use link::{Link, Repeat};
 use script::Script;
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,7 @@ use std::time::Duration;
 /// Bytes of payloads in one enqueue script.
 const ENQUEUE_BYTES: usize = 1 << 20;
 
-/// Tasks in one script that removes tasks from the list of succeeded ones, which is a walk over the list for each.
+/// Tasks in one purge script, which may leave some of them to the next one.
 const PURGE_BATCH: usize = 50;
 
 /// Claims in one reply about what a worker runs.
@@ -216,6 +217,43 @@ impl RedisQueue {
         Ok(())
     }
 
+    /// Ends tasks whose claims cannot be read, which no worker could run. Answers how many tasks the owner holds then; None
+    /// if nothing was done. After an error, the worker asks what it holds and comes here again.
+    async fn abort(
+        &self,
+        unreadable: Vec<Unreadable>,
+        owner: &Owner,
+        lease: Duration,
+    ) -> Option<usize> {
+        if unreadable.is_empty() {
+            return None;
+        }
+        for claim in &unreadable {
+            let task_id = String::from_utf8_lossy(&claim.id);
+            tracing::warn!(
+                ?task_id,
+                err = claim.error.as_str(),
+                "a task that cannot be run is ended"
+            );
+        }
+        let ask = Ask {
+            owner: owner.clone(),
+            nonce: 0,
+            lease,
+            types: Vec::new(),
+            max: 0,
+        };
+        let args = codec::abort_args(&unreadable, &ask, &self.shared.settings);
+        let done = self.shared.run(&script::TURN, args, Repeat::Yes).await;
+        match done.and_then(|done| codec::turn(done, &ask)) {
+            Ok((turn, _)) => Some(turn.held),
+            Err(error) => {
+                tracing::warn!(%owner, error = &error as &dyn std::error::Error, "tasks that cannot be run were not ended");
+                None
+            }
+        }
+    }
+
     /// One page of a listing: the next cursor, and records or only ids.
     async fn scan(
         &self,
@@ -240,6 +278,15 @@ impl RedisQueue {
         ];
         codec::page(self.shared.admin("list", args).await?)
     }
+}
+
+/// A task that a listing leaves out: another program gave it an id that is none here.
+fn skipped<T>(error: &QueueError) -> Option<T> {
+    tracing::warn!(
+        error = error as &dyn std::error::Error,
+        "a task is not listed: it cannot be read"
+    );
+    None
 }
 
 /// Splits tasks so that each part fits into one script.
@@ -333,7 +380,11 @@ impl Queue for RedisQueue {
             if confirmed < confirm.replicas {
                 tracing::warn!(confirmed, wanted = confirm.replicas, "replicas are behind");
             }
-            codec::turn(done, &ask)
+            let (mut turn, unreadable) = codec::turn(done, &ask)?;
+            if let Some(held) = self.abort(unreadable, &ask.owner, ask.lease).await {
+                turn.held = held;
+            }
+            Ok(turn)
         })
     }
 
@@ -368,11 +419,10 @@ impl Queue for RedisQueue {
             let mut claims = Vec::with_capacity(ids.len());
             for batch in ids.chunks(CLAIMS_BATCH) {
                 let args = std::iter::once(text(owner)).chain(batch.iter().map(|id| id.to_vec()));
-                claims.extend(codec::claims(
-                    self.shared.admin("claims", args).await?,
-                    owner,
-                    &[],
-                )?);
+                let reply = self.shared.admin("claims", args).await?;
+                let (known, unreadable) = codec::claims(reply, owner, &[])?;
+                claims.extend(known);
+                self.abort(unreadable, owner, LEASE).await;
             }
             Ok(claims)
         })
@@ -394,14 +444,15 @@ impl Queue for RedisQueue {
                 ];
                 let reply =
                     codec::array(self.shared.run(&script::RELEASE, args, Repeat::Yes).await?)?;
-                let [released, more] = &reply[..] else {
-                    return Err(QueueError::Protocol("a release without two parts".into()));
-                };
-                match codec::integer(released)? {
+                let [released, more, lost]: [Value; 3] = reply
+                    .try_into()
+                    .map_err(|_| QueueError::Protocol("a release without three parts".into()))?;
+                codec::tell_lost(lost)?;
+                match codec::integer(&released)? {
                     -1 => return Ok(Released::Alive),
                     released => count += usize::try_from(released).unwrap_or(0),
                 }
-                if codec::integer(more)? == 0 {
+                if codec::integer(&more)? == 0 {
                     return Ok(Released::Tasks(count));
                 }
                 is_first = false;
@@ -412,7 +463,11 @@ impl Queue for RedisQueue {
     fn reap(&self) -> Reply<'_, usize> {
         Box::pin(async move {
             let args = codec::retention(&self.shared.settings).to_vec();
-            let moved = self.shared.run(&script::REAP, args, Repeat::Yes).await?;
+            let reply = self.shared.run(&script::REAP, args, Repeat::Yes).await?;
+            let [moved, lost]: [Value; 2] = codec::array(reply)?
+                .try_into()
+                .map_err(|_| QueueError::Protocol("a reap without two parts".into()))?;
+            codec::tell_lost(lost)?;
             Ok(usize::try_from(codec::integer(&moved)?).unwrap_or(0))
         })
     }
@@ -471,8 +526,7 @@ impl Queue for RedisQueue {
 
     fn cancel(&self, id: TaskId) -> Reply<'_, Cancel> {
         Box::pin(async move {
-            let mut args = vec![codec::id_text(id)];
-            args.extend(codec::retention(&self.shared.settings));
+            let args = vec![codec::id_text(id)];
             codec::cancel(self.shared.run(&script::CANCEL, args, Repeat::Yes).await?)
         })
     }
@@ -495,11 +549,12 @@ impl Queue for RedisQueue {
     ) -> Reply<'a, Page> {
         Box::pin(async move {
             let (cursor, found) = self.scan(filter, cursor, limit, false).await?;
-            let tasks = found
-                .into_iter()
-                .filter_map(|task| codec::record(task).transpose());
+            let tasks = found.into_iter().filter_map(|task| {
+                let record = codec::record(task);
+                record.unwrap_or_else(|error| skipped(&error))
+            });
             Ok(Page {
-                tasks: tasks.collect::<Result<_, _>>()?,
+                tasks: tasks.collect(),
                 cursor,
             })
         })
@@ -513,8 +568,11 @@ impl Queue for RedisQueue {
     ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
         Box::pin(async move {
             let (cursor, found) = self.scan(filter, cursor, limit, true).await?;
-            let ids = found.into_iter().map(codec::parsed::<TaskId>);
-            let ids: Vec<TaskId> = ids.collect::<Result<_, _>>()?;
+            let ids = found.into_iter().filter_map(|id| {
+                let id = codec::parsed::<TaskId>(id).map(Some);
+                id.unwrap_or_else(|error| skipped(&error))
+            });
+            let ids: Vec<TaskId> = ids.collect();
             Ok((ids, cursor))
         })
     }
@@ -537,13 +595,21 @@ impl Queue for RedisQueue {
 
     fn purge(&self, ids: Vec<TaskId>) -> Reply<'_, usize> {
         Box::pin(async move {
-            let mut count = 0;
-            for batch in ids.chunks(PURGE_BATCH) {
-                let purged = self
+            let (mut count, mut left) = (0, &ids[..]);
+            while !left.is_empty() {
+                let batch = left.iter().take(PURGE_BATCH).copied();
+                let reply = self
                     .shared
-                    .admin("purge", batch.iter().copied().map(codec::id_text))
+                    .admin("purge", batch.map(codec::id_text))
                     .await?;
-                count += usize::try_from(codec::integer(&purged)?).unwrap_or(0);
+                let reply = codec::array(reply)?;
+                let [purged, looked] = &reply[..] else {
+                    return Err(QueueError::Protocol("a purge without two parts".into()));
+                };
+                count += usize::try_from(codec::integer(purged)?).unwrap_or(0);
+                // At least one, so that the loop ends.
+                let looked = usize::try_from(codec::integer(looked)?).unwrap_or(0).max(1);
+                left = left.get(looked..).unwrap_or_default();
             }
             Ok(count)
         })

@@ -57,6 +57,7 @@ mod tests {
         "DEL",
         "EXISTS",
         "EXPIRE",
+        "GET",
         "HDEL",
         "HEXISTS",
         "HGET",
@@ -86,7 +87,6 @@ mod tests {
         "ZRANGE",
         "ZRANGEBYSCORE",
         "ZREM",
-        "ZREMRANGEBYRANK",
         "ZSCORE",
     ];
 

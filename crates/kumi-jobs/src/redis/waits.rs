@@ -1,6 +1,7 @@
 //! What blocks: a worker's wait, a producer's wait for a result, a subscription. Each has connections of its own, so that
 //! it never stands in the way of a script.
 
+use super::connect::unless_full;
 use super::link::{Link, Repeat};
 use super::{Shared, codec, text};
 use crate::core::{Owner, TaskId, TaskState, Timestamp};
@@ -129,13 +130,13 @@ impl Shared {
         Ok(signals)
     }
 
-    /// Ends a wait.
+    /// Ends a wait. On a full server the wait goes on until its time is up.
     pub(super) async fn poke(&self, owner: &Owner) -> Result<(), QueueError> {
         let control = self.key(&format!("ctl:{owner}"));
         let mut pipeline = ::redis::pipe();
         pipeline.cmd("RPUSH").arg(&control).arg("p");
         pipeline.cmd("EXPIRE").arg(&control).arg(60);
-        self.link.pipeline(&pipeline, Repeat::Yes).await?;
+        unless_full(self.link.pipeline(&pipeline, Repeat::Yes).await)?;
         Ok(())
     }
 }
@@ -238,58 +239,40 @@ async fn listen(shared: Weak<Shared>, link: Link, control: String) {
 
 /// Subscribes to the moves of all tasks.
 pub(super) async fn subscribe(shared: &Arc<Shared>) -> Result<Events, QueueError> {
-    announce(shared).await?;
-    let last = last_event(shared).await?;
+    let last = announce(shared).await?;
     let (sender, receiver) = mpsc::channel(EVENTS_BUFFER);
     let link = shared.link.for_blocking();
     tokio::spawn(follow(Arc::downgrade(shared), link, last, sender));
     Ok(Events(receiver))
 }
 
-/// The number of the newest move that was reported, 0 if none was.
-async fn last_event(shared: &Shared) -> Result<i64, QueueError> {
-    let mut last = cmd("GET");
-    last.arg(shared.key("events:seq"));
-    match shared.link.call(&last, Repeat::Yes).await? {
-        Value::Nil => Ok(0),
-        value => codec::integer(&value),
-    }
-}
-
-/// Asks the scripts to report moves for a while.
-async fn announce(shared: &Shared) -> Result<(), QueueError> {
-    let mut pipeline = ::redis::pipe();
-    pipeline
-        .cmd("SET")
-        .arg(shared.key("listening"))
-        .arg(1)
-        .arg("PX")
-        .arg(LISTENING.as_millis() as u64);
-    pipeline.cmd("EXPIRE").arg(shared.key("events")).arg(3_600);
-    shared.link.pipeline(&pipeline, Repeat::Yes).await?;
-    Ok(())
+/// Asks the scripts to report moves for a while. Answers the newest number: of the last move that was reported, or one
+/// without a move if moves were not reported until now.
+async fn announce(shared: &Shared) -> Result<i64, QueueError> {
+    let newest = shared.admin("listen", [text(LISTENING.as_millis())]).await;
+    codec::integer(&newest?)
 }
 
 async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::Sender<Notice>) {
-    let mut has_failed = false;
     loop {
-        let read = {
+        let begun = {
             let Some(shared) = shared.upgrade() else {
                 return;
             };
             if sender.is_closed() {
                 return;
             }
-            begin_read(&shared, &mut last, has_failed).await
+            begin_read(&shared, &mut last).await
         };
-        let read = match read {
-            Ok(read) => blocking(link.call(&read, Repeat::No), READ, &link).await,
+        let read = match begun {
+            Ok((read, newest)) => blocking(link.call(&read, Repeat::No), READ, &link)
+                .await
+                .map(|value| (value, newest)),
             Err(error) => Err(error),
         };
-        let notices = read.and_then(|value| notices(value, &mut last));
+        let notices = read.and_then(|(value, newest)| notices(value, &mut last, newest));
         match notices {
             Ok(notices) => {
-                has_failed = false;
                 for notice in notices {
                     if sender.send(notice).await.is_err() {
                         return;
@@ -297,7 +280,6 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
                 }
             }
             Err(_) => {
-                has_failed = true;
                 if sender.send(Notice::Gap).await.is_err() {
                     return;
                 }
@@ -307,14 +289,12 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
     }
 }
 
-/// The command that reads what comes after the last move that was read. A server that lost its data numbers moves from
-/// 1 again, so after an error its count is looked at.
-async fn begin_read(shared: &Shared, last: &mut i64, has_failed: bool) -> Result<Cmd, QueueError> {
-    announce(shared).await?;
-    if has_failed {
-        *last = last_event(shared).await?.min(*last);
-    }
-    Ok(read_events(shared, *last))
+/// The command that reads what comes after the last move that was read, and the newest number. A server that lost its
+/// data numbers moves from 1 again.
+async fn begin_read(shared: &Shared, last: &mut i64) -> Result<(Cmd, i64), QueueError> {
+    let newest = announce(shared).await?;
+    *last = newest.min(*last);
+    Ok((read_events(shared, *last), newest))
 }
 
 fn read_events(shared: &Shared, last: i64) -> Cmd {
@@ -329,10 +309,14 @@ fn read_events(shared: &Shared, last: i64) -> Cmd {
     read
 }
 
-/// The moves of a reply to XREAD. Entries are numbered without holes, so a hole is a gap.
-fn notices(value: Value, last: &mut i64) -> Result<Vec<Notice>, QueueError> {
+/// The moves of a reply to XREAD. A number without an entry is a gap. `newest` was the newest number before the read.
+fn notices(value: Value, last: &mut i64, newest: i64) -> Result<Vec<Notice>, QueueError> {
     let mut found = Vec::new();
     if value == Value::Nil {
+        if newest > *last {
+            *last = newest;
+            found.push(Notice::Gap);
+        }
         return Ok(found);
     }
     for (_, entries) in codec::pairs(flatten(value)?)? {
@@ -380,4 +364,44 @@ fn event(fields: Value) -> Result<TaskEvent, QueueError> {
         attempts: field("a").parse().map_err(|_| bad())?,
         at: Timestamp::from_ms(field("u").parse().map_err(|_| bad())?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: i64) -> Value {
+        let text = |text: &str| Value::BulkString(text.into());
+        let id = TaskId::random().to_string();
+        let fields = ["i", &id, "y", "a", "f", "", "t", "q", "a", "0", "u", "1"].map(text);
+        Value::Array(vec![
+            text(&format!("{number}-0")),
+            Value::Array(fields.to_vec()),
+        ])
+    }
+
+    fn reply(numbers: &[i64]) -> Value {
+        let entries = numbers.iter().copied().map(entry).collect();
+        let stream = vec![Value::BulkString("events".into()), Value::Array(entries)];
+        Value::Array(vec![Value::Array(stream)])
+    }
+
+    #[test]
+    fn a_number_without_a_move_is_a_gap() {
+        let check = |reply: Value, newest: i64, expected: &str, then: i64| {
+            let mut last = 5;
+            let found = notices(reply, &mut last, newest).unwrap();
+            let letters = found.iter().map(|notice| match notice {
+                Notice::Moved(_) => 'm',
+                Notice::Gap => 'g',
+            });
+            assert_eq!(letters.collect::<String>(), expected);
+            assert_eq!(last, then);
+        };
+        check(Value::Nil, 5, "", 5);
+        check(Value::Nil, 6, "g", 6);
+        check(reply(&[6, 7]), 7, "mm", 7);
+        check(reply(&[6, 8]), 7, "mgm", 8);
+        check(reply(&[7]), 6, "gm", 7);
+    }
 }

@@ -3,6 +3,8 @@
 mod ahead;
 mod execute;
 #[cfg(test)]
+pub(crate) mod logged;
+#[cfg(test)]
 mod probe;
 mod run;
 #[cfg(test)]
@@ -10,6 +12,7 @@ mod tests;
 
 pub(crate) use execute::{Stoppable, Stopping};
 
+use crate::check::TYPES_LIMIT;
 use crate::context::Context;
 use crate::core::Owner;
 use crate::error::QueueError;
@@ -141,7 +144,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
         })
     }
 
-    /// Adds a handler on encoded payloads.
+    /// Adds a handler on encoded payloads. A worker has at most 256 handlers.
     pub fn handler(mut self, handler: impl TaskHandler<S>) -> Self {
         if let Err(error) = self.registry.register(handler) {
             self.problem.get_or_insert(error.into());
@@ -215,6 +218,12 @@ impl<S: Send + Sync + 'static> Worker<S> {
         let types: Vec<Arc<str>> = self.registry.types().cloned().collect();
         if types.is_empty() {
             return Err(WorkerError::NoHandlers);
+        }
+        if types.len() > TYPES_LIMIT {
+            return Err(WorkerError::Config(format!(
+                "a worker has at most {TYPES_LIMIT} handlers, not {}",
+                types.len()
+            )));
         }
         for task_type in &types {
             crate::check::task_type(task_type)?;

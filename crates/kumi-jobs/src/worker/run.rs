@@ -80,6 +80,8 @@ pub(super) struct Run<S> {
     /// When the queue was last asked what this worker holds.
     looked: Option<Instant>,
     stopping: bool,
+    /// Calls that failed since the last turn or heartbeat that did not. A look at what this worker holds comes after each
+    /// turn that failed, so its success says nothing.
     failures: u32,
     /// Handlers are polled once where they are claimed. On a runtime of one thread nothing would run beside them anyway,
     /// and a handler that does not wait needs no task of its own.
@@ -215,7 +217,6 @@ impl<S: Send + Sync + 'static> Run<S> {
                     let sent_at = self.call.take().map_or(now, |call| call.sent_at);
                     match self.take_reply(reply, sent_at)? {
                         Ok(due) => {
-                            self.failures = 0;
                             if due.is_some() { next_due = due; }
                             if self.pace.is_ahead() && !self.stopping { self.send_ahead().await; }
                             // A queue that replies at once would keep this loop from ever waiting. And the runtime of
@@ -353,6 +354,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         let sent = std::mem::take(&mut self.sent);
         let failed = match reply {
             Reply::Turn(Ok(turn)) => {
+                self.failures = 0;
                 self.renew(sent_at);
                 let held = turn.held;
                 let due = self.take_turn(sent, turn);
@@ -376,6 +378,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                 return Ok(Ok(None));
             }
             Reply::Beat(Ok(lease)) => {
+                self.failures = 0;
                 self.renew(sent_at);
                 match lease {
                     Lease::Lost => self.lose_lease(),

@@ -1,14 +1,15 @@
 //! The worker on a memory queue, in virtual time.
 
+use super::logged::Log;
 use super::probe::{Late, Probe};
 use crate::{
-    Cancel, Context, Jobs, Options, Owner, Priority, ResultError, Signal, Task, TaskError,
-    TaskState, Worker, WorkerError,
+    Cancel, Context, Execution, Jobs, Options, Owner, Priority, ResultError, Signal, Task,
+    TaskError, TaskHandler, TaskState, Worker, WorkerError,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -276,62 +277,12 @@ async fn a_schedule_has_the_options_of_its_type() {
     assert_eq!((task.priority, task.max_attempts), (Priority::High, 2));
 }
 
-/// The fields of the events about tasks that are logged on the test's thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<Fields>>>);
-
-#[derive(Default)]
-struct Fields(BTreeMap<&'static str, String>);
-
-impl tracing::field::Visit for Fields {
-    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-}
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target().starts_with("kumi_jobs")
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        if fields.0.contains_key("task_id") {
-            self.0.lock().unwrap().push(fields);
-        }
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_becomes_of_a_task_is_logged() {
     let (failed, again) = ("Failed attempt err", "RetryScheduled backoff next_run_at");
     let check = async |text: &str, expected: &[&str]| {
-        let log = Log::default();
-        let guard = tracing::subscriber::set_default(log.clone());
-        let _ = Fixture::new().run(text).await;
-        drop(guard);
-        let said = log.0.lock().unwrap();
-        let names = said.iter().map(|Fields(fields)| {
-            let others = fields
-                .keys()
-                .filter(|name| !["message", "task_id"].contains(name));
-            let others: Vec<&str> = others.copied().collect();
-            format!("{} {}", fields["message"], others.join(" "))
-        });
-        assert_eq!(names.collect::<Vec<_>>(), expected);
+        let said = Log::of(Fixture::new().run(text)).await;
+        assert_eq!(said, expected);
     };
     let (enqueued, started) = ("Enqueued state task_type", "Started attempt");
     let first = [enqueued, started, failed, again, started, failed, again];
@@ -339,6 +290,45 @@ async fn what_becomes_of_a_task_is_logged() {
     check("fail twice", &fail_twice).await;
     let dead = "Dead attempts last_error";
     check("abort", &[enqueued, started, failed, dead]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_becomes_of_tasks_that_a_worker_lost_is_logged() {
+    let jobs = Jobs::memory();
+    let queue = jobs.queue();
+    let mut task = crate::NewTask::new(crate::TaskEnvelope::json("sample", "{}"));
+    task.max_attempts = 3;
+    queue.enqueue(vec![task]).await.unwrap();
+    let claim = async || {
+        let room = crate::Room {
+            task_type: "sample".into(),
+            room: 1,
+        };
+        let ask = crate::Ask {
+            owner: Owner::random(),
+            nonce: 1,
+            lease: Duration::from_secs(15),
+            types: vec![room],
+            max: 1,
+        };
+        let claims = queue.dequeue_ready(ask).await.unwrap();
+        tokio::time::advance(Duration::from_secs(20)).await;
+        claims[0].owner.clone()
+    };
+    claim().await;
+    let reap = async { assert_eq!(queue.reap().await.unwrap(), 1) };
+    let failed = "Failed attempt err";
+    let again = "RetryScheduled backoff next_run_at";
+    assert_eq!(Log::of(reap).await, [failed, again]);
+    tokio::time::advance(Duration::from_secs(20)).await;
+    let release = async |owner: Owner| {
+        let gone = crate::Gone::Life(owner);
+        queue.release_owner(&gone, Duration::ZERO).await.unwrap();
+    };
+    let moved = Log::of(release(claim().await)).await;
+    assert_eq!(moved, [failed, "Moved attempt state"]);
+    let dead = Log::of(release(claim().await)).await;
+    assert_eq!(dead, [failed, "Dead attempts last_error"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -592,6 +582,37 @@ async fn two_handlers_for_a_type_are_an_error() {
     let worker = Worker::new(&fixture.jobs, ());
     let error = worker.run_until(async {}).await.unwrap_err();
     assert!(matches!(error, WorkerError::NoHandlers), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_with_too_many_handlers_does_not_start() {
+    struct Named(String);
+    impl TaskHandler<()> for Named {
+        fn task_type(&self) -> &str {
+            &self.0
+        }
+
+        fn execute(&self, _: bytes::Bytes, _: Context<()>) -> Execution {
+            Box::pin(async { Ok(bytes::Bytes::new()) })
+        }
+    }
+    let worker = |handlers: usize| {
+        let first = Worker::new(&Jobs::memory(), ());
+        (0..handlers).fold(first, |worker, n| worker.handler(Named(format!("t{n}"))))
+    };
+    worker(256).run_until(async {}).await.unwrap();
+    let error = worker(257).run_until(async {}).await.unwrap_err();
+    assert!(matches!(error, WorkerError::Config(_)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pauses_after_failed_turns_grow() {
+    let (fixture, probe) = Fixture::on(Probe::new().loses(|_| true));
+    let stop = tokio::time::sleep(Duration::from_secs(60));
+    fixture.worker().run_until(stop).await.unwrap();
+    // They grow from 50 ms to 2 s.
+    let turns = probe.turns();
+    assert!((20..60).contains(&turns), "{turns} turns");
 }
 
 #[tokio::test]

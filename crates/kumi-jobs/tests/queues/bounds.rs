@@ -11,6 +11,7 @@ use std::time::Duration;
 on_both_servers![
     a_finish_skips_a_part_of_the_cancelled_tasks_of_its_line,
     a_page_ends_before_its_payloads_are_large,
+    a_purge_walks_over_a_part_of_the_list,
     a_release_of_many_tasks_sorts_a_part_of_them,
 ];
 
@@ -104,6 +105,37 @@ async fn a_page_ends_before_its_payloads_are_large(kind: Kind) {
     }
     let all: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
     assert_eq!(seen, all);
+}
+
+async fn a_purge_walks_over_a_part_of_the_list(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server).await;
+    let (queue, owner) = (jobs.queue(), Owner::random());
+    let tasks: Vec<NewTask> = (0..3_000)
+        .map(|_| NewTask::new(TaskEnvelope::json("a", "{}")))
+        .collect();
+    enqueue(&**queue, &tasks).await;
+    let mut reports = Vec::new();
+    loop {
+        let turn = queue.turn(reports, ask(&owner, TURN_LIMIT)).await;
+        let claims = turn.expect("a turn").claims;
+        let report = |claim| Finish::new(claim, Outcome::Succeeded(None));
+        reports = claims.iter().map(report).collect();
+        if reports.is_empty() {
+            break;
+        }
+    }
+    let scripts = || calls(&server, "evalsha") + calls(&server, "eval");
+    let (before, ids) = (scripts(), tasks.iter().map(|task| task.id));
+    let mut ids: Vec<_> = ids.rev().take(50).collect();
+    // One that is named twice is purged once.
+    ids.push(ids[0]);
+    assert_eq!(queue.purge(ids).await.expect("a reply"), 50);
+    assert_eq!(calls(&server, "lrem"), 50);
+    let scripts = scripts() - before;
+    assert!(scripts >= 3, "{scripts} scripts");
+    let counts = queue.counts_by_state().await.expect("counts");
+    assert_eq!(counts.of(TaskState::Succeeded), 2_950);
 }
 
 async fn a_release_of_many_tasks_sorts_a_part_of_them(kind: Kind) {

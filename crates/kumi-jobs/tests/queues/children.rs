@@ -5,6 +5,7 @@ use kumi_jobs::{Context, Jobs, Owner, TaskError, Worker};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 
 const URL: &str = "KUMI_JOBS_CHILD_URL";
 const POINT: &str = "KUMI_JOBS_CHILD_POINT";
@@ -24,17 +25,20 @@ pub(crate) enum Point {
     AfterFinish,
     /// In the handler of task 0, until it gets a line on its standard input; then it goes on. Other tasks say `next`.
     UntilTold,
+    /// In the handler, for ever, until its worker is told to end on its standard input.
+    Deaf,
     /// Nowhere: it works.
     Never,
 }
 
 impl Point {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::BeforeClaim,
         Self::MidHandler,
         Self::BeforeFinish,
         Self::AfterFinish,
         Self::UntilTold,
+        Self::Deaf,
         Self::Never,
     ];
 
@@ -137,12 +141,11 @@ async fn handle(step: Step, cx: Context<(Point, Jobs)>) -> Result<u32, TaskError
         return Ok(step.number);
     }
     match point {
-        Point::MidHandler => stop().await,
+        Point::MidHandler | Point::Deaf => stop().await,
         Point::UntilTold => {
             println!("stopped");
             // The whole process stands still, as the test wants it.
-            tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()))
-                .await??;
+            told().await??;
         }
         _ => {}
     }
@@ -159,6 +162,11 @@ async fn handle(step: Step, cx: Context<(Point, Jobs)>) -> Result<u32, TaskError
         _ => {}
     }
     Ok(step.number + 1_000)
+}
+
+/// A line on standard input.
+fn told() -> JoinHandle<std::io::Result<usize>> {
+    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()))
 }
 
 /// Says that the worker has reached its point, and waits to be killed.
@@ -205,8 +213,15 @@ fn child() {
             .handle(handle)
             .owner(owner.parse().expect("an owner"))
             .concurrency(1)
+            .shutdown_within(Duration::from_millis(200))
             .lease(Duration::from_secs(2));
-        let ended = worker.run_until(std::future::pending::<()>()).await;
+        let stop = async {
+            match point {
+                Point::Deaf => drop(told().await),
+                _ => std::future::pending().await,
+            }
+        };
+        let ended = worker.run_until(stop).await;
         println!("ended: {}", ended.is_ok());
     });
 }

@@ -25,6 +25,7 @@ on_both_servers![
     a_reported_task_does_not_run_again_when_its_worker_dies,
     a_stopped_worker_reports_too_late,
     a_released_worker_loses_its_tasks_at_once,
+    a_deaf_handler_does_not_keep_its_worker_from_ending,
     a_worker_whose_clock_is_wrong_works_as_any_other,
 ];
 
@@ -196,6 +197,31 @@ async fn a_worker_whose_clock_is_wrong_works_as_any_other(kind: Kind) {
         assert_eq!(due.since(record.created_at), hour / 2, "{shift}");
         drop(worker);
     }
+}
+
+async fn a_deaf_handler_does_not_keep_its_worker_from_ending(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url();
+    let jobs = Jobs::connect(&url).await.expect("a queue");
+    let tasks = work::tasks(1);
+    work::enqueue(&**jobs.queue(), &tasks).await;
+    let mut first = child(&url, Point::Deaf).await;
+    first.tell();
+    let owner = first.owner.clone();
+    let ended = spawn_blocking(move || {
+        first.wait_for("ended: true");
+        first.child.wait().expect("it ended")
+    });
+    assert!(ended.await.expect("no panic").success());
+    // It gave its task back before it ended, and the attempt with it.
+    let running = jobs.queue().running(&owner).await;
+    assert!(running.expect("a reply").is_empty());
+    let record = jobs.get_status(tasks[0].id).await.expect("a reply");
+    let record = record.expect("known");
+    assert_eq!(
+        (record.state, record.attempts, record.given_back),
+        (TaskState::Queued, 0, 1)
+    );
 }
 
 async fn a_released_worker_loses_its_tasks_at_once(kind: Kind) {

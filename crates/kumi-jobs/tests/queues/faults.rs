@@ -4,8 +4,8 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects};
 use kumi_jobs::{
-    Ask, Events, Finished, Jobs, Lease, NewTask, Notice, Owner, Priority, Queue, QueueError,
-    RedisOptions, Room, Schedule, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
+    Ask, Events, Filter, Finished, Jobs, Lease, NewTask, Notice, Owner, Priority, Queue,
+    QueueError, RedisOptions, Room, Schedule, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,7 @@ on_both_servers![
     a_server_that_restarts_without_its_data_accepts_no_stale_report,
     a_subscription_goes_on_after_a_restart_without_data,
     a_subscription_in_resp3_delivers_moves,
+    a_subscription_that_was_not_renewed_in_time_has_a_gap,
     a_signal_that_was_taken_is_not_lost_with_the_next_call,
     large_payloads_end_a_claim_and_stay_in_order,
     many_tasks_due_at_one_instant_all_run,
@@ -26,6 +27,7 @@ on_both_servers![
     a_server_that_evicts_is_refused,
     a_full_server_finishes_what_it_holds,
     a_schedule_that_cannot_be_read_hides_no_other,
+    a_task_that_cannot_be_read_ends_and_stops_no_other,
     a_command_that_the_user_may_not_run_in_a_script_is_unauthorized,
 ];
 
@@ -257,6 +259,30 @@ async fn a_subscription_in_resp3_delivers_moves(kind: Kind) {
     let id = task.id;
     jobs.queue().enqueue(vec![task]).await.expect("enqueued");
     queued(&mut events, id).await;
+}
+
+/// Both subscriptions lapse, and one of them is renewed first.
+async fn a_subscription_that_was_not_renewed_in_time_has_a_gap(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url();
+    let name = url.split("queue=").nth(1).expect("a name");
+    let jobs = connected(&url).await;
+    let mut events = [
+        jobs.queue().subscribe().await.expect("events"),
+        jobs.queue().subscribe().await.expect("events"),
+    ];
+    let listening = format!("kumi:jobs:{{{name}}}:listening");
+    assert_eq!(server.cli(&["DEL", &listening]), "1");
+    for events in &mut events {
+        let notice = tokio::time::timeout(Duration::from_secs(60), events.recv()).await;
+        assert_eq!(notice.expect("no notice"), Some(Notice::Gap));
+    }
+    let task = work::plain_tasks(1).remove(0);
+    let id = task.id;
+    jobs.queue().enqueue(vec![task]).await.expect("enqueued");
+    for events in &mut events {
+        queued(events, id).await;
+    }
 }
 
 /// A wait takes one signal and then those behind it by another command, which fails here.
@@ -508,10 +534,16 @@ async fn a_server_that_evicts_is_refused(kind: Kind) {
 
 async fn a_full_server_finishes_what_it_holds(kind: Kind) {
     let server = Server::start(kind);
-    let jobs = connected(&server.url()).await;
+    let url = server.url();
+    let jobs = connected(&url).await;
     let tasks = work::tasks(50);
     work::enqueue(&**jobs.queue(), &tasks).await;
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    // A queue that is new, and the one with tasks, which a new connection works off.
+    connected(&server.url()).await;
+    let jobs = connected(&url).await;
+    jobs.queue().poke(&Owner::random()).await.expect("poked");
+    let mut events = jobs.queue().subscribe().await.expect("events");
     let error = jobs
         .queue()
         .enqueue(work::tasks(1))
@@ -525,6 +557,8 @@ async fn a_full_server_finishes_what_it_holds(kind: Kind) {
         .await
         .expect("it worked");
     work::check_sums(&**jobs.queue(), tasks.len()).await;
+    let moved = tokio::time::timeout(Duration::from_secs(30), events.recv()).await;
+    assert!(matches!(moved, Ok(Some(Notice::Moved(_)))), "{moved:?}");
 }
 
 async fn a_command_that_the_user_may_not_run_in_a_script_is_unauthorized(kind: Kind) {
@@ -580,4 +614,68 @@ async fn a_schedule_that_cannot_be_read_hides_no_other(kind: Kind) {
     let names: Vec<&str> = schedules.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["c"]);
     assert!(jobs.queue().remove_schedule("a").await.expect("a reply"));
+}
+
+/// Records as a program in another language may write them.
+async fn a_task_that_cannot_be_read_ends_and_stops_no_other(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url();
+    let name = url.split("queue=").nth(1).expect("a name");
+    let key = |rest: &str| format!("kumi:jobs:{{{name}}}:{rest}");
+    let jobs = connected(&url).await;
+    let queue = jobs.queue();
+    let tasks = work::plain_tasks(4);
+    work::enqueue(&**queue, &tasks).await;
+    let stored = server.cli(&["HKEYS", &key("payload")]);
+    let record_of = |task: &NewTask| {
+        let is_same = |text: &&str| text.parse::<TaskId>() == Ok(task.id);
+        let id = stored.lines().find(is_same).expect("it is stored");
+        key(&format!("t:{id}"))
+    };
+    let default = ["HSET", &record_of(&tasks[0]), "m", "", "a", "", "C", ""];
+    assert_eq!(server.cli(&default), "3");
+    let many = ["HSET", &record_of(&tasks[1]), "m", "many"];
+    assert_eq!(server.cli(&many), "1");
+    let not_utf8 = "return redis.call('HSET', KEYS[1], 'C', '\\255')";
+    let media = ["EVAL", not_utf8, "1", &record_of(&tasks[2])];
+    assert_eq!(server.cli(&media), "1");
+    // Last, a task whose id is none.
+    let payload = r#"{"number":9,"key":null}"#;
+    server.cli(&["HSET", &key("t:mine"), "y", "step", "c", "1"]);
+    server.cli(&["HSET", &key("payload"), "mine", payload]);
+    server.cli(&["HINCRBY", &key("counts"), "q:step", "1"]);
+    server.cli(&["RPUSH", &key("ready:1:step"), "mine"]);
+    let expected = [
+        (TaskState::Succeeded, ""),
+        (TaskState::Dead, "the maximum of attempts is 'many'"),
+        (TaskState::Dead, "the media type is not UTF-8"),
+        (TaskState::Succeeded, ""),
+    ];
+    let done = async {
+        for (task, (state, text)) in tasks.iter().zip(expected) {
+            let done = tokio::time::timeout(Duration::from_secs(60), queue.done(task.id));
+            let record = done.await.expect("no hang").expect("a reply");
+            let record = record.expect("known");
+            let error = record.last_error.unwrap_or_default();
+            assert_eq!(record.state, state, "{error}");
+            assert!(error.ends_with(text), "{error}");
+        }
+        let ended = async {
+            while server.cli(&["HGET", &key("t:mine"), "s"]) != "d" {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(60), ended);
+        ended.await.expect("the last one is dead");
+    };
+    let effects = Effects::default();
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    assert!(effects.times(0) >= 1 && effects.times(3) >= 1);
+    let counts = queue.counts_by_state().await.expect("counts");
+    assert_eq!(counts.of(TaskState::Dead), 3);
+    let page = queue.list(&Filter::default(), None, 100).await;
+    assert_eq!(page.expect("a page").tasks.len(), 4, "all that have an id");
 }

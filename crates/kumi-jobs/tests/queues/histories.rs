@@ -24,6 +24,8 @@ struct Pair {
     claims: Vec<Claim>,
     ids: Vec<TaskId>,
     owners: Vec<Owner>,
+    /// Lives of workers so far; a later one is greater.
+    lives: u64,
     /// Subscriptions to the Redis queue and to the model, in every second history: scripts take other paths then.
     events: Option<(Events, Events)>,
 }
@@ -66,6 +68,7 @@ impl Pair {
             claims: Vec::new(),
             ids: Vec::new(),
             owners: owners.collect(),
+            lives: 4,
             events,
         }
     }
@@ -186,7 +189,8 @@ impl Pair {
                 };
                 let silent = Duration::from_secs(self.rng.u64(..10));
                 if let Ok(Released::Tasks(_)) = both!(self, release_owner(&gone, silent)) {
-                    let life = self.rng.u64(..);
+                    self.lives += 1;
+                    let life = self.lives;
                     self.owners[index] = format!("w{index}~{life:016x}").parse().expect("an owner");
                 }
             }

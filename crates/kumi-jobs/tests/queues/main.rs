@@ -2,11 +2,13 @@
 
 mod bounds;
 mod children;
+mod cluster;
 mod conformance;
 mod crashes;
 mod faults;
 mod histories;
 mod proxy;
+mod scripts;
 mod servers;
 mod tls;
 mod work;

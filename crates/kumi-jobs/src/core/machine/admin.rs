@@ -95,7 +95,6 @@ impl Machine {
             _ => {}
         }
         self.end(id, now, TaskState::Cancelled);
-        self.trim(now);
         Cancel::Cancelled
     }
 

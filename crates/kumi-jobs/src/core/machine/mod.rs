@@ -11,6 +11,7 @@ mod claim;
 mod enqueue;
 mod finish;
 mod owners;
+mod released;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +20,10 @@ use super::record::{
     NULL, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
 use super::settings::Settings;
+use crate::lost::Lost;
 use crate::queue::{Claim, Schedule, Signal, TaskEvent};
 use bytes::Bytes;
+use released::Refused;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -46,7 +49,7 @@ pub(crate) struct Machine {
     cancelled: VecDeque<TaskId>,
     owners: BTreeMap<Owner, Holder>,
     /// Lives that are refused.
-    released: BTreeSet<Owner>,
+    released: Refused,
     /// Lines of serial keys. The first task of a line is eligible, running, or dead and holding the line.
     serial: HashMap<Arc<str>, VecDeque<TaskId>>,
     /// Holders of unique keys.
@@ -77,6 +80,8 @@ pub(crate) struct Effects {
     pub(crate) moved: Vec<TaskEvent>,
     /// Watched tasks that are done.
     pub(crate) done: Vec<TaskId>,
+    /// Tasks that owners lost.
+    pub(crate) lost: Vec<Lost>,
     /// Signals for owners.
     pub(crate) signals: Vec<(Owner, Signal)>,
 }
@@ -156,7 +161,7 @@ impl Machine {
             succeeded: VecDeque::new(),
             cancelled: VecDeque::new(),
             owners: BTreeMap::new(),
-            released: BTreeSet::new(),
+            released: Refused::default(),
             serial: HashMap::new(),
             unique: HashMap::new(),
             windows: BTreeSet::new(),

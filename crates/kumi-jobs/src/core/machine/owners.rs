@@ -7,16 +7,13 @@ use super::super::settings::{TURN_BUDGET, TURN_LIMIT};
 use super::Machine;
 use super::finish::Next;
 use crate::error::QueueError;
+use crate::lost::Lost;
 use crate::queue::{Claim, Gone, Lease, Released};
 use std::time::Duration;
 
-/// Released lives that are remembered. Names that start with the same text share no lives, and a worker's life is days,
-/// so the oldest are forgotten safely.
-pub(crate) const RELEASED_LIMIT: usize = 10_000;
-
 impl Machine {
     pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), QueueError> {
-        match self.released.contains(owner) {
+        match self.released.holds(owner) {
             true => Err(QueueError::OwnerReleased(owner.clone())),
             false => Ok(()),
         }
@@ -111,6 +108,7 @@ impl Machine {
         if lives.iter().any(is_alive) {
             return Released::Alive;
         }
+        self.released.add(now, gone);
         let mut count = 0;
         for owner in lives {
             let ids: Vec<TaskId> = match self.owners.get(&owner) {
@@ -122,26 +120,32 @@ impl Machine {
                 self.lose(*id, now, format!("worker {owner} was declared gone"), true);
             }
             count += ids.len();
-            self.released.insert(owner);
-            while self.released.len() > RELEASED_LIMIT {
-                self.released.pop_first();
-            }
         }
         Released::Tasks(count)
     }
 
-    /// A worker lost a task: the attempt stays charged.
+    /// A worker lost a task: the attempt stays charged. Without its token, a report of that worker is refused.
     fn lose(&mut self, id: TaskId, now: Timestamp, error: String, at_once: bool) {
         let Some(record) = self.records.get_mut(&id) else {
             return;
         };
-        record.rare().last_error = Some(error);
+        record.rare().last_error = Some(error.clone());
+        record.token = None;
         let next = match (record.cancel_requested, at_once) {
             (true, _) => Next::End(TaskState::Cancelled),
             _ if record.attempts >= record.max_attempts => Next::End(TaskState::Dead),
             (false, true) => Next::Line,
             (false, false) => Next::Later(TaskState::RetryScheduled, reap_delay(record.attempts)),
         };
-        self.stop_running(id, now, next);
+        let attempts = record.attempts;
+        let state = self.stop_running(id, now, next);
+        let record = self.records.get(&id);
+        self.effects.lost.push(Lost {
+            id,
+            state,
+            attempts,
+            next_run_at: record.map_or(now, |record| record.next_run_at),
+            error,
+        });
     }
 }

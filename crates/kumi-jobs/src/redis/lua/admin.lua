@@ -19,6 +19,11 @@ end
 -- Payloads that one step of a listing reads.
 local SCAN_STEP = 4
 
+-- Elements of lists over which one purge walks; about 3 ms.
+local PURGE_WALK = 50000
+-- Lists of done tasks by state.
+local LISTS = { s = 'succeeded', c = 'cancelled' }
+
 local operations = {}
 
 -- owner lease: how many tasks the lease covers
@@ -45,8 +50,8 @@ function operations.claims()
   local claims = {}
   for n = 4, #ARGV do
     local r = load(ARGV[n])
-    if r and r.s == 'r' and r.o == ARGV[3] then
-      local claim = claim_of(r.id, r.k, r.y, text(number(r.a, 0)), text(runs_of(r)), r.m or '5', r.c,
+    if r and r.s == 'r' and r.o == ARGV[3] and r.k then
+      local claim = claim_of(r.id, r.k, r.y, text(number(r.a, 0)), text(runs_of(r)), r.m or '5', r.c or '0',
         call('HGET', P .. 'payload', r.id), r.C, r.T)
       if r.x then claim[1] = claim[1] .. ' x' end
       claims[#claims + 1] = claim
@@ -145,21 +150,28 @@ function operations.requeue()
   return replies
 end
 
+-- id*: how many tasks were forgotten, and how many ids were looked at. To remove an id from a list is a walk over the
+-- list; the script ends once its walks are long enough.
 function operations.purge()
-  local count = 0
-  for n = 3, #ARGV do
-    local r = load(ARGV[n])
-    local done = r and (r.s == 'd' or r.s == 's' or r.s == 'c')
-    if done then
-      if r.s == 'd' then call('ZREM', P .. 'dead', r.id) end
-      if r.s == 's' then call('LREM', P .. 'succeeded', 1, r.id) end
-      if r.s == 'c' then call('LREM', P .. 'cancelled', 1, r.id) end
+  local count, looked, walk, purged = 0, 0, PURGE_WALK, {}
+  while walk > 0 and looked < #ARGV - 2 do
+    looked = looked + 1
+    local id = ARGV[looked + 2]
+    local r = not purged[id] and load(id)
+    local list = r and LISTS[r.s]
+    if list then
+      walk = walk - call('LLEN', P .. list)
+      call('LREM', P .. list, 1, id)
+    end
+    if list or (r and r.s == 'd') then
+      if not list then call('ZREM', P .. 'dead', id) end
       forget(r)
+      purged[id] = true
       count = count + 1
     end
   end
   flush()
-  return count
+  return { count, looked }
 end
 
 function operations.pause()
@@ -198,6 +210,15 @@ function operations.watch()
   return 2
 end
 
+-- milliseconds: moves are reported for so long. Answers the newest number. Where moves were not reported until now, a
+-- number is left out, so that each reader sees a gap there.
+function operations.listen()
+  call('SET', P .. 'listening', '1', 'PX', ARGV[3])
+  call('EXPIRE', P .. 'events', 3600)
+  if not listening then return call('INCR', P .. 'events:seq') end
+  return number(call('GET', P .. 'events:seq'), 0)
+end
+
 -- name times definition: a schedule whose times are the same keeps its last slot
 function operations.schedule()
   local old = call('HGET', P .. 'cron:times', ARGV[3])
@@ -221,6 +242,8 @@ end
 function operations.fire()
   if call('HGET', P .. 'cron:last', ARGV[3]) ~= ARGV[4] then return 0 end
   if ARGV[6] then
+    local wrong = wrong_field(6)
+    if wrong then return redis.error_reply('ERR the task: ' .. wrong) end
     enqueue(6)
     flush_payloads()
     flush()

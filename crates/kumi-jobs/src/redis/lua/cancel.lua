@@ -1,4 +1,4 @@
--- cancel: ARGV: now id keep keep_ms keep_dead keep_dead_ms
+-- cancel: ARGV: now id
 call('DEL', P .. 'none')
 local r = load(ARGV[2])
 if not r then return 'U' end
@@ -13,6 +13,5 @@ end
 if r.s == 'w' then call('ZREM', P .. 'scheduled', r.id) end
 if r.s == 'e' then call('ZREM', P .. 'retry', r.id) end
 finish(r, 'c')
-trim(tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))
 flush()
 return 'C'

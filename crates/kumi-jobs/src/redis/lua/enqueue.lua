@@ -1,5 +1,9 @@
--- enqueue: ARGV[2] tasks of twelve fields each.
+-- enqueue: ARGV[2] tasks of twelve fields each: id type payload media max priority delay unique window serial hold trace
 local replies = {}
+for n = 0, tonumber(ARGV[2]) - 1 do
+  local wrong = wrong_field(3 + 12 * n)
+  if wrong then return redis.error_reply('ERR task ' .. n + 1 .. ': ' .. wrong) end
+end
 for n = 0, tonumber(ARGV[2]) - 1 do replies[n + 1] = enqueue(3 + 12 * n) end
 flush_payloads()
 flush()

@@ -1,6 +1,6 @@
 -- What all scripts share. KEYS[1] is the prefix of all keys of the queue, ARGV[1] the time in milliseconds, or empty
--- for the server's clock. A record is the hash t:<id>; its fields are listed in docs/jobs.md. Fields that hold their
--- default are left out. A number that is handed to a command is formatted anew each time, which costs as much as a
+-- for the server's clock. A record is the hash t:<id>; its fields are in docs/jobs-protocol.md. Fields that hold their
+-- default are left out, and one that is empty has it too: another program may have written it. A number that is handed to a command is formatted anew each time, which costs as much as a
 -- command: times and counts are written as text.
 local P, call = KEYS[1], redis.call
 local RECORD = P .. 't:'
@@ -24,11 +24,14 @@ local listening, paused, claims_so_far = flags[1] and true or false, flags[2] an
 -- results of tasks that succeeded, ids to forget.
 local counts, lines, left, wakes, succeeded, results, gone = {}, {}, {}, {}, {}, {}, {}
 
+-- A record; nil if there is none, or it has no type.
 local function load(id)
   local flat = call('HGETALL', RECORD .. id)
-  if #flat == 0 then return nil end
   local r = { id = id }
-  for i = 1, #flat, 2 do r[flat[i]] = flat[i + 1] end
+  for i = 1, #flat, 2 do
+    if flat[i + 1] ~= '' then r[flat[i]] = flat[i + 1] end
+  end
+  if not r.y then return nil end
   if not r.s then r.s = 'q' end
   return r
 end
@@ -264,11 +267,14 @@ local function later(set, r, to, due)
   schedule(set, r, due)
 end
 
--- A worker lost a task: the attempt stays charged.
+-- A worker lost a task: the attempt stays charged. Without its token, a report of that worker is refused. What became of
+-- each is for the log: "id state attempts due error", with a due time if it is retried.
+local lost = {}
 local function lose(r, error, at_once)
   call('HSET', P .. 'error', r.id, error)
+  call('HDEL', RECORD .. r.id, 'k')
   stop_running(r)
-  local attempts = number(r.a, 0)
+  local attempts, due = number(r.a, 0), 0
   if r.x then
     finish(r, 'c')
   elseif attempts >= number(r.m, 5) then
@@ -276,8 +282,10 @@ local function lose(r, error, at_once)
   elseif at_once then
     back_in_line(r)
   else
-    later('retry', r, 'e', now + math.min(1000 * 2 ^ (attempts - 1), 3600000))
+    due = now + math.min(1000 * 2 ^ (attempts - 1), 3600000)
+    later('retry', r, 'e', due)
   end
+  lost[#lost + 1] = r.id .. ' ' .. r.s .. ' ' .. text(attempts) .. ' ' .. text(due) .. ' ' .. error
 end
 
 -- Ends the lease of an owner that runs nothing.
@@ -486,12 +494,37 @@ local function next_due()
   return due
 end
 
+-- What is wrong with the twelve fields of a task that begin at ARGV[at]; nil if they are right. Looked at before the
+-- first write, because what a script wrote before an error stays.
+local LEVELS = { [''] = true, ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true }
+local right_kind
+local function wrong_field(at)
+  local id, kind, max, delay, window = ARGV[at], ARGV[at + 1], ARGV[at + 4], ARGV[at + 6], ARGV[at + 8]
+  if not ARGV[at + 11] then return 'a task has twelve fields' end
+  if id == '' or string.find(id, '%s') then return 'an id is not empty and holds no white space' end
+  if kind ~= right_kind then
+    if kind == '' or string.find(kind, '%s') then return 'a type is not empty and holds no white space' end
+    right_kind = kind
+  end
+  if max ~= '5' and max ~= '' and not string.find(max, '^[1-9]%d*$') then return 'max_attempts is at least 1' end
+  if not LEVELS[ARGV[at + 5]] then return 'a priority is 0, 1, 2 or 3' end
+  if delay ~= '0' and delay ~= '' and (#delay > 13 or not string.find(delay, '^%d+$')) then
+    return 'a delay is a number of milliseconds'
+  end
+  if window ~= '' and (#window > 13 or not string.find(window, '^%d+$')) then
+    return 'a window is a number of milliseconds'
+  end
+end
+
 -- Adds one task, whose twelve fields begin at ARGV[at]. Answers what became of it.
 local payloads = {}
 local function enqueue(at)
   local id, kind, payload, media, max, level, delay, unique, window, serial, hold, trace =
     ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6],
     ARGV[at + 7], ARGV[at + 8], ARGV[at + 9], ARGV[at + 10], ARGV[at + 11]
+  if max == '' then max = '5' end
+  if level == '' then level = '1' end
+  if delay == '' then delay = '0' end
   if call('EXISTS', RECORD .. id) == 1 then return 'E' end
   if unique ~= '' then
     local taken = take_unique(unique, id)
@@ -561,8 +594,12 @@ local function mark(r, field)
   if r.s == 'r' then call('HSET', P .. 'run:' .. r.o, r.id, held_as(r)) end
 end
 
+-- Whether a life was released, or lives before a later one of its name were.
 local function is_released(owner)
-  return call('ZSCORE', P .. 'released', owner) and true or false
+  if call('ZSCORE', P .. 'released', owner) then return true end
+  local name, life = string.match(owner, '^(.*)~(.*)$')
+  local first = name and call('HGET', P .. 'before', name)
+  return first and life < first or false
 end
 
 local function released_error(owner)

@@ -1,11 +1,13 @@
 -- release: gives back what a crashed owner holds, 100 tasks per call. ARGV: now mode owner silent_ms first
--- mode is 'life' or 'before'. Answers -1 if the owner is alive, or the number of tasks and whether there are more.
+-- mode is 'life' or 'before'. Answers -1 if the owner is alive, or the number of tasks and whether there are more, and the tasks.
 call('DEL', P .. 'none')
+local RELEASED_LIMIT = 10000
 local owner, lives = ARGV[3], {}
+local name, life = string.match(owner, '^(.*)~(.*)$')
 if ARGV[2] == 'life' then
   lives[1] = owner
 else
-  local name, life = string.match(owner, '^(.*)~(.*)$')
+  if not name then return redis.error_reply('ERR ' .. owner .. ' is not an owner (name~life)') end
   for _, other in ipairs(call('ZRANGE', P .. 'owners', 0, -1)) do
     local other_name, other_life = string.match(other, '^(.*)~(.*)$')
     if other_name == name and other_life < life then lives[#lives + 1] = other end
@@ -15,12 +17,19 @@ end
 if ARGV[5] == '1' then
   for _, life in ipairs(lives) do
     local seen = call('HGET', P .. 'seen', life)
-    if seen and seen + tonumber(ARGV[4]) > now then return { -1, 0 } end
+    if seen and seen + tonumber(ARGV[4]) > now then return { -1, 0, lost } end
   end
+end
+-- The name with an empty life stands for its lives before the one that the hash before has.
+if ARGV[2] == 'life' then
+  call('ZADD', P .. 'released', NOW, owner)
+else
+  local first = call('HGET', P .. 'before', name)
+  if not first or first < life then call('HSET', P .. 'before', name, life) end
+  call('ZADD', P .. 'released', NOW, name .. '~')
 end
 local count, more = 0, 0
 for _, life in ipairs(lives) do
-  call('ZADD', P .. 'released', now, life)
   local ids = some_running(life)
   -- The last one first: each goes to the head of its line, and so they keep their order.
   for n = #ids, 1, -1 do
@@ -36,6 +45,12 @@ for _, life in ipairs(lives) do
   flush_left()
   if call('EXISTS', P .. 'run:' .. life) == 1 then more = 1 end
 end
-call('ZREMRANGEBYRANK', P .. 'released', 0, -10001)
+-- The oldest are forgotten. Each call adds one.
+if call('ZCARD', P .. 'released') > RELEASED_LIMIT then
+  local oldest = call('ZRANGE', P .. 'released', '0', '0')[1]
+  call('ZREM', P .. 'released', oldest)
+  local forgotten = string.match(oldest, '^(.*)~$')
+  if forgotten then call('HDEL', P .. 'before', forgotten) end
+end
 flush()
-return { count, more }
+return { count, more, lost }

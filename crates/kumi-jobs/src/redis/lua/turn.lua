@@ -1,7 +1,7 @@
 -- turn: reports, ended leases, what is due, claims.
 -- ARGV: now owner nonce lease keep keep_ms keep_dead keep_dead_ms max types reports (type room)* (id token kind a b)*
 -- Reply: now, next due or -1, more, paused, what became of each report (one text, by spaces), claims (claim_of in lib.lua),
--- how many tasks the owner holds.
+-- how many tasks the owner holds, what other owners lost.
 -- The first write is a DEL, which a full server allows; it lets the script finish what it began.
 call('DEL', P .. 'none')
 local owner, nonce, lease = ARGV[2], '-' .. ARGV[3], tonumber(ARGV[4])
@@ -13,7 +13,7 @@ local keep, max, kinds, reports = tonumber(ARGV[5]), tonumber(ARGV[9]), tonumber
 local function give_back(r)
   if number(r.g, 0) < 100 then
     local runs = runs_of(r)
-    r.g, r.a, r.r = number(r.g, 0) + 1, r.a - 1, runs
+    r.g, r.a, r.r = number(r.g, 0) + 1, number(r.a, 0) - 1, runs
     call('HSET', RECORD .. r.id, 'a', text(r.a), 'g', text(r.g), 'r', text(runs))
     return true
   end
@@ -222,17 +222,19 @@ local READ_AT_END = { q = true, i = true, W = true, S = true, P = true, x = true
 -- Claims a task. False if it is not in line: an id that was cancelled there is skipped.
 local function claim(id, body)
   local flat = call('HGETALL', RECORD .. id)
-  local state, kind, created, attempts, runs, maximum, media, trace, mark = 'q', nil, nil, 0, nil, '5', nil, nil, ' '
+  local state, kind, created, attempts, runs, maximum, media, trace, mark = 'q', nil, '0', 0, nil, '5', nil, nil, ' '
   for n = 1, #flat, 2 do
     local field, value = flat[n], flat[n + 1]
-    if field == 'y' then
+    if value == '' then
+      -- It has its default.
+    elseif field == 'y' then
       kind = value
     elseif field == 'c' then
       created = value
     elseif field == 's' then
       state = value
     elseif field == 'a' then
-      attempts = tonumber(value)
+      attempts = number(value, 0)
     elseif field == 'r' then
       runs = tonumber(value)
     elseif field == 'm' then
@@ -317,4 +319,4 @@ for _, kind in ipairs(asked) do
   if not paused and length > 0 and claimed_tasks < max and kind.room > 0 then more = true end
 end
 flush()
-return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, table.concat(finished, ' '), claims, holds }
+return { now, next_due() or -1, more and 1 or 0, paused and 1 or 0, table.concat(finished, ' '), claims, holds, lost }

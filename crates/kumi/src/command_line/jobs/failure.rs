@@ -14,7 +14,7 @@ Exit codes:
   3  the task that --wait waited for is dead or cancelled
   7  the server cannot be reached, or refused the connection
   8  the task or schedule does not exist
-  9  the worker to be released is alive
+  9  refused: the worker to be released is alive, or the task to be retried is not dead or its unique key is taken
 
 KUMI_URL is the server's URL where --url does not name one.";
 

@@ -14,7 +14,7 @@ pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
 use kumi_jobs::{
     Cancel, Filter, Gone, Jobs, NewTask, Notice, RedisOptions, Released, Requeued, Schedule,
-    Serial, TaskEnvelope, TaskState, Timestamp, Unique,
+    Serial, Settings, TaskEnvelope, TaskState, Timestamp, Unique,
 };
 pub(crate) use options::JobsOptions;
 use options::{CronTask, EnqueueOptions, FilterOptions, JobsTask};
@@ -65,7 +65,11 @@ fn queue_url(url: Option<String>, queue: Option<&str>) -> String {
 async fn perform(options: JobsOptions) -> Result<(), Failure> {
     let terminal = Terminal::new(options.output);
     let url = queue_url(options.url, options.queue.as_deref());
-    let jobs = connect(&url, &options.tls).await?;
+    let settings = match &options.task {
+        JobsTask::Work(options) => options.settings(),
+        _ => Settings::default(),
+    };
+    let jobs = connect(&url, &options.tls, settings).await?;
     let queue = jobs.queue().clone();
     match options.task {
         JobsTask::Enqueue(options) => enqueue(&jobs, options).await,
@@ -101,18 +105,24 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
             let replies = queue.requeue(ids.clone()).await?;
             let mut refused = None;
             for (id, reply) in ids.iter().zip(replies) {
-                let text = match reply {
-                    Requeued::Applied(state) => format!("{id} {state}"),
-                    Requeued::NotDead(state) => format!("{id} is {state}, not dead"),
-                    Requeued::Taken(holder) => {
-                        format!("{id} stays dead: {holder} has its unique key")
-                    }
-                    _ => {
-                        refused = Some(missing(&format!("task {id}")));
+                let failure = match reply {
+                    Requeued::Applied(state) => {
+                        terminal::say(&format!("{id} {state}"))?;
                         continue;
                     }
+                    Requeued::NotDead(state) => {
+                        Failure::Refused(format!("{id} is {state}, not dead"))
+                    }
+                    Requeued::Taken(holder) => {
+                        let text = format!("{id} stays dead: {holder} has its unique key");
+                        Failure::Refused(text)
+                    }
+                    _ => missing(&format!("task {id}")),
                 };
-                terminal::say(&text)?;
+                // The last one ends the command, and is shown there.
+                if let Some(earlier) = refused.replace(failure) {
+                    terminal::note(earlier.text());
+                }
             }
             refused.map_or(Ok(()), Err)
         }
@@ -162,9 +172,9 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
     }
 }
 
-async fn connect(url: &str, tls: &TlsOptions) -> Result<Jobs, Failure> {
+async fn connect(url: &str, tls: &TlsOptions, settings: Settings) -> Result<Jobs, Failure> {
     let certificates = tls.read().map_err(Failure::Usage)?;
-    let mut options = RedisOptions::from_url(url)?;
+    let mut options = RedisOptions::from_url(url)?.settings(settings);
     if let Some(roots) = certificates.roots {
         options = options.root_certificates(roots);
     }

@@ -5,8 +5,9 @@ use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use crate::command_line::tls_options::TlsOptions;
 use clap::{Args, Subcommand};
-use kumi_jobs::{Owner, Priority, TaskId, TaskState};
+use kumi_jobs::{Owner, Priority, Settings, TaskId, TaskState};
 use std::time::Duration;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Options of every command, and the command.
 #[derive(Debug, Args)]
@@ -47,6 +48,7 @@ pub(super) enum JobsTask {
         prometheus: bool,
     },
     /// Bring dead tasks back
+    #[command(after_long_help = EXIT_CODES)]
     Retry {
         /// These tasks
         #[arg(required_unless_present_any = ["all", "task_type"])]
@@ -179,6 +181,34 @@ pub(super) struct WorkOptions {
     /// The worker's name [default: a random one]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
+    /// What is logged on standard error: off, error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(super) log: LevelFilter,
+    /// Succeeded tasks that the queue keeps, and as many cancelled ones; all workers of a queue should agree on what is kept
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    keep_succeeded: usize,
+    /// How long it keeps them
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+    keep_succeeded_for: Duration,
+    /// Dead tasks that the queue keeps
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    keep_dead: usize,
+    /// How long it keeps them
+    #[arg(long, value_name = "TIME", default_value = "168h", value_parser = duration)]
+    keep_dead_for: Duration,
+}
+
+impl WorkOptions {
+    /// The limits of the queue as this worker applies them.
+    pub(super) fn settings(&self) -> Settings {
+        Settings {
+            keep_succeeded: self.keep_succeeded,
+            keep_succeeded_for: self.keep_succeeded_for,
+            keep_dead: self.keep_dead,
+            keep_dead_for: self.keep_dead_for,
+            ..Settings::default()
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -208,4 +238,39 @@ pub(super) enum CronTask {
         /// The schedule
         name: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        work: WorkOptions,
+    }
+
+    #[test]
+    fn a_worker_keeps_what_a_queue_keeps_unless_told_otherwise() {
+        let settings = |more: &[&str]| {
+            let words = [&["work", "--exec", "true", "--type", "a"][..], more].concat();
+            Line::parse_from(words).work.settings()
+        };
+        assert_eq!(settings(&[]), Settings::default());
+        let told = [
+            "--keep-succeeded=1",
+            "--keep-succeeded-for=2s",
+            "--keep-dead=3",
+            "--keep-dead-for=4s",
+        ];
+        let expected = Settings {
+            keep_succeeded: 1,
+            keep_succeeded_for: Duration::from_secs(2),
+            keep_dead: 3,
+            keep_dead_for: Duration::from_secs(4),
+            ..Settings::default()
+        };
+        assert_eq!(settings(&told), expected);
+    }
 }

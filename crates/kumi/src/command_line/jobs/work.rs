@@ -37,6 +37,12 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
         });
     }
     terminal::note(format_args!("working on {}", options.types.join(", ")));
+    let log = tracing_subscriber::fmt()
+        .with_max_level(options.log)
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
+    // It fails only where the process has a subscriber already, which is kept.
+    let _ = log.try_init();
     let stop = async {
         tokio::select! {
             _ = interrupt.recv() => {}
