@@ -638,7 +638,8 @@ mod tests {
                 assert_eq!(scanner.run(run).0, encode("SET a 1"));
             }
         }
-        assert_eq!((times, runs), (4, groups));
+        assert_eq!(runs, groups);
+        assert!(times <= 4, "{groups} groups in {times} times");
         assert_eq!(scanner.cut().map(|cut| cut.at), Some(good));
     }
 
