@@ -40,7 +40,7 @@ impl Front {
                     // Most likely no file descriptor is left. The system reports a waiting
                     // connection once, so the listener is tried again later.
                     let retry_ns = self.clock.last().mono_ns + RETRY_NS;
-                    if starve(&mut self.starved, retry_ns, index) {
+                    if retry_later(&mut self.starved, retry_ns, index) {
                         tracing::warn!(%error, "Accepting client connection failed");
                     }
                     return;
@@ -139,7 +139,7 @@ impl Front {
 }
 
 /// Lists a listener to be tried again at `retry_ns`. Returns false if it waits already; then that wait goes on.
-fn starve(starved: &mut Vec<(u64, usize)>, retry_ns: u64, index: usize) -> bool {
+fn retry_later(starved: &mut Vec<(u64, usize)>, retry_ns: u64, index: usize) -> bool {
     let waits = starved.iter().any(|&(_, other)| other == index);
     if !waits {
         starved.push((retry_ns, index));
@@ -193,16 +193,16 @@ mod tests {
     #[test]
     fn a_listener_without_descriptors_waits_once() {
         let mut starved = Vec::new();
-        assert!(starve(&mut starved, 100, 0));
-        assert!(starve(&mut starved, 110, 1));
+        assert!(retry_later(&mut starved, 100, 0));
+        assert!(retry_later(&mut starved, 110, 1));
         // Clients that connect meanwhile neither add a wait nor make it longer.
         for at_ns in 120..150 {
-            assert!(!starve(&mut starved, at_ns, 0));
+            assert!(!retry_later(&mut starved, at_ns, 0));
         }
         assert_eq!(starved, [(100, 0), (110, 1)]);
         assert_eq!(take_due(&mut starved, 99).count(), 0);
         assert_eq!(take_due(&mut starved, 105).collect::<Vec<_>>(), [0]);
-        assert!(starve(&mut starved, 205, 0));
+        assert!(retry_later(&mut starved, 205, 0));
         assert_eq!(take_due(&mut starved, 300).collect::<Vec<_>>(), [1, 0]);
     }
 }

@@ -105,8 +105,7 @@ pub(crate) fn save(
     shutdown: &Shutdown,
     write: &mut WriteKeys<'_>,
 ) -> io::Result<()> {
-    let (temporary, mut file) = create_temporary(settings)?;
-    shutdown.set_unfinished_file(Some(temporary.clone()));
+    let (temporary, mut file) = shutdown.create_unfinished(|| create_temporary(settings))?;
     let mut delay = KeyDelay::fixed(settings.key_save_delay_us);
     // Nothing cancels it.
     let mut each_key = || delay.wait(|| false);
@@ -114,7 +113,7 @@ pub(crate) fn save(
         file.sync_all()?;
         put_in_place(&temporary, &path(settings))
     });
-    shutdown.set_unfinished_file(None);
+    shutdown.finish_file();
     if written.is_err() {
         // It may not exist; the error that matters is the first one.
         let _ = fs::remove_file(&temporary);

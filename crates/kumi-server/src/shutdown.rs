@@ -1,6 +1,8 @@
 //! A handle that stops a running server from any thread.
 
 use mio::Waker;
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,9 +65,21 @@ impl Shutdown {
         self.0.requested.store(false, Ordering::SeqCst);
     }
 
-    /// Names the file that is being written, or says that it is complete.
-    pub(crate) fn set_unfinished_file(&self, path: Option<PathBuf>) {
-        *lock(&self.0.unfinished_file) = path;
+    /// Creates a file that is removed if the process ends at once, until [`Shutdown::finish_file`] is called. Nobody sees
+    /// the file before its path is noted.
+    pub(crate) fn create_unfinished(
+        &self,
+        create: impl FnOnce() -> io::Result<(PathBuf, File)>,
+    ) -> io::Result<(PathBuf, File)> {
+        let mut unfinished = lock(&self.0.unfinished_file);
+        let (path, file) = create()?;
+        *unfinished = Some(path.clone());
+        Ok((path, file))
+    }
+
+    /// The file is complete, or removed.
+    pub(crate) fn finish_file(&self) {
+        *lock(&self.0.unfinished_file) = None;
     }
 
     /// Removes the file that is being written: the process ends before it is complete.

@@ -315,8 +315,14 @@ fn a_stop_writes_what_a_failed_file_lacks() {
         let mut client = server.connect();
         let set = fill_disk(&mut client);
         // The next try is seconds away.
-        let failures = "aof_rewrites_consecutive_failures:2\r";
-        wait_for(&mut client, failures);
+        eventually(
+            || rested(&mut client, "INFO persistence"),
+            |info| {
+                let failures = info.split("aof_rewrites_consecutive_failures:").nth(1);
+                let failures = failures.and_then(|rest| rest.split('\r').next());
+                failures.is_some_and(|count| count.parse::<u32>().unwrap() >= 2)
+            },
+        );
         let digest = client.line("DEBUG DIGEST");
         if has_room {
             let pid = Pid::from_child(&server.child);
@@ -324,6 +330,8 @@ fn a_stop_writes_what_a_failed_file_lacks() {
         }
         server.signal(Signal::TERM);
         assert_eq!(server.wait().success(), has_room, "{:#?}", server.log);
+        let said = server.log.join("\n");
+        assert!(said.contains("a new base is written before the end"));
         if has_room {
             let server = kumi(dir.path(), &["--appendonly", "yes"]);
             let mut client = server.connect();

@@ -199,7 +199,7 @@ fn a_delay_that_ends_lets_a_running_save_end() {
 }
 
 #[test]
-fn a_second_signal_removes_the_file_that_a_shutdown_writes() {
+fn a_second_sigint_removes_the_file_that_a_shutdown_writes() {
     let dir = tempfile::tempdir().unwrap();
     // Half an hour for each key.
     let delay = ["--save", "3600 1", "--rdb-key-save-delay", "2000000000"];

@@ -67,7 +67,12 @@ impl Output {
             return &mut self.buffer;
         }
         let late = self.late.get_or_insert_default();
-        late.set_limit(self.buffer.limit_left());
+        // What has been written meanwhile does not wait any more.
+        let written = match self.buffer.is_over_limit() {
+            true => 0,
+            false => self.early,
+        };
+        late.set_limit(self.buffer.limit_left().saturating_add(written));
         late
     }
 }

@@ -29,7 +29,7 @@ pub(crate) enum Kind {
 const EVENT_PREFIX: &[u8] = b"__key";
 
 /// Whether a notification may reach the subscribers of a name.
-fn may_hear_events(kind: Kind, name: &[u8]) -> bool {
+fn may_match_events(kind: Kind, name: &[u8]) -> bool {
     match kind {
         Kind::Channel => name.starts_with(EVENT_PREFIX),
         Kind::Pattern => {
@@ -78,7 +78,7 @@ impl Pubsub {
             sessions: vec![session],
         };
         book.insert(name.into(), listeners);
-        self.event_names += usize::from(may_hear_events(kind, name));
+        self.event_names += usize::from(may_match_events(kind, name));
     }
 
     pub(crate) fn remove(&mut self, kind: Kind, name: &[u8], session: SessionKey) {
@@ -87,13 +87,13 @@ impl Pubsub {
             listeners.sessions.retain(|&other| other != session);
             if listeners.sessions.is_empty() {
                 book.remove(name);
-                self.event_names -= usize::from(may_hear_events(kind, name));
+                self.event_names -= usize::from(may_match_events(kind, name));
             }
         }
     }
 
     /// Whether there is a subscription that a notification may match.
-    pub(crate) fn hears_events(&self) -> bool {
+    pub(crate) fn has_event_subscribers(&self) -> bool {
         self.event_names > 0
     }
 

@@ -153,7 +153,9 @@ fn load_file(
             [run] => scanner.run(run).0,
             _ => {
                 joined.clear();
-                joined.extend(runs.iter().flat_map(|run| scanner.run(run).0));
+                for run in &runs {
+                    joined.extend_from_slice(scanner.run(run).0);
+                }
                 &joined
             }
         };

@@ -156,6 +156,8 @@ impl Log {
     /// increment is synced.
     pub(crate) fn may_begin(&mut self, busy: bool, now: Now) -> bool {
         if !self.is_due(now) {
+            // It was prepared, and the configuration has changed since.
+            self.prepared &= self.syncer.is_running();
             return false;
         }
         if busy {
@@ -393,7 +395,10 @@ impl Log {
         tracing::warn!("The AOF file had failed: a new base is written before the end");
         match self.write_base(store) {
             Ok(()) => self.note_success(),
-            Err(error) => tracing::error!("Error writing the base of the AOF file: {error}"),
+            Err(error) => {
+                tracing::error!("Error writing the base of the AOF file: {error}");
+                self.facts.last_write_failed = true;
+            }
         }
     }
 

@@ -331,8 +331,11 @@ impl Front {
             && !self.log.ends
             && log.has_failed()
         {
+            // One that is complete already is the new base.
             cancel_rewrite(log, engine, now);
-            log.rescue(engine.store);
+            if log.has_failed() {
+                log.rescue(engine.store);
+            }
         }
     }
 

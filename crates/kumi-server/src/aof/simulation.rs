@@ -510,6 +510,25 @@ fn what_waits_for_an_fsync_is_in_the_file_before_that_is_loaded_again() {
 }
 
 #[test]
+fn a_prepared_rewrite_that_is_not_due_any_more_blocks_no_save() {
+    let disk = SimulatedDisk::default();
+    let mut life = Life::start(&disk, &config("everysec", true), START);
+    assert_eq!(count(&mut life, 1), Some(true));
+    disk.hold_syncs(true);
+    life.log.request_base();
+    assert!(!life.log.may_begin(false, life.now), "it is synced first");
+    assert!(life.log.begins_rewrite());
+    // The file has grown by less than the configuration says now.
+    life.log.wants_base = false;
+    assert!(!life.log.may_begin(false, life.now));
+    disk.hold_syncs(false);
+    life.log.settle();
+    life.flush();
+    assert!(!life.log.may_begin(false, life.now));
+    assert!(!life.log.begins_rewrite());
+}
+
+#[test]
 fn a_base_of_requests_does_not_hide_a_failed_fsync() {
     let disk = SimulatedDisk::default();
     let now = START;

@@ -130,7 +130,7 @@ impl Store {
 
     /// Tells the keyspace whether notifications have any listener: without one none is made.
     pub(crate) fn note_listeners(&mut self) {
-        self.keyspace.has_listeners = self.pubsub.hears_events();
+        self.keyspace.has_listeners = self.pubsub.has_event_subscribers();
     }
 
     /// Shows a command that ran to every MONITOR client; without a source a script called it.

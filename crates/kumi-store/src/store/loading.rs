@@ -31,7 +31,7 @@ pub(crate) struct Loading {
     pub(crate) log: bool,
     /// Requests of a log that were answered with an error.
     pub(super) errors: u64,
-    /// One of them names a database that there is not: what follows belongs there.
+    /// One of them names a database that does not exist; what follows belongs there.
     pub(super) lacks_database: bool,
     batch: Batch,
 }
@@ -128,7 +128,7 @@ impl Store {
     /// Executes the requests of a log. `bytes` begins with a request and ends with one.
     ///
     /// # Errors
-    /// A request names no command of this server, or not with its number of arguments, or a database that there is not, or
+    /// A request names no command of this server, or not with its number of arguments, or a database that does not exist, or
     /// closes the session; or the bytes are no requests.
     pub fn replay(
         &mut self,
@@ -235,7 +235,7 @@ impl Store {
         })
     }
 
-    /// No request of a log blocks, closes the session that executes it, or names a database that there is not.
+    /// No request of a log blocks, closes the session that executes it, or names a database that does not exist.
     fn check_replayed(&self, flow: Flow) -> Result<(), String> {
         if matches!(&self.loading, Some(loading) if loading.lacks_database) {
             return Err(format!(

@@ -18,7 +18,7 @@ fn replay(lab: &mut Lab, lines: &[&str]) -> Result<(), ReplayError> {
 }
 
 #[test]
-fn a_log_with_a_database_that_there_is_not_is_refused() {
+fn a_log_with_a_database_that_does_not_exist_is_refused() {
     for line in ["SELECT 16", "SWAPDB 0 16"] {
         let mut lab = Lab::new();
         lab.store.begin_loading(100, true);
